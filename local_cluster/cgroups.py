@@ -1,0 +1,106 @@
+"""Control groups: each node's root for its pods, and the record of every process that the cluster has.
+
+All that this tool starts goes into one group, and so does all that those processes start. A pidfile can be
+lost and a child can be forgotten, but no process leaves its group by itself: it is how `down` finds the
+containers and shims of a cluster whose tool was killed.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from local_cluster.console import ClusterError, wait_until
+from local_cluster.layout import NODES
+
+_NAME = "workergroups"
+_SYSTEM = "system"
+
+
+def create() -> None:
+    """Make the group of the cluster's processes, and the one under which each node's kubelet keeps its pods."""
+    for mount in _mounts():
+        for path in (_NAME, f"{_NAME}/{_SYSTEM}", *(f"{_NAME}/{node.name}" for node in NODES)):
+            _create(mount / path)
+
+
+def kubelet_root(node_name: str) -> str:
+    """Return the group for the kubelet's `cgroupRoot`."""
+    return f"/{_NAME}/{node_name}"
+
+
+def adopt(pid: int) -> None:
+    """Put a process, and so all that it will start, into the group of the cluster's processes."""
+    (_tracking_mount() / _NAME / _SYSTEM / "cgroup.procs").write_text(str(pid))
+
+
+def members() -> set[int]:
+    """Return the ids of all processes of the cluster: daemons, shims and what runs in pods."""
+    found: set[int] = set()
+    for group in _groups():
+        with suppress(FileNotFoundError):
+            found.update(int(line) for line in (group / "cgroup.procs").read_text().split())
+    return found
+
+
+def kill_members() -> None:
+    """Kill every process of the cluster, again and again until none is left."""
+
+    def none_left() -> bool:
+        remaining = members()
+        for pid in remaining:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return not remaining
+
+    wait_until("the last process of the cluster to end", none_left, seconds=20)
+
+
+def remove() -> None:
+    """Remove all groups of the cluster. The kernel empties a killed process's group a moment later."""
+    deadline = time.monotonic() + 10
+    while groups := list(_groups()):
+        for group in groups:
+            with suppress(OSError):
+                group.rmdir()
+        if time.monotonic() > deadline:
+            raise ClusterError(f"cannot remove the control group {groups[-1]}")
+
+
+def exist() -> bool:
+    """Tell whether any group of the cluster is there."""
+    return next(_groups(), None) is not None
+
+
+def _mounts() -> list[Path]:
+    """List the hierarchies: one per controller in version 1, a single one in version 2, or both beside it."""
+    lines = (line.split() for line in Path("/proc/mounts").read_text().splitlines())
+    return [Path(fields[1]) for fields in lines if fields[2] in ("cgroup", "cgroup2")]
+
+
+def _tracking_mount() -> Path:
+    """Choose the hierarchy that holds the record. Version 1 has several; pids does nothing to its members."""
+    mounts = _mounts()
+    return next((mount for mount in mounts if mount.name == "pids"), mounts[0])
+
+
+def _groups() -> Iterator[Path]:
+    """Walk the cluster's groups in every hierarchy, the innermost first: only an empty one can be removed."""
+    for mount in _mounts():
+        for directory, _, _ in os.walk(mount / _NAME, topdown=False):
+            yield Path(directory)
+
+
+def _create(group: Path) -> None:
+    """Make one group with its parent's controllers (version 2) or CPUs and memory nodes (version 1)."""
+    available = group.parent / "cgroup.controllers"
+    if available.exists():
+        wanted = " ".join(f"+{name}" for name in available.read_text().split())
+        (group.parent / "cgroup.subtree_control").write_text(wanted)
+    group.mkdir(exist_ok=True)
+    for setting in ("cpuset.cpus", "cpuset.mems"):
+        inherited = group.parent / setting
+        if inherited.exists() and not available.exists():
+            (group / setting).write_text(inherited.read_text())
