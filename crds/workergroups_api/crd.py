@@ -1,0 +1,148 @@
+"""CustomResourceDefinitions from the models: `python -m workergroups_api.crd DIRECTORY...` writes them."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from workergroups_api import resource_pool, worker_group
+from workergroups_api.model import ApiObject
+from workergroups_api.names import GROUP, VERSION
+
+# Keywords of pydantic's JSON schema that a structural schema does not take or need.
+_DROPPED = ("title", "$defs", "const")
+
+
+def _resolved(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Inline a reference, and turn `X | None` into an optional X."""
+    while "$ref" in node or "anyOf" in node:
+        node = dict(node)
+        if "$ref" in node:
+            node = definitions[node.pop("$ref").rsplit("/", 1)[1]] | node
+        else:
+            (option,) = [option for option in node.pop("anyOf") if option.get("type") != "null"]
+            node = option | node
+    return node
+
+
+def _structural(node: Any, definitions: dict[str, Any]) -> Any:
+    """A JSON schema as the API server wants it: no references, no unions, no nulls."""
+    if isinstance(node, list):
+        return [_structural(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    node = _resolved(node, definitions)
+    result = {}
+    for key, value in node.items():
+        if key == "properties":
+            result[key] = {name: _structural(field, definitions) for name, field in value.items()}
+        elif key == "default":
+            default = _without_nulls(value)
+            result |= {key: default} if default not in (None, [], {}) else {}
+        elif key not in _DROPPED:
+            result[key] = _structural(value, definitions)
+    if result.get("x-kubernetes-preserve-unknown-fields"):
+        result.pop("additionalProperties", None)
+    return result
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: item for key, item in value.items() if item is not None}
+    return value
+
+
+def _schema(kind: type[ApiObject], rules: dict[str, Any]) -> dict[str, Any]:
+    raw = kind.model_json_schema(by_alias=True)
+    schema: dict[str, Any] = _structural(raw, raw.get("$defs", {}))
+    schema["properties"]["metadata"] = {"type": "object"}
+    schema["properties"]["status"].pop("default", None)
+    schema["required"] = ["spec"]
+    properties = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}} | schema["properties"]
+    return schema | {"properties": properties} | rules
+
+
+def _condition(field: str) -> str:
+    return f'.status.conditions[?(@.type=="Ready")].{field}'
+
+
+def _column(name: str, type_: str, path: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, "jsonPath": path} | more
+
+
+def _crd(
+    kind: type[ApiObject],
+    plural: str,
+    short_names: list[str],
+    rules: dict[str, Any],
+    columns: list[dict[str, Any]],
+) -> dict[str, Any]:
+    name = kind.__name__
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [
+            _column("Ready", "string", _condition("status")),
+            _column("Reason", "string", _condition("reason")),
+            *columns,
+            _column("Age", "date", ".metadata.creationTimestamp"),
+            _column("Message", "string", _condition("message")),
+        ],
+        "schema": {"openAPIV3Schema": _schema(kind, rules)},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": name,
+                "listKind": f"{name}List",
+                "plural": plural,
+                "singular": name.lower(),
+                "shortNames": short_names,
+                "categories": ["workergroups"],
+            },
+            "versions": [version],
+        },
+    }
+
+
+def definitions() -> dict[str, dict[str, Any]]:
+    """The CRDs by file name."""
+    pool = _crd(
+        resource_pool.ResourcePool,
+        "resourcepools",
+        ["rpool"],
+        resource_pool.OBJECT_RULES,
+        [_column("Cluster", "string", ".status.cluster")],
+    )
+    group = _crd(
+        worker_group.WorkerGroup,
+        "workergroups",
+        ["wg"],
+        worker_group.OBJECT_RULES,
+        [
+            _column("Ranks", "integer", ".status.worldSize"),
+            _column("Class", "string", ".spec.worker.class", priority=1),
+        ],
+    )
+    return {"resourcepools.yaml": pool, "workergroups.yaml": group}
+
+
+def main(directories: list[str]) -> None:
+    """Write the CRDs into each directory."""
+    for directory in map(Path, directories):
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, crd in definitions().items():
+            text = "# Generated by `make generate` from crds/workergroups_api. Do not edit.\n"
+            (directory / name).write_text(text + yaml.safe_dump(crd, sort_keys=False, width=110))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

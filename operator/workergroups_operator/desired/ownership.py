@@ -1,0 +1,26 @@
+"""What all manifests of a cluster have in common: its label, and all its pools as owners.
+
+Kubernetes deletes an object when the last of its owners is gone, so that no finalizer of ours is needed: a stopped
+operator never blocks a deletion.
+"""
+
+from collections.abc import Sequence
+
+from workergroups_api.kube import Manifest
+from workergroups_api.names import API_VERSION, CLUSTER_LABEL
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_operator.membership import ClusterKey
+
+
+def owned(manifest: Manifest, key: ClusterKey, pools: Sequence[ResourcePool]) -> Manifest:
+    """The manifest in the cluster's namespace, with its label and owners."""
+    metadata = manifest["metadata"]
+    owners = [{"apiVersion": API_VERSION, "kind": "ResourcePool", "name": pool.name, "uid": pool.uid} for pool in pools]
+    return manifest | {
+        "metadata": metadata
+        | {
+            "namespace": key.namespace,
+            "labels": {**metadata.get("labels", {}), CLUSTER_LABEL: key.name},
+            "ownerReferences": owners,
+        }
+    }

@@ -1,0 +1,75 @@
+"""What keeps a pod from running, in the words of Kubernetes and with the way out where one is known."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workergroups_api.kube import Manifest
+
+_INSUFFICIENT = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*(?:/[^\s,.]+)?)")
+_WAITING_IS_FINE = {"ContainerCreating", "PodInitializing"}
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A reason in CamelCase and a sentence."""
+
+    reason: str
+    message: str
+
+
+def first_trouble(pods: Iterable[Manifest]) -> Trouble | None:
+    """The first pod's trouble, by name of the pod."""
+    for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
+        trouble = pod_trouble(pod)
+        if trouble:
+            return trouble
+    return None
+
+
+def pod_trouble(pod: Manifest) -> Trouble | None:
+    """Why the pod does not run, or None if nothing is known to be wrong."""
+    status = pod.get("status", {})
+    for condition in status.get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return _unschedulable(pod, str(condition.get("message", "")))
+    for container in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        trouble = _container_trouble(pod["metadata"]["name"], container)
+        if trouble:
+            return trouble
+    return None
+
+
+def _container_trouble(pod: str, container: Mapping[str, Any]) -> Trouble | None:
+    waiting = container.get("state", {}).get("waiting", {})
+    reason = waiting.get("reason")
+    if reason is None or reason in _WAITING_IS_FINE:
+        return None
+    last = container.get("lastState", {}).get("terminated", {})
+    exit_note = f"; it ended with {last.get('reason')}, exit code {last.get('exitCode')}" if last else ""
+    detail = waiting.get("message") or f"image {container.get('image')}"
+    return Trouble(str(reason), f"pod {pod}, container {container['name']}: {detail}{exit_note}")
+
+
+def _unschedulable(pod: Manifest, scheduler_says: str) -> Trouble:
+    selector = pod["spec"].get("nodeSelector") or {}
+    asked = _extended_limits(pod["spec"]["containers"])
+    where = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    need = ", ".join(f"{key}: {value}" for key, value in sorted(asked.items())) or "CPU and memory"
+    short = _INSUFFICIENT.findall(scheduler_says)
+    missing = f"not enough {', '.join(sorted(set(short)))}" if short else "no node fits"
+    on = f" on nodes with {where}" if where else ""
+    return Trouble(
+        "InsufficientResources" if short else "NoMatchingNode",
+        f"{missing}{on}: pod {pod['metadata']['name']} needs {need}. Scheduler: {scheduler_says}",
+    )
+
+
+def _extended_limits(containers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    limits: dict[str, str] = {}
+    for container in containers:
+        limits |= {
+            key: str(value) for key, value in container.get("resources", {}).get("limits", {}).items() if "/" in key
+        }
+    return limits

@@ -1,0 +1,142 @@
+"""Carry out actions in Ray. Launches run as tasks in the pool's pods; here is only remembered which, and how they end."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import ray
+from ray.util.placement_group import placement_group, remove_placement_group
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from workergroups.naming import NAMESPACE
+from workergroups_agent.executor import launcher
+from workergroups_agent.executor.decide import Action, CreatePlacement, KillRank, Launch, RemovePlacement
+from workergroups_api.plan import Orders
+
+LOGGER = logging.getLogger(__name__)
+CODE_DIRECTORY = "/tmp/workergroups/code"
+
+GroupKey = tuple[str, int]
+
+
+class Launches:
+    """The launches of this agent's life, by group UID and incarnation: those that run, and why others failed."""
+
+    def __init__(self) -> None:
+        self._running: dict[GroupKey, ray.ObjectRef[str | None]] = {}
+        # With the code that failed: other code is worth another try.
+        self._failed: dict[GroupKey, tuple[str, str | None]] = {}
+
+    def start(self, key: GroupKey, ref: Any) -> None:
+        """A launcher is under way."""
+        self._running[key] = ref
+        self._failed.pop(key, None)
+
+    def fail(self, key: GroupKey, message: str, code: str | None) -> None:
+        """A launch ended, or could not even begin."""
+        self._failed[key] = (message, code)
+
+    def collect(self, codes: Mapping[GroupKey, str | None]) -> None:
+        """Take note of launchers that ended, and forget failures whose code changed and groups that are gone."""
+        if self._running:
+            done, _ = ray.wait(list(self._running.values()), num_returns=len(self._running), timeout=0)
+            for key in [key for key, ref in self._running.items() if ref in done]:
+                trouble = _result(self._running.pop(key))
+                if trouble is not None:
+                    LOGGER.warning("launch of %s failed: %s", key, trouble)
+                    self.fail(key, trouble, codes.get(key))
+        self._failed = {key: failed for key, failed in self._failed.items() if codes.get(key, ...) == failed[1]}
+
+    @property
+    def keys(self) -> frozenset[GroupKey]:
+        """Groups that are not to be launched now."""
+        return frozenset(self._running) | frozenset(self._failed)
+
+    @property
+    def troubles(self) -> dict[GroupKey, str]:
+        """Why launches failed."""
+        return {key: message for key, (message, _) in self._failed.items()}
+
+
+def _result(ref: Any) -> str | None:
+    try:
+        result: str | None = ray.get(ref)
+    except ray.exceptions.RayError as error:
+        # The launcher itself died; its own text is the message, as nothing of the user's travels with it.
+        return str(error).strip().splitlines()[-1]
+    return result
+
+
+def act(actions: Iterable[Action], orders: Orders, launches: Launches) -> None:
+    """Carry out the actions in order; one that fails is tried again at the next look, as the state still asks for it."""
+    for action in actions:
+        LOGGER.info("%s", action)
+        try:
+            _act(action, orders, launches)
+        except (ValueError, ray.exceptions.RayError) as error:
+            LOGGER.warning("%s: %s", type(action).__name__, error)
+
+
+def _act(action: Action, orders: Orders, launches: Launches) -> None:
+    match action:
+        case RemovePlacement(name):
+            remove_placement_group(ray.util.get_placement_group(str(name)))
+        case CreatePlacement(name, bundles):
+            placement_group(
+                [dict(bundle) for bundle in bundles],
+                strategy="STRICT_PACK",
+                name=str(name),
+                lifetime="detached",
+                bundle_label_selector=[{"ray.io/node-id": name.node_id}] * len(bundles),
+            )
+        case KillRank(name):
+            ray.kill(ray.get_actor(str(name), namespace=NAMESPACE))
+        case Launch():
+            _launch(action, orders, launches)
+
+
+def code_digest(files: Mapping[str, str] | None) -> str | None:
+    """Which code this is; None while it is not there."""
+    if files is None:
+        return None
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _launch(action: Launch, orders: Orders, launches: Launches) -> None:
+    """Place the code on the group's nodes, then create the ranks from a task on the first of them."""
+    group = action.group
+    key = (group.uid, group.incarnation)
+    env = dict(group.env)
+    placed: list[Any] = []
+    if group.config_map is not None:
+        files = orders.code.get(group.config_map)
+        if files is None:
+            launches.fail(key, f"spec.code.configMap: there is no ConfigMap {group.config_map}: create it", None)
+            return
+        directory = f"{CODE_DIRECTORY}/{code_digest(files)}"
+        env["PYTHONPATH"] = ":".join([directory, *filter(None, [env.get("PYTHONPATH"), "${PYTHONPATH}"])])
+        nodes = {seat.placement.node_id for seat in action.seats}
+        placed = [_task(launcher.place_code, node).remote(directory, files) for node in sorted(nodes)]
+    order = launcher.LaunchOrder(
+        name=group.name,
+        uid=group.uid,
+        incarnation=group.incarnation,
+        class_path=group.class_path,
+        init_args=group.init_args,
+        init_kwargs=group.init_kwargs,
+        env=env,
+        seats=action.seats,
+        num_gpus=action.num_gpus,
+        vendor=action.vendor,
+    )
+    task = partial(_task, runtime_env={"env_vars": env}) if env else _task
+    launches.start(key, task(launcher.launch, action.seats[0].placement.node_id).remote(order, *placed))
+
+
+def _task(function: Any, node_id: str, **options: Any) -> Any:
+    """A task that runs on that node and takes none of its resources."""
+    node = NodeAffinitySchedulingStrategy(node_id, soft=False)
+    return ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=node, **options)(function)

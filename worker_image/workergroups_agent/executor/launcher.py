@@ -1,0 +1,85 @@
+"""What runs inside the pool's pods, as Ray tasks: only there is the user's code loaded."""
+
+import importlib
+import tempfile
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from workergroups.naming import NAMESPACE, RankName
+from workergroups_agent.executor.decide import Seat
+
+
+@dataclass(frozen=True)
+class LaunchOrder:
+    """Everything that the launcher needs to create a group's ranks."""
+
+    name: str
+    uid: str
+    incarnation: int
+    class_path: str
+    init_args: tuple[Any, ...]
+    init_kwargs: Mapping[str, Any]
+    env: Mapping[str, str]
+    seats: tuple[Seat, ...]
+    num_gpus: float
+    vendor: str
+
+
+def place_code(directory: str, files: Mapping[str, str]) -> None:
+    """Write a ConfigMap's files where the ranks of this node will look for them."""
+    target = Path(directory)
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(dir=target.parent))
+    for name, text in files.items():
+        (draft / name).write_text(text)
+    draft.chmod(0o755)
+    try:
+        draft.rename(target)
+    except OSError:
+        # Another task of the same node was faster.
+        if not target.exists():
+            raise
+
+
+def launch(order: LaunchOrder, *_placed: None) -> str | None:
+    """Create all ranks, detached. Returns the last line of what went wrong, never the user's own exception."""
+    try:
+        _create(order, load_class(order.class_path))
+    except Exception as error:
+        traceback.print_exc()
+        return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    return None
+
+
+def load_class(path: str) -> Any:
+    """The class at `package.module.Class`."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def _create(order: LaunchOrder, cls: Any) -> None:
+    world_size = len(order.seats)
+    ranks = range(world_size)
+    create_ranks(
+        RayClassWithInitArgs(cls, *order.init_args, **order.init_kwargs),
+        [_seat(seat) for seat in order.seats],
+        names=[str(RankName(order.name, order.uid, order.incarnation, rank, world_size)) for rank in ranks],
+        namespace=NAMESPACE,
+        detached=True,
+        worker_env=dict(order.env),
+        num_gpus=order.num_gpus,
+        device_name=order.vendor,
+        wg_prefix=order.name,
+    )
+
+
+def _seat(seat: Seat) -> RankSeat:
+    group = ray.util.get_placement_group(str(seat.placement))
+    return RankSeat(group, seat.bundle, seat.local_rank, seat.local_world_size)

@@ -1,0 +1,100 @@
+"""What is true: a pure function from the plan, Ray's state and the launches to the reports."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from workergroups_agent.executor.decide import keep, ranks_of, seats_of
+from workergroups_agent.executor.placement_name import PlacementName
+from workergroups_agent.executor.ray_state import Placement, Rank, RayState
+from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool, Reports
+from workergroups_api.report import GroupReport, NodeReport, PoolReport, RankFailure, ranges
+
+MAX_FAILURES = 10
+MAX_MESSAGE = 1024
+
+
+def report(plan: ClusterPlan, state: RayState, troubles: Mapping[tuple[str, int], str]) -> Reports:
+    """Reports on all pools and groups. `troubles` says of groups, by UID and incarnation, why their launch failed."""
+    placed = keep(plan, state)
+    pools = {pool.name: _with_uid(pool.uid, _pool(pool, state, placed)) for pool in plan.pools}
+    groups = {
+        group.name: _with_uid(group.uid, _group(group, plan, state, troubles.get((group.uid, group.incarnation))))
+        for group in plan.groups
+    }
+    return Reports(pools=pools, groups=groups)
+
+
+def _with_uid(uid: str, value: PoolReport | GroupReport) -> dict[str, Any]:
+    return {"uid": uid, "report": value.to_json()}
+
+
+def _pool(pool: PlannedPool, state: RayState, placed: Mapping[tuple[str, int], PlacementName]) -> PoolReport:
+    placements = {placement.name: placement for placement in state.placements}
+    nodes = []
+    reserved = 0
+    for index, planned in enumerate(pool.nodes):
+        name = placed.get((pool.uid, index))
+        nodes.append(_node(index, state, placements[name] if name else None))
+        if nodes[-1].state == "Reserved":
+            reserved += planned.processes
+    return PoolReport(
+        observed_generation=pool.generation,
+        reserved_bundles=reserved,
+        total_bundles=sum(node.processes for node in pool.nodes),
+        message=next((node.message for node in nodes if node.message), None),
+        nodes=tuple(nodes),
+    )
+
+
+def _node(index: int, state: RayState, placement: Placement | None) -> NodeReport:
+    if placement is None:
+        return NodeReport(index=index, state="Waiting")
+    pod = state.nodes[placement.name.node_id].host
+    if placement.state == "CREATED":
+        return NodeReport(index=index, state="Reserved", pod=pod)
+    short = {
+        "INFEASIBLE": "the Ray node has fewer resources than its bundles need",
+        "NO_RESOURCES": "others hold the Ray node's resources",
+    }.get(placement.scheduling_state)
+    message = f"placement group on {pod} is {placement.state}: {short}" if short else None
+    return NodeReport(index=index, state="Reserving", pod=pod, message=message)
+
+
+def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, trouble: str | None) -> GroupReport:
+    ranks = ranks_of(group, state)
+    ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
+    failures = [_failure(rank, state) for _, rank in sorted(ranks.items()) if not rank.is_alive]
+    return GroupReport(
+        observed_generation=group.generation,
+        incarnation=group.incarnation,
+        state=_launch_state(group, plan, state, trouble),
+        total=group.world_size,
+        created=len(ranks),
+        ready_count=len(ready),
+        ready=ranges(ready),
+        message=trouble,
+        failures=tuple(failures[:MAX_FAILURES]),
+    )
+
+
+def _launch_state(
+    group: PlannedGroup, plan: ClusterPlan, state: RayState, trouble: str | None
+) -> Literal["WaitingForPools", "Launching", "Launched", "LaunchFailed"]:
+    ranks = ranks_of(group, state)
+    if len(ranks) == group.world_size:
+        return "Launched"
+    if trouble:
+        return "LaunchFailed"
+    if not ranks and seats_of(group, plan, state) is None:
+        return "WaitingForPools"
+    return "Launching"
+
+
+def _failure(rank: Rank, state: RayState) -> RankFailure:
+    death = rank.death
+    return RankFailure(
+        rank=rank.name.rank,
+        reason=death.reason if death else "ProcessDied",  # type: ignore[arg-type]
+        message=(death.message if death else "")[:MAX_MESSAGE],
+        pod=state.hosts.get(rank.node_id),
+    )

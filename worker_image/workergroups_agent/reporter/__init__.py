@@ -1,0 +1,1 @@
+"""The reporter: `orders` brings the plan and its code to the executor, `status` takes reports to the custom resources."""
