@@ -95,7 +95,7 @@ def _start(binaries: Path) -> None:
     for each in NODES:
         node.wait_until_ready(each, binaries)
     say("all nodes are ready")
-    control_plane.wait_for_add_ons()
+    control_plane.wait_until_usable(binaries)
 
 
 def _summary(remains: list[str]) -> str:

@@ -96,8 +96,14 @@ def start_kuberay(binaries: Path) -> None:
     processes.start("kuberay-operator", [binaries / "ray-operator", *_flags(flags)], env=environment)
 
 
-def wait_for_add_ons() -> None:
-    """Wait until CoreDNS has seen the cluster's services and KubeRay its resources."""
+def wait_until_usable(binaries: Path) -> None:
+    """Wait until pods can be made, CoreDNS has seen the cluster's services and KubeRay its resources."""
+
+    def has_service_account() -> bool:
+        return kubectl(binaries, "get", "serviceaccounts", "--output=name") != ""
+
+    waited = "the default service account, which every pod needs"
+    processes.wait_for("kube-controller-manager", waited, has_service_account, seconds=60)
     dns = f"http://{HOST_ADDRESS}:{DNS_READY_PORT}/ready"
     processes.wait_for("coredns", "CoreDNS to be ready", lambda: answers(dns), seconds=60)
     kuberay = f"http://{KUBERAY_PROBE}/readyz"

@@ -121,9 +121,7 @@ def _stage(inputs: list[str], context: Path) -> None:
 
 def _machine_settings() -> list[str]:
     """Lend the build this machine's certificates and pip settings, over files that the base image has anyway."""
-    listed = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True
-    ).stdout
+    listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True).stdout
     settings = {}
     for line in listed.splitlines():
         key, _, value = line.partition("=")

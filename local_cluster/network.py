@@ -12,6 +12,7 @@ from local_cluster.console import ClusterError, run
 from local_cluster.layout import HOST_ADDRESS, NODES, Node
 
 _BRIDGE = "wg-bridge"
+_NAMESPACES = Path("/run/netns")
 
 
 def create() -> None:
@@ -26,7 +27,7 @@ def create() -> None:
 
 def inside(node: Node) -> list[str]:
     """Return the start of a command line that runs the rest in a node's network namespace."""
-    return ["nsenter", f"--net=/run/netns/{node.namespace}"]
+    return ["nsenter", f"--net={_NAMESPACES / node.namespace}"]
 
 
 def remove() -> None:
@@ -38,11 +39,13 @@ def remove() -> None:
             run(["ip", "link", "delete", _host_link(node)])
     with suppress(ClusterError):
         run(["ip", "link", "delete", _BRIDGE])
+    if _NAMESPACES.is_mount() and not any(_NAMESPACES.iterdir()):
+        run(["umount", _NAMESPACES])
 
 
 def leftovers() -> list[str]:
     """Name the parts of the network that exist."""
-    namespaces = [node.namespace for node in NODES if Path("/run/netns", node.namespace).exists()]
+    namespaces = [node.namespace for node in NODES if (_NAMESPACES / node.namespace).exists()]
     ours = {_BRIDGE, *(_host_link(node) for node in NODES)}
     links = [link["ifname"] for link in json.loads(run(["ip", "-json", "link"])) if link["ifname"] in ours]
     return [f"network namespace {name}" for name in namespaces] + [f"network link {name}" for name in links]

@@ -218,4 +218,3 @@ def _proxy_config(node: Node) -> dict[str, object]:
         # These belong to the machine: a network namespace cannot set them.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }
-

@@ -93,7 +93,8 @@ def _import(reference: str, manifest: dict[str, Any], node: Node) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     ) as importer:
-        assert importer.stdin is not None and importer.stdout is not None
+        assert importer.stdin is not None
+        assert importer.stdout is not None
         with importer.stdin, tarfile.open(fileobj=importer.stdin, mode="w|") as archive:
             for digest in missing:
                 archive.add(_blob(digest), f"blobs/sha256/{_blob(digest).name}")
@@ -116,9 +117,9 @@ def _remove_replaced(node: Node) -> None:
     """Remove the images of ours that are no longer in the layout, under each name that they have."""
     stored = _stored_images(node)
     known = references()
-    replaced = {
-        digest for name, digest in stored.items() if name.startswith(_OURS) and name not in known
-    } - {manifest["digest"] for manifest in known.values()}
+    replaced = {digest for name, digest in stored.items() if name.startswith(_OURS) and name not in known} - {
+        manifest["digest"] for manifest in known.values()
+    }
     names = [name for name, digest in stored.items() if digest in replaced]
     if names:
         run(ctr(node, "images", "remove", *names))

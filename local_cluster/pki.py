@@ -80,9 +80,7 @@ def _kubeconfig(name: str, subject: str) -> None:
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {"name": "local", "cluster": {"server": API_SERVER, "certificate-authority-data": _base64(CA)}}
-        ],
+        "clusters": [{"name": "local", "cluster": {"server": API_SERVER, "certificate-authority-data": _base64(CA)}}],
         "users": [{"name": name, "user": user}],
         "contexts": [{"name": "local", "context": {"cluster": "local", "user": name}}],
         "current-context": "local",
