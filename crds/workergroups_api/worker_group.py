@@ -24,6 +24,7 @@ PROTECTED_ENV = (
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES",
 )
 _RECREATE = "delete the group and create it again"
 

@@ -12,7 +12,8 @@ LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
 def main() -> None:
     """Serve all namespaces until stopped."""
     kopf.configure(verbose=False)
-    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    for chatty in ("aiohttp.access", "kopf.objects"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     kopf.run(standalone=True, clusterwide=True, liveness_endpoint=LIVENESS_ENDPOINT)
 
 

@@ -9,6 +9,7 @@ from workergroups_api.kube import Manifest
 
 _INSUFFICIENT = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*(?:/[^\s,.]+)?)")
 _WAITING_IS_FINE = {"ContainerCreating", "PodInitializing"}
+_IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ def _container_trouble(pod: str, container: Mapping[str, Any]) -> Trouble | None
     reason = waiting.get("reason")
     if reason is None or reason in _WAITING_IS_FINE:
         return None
+    if reason in _IMAGE_REASONS:
+        # Kubernetes alternates between two reasons and several texts; one each, so that the status stays put.
+        return Trouble("ImagePullFailed", f"pod {pod}, container {container['name']}: cannot pull {container['image']}")
     last = container.get("lastState", {}).get("terminated", {})
     exit_note = f"; it ended with {last.get('reason')}, exit code {last.get('exitCode')}" if last else ""
     detail = waiting.get("message") or f"image {container.get('image')}"

@@ -1,4 +1,4 @@
-"""Run the executor: join the Ray cluster, then loop. If Ray goes away, so does this process; kubelet starts it again."""
+"""Run the executor: join the Ray cluster, then loop. If Ray goes away, this process ends, and kubelet restarts it."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Carry out actions in Ray. Launches run as tasks in the pool's pods; here is only remembered which, and how they end."""
+"""Carry out actions in Ray. Launches run as tasks in the pool's pods; here is only kept which, and how they end."""
 
 import hashlib
 import json
@@ -71,7 +71,7 @@ def _result(ref: Any) -> str | None:
 
 
 def act(actions: Iterable[Action], orders: Orders, launches: Launches) -> None:
-    """Carry out the actions in order; one that fails is tried again at the next look, as the state still asks for it."""
+    """Carry out the actions in order; one that fails is tried again at the next look."""
     for action in actions:
         LOGGER.info("%s", action)
         try:

@@ -11,6 +11,8 @@ from typing import Any
 import ray
 
 from workergroups.naming import NAMESPACE, RankName
+from workergroups.single_controller.ray import ranks
+from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
 from workergroups_agent.executor.decide import Seat
 
 
@@ -66,11 +68,10 @@ def load_class(path: str) -> Any:
 
 def _create(order: LaunchOrder, cls: Any) -> None:
     world_size = len(order.seats)
-    ranks = range(world_size)
-    create_ranks(
+    ranks.create_ranks(
         RayClassWithInitArgs(cls, *order.init_args, **order.init_kwargs),
         [_seat(seat) for seat in order.seats],
-        names=[str(RankName(order.name, order.uid, order.incarnation, rank, world_size)) for rank in ranks],
+        names=[str(RankName(order.name, order.uid, order.incarnation, rank, world_size)) for rank in range(world_size)],
         namespace=NAMESPACE,
         detached=True,
         worker_env=dict(order.env),
@@ -80,6 +81,6 @@ def _create(order: LaunchOrder, cls: Any) -> None:
     )
 
 
-def _seat(seat: Seat) -> RankSeat:
+def _seat(seat: Seat) -> ranks.Seat:
     group = ray.util.get_placement_group(str(seat.placement))
-    return RankSeat(group, seat.bundle, seat.local_rank, seat.local_world_size)
+    return ranks.Seat(group, seat.bundle, seat.local_rank, seat.local_world_size)

@@ -94,7 +94,7 @@ def _failure(rank: Rank, state: RayState) -> RankFailure:
     death = rank.death
     return RankFailure(
         rank=rank.name.rank,
-        reason=death.reason if death else "ProcessDied",  # type: ignore[arg-type]
+        reason=death.reason if death else "ProcessDied",
         message=(death.message if death else "")[:MAX_MESSAGE],
         pod=state.hosts.get(rank.node_id),
     )

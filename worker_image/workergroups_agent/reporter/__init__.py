@@ -1,1 +1,1 @@
-"""The reporter: `orders` brings the plan and its code to the executor, `status` takes reports to the custom resources."""
+"""The reporter: `orders` brings plan and code to the executor, `status` takes reports to the custom resources."""

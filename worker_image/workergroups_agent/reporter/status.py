@@ -1,4 +1,4 @@
-"""Apply the executor's reports as the agent's own subtrees of the custom resources' status, each only when it changed."""
+"""Apply the executor's reports as the agent's subtrees of the custom resources' status, each when it changed."""
 
 import asyncio
 import logging
