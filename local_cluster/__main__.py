@@ -16,6 +16,7 @@ def main() -> int:
     if os.geteuid() != 0:
         print("local_cluster makes namespaces and control groups, so it has to run as root", file=sys.stderr)
         return 1
+    os.environ["PATH"] += ":/usr/sbin:/sbin"  # `su` without a login shell lacks them
     try:
         _run(arguments)
     except ClusterError as error:

@@ -66,6 +66,7 @@ def status() -> None:
 
 
 def _is_running() -> bool:
+    """Tell whether all of it runs; a cluster of other pinned versions does not count."""
     if not _COMPLETE.exists() or any(processes.pid(name) is None for name in processes.names()):
         return False
     return control_plane.ready(components.binaries())

@@ -57,8 +57,8 @@ def _build(directory: Path) -> None:
     partial.mkdir(parents=True)
     log = CACHE / "go-build.log"
     say(f"building the components from Go modules (minutes on a cold Go cache; log: {log})")
-    command = ["nice", "-n", "5", go, "build", "-C", _MODULE, *_flags(), "-o", f"{partial}/", "tool", "./pause"]
-    run_logged(command, log, env={"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"})
+    build = [str(go), "build", "-C", str(_MODULE), *_flags(), "-o", f"{partial}/", "tool", "./pause"]
+    run_logged(["nice", "-n", "5", *build], log, env={"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"})
     (partial / "server").rename(partial / "etcd")
     kuberay = Path(run([go, "list", "-C", _MODULE, "-m", "-f", "{{.Dir}}", _KUBERAY]).strip())
     shutil.copytree(kuberay / "config" / "crd" / "bases", partial / "crds", copy_function=shutil.copyfile)

@@ -25,19 +25,19 @@ def say(message: str) -> None:
 def run(
     argv: Sequence[str | Path],
     *,
-    stdin: str | None = None,
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
 ) -> str:
     """Run a command to its end and return what it wrote to standard output.
 
     Raises:
-        ClusterError: it exited non-zero; the message holds the end of its output.
+        ClusterError: it is not there, or it exited non-zero; the message holds the end of its output.
     """
     command = [str(word) for word in argv]
-    done = subprocess.run(
-        command, input=stdin, env={**os.environ, **(env or {})}, cwd=cwd, capture_output=True, text=True
-    )
+    try:
+        done = subprocess.run(command, env={**os.environ, **(env or {})}, cwd=cwd, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise ClusterError(f"there is no {command[0]} on this machine") from None
     if done.returncode != 0:
         output = _last_lines(done.stdout + done.stderr)
         raise ClusterError(f"`{' '.join(command)}` exited {done.returncode}:\n{output}")

@@ -1,5 +1,6 @@
 """The control plane: etcd, the API server and what watches it, as processes on the host."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from local_cluster import pki, processes
@@ -40,7 +41,7 @@ cluster.local in-addr.arpa {{
 
 def start_api_server(binaries: Path) -> None:
     """Start etcd and the API server, and wait for the API server to be ready."""
-    etcd_flags = {
+    etcd_flags: dict[str, str | Path] = {
         "name": "local",
         "data-dir": STATE / "etcd",
         "listen-client-urls": ETCD_CLIENT,
@@ -57,9 +58,8 @@ def start_api_server(binaries: Path) -> None:
 
 def start_controllers(binaries: Path) -> None:
     """Start the controllers and the scheduler."""
-    kubeconfig = pki.kubeconfig("kube-controller-manager")
-    flags = {
-        "kubeconfig": kubeconfig,
+    flags: dict[str, str | Path] = {
+        "kubeconfig": pki.kubeconfig("kube-controller-manager"),
         "bind-address": "127.0.0.1",
         "leader-elect": "false",
         "root-ca-file": pki.CA,
@@ -67,8 +67,7 @@ def start_controllers(binaries: Path) -> None:
         "use-service-account-credentials": "true",
     }
     processes.start("kube-controller-manager", [binaries / "kube-controller-manager", *_flags(flags)])
-    kubeconfig = pki.kubeconfig("kube-scheduler")
-    flags = {"kubeconfig": kubeconfig, "bind-address": "127.0.0.1", "leader-elect": "false"}
+    flags = {"kubeconfig": pki.kubeconfig("kube-scheduler"), "bind-address": "127.0.0.1", "leader-elect": "false"}
     processes.start("kube-scheduler", [binaries / "kube-scheduler", *_flags(flags)])
 
 
@@ -145,10 +144,10 @@ def _api_server_flags() -> dict[str, str | Path]:
         "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
         "service-account-key-file": token_certificate,
         "service-account-signing-key-file": token_key,
-        # The host knows the way to pods, not to services: webhooks are called at their endpoints.
+        # Webhooks are called at their pods, not by way of the node that translates for the host.
         "enable-aggregator-routing": "true",
     }
 
 
-def _flags(values: dict[str, str | Path] | dict[str, str]) -> list[str]:
+def _flags(values: Mapping[str, str | Path]) -> list[str]:
     return [f"--{name}={value}" for name, value in values.items()]

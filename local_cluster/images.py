@@ -18,8 +18,10 @@ _CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 _BASE = "workergroups-base"
 _BASE_PACKAGES = "ca-certificates,python3-pip,python3-venv"
-_BASE_STRIPPED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian")
-_BASE_STRIPPED += ("var/lib/apt/lists", "var/cache/apt", "var/log")
+_BASE_STRIPPED = (
+    *("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian"),
+    *("var/lib/apt/lists", "var/cache/apt", "var/log"),
+)
 # As in the official Python images: `python` and `pip` are there, and pip may write to the system.
 _BASE_DOCKERFILE = """\
 FROM scratch

@@ -15,9 +15,10 @@ STATE = Path("/var/lib/workergroups-cluster")
 LOGS = STATE / "logs"
 ADMIN_KUBECONFIG = STATE / "pki" / "admin.kubeconfig"
 
-# All addresses are the cluster's own: a bridge that has no way out of the machine.
+# All addresses are the cluster's own: a bridge that has no way out of the machine. Nodes are numbered 8 to 15, so
+# that their pods' subnets make up one range.
 HOST_ADDRESS = "10.213.0.1"
-CLUSTER_CIDR = "10.213.0.0/16"
+POD_CIDR = "10.213.8.0/21"
 SERVICE_CIDR = "10.213.128.0/20"
 API_SERVICE_ADDRESS = "10.213.128.1"
 API_SERVER = f"https://{HOST_ADDRESS}:6443"

@@ -4,25 +4,28 @@ With a namespace of its own, a node has the standard ports, its own conntrack an
 anywhere but the cluster. Removing the namespace removes all of that at once.
 """
 
-import json
 from contextlib import suppress
 from pathlib import Path
 
 from local_cluster.console import ClusterError, run
-from local_cluster.layout import HOST_ADDRESS, NODES, Node
+from local_cluster.layout import HOST_ADDRESS, NODES, SERVICE_CIDR, Node
 
 _BRIDGE = "wg-bridge"
 _NAMESPACES = Path("/run/netns")
 
 
 def create() -> None:
-    """Make the bridge and the nodes' namespaces, with routes from everywhere to every node's pods."""
+    """Make the bridge and the nodes' namespaces, with routes from everywhere to every node's pods.
+
+    The host has no kube-proxy: the first node translates the host's connections to services.
+    """
     run(["ip", "link", "add", _BRIDGE, "type", "bridge"])
     run(["ip", "address", "add", f"{HOST_ADDRESS}/24", "dev", _BRIDGE])
     run(["ip", "link", "set", _BRIDGE, "up"])
     for node in NODES:
         _create_node(node)
         run(["ip", "route", "add", node.pod_subnet, "via", node.address])
+    run(["ip", "route", "add", SERVICE_CIDR, "via", NODES[0].address])
 
 
 def inside(node: Node) -> list[str]:
@@ -39,15 +42,16 @@ def remove() -> None:
             run(["ip", "link", "delete", _host_link(node)])
     with suppress(ClusterError):
         run(["ip", "link", "delete", _BRIDGE])
-    if _NAMESPACES.is_mount() and not any(_NAMESPACES.iterdir()):
-        run(["umount", _NAMESPACES])
+    if _NAMESPACES.exists() and not any(_NAMESPACES.iterdir()):
+        with suppress(ClusterError):  # `ip netns` mounts the directory, other tools may only make it
+            run(["umount", _NAMESPACES])
 
 
 def leftovers() -> list[str]:
     """Name the parts of the network that exist."""
     namespaces = [node.namespace for node in NODES if (_NAMESPACES / node.namespace).exists()]
     ours = {_BRIDGE, *(_host_link(node) for node in NODES)}
-    links = [link["ifname"] for link in json.loads(run(["ip", "-json", "link"])) if link["ifname"] in ours]
+    links = sorted(link.name for link in Path("/sys/class/net").iterdir() if link.name in ours)
     return [f"network namespace {name}" for name in namespaces] + [f"network link {name}" for name in links]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from local_cluster import cgroups, network, pki, processes
 from local_cluster.console import answers, run, say
 from local_cluster.control_plane import kubectl
-from local_cluster.layout import CLUSTER_CIDR, HOST_ADDRESS, LOGS, PAUSE_IMAGE, Node
+from local_cluster.layout import HOST_ADDRESS, LOGS, PAUSE_IMAGE, POD_CIDR, Node
 
 _CRI = "io.containerd.grpc.v1.cri"
 _SOCKET = "/run/containerd/containerd.sock"
@@ -52,7 +52,7 @@ def start_kubelet(node: Node, binaries: Path) -> None:
     """Start the kubelet and kube-proxy. They join containerd's mount namespace, or pods had no volumes."""
     kubelet_config = node.state / "kubelet.json"
     kubelet_config.write_text(json.dumps(_kubelet_config(node), indent=2))
-    kubelet = [binaries / "kubelet", f"--config={kubelet_config}"]
+    kubelet = [str(binaries / "kubelet"), f"--config={kubelet_config}"]
     kubelet += [f"--kubeconfig={pki.kubeconfig(f'kubelet-{node.name}')}", f"--node-ip={node.address}"]
     kubelet += [f"--hostname-override={node.name}"]
     kubelet += [f"--node-labels={','.join(f'{key}={value}' for key, value in node.labels.items())}"]
@@ -213,7 +213,8 @@ def _proxy_config(node: Node) -> dict[str, object]:
         "clientConnection": {"kubeconfig": str(pki.kubeconfig("kube-proxy"))},
         "hostnameOverride": node.name,
         "mode": "nftables",
-        "clusterCIDR": CLUSTER_CIDR,
+        # What comes from elsewhere, as from the host, is masqueraded: its answers have to pass this node again.
+        "clusterCIDR": POD_CIDR,
         "oomScoreAdj": 0,
         # These belong to the machine: a network namespace cannot set them.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},

@@ -49,4 +49,4 @@ def _install(packages: dict[str, str]) -> None:
 def _present(proof: str) -> bool:
     if proof.startswith("/"):
         return os.path.exists(proof)
-    return shutil.which(proof, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is not None
+    return shutil.which(proof) is not None

@@ -68,8 +68,8 @@ def _certificate(name: str, subject: str, extensions: str, *signer: str | Path) 
     config = DIRECTORY / f"{name}.cnf"
     config.write_text(_OPENSSL_CONFIG + extensions)
     certificate_file, key = certificate(name)
-    command = ["openssl", "req", "-x509", *_NEW_KEY, "-config", config, "-subj", subject, "-days", "3650"]
-    run([*command, *signer, "-keyout", key, "-out", certificate_file])
+    request = ["openssl", "req", "-x509", *_NEW_KEY, "-subj", subject, "-days", "3650", "-config", str(config)]
+    run([*request, *signer, "-keyout", key, "-out", certificate_file])
 
 
 def _kubeconfig(name: str, subject: str) -> None:
