@@ -28,17 +28,15 @@ def _identity(meta: kopf.Meta) -> tuple[str, str]:
 
 
 @kopf.on.startup()
-async def start(
-    settings: kopf.OperatorSettings, memo: kopf.Memo, pool_clusters: Any, group_pools: Any, **_: Any
-) -> None:
-    """Configure kopf, connect, and open the queue. The two last arguments are the indices below."""
+async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any) -> None:
+    """Configure kopf, connect, and open the queue."""
     settings.posting.enabled = False
     for kind in (POD, RAY_CLUSTER, DEPLOYMENT):
         # Filtered by the server: a cluster full of pods must not cost the operator its memory.
         settings.watching.label_selectors[_selector(kind)] = CLUSTER_LABEL
     memo.resources = AsyncExitStack()
     client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER))
-    memo.membership = Membership(pool_clusters, group_pools)
+    memo.membership = Membership(indices["pool_clusters"], indices["group_pools"])
     memo.queue = WorkQueue(partial(reconcile, client, memo.membership, Settings.from_environment()))
     memo.resources.push_async_callback(memo.queue.close)
 

@@ -124,8 +124,8 @@ def _container(name: str, agent_image: str, env: list[dict[str, Any]], mounts: d
 
 
 def _executor(key: ClusterKey, agent_image: str) -> dict[str, Any]:
-    token = {"secretKeyRef": {"name": token_secret_name(key.name), "key": TOKEN_KEY}}
-    env = [
+    token: dict[str, Any] = {"secretKeyRef": {"name": token_secret_name(key.name), "key": TOKEN_KEY}}
+    env: list[dict[str, Any]] = [
         {"name": "WORKERGROUPS_GCS_ADDRESS", "value": f"{head_service(key.name, key.namespace)}:{GCS_PORT}"},
         {"name": "RAY_AUTH_MODE", "value": "token"},
         {"name": "RAY_AUTH_TOKEN", "valueFrom": token},

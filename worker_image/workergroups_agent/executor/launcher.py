@@ -76,7 +76,7 @@ def _create(order: LaunchOrder, cls: Any) -> None:
         detached=True,
         worker_env=dict(order.env),
         num_gpus=order.num_gpus,
-        device_name=order.vendor,
+        device_name="amd" if order.vendor == "amd" else "cuda",
         wg_prefix=order.name,
     )
 

@@ -1,0 +1,84 @@
+"""The queue's promises, in milliseconds."""
+
+import asyncio
+
+import pytest
+
+from workergroups_operator import work_queue
+from workergroups_operator.work_queue import WorkQueue, retry_delay
+
+
+def run(scenario):
+    return asyncio.run(asyncio.wait_for(scenario, timeout=5))
+
+
+def test_wakes_during_the_work_lead_to_one_more_run():
+    runs = []
+
+    async def scenario():
+        gate = asyncio.Event()
+
+        async def work(key):
+            runs.append(key)
+            await gate.wait()
+
+        queue = WorkQueue(work)
+        queue.wake("k")
+        await asyncio.sleep(0.01)
+        for _ in range(5):
+            queue.wake("k")
+        gate.set()
+        await asyncio.sleep(0.01)
+        await queue.close()
+
+    run(scenario())
+    assert runs == ["k", "k"]
+
+
+def test_a_key_is_looked_at_again_after_the_delay_that_it_asked_for():
+    runs = []
+
+    async def scenario():
+        done = asyncio.Event()
+
+        async def work(key):
+            runs.append(key)
+            if len(runs) == 3:
+                done.set()
+                return None
+            return 0.01
+
+        queue = WorkQueue(work)
+        queue.wake("k")
+        await done.wait()
+        await queue.close()
+
+    run(scenario())
+    assert len(runs) == 3
+
+
+def test_a_failure_is_tried_again(monkeypatch):
+    monkeypatch.setattr(work_queue, "FIRST_RETRY_SECONDS", 0.01)
+    runs = []
+
+    async def scenario():
+        done = asyncio.Event()
+
+        async def work(key):
+            runs.append(key)
+            if len(runs) == 1:
+                raise RuntimeError("API server away")
+            done.set()
+
+        queue = WorkQueue(work)
+        queue.wake("k")
+        await done.wait()
+        await queue.close()
+
+    run(scenario())
+    assert len(runs) == 2
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(1, 1), (2, 2), (3, 4), (7, 60), (50, 60)])
+def test_retries_back_off_to_a_minute(failures, seconds):
+    assert retry_delay(failures) == seconds
