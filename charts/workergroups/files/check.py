@@ -1,0 +1,44 @@
+"""What `helm test` runs in a pod: are our kinds and KubeRay's served, and is the operator available?"""
+
+import sys
+
+from kubernetes import client, config
+
+KINDS = {
+    ("workergroups.dev", "v1alpha1"): {"ResourcePool", "WorkerGroup"},
+    ("ray.io", "v1"): {"RayCluster"},
+}
+
+
+def missing_kinds() -> list[str]:
+    """Kinds that the API server does not serve; asking is allowed to everybody."""
+    missing = []
+    for (group, version), wanted in KINDS.items():
+        try:
+            served = {each.kind for each in client.CustomObjectsApi().get_api_resources(group, version).resources}
+        except client.ApiException as error:
+            if error.status != 404:
+                raise
+            served = set()
+        missing += [f"{group}/{version} {kind}" for kind in sorted(wanted - served)]
+    return missing
+
+
+def is_available(name: str, namespace: str) -> bool:
+    """Whether the operator's Deployment says so."""
+    status = client.AppsV1Api().read_namespaced_deployment(name, namespace).status
+    return any(each.type == "Available" and each.status == "True" for each in status.conditions or ())
+
+
+def main(name: str, namespace: str) -> int:
+    """Print what is wrong; 0 if nothing is."""
+    config.load_incluster_config()
+    troubles = [f"the API server does not serve {kind}" for kind in missing_kinds()]
+    if not is_available(name, namespace):
+        troubles.append(f"Deployment {namespace}/{name} is not available")
+    print("\n".join(troubles) or "the kinds are served and the operator is available")
+    return 1 if troubles else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
