@@ -22,6 +22,9 @@ def main() -> int:
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted; the next `up` or `down` removes what was started", file=sys.stderr)
+        return 130
     return 0
 
 

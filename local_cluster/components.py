@@ -39,7 +39,7 @@ def _flags() -> list[str]:
     package = "k8s.io/component-base/version"
     stamps = {"gitVersion": f"v{version[1]}", "gitMajor": "1", "gitMinor": version[2]}
     stamped = " ".join(f"-X {package}.{key}={value}" for key, value in stamps.items())
-    return ["-trimpath", "-ldflags", f"-s -w {stamped}"]
+    return ["-buildvcs=false", "-trimpath", "-ldflags", f"-s -w {stamped}"]
 
 
 def _pinned(pattern: str) -> re.Match[str]:

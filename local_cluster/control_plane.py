@@ -18,26 +18,6 @@ from local_cluster.layout import (
     STATE,
 )
 
-# Names outside the cluster do not exist: there is nothing to forward to, and a quick no beats a timeout.
-_COREFILE = f"""\
-cluster.local in-addr.arpa {{
-    bind {HOST_ADDRESS}
-    ready {HOST_ADDRESS}:{DNS_READY_PORT}
-    kubernetes cluster.local in-addr.arpa {{
-        kubeconfig {{kubeconfig}} local
-        pods insecure
-        ttl 5
-    }}
-    errors
-}}
-. {{
-    bind {HOST_ADDRESS}
-    template ANY ANY {{
-        rcode NXDOMAIN
-    }}
-}}
-"""
-
 
 def start_api_server(binaries: Path) -> None:
     """Start etcd and the API server, and wait for the API server to be ready."""
@@ -74,7 +54,7 @@ def start_controllers(binaries: Path) -> None:
 def start_dns(binaries: Path) -> None:
     """Start CoreDNS on the host's address on the bridge, which is every pod's resolver."""
     corefile = STATE / "Corefile"
-    corefile.write_text(_COREFILE.replace("{kubeconfig}", str(pki.kubeconfig("coredns"))))
+    corefile.write_text(_corefile())
     kubectl(binaries, "apply", "--server-side", "--filename", HERE / "coredns-rbac.yaml")
     processes.start("coredns", [binaries / "coredns", "-conf", corefile])
 
@@ -120,6 +100,28 @@ def ready(binaries: Path) -> bool:
 def kubectl(binaries: Path, *arguments: str | Path) -> str:
     """Run kubectl as the cluster's administrator."""
     return run([binaries / "kubectl", "--kubeconfig", ADMIN_KUBECONFIG, *arguments])
+
+
+def _corefile() -> str:
+    """Write CoreDNS's configuration. Names outside the cluster do not exist: a quick no beats a timeout."""
+    return f"""\
+cluster.local in-addr.arpa {{
+    bind {HOST_ADDRESS}
+    ready {HOST_ADDRESS}:{DNS_READY_PORT}
+    kubernetes cluster.local in-addr.arpa {{
+        kubeconfig {pki.kubeconfig("coredns")} local
+        pods insecure
+        ttl 5
+    }}
+    errors
+}}
+. {{
+    bind {HOST_ADDRESS}
+    template ANY ANY {{
+        rcode NXDOMAIN
+    }}
+}}
+"""
 
 
 def _api_server_flags() -> dict[str, str | Path]:

@@ -75,6 +75,8 @@ def load(reference: str, node: Node) -> None:
     manifest = references().get(reference)
     if manifest is None:
         raise ClusterError(f"no image {reference} has been built; there are: {', '.join(references())}")
+    if not node.containerd_socket.exists():
+        raise ClusterError(f"node {node.name} is not running; run `python3 -m local_cluster up` first")
     if _stored_images(node).get(reference) != manifest["digest"]:
         _import(reference, manifest, node)
     _remove_replaced(node)
