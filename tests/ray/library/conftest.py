@@ -1,0 +1,23 @@
+"""One local Ray per test file, without the dashboard and with fake GPUs."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import ray
+
+# Before Ray starts: a local cluster of Ray 2.60 otherwise turns token authentication on and writes a token file, and
+# starts one worker process per CPU, of which these tests pretend to have many.
+os.environ["RAY_AUTH_MODE"] = "disabled"
+os.environ["RAY_prestart_worker_first_driver"] = "0"
+# Ranks import what these test modules define; under pytest, Ray does not pass the driver's module path on.
+os.environ["PYTHONPATH"] = os.path.dirname(__file__)
+
+
+@pytest.fixture(scope="module")
+def local_ray():
+    """Ray with 8 GPUs and CPUs enough for two pools of the default ``max_colocate_count``."""
+    ray.init(address="local", num_cpus=100, num_gpus=8, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()

@@ -1,0 +1,41 @@
+"""Worker groups on Ray: verl's single-controller programming model, on a laptop's Ray and on Kubernetes."""
+
+from .attach import attach
+from .errors import (
+    GroupClosedError,
+    GroupNotFoundError,
+    PlacementTimeoutError,
+    PoolClosedError,
+    RankDiedError,
+    RendezvousTimeoutError,
+)
+from .single_controller.base import ResourcePool, Worker
+from .single_controller.base.decorator import Dispatch, Execute, collect_all_to_all, register
+from .single_controller.ray.base import (
+    RayClassWithInitArgs,
+    RayResourcePool,
+    RayWorkerGroup,
+    merge_resource_pool,
+    split_resource_pool,
+)
+
+__all__ = [
+    "Dispatch",
+    "Execute",
+    "GroupClosedError",
+    "GroupNotFoundError",
+    "PlacementTimeoutError",
+    "PoolClosedError",
+    "RankDiedError",
+    "RayClassWithInitArgs",
+    "RayResourcePool",
+    "RayWorkerGroup",
+    "RendezvousTimeoutError",
+    "ResourcePool",
+    "Worker",
+    "attach",
+    "collect_all_to_all",
+    "merge_resource_pool",
+    "register",
+    "split_resource_pool",
+]

@@ -1,0 +1,42 @@
+"""The errors of this library. Each message names what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+from ray.exceptions import RayActorError
+
+
+class PlacementTimeoutError(TimeoutError):
+    """A pool's placement groups were not placed within the deadline; the message names what is short."""
+
+
+class PoolClosedError(RuntimeError):
+    """The resource pool was closed, and its placement groups are gone."""
+
+
+class GroupClosedError(RuntimeError):
+    """The worker group was closed: its ranks are gone, or this handle no longer speaks for them."""
+
+
+class GroupNotFoundError(TimeoutError):
+    """No complete worker group of that name was found within the deadline."""
+
+
+class RendezvousTimeoutError(TimeoutError):
+    """Rank 0 did not publish its address within the deadline."""
+
+
+class RankDiedError(RayActorError):  # type: ignore[misc]  # Ray's classes are untyped
+    """A rank is dead. A Ray actor error, so that ``except RayActorError`` still catches it.
+
+    Attributes:
+        rank: The rank within its group, from 0.
+        cause: Ray's account of the death: exit code, signal, out of memory or the constructor's exception.
+    """
+
+    def __init__(self, rank: int, actor_id: str, message: str, cause: str) -> None:
+        super().__init__(actor_id, message)
+        self.rank = rank
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[type[RankDiedError], tuple[int, str, str, str]]:
+        return type(self), (self.rank, self.actor_id, str(self), self.cause)

@@ -1,0 +1,102 @@
+"""``@register``: says of a worker's method how a group calls it on its ranks."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from .dispatch import (
+    DispatchFns,
+    collect_all_to_all,
+    dispatch_all_to_all,
+    dispatch_one_to_all,
+    get_predefined_dispatch_fn,
+)
+from .modes import Dispatch, Execute
+
+__all__ = [
+    "MAGIC_ATTR",
+    "Dispatch",
+    "DispatchFns",
+    "Execute",
+    "RegisteredMethod",
+    "collect_all_to_all",
+    "dispatch_all_to_all",
+    "dispatch_one_to_all",
+    "get_predefined_dispatch_fn",
+    "register",
+    "registered_methods",
+]
+
+MAGIC_ATTR = "_workergroups_registered"
+"""Where ``register`` leaves its `RegisteredMethod` on the function."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class RegisteredMethod:
+    """How a group calls one method of its ranks."""
+
+    dispatch_mode: Dispatch | DispatchFns
+    execute_mode: Execute
+    blocking: bool
+
+    def dispatch_fns(self) -> DispatchFns:
+        """The functions that split this method's arguments and collect its results."""
+        if isinstance(self.dispatch_mode, Dispatch):
+            return get_predefined_dispatch_fn(self.dispatch_mode)
+        return self.dispatch_mode
+
+
+def register(
+    dispatch_mode: Dispatch | DispatchFns = Dispatch.ALL_TO_ALL,
+    execute_mode: Execute = Execute.ALL,
+    blocking: bool = True,
+) -> Callable[[F], F]:
+    """Let a worker group call this method as one of its own.
+
+    Args:
+        dispatch_mode: How arguments are split and results collected: a `Dispatch` mode, or a dictionary with the
+            user's own ``dispatch_fn`` and ``collect_fn`` (see `workergroups.single_controller.base.dispatch`).
+        execute_mode: `Execute.ALL` ranks, or `Execute.RANK_ZERO`, which returns that rank's result itself.
+        blocking: Whether the call waits for the results. Otherwise it returns Ray object references.
+
+    Raises:
+        TypeError: ``dispatch_mode`` or ``execute_mode`` is neither of these.
+    """
+    _check_dispatch_mode(dispatch_mode)
+    if not isinstance(execute_mode, Execute):
+        raise TypeError(f"execute_mode must be Execute.ALL or Execute.RANK_ZERO, not {execute_mode!r}")
+    registered = RegisteredMethod(dispatch_mode, execute_mode, blocking)
+
+    def decorate(function: F) -> F:
+        setattr(function, MAGIC_ATTR, registered)
+        return function
+
+    return decorate
+
+
+def _check_dispatch_mode(dispatch_mode: object) -> None:
+    if isinstance(dispatch_mode, Dispatch):
+        return
+    if not isinstance(dispatch_mode, dict):
+        raise TypeError(
+            f"dispatch_mode must be a Dispatch mode, or a dictionary of dispatch_fn and collect_fn: {dispatch_mode!r}"
+        )
+    missing = [key for key in ("dispatch_fn", "collect_fn") if not callable(dispatch_mode.get(key))]
+    if missing:
+        raise TypeError(f"the dispatch_mode dictionary must have a function under {' and '.join(missing)}")
+
+
+def registered_methods(cls: type) -> dict[str, RegisteredMethod]:
+    """The methods of a class that ``register`` decorates, inherited ones included, by name."""
+    found = {}
+    for name in dir(cls):
+        # Statically, since a property or a descriptor of the user's must not run here.
+        registered = getattr(inspect.getattr_static(cls, name), MAGIC_ATTR, None)
+        if isinstance(registered, RegisteredMethod):
+            found[name] = registered
+    return found

@@ -1,0 +1,121 @@
+"""What a worker group and its pool are, whichever framework runs the processes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .decorator import Execute, RegisteredMethod
+
+
+class ResourcePool:
+    """Processes on nodes: entry i of ``process_on_nodes`` is the number of processes on node i.
+
+    Args:
+        process_on_nodes: Processes per node; nodes may differ.
+        max_colocate_count: How many worker groups may share one process's resources.
+        n_gpus_per_node: GPUs of one node; kept for verl's signature, and compared when pools are merged.
+    """
+
+    def __init__(
+        self,
+        process_on_nodes: list[int] | None = None,
+        max_colocate_count: int = 10,
+        n_gpus_per_node: int = 8,
+    ) -> None:
+        self._store = list(process_on_nodes or [])
+        if any(count < 1 for count in self._store):
+            raise ValueError(f"process_on_nodes must be positive numbers of processes, not {self._store}")
+        if max_colocate_count < 1:
+            raise ValueError(f"max_colocate_count must be at least 1, not {max_colocate_count}")
+        self.max_colocate_count = max_colocate_count
+        self.n_gpus_per_node = n_gpus_per_node
+
+    def add_node(self, process_count: int) -> None:
+        """Add a node with that many processes."""
+        self._store.append(process_count)
+
+    def __call__(self) -> list[int]:
+        """The same as ``store``."""
+        return self._store
+
+    @property
+    def store(self) -> list[int]:
+        """Processes per node."""
+        return self._store
+
+    @property
+    def world_size(self) -> int:
+        """The number of processes on all nodes."""
+        return sum(self._store)
+
+    def local_world_size_list(self) -> list[int]:
+        """For each process in rank order, the number of the pool's processes on its node."""
+        return [count for count in self._store for _ in range(count)]
+
+    def local_rank_list(self) -> list[int]:
+        """For each process in rank order, its number among the pool's processes on its node."""
+        return [local_rank for count in self._store for local_rank in range(count)]
+
+
+class ClassWithInitArgs:
+    """A class and the arguments of its constructor, to be called later and elsewhere."""
+
+    def __init__(self, cls: Any, *args: Any, **kwargs: Any) -> None:
+        self.cls = cls
+        self.args = args
+        self.kwargs = kwargs
+
+    def __call__(self) -> Any:
+        """Make an instance."""
+        return self.cls(*self.args, **self.kwargs)
+
+
+class WorkerGroup(ABC):
+    """Ranks that a driver calls together.
+
+    A subclass says how a method runs on the ranks; this class gives the group the methods that its ranks' class
+    registers, each with its dispatch, its execution and its collection.
+    """
+
+    @property
+    @abstractmethod
+    def world_size(self) -> int:
+        """The number of ranks."""
+
+    @abstractmethod
+    def execute_all(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        """Start a method on all ranks; futures in rank order.
+
+        When every argument is a list of ``world_size``, element i goes to rank i. Otherwise, all ranks get the same.
+        """
+
+    @abstractmethod
+    def execute_rank_zero(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Start a method on rank 0 with the arguments as they are; its future."""
+
+    @abstractmethod
+    def _get(self, output: Any) -> Any:
+        """Wait for what ``execute_all`` or ``execute_rank_zero`` returned."""
+
+    def _bind_methods(self, methods: dict[str, RegisteredMethod]) -> None:
+        """Give this group the ranks' registered methods."""
+        for name, registered in methods.items():
+            setattr(self, name, self._bound_method(name, registered))
+
+    def _bound_method(self, name: str, registered: RegisteredMethod) -> Callable[..., Any]:
+        fns = registered.dispatch_fns()
+        dispatch_fn, collect_fn = fns["dispatch_fn"], fns["collect_fn"]
+        execute = self.execute_all if registered.execute_mode is Execute.ALL else self.execute_rank_zero
+        run = partial(execute, name)
+        blocking = registered.blocking
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = dispatch_fn(self, *args, **kwargs)
+            output = run(*args, **kwargs)
+            return collect_fn(self, self._get(output) if blocking else output)
+
+        call.__name__ = call.__qualname__ = name
+        return call

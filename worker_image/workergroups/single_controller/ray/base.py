@@ -1,0 +1,25 @@
+"""verl's module of that name: everything that its users import from ``single_controller.ray.base``."""
+
+from workergroups.single_controller.base import ClassWithInitArgs, ResourcePool, Worker, WorkerGroup
+
+from .rank_class import RayClassWithInitArgs
+from .resource_pool import (
+    RayResourcePool,
+    SubRayResourcePool,
+    merge_resource_pool,
+    split_resource_pool,
+)
+from .worker_group import RayWorkerGroup
+
+__all__ = [
+    "ClassWithInitArgs",
+    "RayClassWithInitArgs",
+    "RayResourcePool",
+    "RayWorkerGroup",
+    "ResourcePool",
+    "SubRayResourcePool",
+    "Worker",
+    "WorkerGroup",
+    "merge_resource_pool",
+    "split_resource_pool",
+]

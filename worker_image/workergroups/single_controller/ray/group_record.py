@@ -1,0 +1,77 @@
+"""What rank 0 publishes about its group in Ray's control service (the GCS), under its own actor id.
+
+It does so before its constructor runs: the other ranks wait for the record to learn where they meet, and drivers that
+attach learn the group's methods from it, even while every rank is busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ray import cloudpickle
+from ray.experimental import internal_kv
+
+from workergroups.errors import RendezvousTimeoutError
+
+from .cluster_state import actor_state
+from .waiting import poll
+
+RECORD_TIMEOUT = 300.0
+"""Seconds for which ranks and drivers wait for rank 0's record: its process must be up by then."""
+
+_KV_NAMESPACE = "workergroups"
+
+
+@dataclass(frozen=True)
+class GroupRecord:
+    """The record."""
+
+    master_addr: str
+    master_port: str
+    methods: Mapping[str, bytes]
+    """The class's registered methods, as `method_table.pickle_methods` made them."""
+
+
+def publish(rank_zero: str, record: GroupRecord) -> None:
+    """Make the record known under rank 0's actor id."""
+    internal_kv._internal_kv_put(rank_zero, cloudpickle.dumps(record), namespace=_KV_NAMESPACE)
+
+
+def forget(rank_zero: str) -> None:
+    """Remove the record of a group that has ended."""
+    internal_kv._internal_kv_del(rank_zero, namespace=_KV_NAMESPACE)
+
+
+def lookup(rank_zero: str) -> GroupRecord | None:
+    """The record that rank 0 has published, if it has."""
+    data = internal_kv._internal_kv_get(rank_zero, namespace=_KV_NAMESPACE)
+    if data is None:
+        return None
+    record: GroupRecord = cloudpickle.loads(data)
+    return record
+
+
+def wait_for_record(rank_zero: str, *, timeout: float = RECORD_TIMEOUT) -> GroupRecord:
+    """The record of rank 0, as soon as there is one.
+
+    Raises:
+        RendezvousTimeoutError: Rank 0 died, or did not publish its record within ``timeout`` seconds.
+    """
+
+    def ask() -> GroupRecord | None:
+        record = lookup(rank_zero)
+        if record is None:
+            state = actor_state(rank_zero)
+            if state is not None and state.state == "DEAD":
+                raise RendezvousTimeoutError(f"rank 0 died before it published its address: {state.death_cause}")
+        return record
+
+    record = poll(ask, timeout=timeout)
+    if record is None:
+        state = actor_state(rank_zero)
+        raise RendezvousTimeoutError(
+            f"rank 0 published no address within {timeout:g} s: Ray says that its actor {rank_zero} is "
+            f"{state.state if state else 'unknown'}"
+        )
+    return record

@@ -1,0 +1,76 @@
+"""Registered methods on their way to drivers that do not have the class they belong to."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from ray import cloudpickle
+
+from workergroups.single_controller.base.decorator import Execute, RegisteredMethod
+
+
+def pickle_methods(methods: Mapping[str, RegisteredMethod]) -> dict[str, bytes]:
+    """Pickle each method by itself, since one that a driver cannot load must not hide the others."""
+    return {name: _pickle(registered) for name, registered in methods.items()}
+
+
+def unpickle_methods(pickled: Mapping[str, bytes]) -> dict[str, RegisteredMethod]:
+    """Load what ``pickle_methods`` made. A method that cannot be loaded here says why when it is called."""
+    return {name: _unpickle(name, data) for name, data in pickled.items()}
+
+
+def _pickle(registered: RegisteredMethod) -> bytes:
+    data: bytes
+    with _by_value(registered):
+        try:
+            data = cloudpickle.dumps(registered)
+            return data
+        except Exception:
+            # The user's functions use something that cannot travel; by reference, they reach drivers that have
+            # their module.
+            pass
+    data = cloudpickle.dumps(registered)
+    return data
+
+
+def _unpickle(name: str, data: bytes) -> RegisteredMethod:
+    try:
+        registered: RegisteredMethod = cloudpickle.loads(data)
+    except Exception as error:
+        return _unusable(f"the dispatch functions of {name!r} cannot be loaded in this process: {error!r}")
+    return registered
+
+
+def _unusable(reason: str) -> RegisteredMethod:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise ImportError(f"{reason}. Call it through execute_all_sync, or install the module here.")
+
+    return RegisteredMethod({"dispatch_fn": refuse, "collect_fn": refuse}, Execute.ALL, blocking=True)
+
+
+@contextlib.contextmanager
+def _by_value(registered: RegisteredMethod) -> Iterator[None]:
+    """Let the modules of the user's own dispatch functions be pickled with their code, not as a reference."""
+    with contextlib.ExitStack() as stack:
+        for module in _modules_of_functions(registered):
+            cloudpickle.register_pickle_by_value(module)
+            stack.callback(cloudpickle.unregister_pickle_by_value, module)
+        yield
+
+
+def _modules_of_functions(registered: RegisteredMethod) -> set[ModuleType]:
+    functions = [_innermost(function) for function in registered.dispatch_fns().values()]
+    names = {getattr(function, "__module__", None) for function in functions}
+    ours = {name for name in names if name is None or name.split(".")[0] == "workergroups"}
+    return {sys.modules[name] for name in names - ours - {"__main__"} if name in sys.modules}
+
+
+def _innermost(function: Any) -> Any:
+    while isinstance(function, partial):
+        function = function.func
+    return function

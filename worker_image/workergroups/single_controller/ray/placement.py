@@ -1,0 +1,114 @@
+"""Placing a pool's bundles: one placement group per node, all or none, within a deadline."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import ray
+from ray.exceptions import RaySystemError
+from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+
+from workergroups.errors import PlacementTimeoutError
+
+from .cluster_state import is_removed, live_nodes, node_of_bundles
+from .shortage import explain_shortage
+from .waiting import poll
+
+_REMOVAL_TIMEOUT = 30.0
+
+
+def place(
+    name: str,
+    process_on_nodes: Sequence[int],
+    bundle: Mapping[str, float],
+    *,
+    strategy: str,
+    detached: bool,
+    timeout: float,
+) -> list[PlacementGroup]:
+    """Reserve ``process_on_nodes[i]`` bundles on node i; placement group i in the returned list holds them.
+
+    Groups of equal size are ordered by their nodes' addresses, as numbers, so that ranks keep their nodes when a pool
+    is made again on the same cluster.
+
+    Args:
+        name: The groups are called ``name`` with 0, 1, ... appended.
+        process_on_nodes: Bundles per group.
+        bundle: Resources of each bundle.
+        strategy: Ray's placement strategy within a group.
+        detached: Whether the groups outlive the driver.
+        timeout: Seconds until all groups must be placed.
+
+    Raises:
+        PlacementTimeoutError: Some groups were not placed in time. All are removed again.
+        ValueError: A placement group of one of the names exists.
+    """
+    groups: list[PlacementGroup] = []
+    try:
+        for index, count in enumerate(process_on_nodes):
+            groups.append(_create(f"{name}{index}", [dict(bundle)] * count, strategy, detached))
+        _wait_placed(name, groups, strategy, timeout)
+    except BaseException:
+        # Groups left behind would hold resources, and their names would stand in the way of the next try.
+        remove(groups)
+        raise
+    return _order_by_node(groups)
+
+
+def remove(groups: Sequence[PlacementGroup]) -> None:
+    """Remove placement groups, and with them the actors in them; returns when they are gone."""
+    for group in groups:
+        remove_placement_group(group)
+    poll(lambda: all(is_removed(group) for group in groups), timeout=_REMOVAL_TIMEOUT)
+
+
+def _create(name: str, bundles: list[dict[str, float]], strategy: str, detached: bool) -> PlacementGroup:
+    try:
+        return placement_group(bundles, strategy=strategy, name=name, lifetime="detached" if detached else None)
+    except RaySystemError as error:
+        if "already exists" not in str(error):
+            raise
+        raise ValueError(
+            f"a placement group named {name!r} exists: another pool of this shape holds that name_prefix; "
+            "close that pool, or give this one another name_prefix"
+        ) from error
+
+
+def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, timeout: float) -> None:
+    started = time.monotonic()
+    ready = {group.ready(): group for group in groups}
+    _, pending = ray.wait(list(ready), num_returns=len(ready), timeout=timeout)
+    if not pending:
+        return
+    # What one pending group lacks says it for all: they are alike but for the number of bundles.
+    unplaced = ready[pending[0]]
+    shortage = explain_shortage(unplaced.bundle_specs, live_nodes(), one_node=strategy == "STRICT_PACK")
+    raise PlacementTimeoutError(
+        f"{len(pending)} of {len(groups)} placement groups of pool {name!r} were not placed within "
+        f"{time.monotonic() - started:.1f} s ({unplaced.bundle_count} bundles of {unplaced.bundle_specs[0]}, "
+        f"{strategy}): {shortage}. Free or add resources, or ask for fewer processes or a smaller max_colocate_count "
+        "(each bundle reserves that many CPUs)."
+    )
+
+
+def _order_by_node(groups: list[PlacementGroup]) -> list[PlacementGroup]:
+    """Sort groups by node address, but only among groups of one size: group i keeps ``process_on_nodes[i]`` bundles."""
+    addresses = {node.node_id: node.address for node in live_nodes()}
+    by_size = defaultdict(list)
+    for group in groups:
+        by_size[group.bundle_count].append(group)
+    for same_size in by_size.values():
+        same_size.sort(key=lambda group: _address_key(addresses.get(node_of_bundles(group)[0], "")))
+    return [by_size[group.bundle_count].pop(0) for group in groups]
+
+
+def _address_key(address: str) -> tuple[int, int, str]:
+    """Order addresses as numbers (.7 before .69), IPv4 before IPv6, and names last."""
+    try:
+        parsed = ipaddress.ip_address(address.strip("[]"))
+    except ValueError:
+        return 9, 0, address
+    return parsed.version, int(parsed), ""

@@ -1,0 +1,85 @@
+"""The actor class of a rank: the user's class, whose process becomes the rank before the constructor runs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+import ray
+from ray.actor import ActorClass
+
+from workergroups.single_controller.base import ClassWithInitArgs
+
+from .rank_process import RankLaunch
+
+
+class RayClassWithInitArgs(ClassWithInitArgs):
+    """A rank's class with the arguments of its constructor.
+
+    Args:
+        cls: A class, with or without ``@ray.remote``; a `Worker` or any other.
+        *args: Positional arguments of its constructor, the same for each rank.
+        **kwargs: Keyword arguments of its constructor.
+    """
+
+    def __init__(self, cls: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(cls, *args, **kwargs)
+        self.options: dict[str, Any] = {}
+
+    def update_options(self, options: dict[str, Any]) -> None:
+        """Add Ray actor options, such as ``{"num_cpus": 2}``, for the ranks that are created from now on."""
+        self.options.update(options)
+
+    @property
+    def user_class(self) -> type:
+        """The class as the user wrote it, without ``@ray.remote``."""
+        return user_class(self.cls)
+
+    def check_arguments(self) -> None:
+        """Find out here, and not in every rank, that the constructor does not take these arguments.
+
+        Raises:
+            TypeError: It does not.
+        """
+        try:
+            signature = inspect.signature(self.user_class)
+        except ValueError:
+            return  # a class implemented in C may not say
+        try:
+            signature.bind(*self.args, **self.kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.user_class.__name__}{signature}: {error}") from None
+
+
+def user_class(cls: Any) -> type:
+    """The class as the user wrote it, with or without ``@ray.remote``."""
+    if isinstance(cls, ActorClass):
+        found: type = cls.__ray_metadata__.modified_class.__ray_actor_class__
+        return found
+    if isinstance(cls, type):
+        return cls
+    raise TypeError(f"the class of a worker group must be a class, with or without @ray.remote, not {cls!r}")
+
+
+@functools.lru_cache(maxsize=256)
+def rank_actor_class(cls: Any) -> Any:
+    """The Ray actor class of the ranks of ``cls``; its constructor takes a `RankLaunch` before the user's arguments.
+
+    Cached, since Ray ships each actor class to the cluster once.
+    """
+    base: Any = user_class(cls)
+
+    def __init__(self: Any, launch: RankLaunch, /, *args: Any, **kwargs: Any) -> None:
+        launch()
+        base.__init__(self, *args, **kwargs)
+
+    namespace = {
+        "__init__": __init__,
+        "__doc__": base.__doc__,
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+    }
+    rank_class = type(base)(base.__name__, (base,), namespace)
+    options = cls._default_options if isinstance(cls, ActorClass) else {}
+    return ray.remote(**options)(rank_class) if options else ray.remote(rank_class)

@@ -1,0 +1,39 @@
+"""Saying which rank died, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ray.actor import ActorHandle
+from ray.exceptions import ActorDiedError
+
+from workergroups.errors import RankDiedError
+
+from .cluster_state import ActorState, actor_state
+
+
+def rank_died(error: ActorDiedError, workers: Sequence[ActorHandle]) -> RankDiedError:
+    """The error to raise instead of Ray's, which does not know of ranks."""
+    ids = [worker._actor_id.hex() for worker in workers]
+    rank = ids.index(error.actor_id)
+    state = actor_state(error.actor_id)
+    # The error can be here before the GCS has heard of the death.
+    cause = (state.death_cause if state else "") or str(error)
+    where = _where(state)
+    if error._actor_init_failed:
+        message = f"rank {rank} of {len(ids)}{where} failed in its constructor: {last_line(cause)}\n{cause}"
+    else:
+        message = f"rank {rank} of {len(ids)}{where} died: {cause}"
+    return RankDiedError(rank, error.actor_id, message, cause)
+
+
+def last_line(text: str) -> str:
+    """The last line of a traceback: the exception itself."""
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def _where(state: ActorState | None) -> str:
+    if state is None or not state.pid:
+        return ""
+    return f" (pid {state.pid} on node {state.node_address})"

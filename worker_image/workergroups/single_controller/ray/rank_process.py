@@ -1,0 +1,86 @@
+"""What happens in a rank's process before its class's constructor runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import ray
+
+from . import group_record, master_port
+from .visible_devices import device_env
+
+PROTECTED_ENV = frozenset(
+    {
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "RAY_LOCAL_RANK",
+        "RAY_LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "WG_PREFIX",
+        "WG_BACKEND",
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "ASCEND_RT_VISIBLE_DEVICES",
+    }
+)
+"""Environment variables that say which rank a process is and what it sees; users may not set them."""
+
+
+@dataclass(frozen=True)
+class RankLaunch:
+    """What the creator of a group tells each rank's process. Calling it makes the process that rank."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    local_world_size: int
+    wg_prefix: str
+    device_name: str
+    master: tuple[str, str] | None
+    """Address and port if the user chose them; otherwise rank 0 chooses."""
+    rank_zero: str | None
+    """Rank 0's actor id; ``None`` for rank 0 itself."""
+    methods: Mapping[str, bytes]
+    """The class's registered methods, which rank 0 publishes; empty for the others."""
+
+    def __call__(self) -> None:
+        """Set this process's environment up; rank 0 publishes the group's record as well.
+
+        Raises:
+            RendezvousTimeoutError: Rank 0 did not say where the ranks meet.
+        """
+        address, port = self._publish() if self.rank_zero is None else self._find_master(self.rank_zero)
+        os.environ.update(
+            RANK=str(self.rank),
+            WORLD_SIZE=str(self.world_size),
+            # verl's meaning: the rank's place among the processes that see the same devices. It sees its own only.
+            LOCAL_RANK="0",
+            LOCAL_WORLD_SIZE="1",
+            RAY_LOCAL_RANK=str(self.local_rank),
+            RAY_LOCAL_WORLD_SIZE=str(self.local_world_size),
+            MASTER_ADDR=address,
+            MASTER_PORT=port,
+            WG_PREFIX=self.wg_prefix,
+            WG_BACKEND="ray",
+        )
+        ids = ray.get_runtime_context().get_accelerator_ids()
+        own_ids = ids["NPU" if self.device_name == "npu" else "GPU"]
+        os.environ.update(device_env(own_ids, self.device_name, os.environ))
+
+    def _publish(self) -> tuple[str, str]:
+        address, port = self.master or master_port.reserve_master()
+        actor_id = ray.get_runtime_context().get_actor_id()
+        group_record.publish(actor_id, group_record.GroupRecord(address, port, self.methods))
+        return address, port
+
+    def _find_master(self, rank_zero: str) -> tuple[str, str]:
+        if self.master is not None:
+            return self.master
+        record = group_record.wait_for_record(rank_zero)
+        return record.master_addr, record.master_port

@@ -1,0 +1,138 @@
+"""Creating the ranks of a group: one actor per seat, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import ray
+from ray.actor import ActorHandle
+from ray.util.placement_group import PlacementGroup
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from workergroups.single_controller.base.decorator import registered_methods
+
+from .method_table import pickle_methods
+from .rank_class import RayClassWithInitArgs, rank_actor_class
+from .rank_process import PROTECTED_ENV, RankLaunch
+
+
+class Seat(NamedTuple):
+    """Where one rank runs."""
+
+    placement_group: PlacementGroup
+    bundle_index: int
+    local_rank: int
+    """The rank's number among the group's ranks on its node."""
+    local_world_size: int
+    """The number of the group's ranks on its node."""
+
+
+def create_ranks(
+    ray_cls_with_init: RayClassWithInitArgs,
+    seats: Sequence[Seat],
+    *,
+    names: Sequence[str],
+    namespace: str | None = None,
+    detached: bool = False,
+    worker_env: Mapping[str, str] | None = None,
+    num_gpus: float = 0,
+    device_name: str = "cuda",
+    wg_prefix: str = "",
+    master: tuple[str, str] | None = None,
+) -> list[ActorHandle]:
+    """Create one actor per seat, in rank order, and return without waiting for any of them.
+
+    The ranks' processes find each other: rank 0 chooses the port at which they meet, and the others' constructors wait
+    until they know it. Nothing but the actors is made, so this can run in a driver, an actor or a task, and with
+    ``detached`` the ranks outlive it.
+
+    Args:
+        ray_cls_with_init: The ranks' class and the arguments of its constructor.
+        seats: Where each rank runs.
+        names: The actor names, one per seat.
+        namespace: The Ray namespace of the names; the caller's by default.
+        detached: Whether the ranks outlive the creator.
+        worker_env: Environment variables of each rank's process, set before Python starts in it.
+        num_gpus: The share of its bundle's accelerator that each rank takes; 0 for none.
+        device_name: ``"cuda"``, ``"amd"`` or ``"npu"``.
+        wg_prefix: The ranks' WG_PREFIX.
+        master: Address and port at which the ranks meet, instead of those that rank 0 would choose.
+
+    Raises:
+        ValueError: ``worker_env`` sets a protected variable, or the numbers of names and seats differ.
+        TypeError: The constructor does not take these arguments, or a variable's value is not a string.
+    """
+    if len(names) != len(seats):
+        raise ValueError(f"there must be one name per seat, not {len(names)} names for {len(seats)} seats")
+    ray_cls_with_init.check_arguments()
+    actor_class = rank_actor_class(ray_cls_with_init.cls)
+    options = _actor_options(ray_cls_with_init.options, worker_env, num_gpus, device_name)
+    if detached:
+        options["lifetime"] = "detached"
+    if namespace is not None:
+        options["namespace"] = namespace
+    methods = pickle_methods(registered_methods(ray_cls_with_init.user_class))
+
+    ranks: list[ActorHandle] = []
+    try:
+        for rank, (seat, name) in enumerate(zip(seats, names, strict=True)):
+            launch = RankLaunch(
+                rank=rank,
+                world_size=len(seats),
+                local_rank=seat.local_rank,
+                local_world_size=seat.local_world_size,
+                wg_prefix=wg_prefix,
+                device_name=device_name,
+                master=master,
+                rank_zero=ranks[0]._actor_id.hex() if ranks else None,
+                methods={} if ranks else methods,
+            )
+            placed = actor_class.options(
+                **options,
+                name=name,
+                scheduling_strategy=PlacementGroupSchedulingStrategy(seat.placement_group, seat.bundle_index),
+            )
+            ranks.append(placed.remote(launch, *ray_cls_with_init.args, **ray_cls_with_init.kwargs))
+    except BaseException:
+        for created in ranks:
+            ray.kill(created)
+        raise
+    return ranks
+
+
+def check_worker_env(worker_env: Mapping[str, str]) -> None:
+    """Refuse what users may not set in a rank's environment.
+
+    Raises:
+        ValueError: A protected variable.
+        TypeError: A value that is not a string.
+    """
+    if protected := sorted(PROTECTED_ENV & worker_env.keys()):
+        raise ValueError(
+            f"worker_env must not set {', '.join(protected)}: the group sets these for each rank. Remove them."
+        )
+    for name, value in worker_env.items():
+        if not isinstance(value, str):
+            raise TypeError(f"worker_env values must be strings, but {name} is {value!r}")
+
+
+def _actor_options(
+    user_options: Mapping[str, Any],
+    worker_env: Mapping[str, str] | None,
+    num_gpus: float,
+    device_name: str,
+) -> dict[str, Any]:
+    """Ray's options that all ranks share: what the group needs, and over it what the user asked for."""
+    options: dict[str, Any] = {}
+    if num_gpus and device_name == "npu":
+        options["resources"] = {"NPU": num_gpus}
+    elif num_gpus:
+        options["num_gpus"] = num_gpus
+    options.update(user_options)
+    if worker_env:
+        check_worker_env(worker_env)
+        runtime_env = dict(options.get("runtime_env") or {})
+        runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **worker_env}
+        options["runtime_env"] = runtime_env
+    return options

@@ -1,0 +1,223 @@
+"""Resource pools on Ray: bundles of placement groups, one per process; split and merged without new reservations."""
+
+from __future__ import annotations
+
+import random
+import string
+from itertools import groupby
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from ray.util.placement_group import PlacementGroup
+
+from workergroups.errors import PoolClosedError
+from workergroups.single_controller.base import ResourcePool
+
+from . import placement
+from .ranks import Seat
+
+DEFAULT_PLACEMENT_TIMEOUT = 300.0
+"""Seconds for which a pool waits for its placement groups, unless it is told otherwise."""
+
+_RESOURCE_OF_DEVICE = {"cuda": "GPU", "amd": "GPU", "npu": "NPU"}
+
+
+class Bundle(NamedTuple):
+    """One process's share of a node."""
+
+    placement_group: PlacementGroup
+    bundle_index: int
+
+
+class RayResourcePool(ResourcePool):
+    """Resources for ``sum(process_on_nodes)`` processes: one placement group per node, one bundle per process.
+
+    Nothing is reserved before the first group is made on the pool, or ``get_placement_groups`` is called. ``close()``,
+    or leaving a ``with`` block, gives everything back and ends the ranks on it.
+
+    Args:
+        process_on_nodes: Processes on each node; nodes may differ.
+        use_gpu: Whether each process has a GPU (or NPU).
+        name_prefix: Begins the placement groups' names; random by default.
+        max_colocate_count: How many groups may share the pool: each bundle has that many CPUs, and each rank takes
+            1/max_colocate_count of its bundle's GPU.
+        detached: Whether the reservation outlives the driver.
+        accelerator_type: A Ray resource that the nodes must have, such as ``"accelerator_type:A100"``.
+        timeout: Seconds until the placement groups must be placed.
+    """
+
+    def __init__(
+        self,
+        process_on_nodes: list[int] | None = None,
+        use_gpu: bool = True,
+        name_prefix: str | None = None,
+        max_colocate_count: int = 10,
+        detached: bool = False,
+        accelerator_type: str | None = None,
+        *,
+        timeout: float = DEFAULT_PLACEMENT_TIMEOUT,
+    ) -> None:
+        super().__init__(process_on_nodes, max_colocate_count)
+        self.use_gpu = use_gpu
+        self.name_prefix = random_prefix() if name_prefix is None else name_prefix
+        self.detached = detached
+        self.accelerator_type = accelerator_type
+        self.timeout = timeout
+        self._placed: list[Bundle] | None = None
+        self._owned_groups: list[PlacementGroup] = []
+        self._closed = False
+
+    def get_placement_groups(
+        self, strategy: str = "STRICT_PACK", name: str | None = None, device_name: str = "cuda"
+    ) -> list[PlacementGroup]:
+        """The placement groups in rank order, reserved on the first call.
+
+        Args:
+            strategy: Ray's placement strategy for the processes of one node.
+            name: Begins the groups' names instead of ``name_prefix``.
+            device_name: ``"cuda"``, ``"amd"`` or ``"npu"``.
+
+        Raises:
+            PlacementTimeoutError: Not placed within the pool's ``timeout``; says which resource is short.
+            PoolClosedError: The pool was closed.
+        """
+        return [group for group, _ in groupby(b.placement_group for b in self.bundles(strategy, name, device_name))]
+
+    def bundles(
+        self, strategy: str = "STRICT_PACK", name: str | None = None, device_name: str = "cuda"
+    ) -> list[Bundle]:
+        """The bundle of each process in rank order; arguments and errors as of ``get_placement_groups``."""
+        if self._closed:
+            raise PoolClosedError(f"pool {self.name_prefix!r} is closed; make a new RayResourcePool")
+        if self._placed is None:
+            counts = "_".join(map(str, self._store))
+            self._owned_groups = placement.place(
+                name or f"{self.name_prefix}workergroups_{counts}:",
+                self._store,
+                self._bundle_resources(device_name),
+                strategy=strategy,
+                detached=self.detached,
+                timeout=self.timeout,
+            )
+            self._placed = [
+                Bundle(group, index)
+                for group, count in zip(self._owned_groups, self._store, strict=True)
+                for index in range(count)
+            ]
+        return self._placed
+
+    def seats(self, strategy: str = "STRICT_PACK", device_name: str = "cuda") -> list[Seat]:
+        """Where each rank of a group on this pool runs, in rank order."""
+        return [
+            Seat(bundle.placement_group, bundle.bundle_index, local_rank, local_world_size)
+            for bundle, local_rank, local_world_size in zip(
+                self.bundles(strategy, device_name=device_name),
+                self.local_rank_list(),
+                self.local_world_size_list(),
+                strict=True,
+            )
+        ]
+
+    def close(self) -> None:
+        """Give the reservation back, ending the ranks on it. Pools made by split or merge have none of their own."""
+        owned, self._owned_groups = self._owned_groups, []
+        self._closed = True
+        placement.remove(owned)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _bundle_resources(self, device_name: str) -> dict[str, float]:
+        resources: dict[str, float] = {"CPU": self.max_colocate_count}
+        if self.use_gpu:
+            resources[accelerator_resource(device_name)] = 1
+            if self.accelerator_type is not None:
+                resources[self.accelerator_type] = 1e-4
+        return resources
+
+    def _over(self, cls: type[RayResourcePool], bundles: list[Bundle], name_prefix: str) -> RayResourcePool:
+        """A pool of this one's settings on bundles that are reserved already."""
+        counts = [len(list(same)) for _, same in groupby(bundle.placement_group for bundle in bundles)]
+        pool = cls(
+            counts,
+            self.use_gpu,
+            name_prefix,
+            self.max_colocate_count,
+            self.detached,
+            self.accelerator_type,
+            timeout=self.timeout,
+        )
+        pool._placed = bundles
+        return pool
+
+
+class SubRayResourcePool(RayResourcePool):
+    """A range of another pool's bundles, made by `split_resource_pool`."""
+
+
+def split_resource_pool(resource_pool: RayResourcePool, split_size: int | list[int]) -> list[RayResourcePool]:
+    """Split a pool into pools over disjoint ranges of its bundles. The results can be split again.
+
+    Args:
+        resource_pool: The pool; its resources are reserved if they were not.
+        split_size: The world size of each result, or the one size of all.
+
+    Raises:
+        ValueError: The sizes do not sum to the pool's world size.
+    """
+    world_size = resource_pool.world_size
+    if isinstance(split_size, int):
+        if split_size < 1 or world_size % split_size:
+            raise ValueError(
+                f"split_size {split_size} does not divide the pool's world size {world_size}; give a list of sizes"
+            )
+        split_size = [split_size] * (world_size // split_size)
+    if sum(split_size) != world_size or min(split_size) < 1:
+        raise ValueError(f"the split sizes {split_size} must be positive and sum to the pool's world size {world_size}")
+    bundles = iter(resource_pool.bundles())
+    return [
+        resource_pool._over(
+            SubRayResourcePool,
+            [next(bundles) for _ in range(size)],
+            f"{resource_pool.name_prefix}_split_{index}",
+        )
+        for index, size in enumerate(split_size)
+    ]
+
+
+def merge_resource_pool(rp1: RayResourcePool, rp2: RayResourcePool) -> RayResourcePool:
+    """One pool over the bundles of both: the ranks on ``rp1`` first, then those on ``rp2``.
+
+    Raises:
+        ValueError: The pools differ in a setting that must be equal.
+    """
+    for setting in ("use_gpu", "max_colocate_count", "n_gpus_per_node", "detached"):
+        one, two = getattr(rp1, setting), getattr(rp2, setting)
+        if one != two:
+            raise ValueError(f"pools to be merged must have equal {setting}, not {one} and {two}")
+    return rp1._over(RayResourcePool, rp1.bundles() + rp2.bundles(), f"{rp1.name_prefix}_{rp2.name_prefix}")
+
+
+def accelerator_resource(device_name: str) -> str:
+    """Ray's resource for a kind of device.
+
+    Raises:
+        ValueError: The device has none; use pools without GPUs for it.
+    """
+    try:
+        return _RESOURCE_OF_DEVICE[device_name]
+    except KeyError:
+        raise ValueError(
+            f"no accelerator resource is known for device_name {device_name!r}; use one of "
+            f"{', '.join(_RESOURCE_OF_DEVICE)}, or a pool with use_gpu=False"
+        ) from None
+
+
+def random_prefix() -> str:
+    """Six letters or digits that keep the names of pools and groups apart."""
+    return "".join(random.choices(string.ascii_letters + string.digits, k=6))

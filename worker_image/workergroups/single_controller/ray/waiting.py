@@ -1,0 +1,25 @@
+"""Waiting with a deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.2
+
+
+def poll(question: Callable[[], T | None], *, timeout: float) -> T | None:
+    """Ask again and again, ever less often, until the answer is truthy; ``None`` after ``timeout`` seconds."""
+    deadline = time.monotonic() + timeout
+    pause = _FIRST_PAUSE
+    while not (answer := question()):
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            return None
+        time.sleep(min(pause, remaining))
+        pause = min(pause * 1.5, _LONGEST_PAUSE)
+    return answer

@@ -1,0 +1,284 @@
+"""`RayWorkerGroup`: the ranks of one class on a resource pool, called together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import ray
+from ray.actor import ActorHandle
+from ray.exceptions import ActorDiedError
+
+from workergroups.errors import GroupClosedError
+from workergroups.single_controller.base import WorkerGroup
+from workergroups.single_controller.base.decorator import RegisteredMethod, registered_methods
+
+from . import group_record
+from .cluster_state import all_dead
+from .method_table import unpickle_methods
+from .rank_class import RayClassWithInitArgs
+from .rank_death import rank_died
+from .ranks import create_ranks
+from .resource_pool import RayResourcePool, random_prefix
+from .waiting import poll
+
+_END_TIMEOUT = 30.0
+
+
+class RayWorkerGroup(WorkerGroup):
+    """Ranks of one class, one Ray actor on each of the pool's processes.
+
+    The group has a method for each that the class registers with ``@register``; any other method of the class runs
+    through ``execute_all`` and ``execute_rank_zero``. Constructing a group does not wait for its ranks: the first call
+    does. ``close()``, or leaving a ``with`` block, ends the ranks that this group created.
+
+    Args:
+        resource_pool: Where the ranks run; ``None`` for a handle on ranks that exist (see ``from_detached``).
+        ray_cls_with_init: The ranks' class and the arguments of its constructor.
+        bin_pack: Whether the processes of one entry of the pool must be on one node.
+        name_prefix: Begins the ranks' names; random by default.
+        detached: Whether the ranks outlive the driver.
+        worker_names: The names of ranks that exist, in rank order.
+        worker_handles: Their handles, instead of finding them by name.
+        ray_wait_register_center_timeout: Seconds until rank 0 must have said where the ranks meet.
+        master_addr: The address at which the ranks meet, given together with ``master_port``. By default, rank 0's
+            process chooses both.
+        master_port: The port at which the ranks meet.
+        use_gpu: Whether each rank takes its share of a GPU; as the pool says by default.
+        device_name: ``"cuda"``, ``"amd"`` or ``"npu"``.
+        worker_env: More environment variables for the ranks' processes.
+
+    Raises:
+        PlacementTimeoutError: The pool's resources are not there; says which.
+        ValueError: ``worker_env`` sets a protected variable, or one of ``master_addr`` and ``master_port`` is missing.
+        TypeError: The class's constructor does not take the arguments.
+    """
+
+    def __init__(
+        self,
+        resource_pool: RayResourcePool | None = None,
+        ray_cls_with_init: RayClassWithInitArgs | None = None,
+        bin_pack: bool = True,
+        name_prefix: str | None = None,
+        detached: bool = False,
+        worker_names: Sequence[str] | None = None,
+        worker_handles: Sequence[ActorHandle] | None = None,
+        ray_wait_register_center_timeout: float = group_record.RECORD_TIMEOUT,
+        *,
+        master_addr: str | None = None,
+        master_port: str | None = None,
+        use_gpu: bool | None = None,
+        device_name: str = "cuda",
+        worker_env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.resource_pool = resource_pool
+        self.ray_cls_with_init = ray_cls_with_init
+        self.name_prefix = random_prefix() if name_prefix is None else name_prefix
+        self._record_timeout = ray_wait_register_center_timeout
+        self._master = _master(master_addr, master_port)
+        self._closed = False
+        self._owns_ranks = resource_pool is not None
+        if resource_pool is None:
+            self._workers, self._worker_names = _find_ranks(worker_names, worker_handles)
+        elif ray_cls_with_init is None:
+            raise ValueError("a group on a resource pool needs ray_cls_with_init, the class of its ranks")
+        else:
+            self._worker_names = _worker_names(resource_pool, ray_cls_with_init, self.name_prefix)
+            self._workers = create_ranks(
+                ray_cls_with_init,
+                resource_pool.seats("STRICT_PACK" if bin_pack else "PACK", device_name),
+                names=self._worker_names,
+                detached=detached,
+                worker_env=worker_env,
+                num_gpus=_gpu_share(resource_pool, use_gpu),
+                device_name=device_name,
+                wg_prefix=self.name_prefix,
+                master=self._master,
+            )
+        self._methods = self._registered_methods()
+        self._bind_methods(self._methods)
+
+    @classmethod
+    def from_detached(
+        cls,
+        name_prefix: str | None = None,
+        worker_names: Sequence[str] | None = None,
+        worker_handles: Sequence[ActorHandle] | None = None,
+        ray_cls_with_init: RayClassWithInitArgs | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """A handle on ranks that another group or process created.
+
+        The class is optional: without it, the group gets the methods that the ranks themselves have published. Closing
+        the handle leaves the ranks alone.
+        """
+        return cls(
+            resource_pool=None,
+            ray_cls_with_init=ray_cls_with_init,
+            name_prefix=name_prefix,
+            worker_names=worker_names,
+            worker_handles=worker_handles,
+            **kwargs,
+        )
+
+    @property
+    def workers(self) -> list[ActorHandle]:
+        """The ranks' actor handles, in rank order."""
+        return self._workers
+
+    @property
+    def worker_names(self) -> list[str]:
+        """The ranks' actor names, in rank order."""
+        return self._worker_names
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return len(self._workers)
+
+    @property
+    def master_address(self) -> str:
+        """The address at which the ranks meet; waits until rank 0's process is up."""
+        return self._find_master()[0]
+
+    @property
+    def master_port(self) -> str:
+        """The port at which the ranks meet; waits until rank 0's process is up."""
+        return self._find_master()[1]
+
+    def execute_all_sync(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        """As ``execute_all``, but waits: the ranks' results in rank order."""
+        results: list[Any] = self._get(self.execute_all(method_name, *args, **kwargs))
+        return results
+
+    def execute_all_async(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        """Start a method on all ranks; object references in rank order.
+
+        When every argument is a list of ``world_size``, element i goes to rank i. Otherwise, all ranks get the same.
+
+        Raises:
+            AttributeError: The class has no such method.
+            GroupClosedError: The group is closed.
+        """
+        workers = self._workers
+        size = len(workers)
+        values = (*args, *kwargs.values())
+        if all(isinstance(value, list) and len(value) == size for value in values):
+            return [
+                self._start(
+                    worker,
+                    method_name,
+                    [value[rank] for value in args],
+                    {key: value[rank] for key, value in kwargs.items()},
+                )
+                for rank, worker in enumerate(workers)
+            ]
+        return [self._start(worker, method_name, args, kwargs) for worker in workers]
+
+    def execute_all(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        """The same as ``execute_all_async``."""
+        return self.execute_all_async(method_name, *args, **kwargs)
+
+    def execute_rank_zero_sync(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Run a method on rank 0; its result."""
+        return self._get(self.execute_rank_zero(method_name, *args, **kwargs))
+
+    def execute_rank_zero_async(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Start a method on rank 0; its object reference. Errors as of ``execute_all_async``."""
+        return self._start(self._workers[0], method_name, args, kwargs)
+
+    def execute_rank_zero(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
+        """The same as ``execute_rank_zero_async``."""
+        return self.execute_rank_zero_async(method_name, *args, **kwargs)
+
+    def close(self) -> None:
+        """End the ranks, if this group created them, and return when they are gone; then refuse further calls."""
+        if self._closed:
+            return
+        self._closed = True
+        if not self._owns_ranks:
+            return
+        actor_ids = [worker._actor_id.hex() for worker in self._workers]
+        for worker in self._workers:
+            ray.kill(worker)
+        poll(lambda: all_dead(actor_ids), timeout=_END_TIMEOUT)
+        group_record.forget(actor_ids[0])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        # Only names that are nowhere else come here: the registered methods are attributes.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"this group has no method {name!r}; it has {', '.join(sorted(self._methods)) or 'none'}. "
+            f"Decorate {name!r} with @register in the ranks' class, or call execute_all_sync({name!r}, ...)"
+        )
+
+    def _start(self, worker: ActorHandle, method_name: str, args: Any, kwargs: Any) -> Any:
+        if self._closed:
+            raise GroupClosedError(f"this group is closed, so {method_name!r} cannot be called; make a new group")
+        try:
+            method = getattr(worker, method_name)
+        except AttributeError:
+            known = sorted(name for name in worker._ray_method_signatures if not name.startswith("_"))
+            raise AttributeError(f"the ranks' class has no method {method_name!r}; it has {', '.join(known)}") from None
+        return method.remote(*args, **kwargs)
+
+    def _get(self, output: Any) -> Any:
+        try:
+            return ray.get(output)
+        except ActorDiedError as error:
+            raise rank_died(error, self._workers) from error
+
+    def _registered_methods(self) -> dict[str, RegisteredMethod]:
+        if self.ray_cls_with_init is not None:
+            return registered_methods(self.ray_cls_with_init.user_class)
+        return unpickle_methods(self._record().methods)
+
+    def _find_master(self) -> tuple[str, str]:
+        if self._master is None:
+            record = self._record()
+            self._master = record.master_addr, record.master_port
+        return self._master
+
+    def _record(self) -> group_record.GroupRecord:
+        return group_record.wait_for_record(self._workers[0]._actor_id.hex(), timeout=self._record_timeout)
+
+
+def _master(address: str | None, port: str | None) -> tuple[str, str] | None:
+    if address is None and port is None:
+        return None
+    if address is None or port is None:
+        raise ValueError("give both master_addr and master_port, or neither, and rank 0 chooses them")
+    return address, str(port)
+
+
+def _gpu_share(pool: RayResourcePool, use_gpu: bool | None) -> float:
+    if use_gpu and not pool.use_gpu:
+        raise ValueError("use_gpu=True needs a pool with GPUs: make the RayResourcePool with use_gpu=True")
+    wanted = pool.use_gpu if use_gpu is None else use_gpu
+    return 1 / pool.max_colocate_count if wanted else 0
+
+
+def _worker_names(pool: RayResourcePool, rank_class: RayClassWithInitArgs, prefix: str) -> list[str]:
+    """verl's names: prefix, class, and which process of which entry of the pool, as in ``Ab3xYzActor_0:3``."""
+    name = f"{prefix}{rank_class.user_class.__name__}"
+    return [f"{name}_{node}:{local_rank}" for node, count in enumerate(pool.store) for local_rank in range(count)]
+
+
+def _find_ranks(
+    names: Sequence[str] | None, handles: Sequence[ActorHandle] | None
+) -> tuple[list[ActorHandle], list[str]]:
+    if handles is None:
+        if not names:
+            raise ValueError("a group without a resource_pool needs worker_names or worker_handles of its ranks")
+        handles = [ray.get_actor(name) for name in names]
+    return list(handles), list(names or [])
