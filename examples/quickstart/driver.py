@@ -1,0 +1,14 @@
+"""A driver: attaches to the group by its name and calls its ranks. Runs as a Ray job on the pool's cluster."""
+
+import workergroups
+
+group = workergroups.attach("quickstart", timeout=60)
+# The ranks outlive this driver. Let the next one find them as this one did.
+group.reset()
+
+print("world_size:", group.world_size)
+print("worker_names:", group.worker_names)
+print("devices:", group.devices())
+print('execute_all_sync("add", x=[1, 1, 1, 1]):', group.execute_all_sync("add", x=[1, 1, 1, 1]))
+print("add_to_all(10), ONE_TO_ALL:", group.add_to_all(10))
+print("read_rank_zero(), RANK_ZERO:", group.read_rank_zero())
