@@ -118,9 +118,20 @@ def _death(raw: Mapping[str, Any]) -> Death | None:
     if kind == "oom_context":
         return Death("OutOfMemory", cause.oom_context.error_message)
     message = getattr(getattr(cause, kind, None), "error_message", "") if kind else ""
-    if "node" in message and "died" in message and "worker process" not in message:
-        return Death("NodeLost", message)
-    return Death("ProcessDied", message or "Ray does not say why")
+    return Death(_reason(message), message or "Ray does not say why")
+
+
+# What Ray's sentence holds -> what it means; the first that fits.
+_REASONS = (
+    ("killed by `ray.kill`", "Removed"),
+    ("placement group was removed", "Removed"),
+    ("memory running low", "OutOfMemory"),
+    ("its node has died", "NodeLost"),
+)
+
+
+def _reason(message: str) -> str:
+    return next((reason for words, reason in _REASONS if words in message), "ProcessDied")
 
 
 def last_line(text: str) -> str:
