@@ -56,6 +56,8 @@ def start_kubelet(node: Node, binaries: Path) -> None:
     kubelet += [f"--kubeconfig={pki.kubeconfig(f'kubelet-{node.name}')}", f"--node-ip={node.address}"]
     kubelet += [f"--hostname-override={node.name}"]
     kubelet += [f"--node-labels={','.join(f'{key}={value}' for key, value in node.labels.items())}"]
+    # As on real clusters: only pods that ask for a GPU may take place on a GPU node.
+    kubelet += [f"--register-with-taints={gpu}=present:NoSchedule" for gpu in node.gpus]
     inside = ["nsenter", f"--target={processes.pid(_containerd(node))}", "--mount", "--net"]
     processes.start(f"kubelet-{node.name}", [*inside, *kubelet])
     proxy_config = node.state / "kube-proxy.json"
