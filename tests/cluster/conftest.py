@@ -1,0 +1,19 @@
+"""The running cluster, by kubeconfig; each test module has a namespace of its own, and leaves nothing behind."""
+
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from kubectl import Namespace, kubectl
+
+
+@pytest.fixture(scope="module")
+def namespace():
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    kubectl("create", "namespace", name)
+    yield Namespace(name)
+    kubectl("delete", "namespace", name, "--wait=true", "--timeout=120s", timeout=130)

@@ -1,0 +1,107 @@
+"""kubectl as a user has it, and waiting with a reason."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class Refused(Exception):
+    """kubectl ended with an error; its text is the message."""
+
+
+def kubectl(*arguments: str, stdin: str | None = None, timeout: float = 120) -> str:
+    """Run kubectl and return what it prints."""
+    done = subprocess.run(
+        ["kubectl", *arguments], input=stdin, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    if done.returncode:
+        raise Refused(done.stderr.strip())
+    return done.stdout
+
+
+class Namespace:
+    """A namespace of one test."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def run(self, *arguments: str, **more: Any) -> str:
+        """kubectl in this namespace."""
+        return kubectl("-n", self.name, *arguments, **more)
+
+    def apply(self, *manifests: dict[str, Any]) -> str:
+        """kubectl apply."""
+        return self.run("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, manifests)))
+
+    def get(self, kind: str, name: str | None = None, selector: str | None = None) -> Any:
+        """An object, or the list of those that a label selector matches (all without one)."""
+        if name is not None:
+            return json.loads(self.run("get", kind, name, "-o", "json"))
+        selection = ["-l", selector] if selector else []
+        return json.loads(self.run("get", kind, "-o", "json", *selection))["items"]
+
+    def ready(self, kind: str, name: str) -> dict[str, Any]:
+        """The condition Ready; empty while there is none."""
+        conditions = self.get(kind, name).get("status", {}).get("conditions", [])
+        return next((condition for condition in conditions if condition["type"] == "Ready"), {})
+
+    def until_ready(self, kind: str, name: str, seconds: float = 180) -> dict[str, Any]:
+        """Wait for Ready."""
+        return self.until(lambda: self.ready(kind, name), lambda ready: ready.get("status") == "True", seconds)
+
+    def until(self, look: Callable[[], Any], is_so: Callable[[Any], bool], seconds: float) -> Any:
+        """Look until it is so; what was seen last is the reason if it never is."""
+        deadline = time.monotonic() + seconds
+        while True:
+            seen = look()
+            if is_so(seen):
+                return seen
+            assert time.monotonic() < deadline, f"not within {seconds} s; last seen: {seen}\n{self.overview()}"
+            time.sleep(0.2)
+
+    def overview(self) -> str:
+        """What a person would look at first."""
+        return self.run("get", "resourcepools,workergroups,rayclusters,pods", "-o", "wide")
+
+    def head(self, cluster: str) -> str:
+        """Name of the Ray head's pod."""
+        (pod,) = self.get("pods", selector=f"workergroups.dev/cluster={cluster},workergroups.dev/component=head")
+        return str(pod["metadata"]["name"])
+
+    def drive(self, cluster: str, program: str, timeout: float = 120) -> str:
+        """Run a driver as a Ray job on the cluster, as the README says; returns its output."""
+        submit = "cat > /tmp/driver.py && ray job submit --log-color=false -- python /tmp/driver.py"
+        return self.run("exec", "-i", self.head(cluster), "--", "sh", "-c", submit, stdin=program, timeout=timeout)
+
+
+def pool(name: str = "actors", processes: tuple[int, ...] = (2,), **spec: Any) -> dict[str, Any]:
+    """A ResourcePool on the NVIDIA node, unless the spec says otherwise."""
+    defaults = {
+        "processesPerNode": list(processes),
+        "accelerator": {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"},
+    }
+    return manifest("ResourcePool", name, defaults | spec)
+
+
+def group(name: str = "trainer", pools: Any = ("actors",), **spec: Any) -> dict[str, Any]:
+    """A WorkerGroup of accumulators, unless the spec says otherwise."""
+    refs = [ref if isinstance(ref, dict) else {"name": ref} for ref in pools]
+    defaults = {
+        "pools": refs,
+        "worker": {"class": "accumulator.Accumulator"},
+        "code": {"configMap": {"name": "accumulator"}},
+    }
+    return manifest("WorkerGroup", name, defaults | spec)
+
+
+def manifest(kind: str, name: str, spec: Any) -> dict[str, Any]:
+    """An object of ours."""
+    return {"apiVersion": "workergroups.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def config_map(name: str, **files: str) -> dict[str, Any]:
+    """A ConfigMap of Python files; `accumulator="..."` is the file accumulator.py."""
+    data = {f"{stem}.py": text for stem, text in files.items()}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
