@@ -8,12 +8,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from kubectl import Namespace, kubectl
+from kubectl import Namespace, config_map, kubectl
+
+ACCUMULATOR = (Path(__file__).parent / "accumulator.py").read_text()
 
 
 @pytest.fixture(scope="module")
 def namespace():
     name = f"test-{uuid.uuid4().hex[:8]}"
     kubectl("create", "namespace", name)
-    yield Namespace(name)
+    namespace = Namespace(name)
+    namespace.apply(config_map("accumulator", accumulator=ACCUMULATOR))
+    yield namespace
     kubectl("delete", "namespace", name, "--wait=true", "--timeout=120s", timeout=130)

@@ -1,6 +1,7 @@
 """kubectl as a user has it, and waiting with a reason."""
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -70,10 +71,34 @@ class Namespace:
         (pod,) = self.get("pods", selector=f"workergroups.dev/cluster={cluster},workergroups.dev/component=head")
         return str(pod["metadata"]["name"])
 
+    def available(self, deployment: str) -> bool:
+        """Whether a Deployment has its pod ready."""
+        return bool(self.get("deployment", deployment)["status"].get("availableReplicas"))
+
+    def node_with(self, label: str) -> str:
+        """Name of the one Kubernetes node with a label."""
+        (node,) = json.loads(kubectl("get", "nodes", "-l", label, "-o", "json"))["items"]
+        return str(node["metadata"]["name"])
+
     def drive(self, cluster: str, program: str, timeout: float = 120) -> str:
         """Run a driver as a Ray job on the cluster, as the README says; returns its output."""
         submit = "cat > /tmp/driver.py && ray job submit --log-color=false -- python /tmp/driver.py"
         return self.run("exec", "-i", self.head(cluster), "--", "sh", "-c", submit, stdin=program, timeout=timeout)
+
+
+# What operator and agent write, and nobody else in a test's cluster.
+WRITTEN = ("resourcepools", "workergroups", "secrets", "configmaps", "roles", "rolebindings", "serviceaccounts")
+_REQUESTS = re.compile(r"apiserver_request_total{([^}]*)} (\S+)")
+
+
+def writes() -> dict[str, float]:
+    """How many writes of these kinds the API server has served, those that changed nothing included."""
+    counts = dict.fromkeys(WRITTEN, 0.0)
+    for labels_, count in _REQUESTS.findall(kubectl("get", "--raw", "/metrics")):
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', labels_))
+        if labels["resource"] in counts and labels["verb"] in ("POST", "PUT", "PATCH", "APPLY", "DELETE"):
+            counts[labels["resource"]] += float(count)
+    return counts
 
 
 def pool(name: str = "actors", processes: tuple[int, ...] = (2,), **spec: Any) -> dict[str, Any]:

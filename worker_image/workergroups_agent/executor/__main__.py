@@ -21,15 +21,13 @@ def main() -> None:
     exchange = Exchange.from_environment()
     exchange.withdraw_reports()
     wait_for_gcs(address)
-    raylet = start_raylet(address)
+    start_raylet(address)
     signal.signal(signal.SIGTERM, _leave)
     try:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.WARNING)
         Executor(exchange).run_forever()
     finally:
         exchange.withdraw_reports()
-        raylet.terminate()
-        raylet.wait(timeout=5)
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

@@ -9,6 +9,7 @@ LOGGER = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
 SAY_SO_SECONDS = 10.0
+START_SECONDS = 60.0
 # Ray's smallest; the agent puts nothing into the store but a ConfigMap's text.
 OBJECT_STORE_BYTES = 80 * 1024 * 1024
 
@@ -31,18 +32,25 @@ def wait_for_gcs(address: str) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def start_raylet(address: str) -> subprocess.Popen[bytes]:
-    """Start Ray's processes; they end with the returned one, and it with them."""
-    return subprocess.Popen(
+def start_raylet(address: str) -> None:
+    """Start Ray's processes beside this one. They end with the container, and this process when they do.
+
+    Neither `--block` nor a log monitor: nobody prints here, and each is a Python process of its own.
+
+    Raises:
+        subprocess.SubprocessError: Ray did not start within a minute, or says that it cannot.
+    """
+    subprocess.run(
         [
             "ray",
             "start",
             f"--address={address}",
             "--num-cpus=0",
             "--num-gpus=0",
-            "--resources={}",
             f"--object-store-memory={OBJECT_STORE_BYTES}",
+            "--include-log-monitor=false",
             "--disable-usage-stats",
-            "--block",
-        ]
+        ],
+        check=True,
+        timeout=START_SECONDS,
     )

@@ -1,0 +1,229 @@
+"""A pool of four NVIDIA devices with groups on it: the seeds' numbers in real pods, and what deaths do."""
+
+import ast
+import json
+import time
+
+import pytest
+from kubectl import Refused, group, pool, writes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def running(namespace):
+    """One pool; `trainer` on all of it, `critic` sharing its devices, `left` and `right` on a half each."""
+    halves = [{"name": "actors", "bundles": {"start": start, "count": 2}} for start in (0, 2)]
+    namespace.apply(
+        pool(processes=(4,)),
+        group("trainer", env=[{"name": "FLAVOUR", "value": "mint"}]),
+        group("critic"),
+        group("left", [halves[0]]),
+        group("right", [halves[1]]),
+    )
+    for name in ("trainer", "critic", "left", "right"):
+        namespace.until_ready("workergroup", name)
+
+
+def drive(namespace, *lines):
+    """Run a driver; returns what its last line evaluates to."""
+    program = ["import workergroups", *lines[:-1], f"print('RESULT', repr({lines[-1]}))"]
+    output = namespace.drive("actors", "\n".join(program))
+    (result,) = [line for line in output.splitlines() if line.startswith("RESULT ")]
+    return ast.literal_eval(result.removeprefix("RESULT "))
+
+
+def test_seed_000_in_real_pods(namespace):
+    results = drive(
+        namespace,
+        "group = workergroups.attach('trainer')",
+        "results = [group.execute_all_sync('add', x=[1, 1, 1, 1])]",
+        "results += [group.add_to_all(x=10), group.read_rank_zero(), group.world_size, group.worker_names]",
+        "results += [workergroups.attach('critic').execute_all_sync('add', x=[2, 2, 2, 2])]",
+        "results",
+    )
+    added, to_all, rank_zero, world_size, names, critic = results
+    assert added == [1, 2, 3, 4]
+    assert to_all == [11, 12, 13, 14]
+    assert rank_zero == 11
+    assert world_size == 4
+    assert [name.rsplit("/", 1)[1] for name in names] == ["0-of-4", "1-of-4", "2-of-4", "3-of-4"]
+    assert critic == [2, 3, 4, 5]
+
+
+def test_seed_001_in_real_pods(namespace):
+    results = drive(
+        namespace,
+        "group = workergroups.attach('left')",
+        "[group.execute_all_sync('add', x=[1, 3]), group.world_size]",
+    )
+    assert results == [[1, 4], 2]
+
+
+def test_each_rank_sees_its_own_device_only_and_the_groups_environment(namespace):
+    seen = drive(namespace, "workergroups.attach('trainer').execute_all_sync('look')")
+    assert [rank["CUDA_VISIBLE_DEVICES"] for rank in seen] == ["0", "1", "2", "3"]
+    assert [rank["RANK"] for rank in seen] == ["0", "1", "2", "3"]
+    assert {rank["FLAVOUR"] for rank in seen} == {"mint"}
+
+
+def test_halves_of_a_pool_have_different_devices(namespace):
+    seen = drive(
+        namespace,
+        "[workergroups.attach(name).execute_all_sync('look') for name in ('left', 'right')]",
+    )
+    assert [[rank["CUDA_VISIBLE_DEVICES"] for rank in half] for half in seen] == [["0", "1"], ["2", "3"]]
+
+
+def test_the_pools_pod_is_on_the_nvidia_node_with_the_limit(namespace):
+    (worker,) = namespace.get("pods", selector="workergroups.dev/component=worker")
+    assert worker["spec"]["nodeName"] == namespace.node_with("nvidia.com/gpu.product=NVIDIA-A100-SXM4-80GB")
+    (container,) = worker["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "4"
+
+
+def test_ray_refuses_who_has_no_token(namespace):
+    head = namespace.head("actors")
+    connect = "import ray; ray.init(address='127.0.0.1:6379', logging_level='ERROR')"
+    with pytest.raises(Refused, match=r"(?i)auth|token"):
+        namespace.run("exec", head, "--", "env", "-u", "RAY_AUTH_TOKEN", "python", "-c", connect)
+    ask = "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8265/api/jobs/')"
+    with pytest.raises(Refused, match="401"):
+        namespace.run("exec", head, "--", "python", "-c", ask)
+
+
+READ_TOKENS = """
+import glob, ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+ray.init(address="auto")
+SECRETS = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+@ray.remote(num_cpus=0)
+def read():
+    found = []
+    for path in [SECRETS, *glob.glob("/proc/[0-9]*/root" + SECRETS)]:
+        try:
+            found.append((path, len(open(path).read())))
+        except OSError:
+            pass
+    return found
+
+def read_on(node):
+    strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    return ray.get(read.options(scheduling_strategy=strategy).remote(), timeout=60)
+
+found = {node["NodeManagerHostname"]: read_on(node) for node in ray.nodes() if node["Alive"]}
+"""
+
+
+def test_user_code_finds_no_kubernetes_token_wherever_it_runs(namespace):
+    found = drive(namespace, READ_TOKENS, "found")
+    assert len(found) == 3, "the head, the pool's node and the agent"
+    assert any("agent" in host for host in found)
+    assert not any(found.values())
+
+
+def test_at_rest_nobody_writes(namespace):
+    before = writes()
+    time.sleep(15)
+    assert writes() == before
+
+
+def test_a_killed_agent_changes_nothing_for_the_ranks(namespace):
+    before = drive(namespace, "workergroups.attach('trainer').execute_all_sync('look')")
+    (agent,) = namespace.get("pods", selector="workergroups.dev/component=agent")
+    namespace.run("delete", "pod", agent["metadata"]["name"], "--grace-period=0", "--force")
+    assert namespace.ready("workergroup", "trainer")["status"] == "True"
+    after = drive(namespace, "workergroups.attach('trainer').execute_all_sync('look')")
+    assert after == before
+
+    def next_agent():
+        agents = namespace.get("pods", selector="workergroups.dev/component=agent")
+        return [pod["metadata"]["name"] for pod in agents if pod["status"].get("phase") == "Running"]
+
+    namespace.until(next_agent, lambda names: names and agent["metadata"]["name"] not in names, 60)
+    namespace.until(lambda: namespace.available("actors-agent"), bool, 60)
+    assert namespace.ready("workergroup", "trainer")["status"] == "True"
+
+
+def test_a_killed_rank_turns_ready_to_false_within_five_seconds(namespace):
+    (rank,) = [look for look in looks(namespace, "critic") if look["RANK"] == "2"]
+    namespace.run("exec", rank["pod"], "--", "kill", "-9", str(rank["pid"]))
+    ready = namespace.until(lambda: namespace.ready("workergroup", "critic"), lambda seen: seen["status"] == "False", 5)
+    assert ready["reason"] == "ProcessDied"
+    assert ready["message"].startswith(f"rank 2 in pod {rank['pod']}: ")
+    assert namespace.ready("workergroup", "trainer")["status"] == "True"
+    report = namespace.get("workergroup", "critic")["status"]["ranks"]
+    assert (report["ready"], report["readyCount"]) == ("0-1,3", 3)
+
+
+def looks(namespace, name):
+    return drive(namespace, f"workergroups.attach('{name}').execute_all_sync('look')")
+
+
+@pytest.mark.parametrize(
+    ("worker", "reason", "words"),
+    [
+        ({"class": "no_such_module.X"}, "LaunchFailed", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ({"class": "accumulator.Missing"}, "LaunchFailed", "has no attribute 'Missing'"),
+        (
+            {"class": "accumulator.Accumulator", "kwargs": {"fail_on": 1}},
+            "ConstructorFailed",
+            "ValueError: rank 1 was told to fail",
+        ),
+        ({"class": "accumulator.Accumulator", "kwargs": {"colour": 1}}, "LaunchFailed", "colour"),
+    ],
+)
+def test_a_class_that_cannot_start_shows_its_exceptions_last_line(namespace, worker, reason, words):
+    namespace.apply(group("broken", worker=worker))
+    ready = namespace.until(
+        lambda: namespace.ready("workergroup", "broken"), lambda seen: seen.get("reason") == reason, 60
+    )
+    assert words in ready["message"]
+    namespace.run("delete", "workergroup", "broken")
+
+
+def test_a_config_map_that_comes_late_is_used_when_it_comes(namespace):
+    namespace.apply(group("late", code={"configMap": {"name": "late"}}))
+    ready = namespace.until(
+        lambda: namespace.ready("workergroup", "late"), lambda seen: "no ConfigMap late" in seen.get("message", ""), 60
+    )
+    assert ready["reason"] == "LaunchFailed"
+    data = namespace.get("configmap", "accumulator")["data"]
+    namespace.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}, "data": data})
+    namespace.until_ready("workergroup", "late")
+
+
+def test_a_deleted_group_gives_its_devices_back(namespace):
+    def names():
+        return drive(
+            namespace,
+            "import ray; ray.init(address='auto')",
+            "sorted({actor['name'].split('/')[0] for actor in ray.util.list_named_actors(all_namespaces=True)})",
+        )
+
+    assert "right" in names()
+    namespace.run("delete", "workergroup", "right")
+    namespace.until(names, lambda found: "right" not in found, 30)
+
+
+def test_the_status_of_a_group_that_was_deleted_and_made_again_is_its_own(namespace):
+    old = namespace.get("workergroup", "left")["metadata"]["uid"]
+    namespace.run("delete", "workergroup", "left")
+    namespace.apply(group("left", [{"name": "actors", "bundles": {"start": 0, "count": 2}}]))
+    namespace.until_ready("workergroup", "left")
+    new = namespace.get("workergroup", "left")["metadata"]["uid"]
+    names = drive(namespace, "workergroups.attach('left').worker_names")
+    assert new != old
+    assert {name.split("/")[1] for name in names} == {new}
+
+
+def test_after_deleting_the_pool_nothing_is_left(namespace):
+    namespace.run("delete", "resourcepools,workergroups", "--all", "--wait=true", "--timeout=60s")
+    kinds = "pods,rayclusters,deployments,secrets,configmaps,serviceaccounts,roles,rolebindings,services"
+
+    def left():
+        items = json.loads(namespace.run("get", kinds, "-o", "json"))["items"]
+        ours = {("ConfigMap", "accumulator"), ("ConfigMap", "late"), ("ConfigMap", "kube-root-ca.crt")}
+        names = {(item["kind"], item["metadata"]["name"]) for item in items}
+        return names - ours - {("ServiceAccount", "default")}
+
+    namespace.until(left, lambda found: not found, 90)
