@@ -15,6 +15,7 @@ from ray.experimental import internal_kv
 from workergroups.errors import RendezvousTimeoutError
 
 from .cluster_state import actor_state
+from .method_table import Signatures
 from .waiting import poll
 
 RECORD_TIMEOUT = 300.0
@@ -31,6 +32,8 @@ class GroupRecord:
     master_port: str
     methods: Mapping[str, bytes]
     """The class's registered methods, as `method_table.pickle_methods` made them."""
+    signatures: Signatures
+    """How all of the class's methods are called."""
 
 
 def publish(rank_zero: str, record: GroupRecord) -> None:

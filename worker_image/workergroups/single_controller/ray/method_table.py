@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from inspect import Parameter
 from types import ModuleType
 from typing import Any
 
 from ray import cloudpickle
+from ray.actor import ActorHandle
 
 from workergroups.single_controller.base.decorator import Execute, RegisteredMethod
 
@@ -22,6 +24,30 @@ def pickle_methods(methods: Mapping[str, RegisteredMethod]) -> dict[str, bytes]:
 def unpickle_methods(pickled: Mapping[str, bytes]) -> dict[str, RegisteredMethod]:
     """Load what ``pickle_methods`` made. A method that cannot be loaded here says why when it is called."""
     return {name: _unpickle(name, data) for name, data in pickled.items()}
+
+
+Signatures = Mapping[str, Sequence[tuple[str, Any, bool]]]
+"""Per method, each parameter's name and kind, and whether it has a default."""
+
+
+def signatures_of(actor_class: Any) -> Signatures:
+    """How the methods of a Ray actor class are called, without any type or value of the user's."""
+    return {
+        method: [(parameter.name, parameter.kind, parameter.default is not Parameter.empty) for parameter in parameters]
+        for method, parameters in actor_class.__ray_metadata__.method_meta.signatures.items()
+    }
+
+
+def restore_signatures(handle: ActorHandle, signatures: Signatures) -> None:
+    """Let a handle take the arguments that its class takes.
+
+    In a driver that cannot import the class, Ray puts a stand-in for it whose methods take keyword arguments only.
+    """
+    for method, parameters in signatures.items():
+        handle._ray_method_signatures[method] = [
+            Parameter(name, kind, default=None if has_default else Parameter.empty)
+            for name, kind, has_default in parameters
+        ]
 
 
 def _pickle(registered: RegisteredMethod) -> bytes:

@@ -49,7 +49,8 @@ class RayClassWithInitArgs(ClassWithInitArgs):
         try:
             signature.bind(*self.args, **self.kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.user_class.__name__}{signature}: {error}") from None
+            shown = signature.replace(return_annotation=inspect.Signature.empty)
+            raise TypeError(f"{self.user_class.__name__}{shown}: {error}") from None
 
 
 def user_class(cls: Any) -> type:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import ray
 
 from . import group_record, master_port
+from .method_table import Signatures
 from .visible_devices import device_env
 
 PROTECTED_ENV = frozenset(
@@ -48,6 +49,8 @@ class RankLaunch:
     """Rank 0's actor id; ``None`` for rank 0 itself."""
     methods: Mapping[str, bytes]
     """The class's registered methods, which rank 0 publishes; empty for the others."""
+    signatures: Signatures
+    """How the class's methods are called, likewise."""
 
     def __call__(self) -> None:
         """Set this process's environment up; rank 0 publishes the group's record as well.
@@ -76,7 +79,7 @@ class RankLaunch:
     def _publish(self) -> tuple[str, str]:
         address, port = self.master or master_port.reserve_master()
         actor_id = ray.get_runtime_context().get_actor_id()
-        group_record.publish(actor_id, group_record.GroupRecord(address, port, self.methods))
+        group_record.publish(actor_id, group_record.GroupRecord(address, port, self.methods, self.signatures))
         return address, port
 
     def _find_master(self, rank_zero: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from workergroups.single_controller.base.decorator import registered_methods
 
-from .method_table import pickle_methods
+from .method_table import pickle_methods, signatures_of
 from .rank_class import RayClassWithInitArgs, rank_actor_class
 from .rank_process import PROTECTED_ENV, RankLaunch
 
@@ -73,6 +73,7 @@ def create_ranks(
     if namespace is not None:
         options["namespace"] = namespace
     methods = pickle_methods(registered_methods(ray_cls_with_init.user_class))
+    signatures = signatures_of(actor_class)
 
     ranks: list[ActorHandle] = []
     try:
@@ -87,6 +88,7 @@ def create_ranks(
                 master=master,
                 rank_zero=ranks[0]._actor_id.hex() if ranks else None,
                 methods={} if ranks else methods,
+                signatures={} if ranks else signatures,
             )
             placed = actor_class.options(
                 **options,

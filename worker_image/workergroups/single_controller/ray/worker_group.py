@@ -16,10 +16,10 @@ from workergroups.single_controller.base.decorator import RegisteredMethod, regi
 
 from . import group_record
 from .cluster_state import all_dead
-from .method_table import unpickle_methods
+from .method_table import restore_signatures, unpickle_methods
 from .rank_class import RayClassWithInitArgs
 from .rank_death import rank_died
-from .ranks import create_ranks
+from .ranks import check_worker_env, create_ranks
 from .resource_pool import RayResourcePool, random_prefix
 from .waiting import poll
 
@@ -85,13 +85,17 @@ class RayWorkerGroup(WorkerGroup):
             raise ValueError("a group on a resource pool needs ray_cls_with_init, the class of its ranks")
         else:
             self._worker_names = _worker_names(resource_pool, ray_cls_with_init, self.name_prefix)
+            # What can be refused is refused before the pool waits for its resources.
+            ray_cls_with_init.check_arguments()
+            check_worker_env(worker_env or {})
+            num_gpus = _gpu_share(resource_pool, use_gpu)
             self._workers = create_ranks(
                 ray_cls_with_init,
                 resource_pool.seats("STRICT_PACK" if bin_pack else "PACK", device_name),
                 names=self._worker_names,
                 detached=detached,
                 worker_env=worker_env,
-                num_gpus=_gpu_share(resource_pool, use_gpu),
+                num_gpus=num_gpus,
                 device_name=device_name,
                 wg_prefix=self.name_prefix,
                 master=self._master,
@@ -241,7 +245,10 @@ class RayWorkerGroup(WorkerGroup):
     def _registered_methods(self) -> dict[str, RegisteredMethod]:
         if self.ray_cls_with_init is not None:
             return registered_methods(self.ray_cls_with_init.user_class)
-        return unpickle_methods(self._record().methods)
+        record = self._record()
+        for worker in self._workers:
+            restore_signatures(worker, record.signatures)
+        return unpickle_methods(record.methods)
 
     def _find_master(self) -> tuple[str, str]:
         if self._master is None:
