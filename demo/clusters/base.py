@@ -1,0 +1,37 @@
+"""What the demo needs of a cluster."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Images:
+    """References under which the cluster's nodes find the two images."""
+
+    operator: str
+    worker: str
+
+
+class Cluster(ABC):
+    """A Kubernetes with KubeRay, and with accelerators or what passes for them."""
+
+    # Labels of the nodes that have the operator's image; none for all nodes.
+    operator_nodes: Mapping[str, str] = MappingProxyType({})
+
+    @abstractmethod
+    def start(self) -> None:
+        """Bring it up, or find it running."""
+
+    @abstractmethod
+    def provide_images(self, vendors: Sequence[str]) -> Images:
+        """Build the images if need be, and bring them to the nodes that take any pod or have these vendors' devices."""
+
+    @abstractmethod
+    def environment(self) -> dict[str, str]:
+        """What kubectl and helm need to reach it; the same a user has to export."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Take away all that the demo and the tests brought."""

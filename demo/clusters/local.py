@@ -1,0 +1,41 @@
+"""The local cluster: three real nodes on this machine, without a container engine. See local_cluster/."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from demo.clusters.base import Cluster, Images
+from demo.console import run
+
+
+class LocalCluster(Cluster):
+    """`python3 -m local_cluster`, with its own kubectl and helm."""
+
+    operator_nodes = MappingProxyType({"workergroups.dev/node": "plain"})
+
+    def start(self) -> None:
+        """Bring it up, or find it running."""
+        _local_cluster("up")
+
+    def provide_images(self, vendors: Sequence[str]) -> Images:
+        """Build what changed; nodes take only the layers that they lack. A vendor's node has its name."""
+        tags = json.loads(_local_cluster("build-images"))
+        images = Images(operator=tags["workergroups-operator"], worker=tags["workergroups-worker"])
+        _local_cluster("load-image", images.operator, "plain")
+        _local_cluster("load-image", images.worker, "plain", *vendors)
+        return images
+
+    def environment(self) -> dict[str, str]:
+        """The administrator's kubeconfig, and the directory of kubectl and helm."""
+        binaries = _local_cluster("bin").strip()
+        return {"KUBECONFIG": _local_cluster("kubeconfig").strip(), "PATH": f"{binaries}:{os.environ['PATH']}"}
+
+    def remove(self) -> None:
+        """Stop it; no process, mount or bridge stays. Binaries and images stay in the user's cache."""
+        _local_cluster("down")
+
+
+def _local_cluster(*arguments: str) -> str:
+    return run([sys.executable, "-m", "local_cluster", *arguments], show_progress=True)
