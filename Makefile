@@ -1,0 +1,98 @@
+# Two commands: `make demo` and `make test`. CLUSTER=local|kind|current says on which Kubernetes; see README.md.
+SHELL := /bin/bash
+.SHELLFLAGS := -o errexit -o nounset -o pipefail -c
+.DEFAULT_GOAL := help
+
+CLUSTER ?= local
+# CLUSTER=current: references under which the cluster's nodes can pull the two images.
+OPERATOR_IMAGE ?=
+WORKER_IMAGE ?=
+export CLUSTER OPERATOR_IMAGE WORKER_IMAGE
+
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+BIN := .venv/bin
+SOURCES := crds operator worker_image local_cluster demo tests examples charts
+TYPED := crds operator worker_image local_cluster demo
+CRD_DIRECTORIES := crds charts/workergroups/files/crds
+READY := .venv/ready
+UPGRADE ?=
+
+.PHONY: help
+help: ## say what there is to make
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=16
+
+.PHONY: demo
+demo: python3 ## cluster, operator, examples/quickstart, results
+	@$(PYTHON) -m demo run
+
+.PHONY: measure
+measure: ## memory of the operator and of the demo's agent
+	@$(PYTHON) -m demo measure
+
+.PHONY: clean
+clean: ## take away what demo and tests brought, with the cluster
+	@$(PYTHON) -m demo clean
+
+.PHONY: test
+test: ## all tiers, and how long each took
+	@times=; for phase in lint cluster-up test-unit test-ray test-cluster; do \
+	  SECONDS=0; $(MAKE) --no-print-directory $$phase; times+="  $$phase $$SECONDS s"$$'\n'; \
+	done; printf 'passed:\n%s' "$$times"
+
+.PHONY: lint
+lint: $(READY) ## style, types, import contracts, generated files
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy $(TYPED)
+	$(BIN)/lint-imports
+	@fresh=$$(mktemp --directory); trap 'rm -r "$$fresh"' EXIT; $(BIN)/python -m workergroups_api.crd "$$fresh"; \
+	for directory in $(CRD_DIRECTORIES); do for file in "$$fresh"/*; do \
+	  diff --unified "$$directory/$${file##*/}" "$$file" || { echo 'stale: run `make generate`'; exit 1; }; \
+	done; done
+
+# A tier in which pytest finds no test fails: pytest exits 5.
+.PHONY: test-unit
+test-unit: $(READY) ## pure functions, golden YAML, the chart's templates
+	$(BIN)/pytest tests/unit
+
+.PHONY: test-ray
+test-ray: $(READY) ## library and agent on a local Ray
+	$(BIN)/pytest tests/ray
+
+.PHONY: test-cluster
+test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster
+
+.PHONY: cluster-up
+cluster-up: python3 ## the cluster with the operator on it; prints what to export
+	@$(PYTHON) -m demo prepare-tests
+
+.PHONY: images
+images: python3 ## build the two images for the local cluster
+	@$(PYTHON) -m local_cluster build-images
+
+.PHONY: generate
+generate: $(READY) ## write the CustomResourceDefinitions from crds/workergroups_api
+	$(BIN)/python -m workergroups_api.crd $(CRD_DIRECTORIES)
+
+.PHONY: lock
+lock: $(READY) ## pin what pyproject.toml asks for; what is pinned stays, UPGRADE=--upgrade renews it
+	for group in operator worker dev; do \
+	  $(BIN)/uv pip compile --quiet --universal --group=$$group --generate-hashes --no-annotate --no-header \
+	    --python-version=3.11 $(UPGRADE) --output-file=requirements/$$group.lock; \
+	done
+
+# The checkout's Python environment; made again when what is pinned changes.
+$(READY): requirements/dev.lock pyproject.toml | python3
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(BIN)/uv pip sync --quiet --require-hashes requirements/dev.lock
+	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: python3
+python3:
+	@if ! $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
+	  apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes python3-venv; fi
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: set PYTHON" if sys.version_info < (3, 11) else 0)'
