@@ -9,6 +9,7 @@ from .errors import (
     RankDiedError,
     RendezvousTimeoutError,
 )
+from .protocol import DataProto, DataProtoConfig, DataProtoFuture
 from .single_controller.base import ResourcePool, Worker
 from .single_controller.base.decorator import Dispatch, Execute, collect_all_to_all, register
 from .single_controller.ray.base import (
@@ -20,6 +21,9 @@ from .single_controller.ray.base import (
 )
 
 __all__ = [
+    "DataProto",
+    "DataProtoConfig",
+    "DataProtoFuture",
     "Dispatch",
     "Execute",
     "GroupClosedError",

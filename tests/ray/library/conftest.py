@@ -10,7 +10,7 @@ import ray
 # Before Ray starts: a local cluster of Ray 2.60 otherwise turns token authentication on and writes a token file, and
 # starts one worker process per CPU, of which these tests pretend to have many.
 os.environ["RAY_AUTH_MODE"] = "disabled"
-os.environ["RAY_prestart_worker_first_driver"] = "0"  # noqa: SIM112 - Ray reads this spelling
+os.environ["RAY_prestart_worker_first_driver"] = "0"
 # Ranks import what these test modules define; under pytest, Ray does not pass the driver's module path on.
 os.environ["PYTHONPATH"] = os.path.dirname(__file__)
 

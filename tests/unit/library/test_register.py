@@ -41,6 +41,9 @@ class RecordingGroup(WorkerGroup):
     def execute_rank_zero(self, method_name, *args, **kwargs):
         return method_name, args, kwargs
 
+    def share(self, value):
+        return value
+
     def _get(self, output):
         return ["got", *output]
 

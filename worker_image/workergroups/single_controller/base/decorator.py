@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from .batches import materialize
 from .dispatch import (
     DispatchFns,
     collect_all_to_all,
+    collect_dp_compute_data_proto,
     dispatch_all_to_all,
+    dispatch_dp_compute,
+    dispatch_dp_compute_data_proto,
     dispatch_one_to_all,
-    get_predefined_dispatch_fn,
 )
+from .mesh_dispatch import DISCARD_KEY, make_nd_compute_dataproto_dispatch_fn
 from .modes import Dispatch, Execute
+from .registry import get_predefined_dispatch_fn, register_dispatch_mode, update_dispatch_mode
 
 __all__ = [
     "MAGIC_ATTR",
@@ -23,11 +29,17 @@ __all__ = [
     "Execute",
     "RegisteredMethod",
     "collect_all_to_all",
+    "collect_dp_compute_data_proto",
     "dispatch_all_to_all",
+    "dispatch_dp_compute",
+    "dispatch_dp_compute_data_proto",
     "dispatch_one_to_all",
     "get_predefined_dispatch_fn",
+    "make_nd_compute_dataproto_dispatch_fn",
     "register",
+    "register_dispatch_mode",
     "registered_methods",
+    "update_dispatch_mode",
 ]
 
 MAGIC_ATTR = "_workergroups_registered"
@@ -55,6 +67,7 @@ def register(
     dispatch_mode: Dispatch | DispatchFns = Dispatch.ALL_TO_ALL,
     execute_mode: Execute = Execute.ALL,
     blocking: bool = True,
+    materialize_futures: bool = True,
 ) -> Callable[[F], F]:
     """Let a worker group call this method as one of its own.
 
@@ -62,7 +75,9 @@ def register(
         dispatch_mode: How arguments are split and results collected: a `Dispatch` mode, or a dictionary with the
             user's own ``dispatch_fn`` and ``collect_fn`` (see `workergroups.single_controller.base.dispatch`).
         execute_mode: `Execute.ALL` ranks, or `Execute.RANK_ZERO`, which returns that rank's result itself.
-        blocking: Whether the call waits for the results. Otherwise it returns Ray object references.
+        blocking: Whether the call waits for the results. Otherwise it returns Ray object references, or a
+            `DataProtoFuture` where the mode joins batches.
+        materialize_futures: Whether the method gets the data of a `DataProtoFuture` that it is called with.
 
     Raises:
         TypeError: ``dispatch_mode`` or ``execute_mode`` is neither of these.
@@ -73,10 +88,53 @@ def register(
     registered = RegisteredMethod(dispatch_mode, execute_mode, blocking)
 
     def decorate(function: F) -> F:
-        setattr(function, MAGIC_ATTR, registered)
-        return function
+        method = _on_rank(function, materialize_futures)
+        setattr(method, MAGIC_ATTR, registered)
+        return cast(F, method)
 
     return decorate
+
+
+def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callable[..., Any]:
+    """The method as it runs on a rank: it gets data for futures, and returns nothing that nobody collects."""
+
+    def prepare(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], bool]:
+        discard = kwargs.pop(DISCARD_KEY, False)
+        if materialize_futures:
+            args, kwargs = materialize(args, kwargs)
+        return args, kwargs, discard
+
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        return function
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def method(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs, discard = prepare(args, kwargs)
+            result = await function(*args, **kwargs)
+            return None if discard else result
+
+    else:
+
+        @functools.wraps(function)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs, discard = prepare(args, kwargs)
+            result = function(*args, **kwargs)
+            return None if discard else result
+
+    # Ray checks calls against the signature, which it would take from the wrapped function.
+    del method.__wrapped__
+    method.__signature__ = _with_discard(inspect.signature(function))  # type: ignore[attr-defined]
+    return method
+
+
+def _with_discard(signature: inspect.Signature) -> inspect.Signature:
+    parameters = list(signature.parameters.values())
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return signature
+    discard = inspect.Parameter(DISCARD_KEY, inspect.Parameter.KEYWORD_ONLY, default=False)
+    return signature.replace(parameters=[*parameters, discard])
 
 
 def _check_dispatch_mode(dispatch_mode: object) -> None:

@@ -77,7 +77,20 @@ class Execute(_OpenEnum):
     """Which ranks run the method."""
 
 
-for _name in ("ONE_TO_ALL", "ALL_TO_ALL"):
+for _name in (
+    "ONE_TO_ALL",
+    "ALL_TO_ALL",
+    "DP_COMPUTE",
+    "DP_COMPUTE_PROTO",
+    "DP_COMPUTE_PROTO_WITH_FUNC",
+    "DP_COMPUTE_METRIC",
+    "DIRECT_ROLLOUT_METHOD",
+    # The names of verl's first documents; the first three are no identifiers, so they are written Dispatch["3D_PROTO"].
+    "3D_PROTO",
+    "3D_ALL_MICRO_DP",
+    "3D_PP_ONLY",
+    "DP_PROTO",
+):
     Dispatch.register(_name)
 for _name in ("ALL", "RANK_ZERO"):
     Execute.register(_name)

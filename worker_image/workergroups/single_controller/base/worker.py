@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .decorator import Dispatch, Execute, register
+from .parallel_ranks import ParallelRanks
 
 
 class Worker:
@@ -62,3 +63,62 @@ class Worker:
     def execute_func_rank_zero(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run ``func(*args, **kwargs)`` in rank 0's process and return its result."""
         return func(*args, **kwargs)
+
+    @register(dispatch_mode=Dispatch.DP_COMPUTE_PROTO_WITH_FUNC)
+    def execute_with_func_generator(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run ``func(worker, *args, **kwargs)`` on every rank, on its chunk of each batch; the results are joined."""
+        return func(self, *args, **kwargs)
+
+    def _register_dispatch_collect_info(self, mesh_name: str, dp_rank: int, is_collect: bool) -> None:
+        """Say this rank's place in a mesh, for the modes that `make_nd_compute_dataproto_dispatch_fn` makes.
+
+        Args:
+            mesh_name: The mesh's name.
+            dp_rank: Which chunk this rank gets.
+            is_collect: Whether this rank's result is collected; one rank of each dp rank should say so.
+
+        Raises:
+            ValueError: The rank has registered for that mesh before.
+        """
+        meshes = self._meshes()
+        if mesh_name in meshes:
+            raise ValueError(f"mesh {mesh_name!r} is registered already, as {meshes[mesh_name]}")
+        meshes[mesh_name] = (dp_rank, is_collect)
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def _query_dispatch_info(self, mesh_name: str) -> int:
+        """Which chunk this rank gets in that mesh."""
+        return self._mesh(mesh_name)[0]
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def _query_collect_info(self, mesh_name: str) -> bool:
+        """Whether this rank's result is collected in that mesh."""
+        return self._mesh(mesh_name)[1]
+
+    def register_parallel_ranks(self, *, tp_rank: int, pp_rank: int, dp_rank: int, micro_dp_rank: int = 0) -> None:
+        """Say this rank's place in a tp x pp x dp mesh, for 3D_PROTO, 3D_ALL_MICRO_DP and 3D_PP_ONLY."""
+        self._parallel_ranks = ParallelRanks(tp_rank, pp_rank, dp_rank, micro_dp_rank)
+
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def _query_parallel_ranks(self) -> ParallelRanks:
+        """This rank's place in the tp x pp x dp mesh."""
+        try:
+            return self._parallel_ranks
+        except AttributeError:
+            raise RuntimeError(
+                f"{type(self).__name__} has no place in a tp x pp x dp mesh: call register_parallel_ranks first"
+            ) from None
+
+    def _mesh(self, mesh_name: str) -> tuple[int, bool]:
+        try:
+            return self._meshes()[mesh_name]
+        except KeyError:
+            raise ValueError(
+                f"mesh {mesh_name!r} is not registered in {type(self).__name__}, which has "
+                f"{', '.join(self._meshes()) or 'none'}: call _register_dispatch_collect_info first"
+            ) from None
+
+    def _meshes(self) -> dict[str, tuple[int, bool]]:
+        # Made on first use: a subclass may leave out this class's constructor.
+        meshes: dict[str, tuple[int, bool]] = self.__dict__.setdefault("_registered_meshes", {})
+        return meshes

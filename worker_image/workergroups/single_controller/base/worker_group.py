@@ -7,7 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from .batches import PADDING_KEY, cut_padding
 from .decorator import Execute, RegisteredMethod
+from .mesh_dispatch import MeshPlan
 
 
 class ResourcePool:
@@ -97,11 +99,18 @@ class WorkerGroup(ABC):
         """Start a method on rank 0 with the arguments as they are; its future."""
 
     @abstractmethod
+    def share(self, value: Any) -> Any:
+        """Store a value once, so that many ranks can read it; what to pass as an argument instead of it."""
+
+    @abstractmethod
     def _get(self, output: Any) -> Any:
         """Wait for what ``execute_all`` or ``execute_rank_zero`` returned."""
 
     def _bind_methods(self, methods: dict[str, RegisteredMethod]) -> None:
         """Give this group the ranks' registered methods."""
+        self._dispatch_info: dict[str, list[int]] = {}
+        self._collect_info: dict[str, list[bool]] = {}
+        self._mesh_plans: dict[str, MeshPlan] = {}
         for name, registered in methods.items():
             setattr(self, name, self._bound_method(name, registered))
 
@@ -114,8 +123,10 @@ class WorkerGroup(ABC):
 
         def call(*args: Any, **kwargs: Any) -> Any:
             args, kwargs = dispatch_fn(self, *args, **kwargs)
+            padding = kwargs.pop(PADDING_KEY, None)
             output = run(*args, **kwargs)
-            return collect_fn(self, self._get(output) if blocking else output)
+            collected = collect_fn(self, self._get(output) if blocking else output)
+            return collected if padding is None else cut_padding(collected, padding)
 
         call.__name__ = call.__qualname__ = name
         return call

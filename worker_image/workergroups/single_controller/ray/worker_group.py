@@ -196,6 +196,10 @@ class RayWorkerGroup(WorkerGroup):
         """The same as ``execute_rank_zero_async``."""
         return self.execute_rank_zero_async(method_name, *args, **kwargs)
 
+    def share(self, value: Any) -> Any:
+        """Put a value into the object store once, so that many ranks can read it."""
+        return ray.put(value)
+
     def close(self) -> None:
         """End the ranks, if this group created them, and return when they are gone; then refuse further calls."""
         if self._closed:
@@ -221,8 +225,9 @@ class RayWorkerGroup(WorkerGroup):
         # Only names that are nowhere else come here: the registered methods are attributes.
         if name.startswith("_"):
             raise AttributeError(name)
+        known = ", ".join(sorted(method for method in self._methods if not method.startswith("_")))
         raise AttributeError(
-            f"this group has no method {name!r}; it has {', '.join(sorted(self._methods)) or 'none'}. "
+            f"this group has no method {name!r}; it has {known or 'none'}. "
             f"Decorate {name!r} with @register in the ranks' class, or call execute_all_sync({name!r}, ...)"
         )
 

@@ -1,0 +1,71 @@
+"""The tensors of a `DataProto`: a TensorDict, or what arrived from other processes and was not looked at yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .packing import PackedBatch, joinable, pack, unpack
+
+
+class BatchStore:
+    """A TensorDict that may still be packed, in several parts."""
+
+    def __init__(self, batch: Any = None, parts: Sequence[PackedBatch] = ()) -> None:
+        self._batch = batch
+        self._parts = list(parts)
+
+    @property
+    def batch(self) -> Any:
+        """The TensorDict, or ``None``; unpacked when first asked for."""
+        if self._parts:
+            self._batch, self._parts = unpack(self._parts), []
+        return self._batch
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether nobody has looked at the tensors yet."""
+        return bool(self._parts)
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; ``None`` without tensors."""
+        if self._parts:
+            return sum(part.rows for part in self._parts)
+        return None if self._batch is None else int(self._batch.batch_size[0])
+
+    @property
+    def nbytes(self) -> int | None:
+        """The bytes of all tensors while they are packed; ``None`` afterwards."""
+        return sum(part.nbytes for part in self._parts) if self._parts else None
+
+    def between(self, start: int, stop: int) -> BatchStore | None:
+        """The rows from ``start`` to before ``stop`` without looking at the tensors; ``None`` where that cannot be."""
+        chosen: list[PackedBatch] = []
+        offset = 0
+        for part in self._parts:
+            first, last = max(start - offset, 0), min(stop - offset, part.rows)
+            if first < last or (start == stop and not chosen):
+                rows = part.rows_between(first, max(first, last))
+                if rows is None:
+                    return None
+                chosen.append(rows)
+            offset += part.rows
+        return BatchStore(parts=chosen) if chosen else None
+
+    @staticmethod
+    def join(stores: Sequence[BatchStore]) -> BatchStore | None:
+        """The rows of all stores without looking at the tensors; ``None`` where that cannot be."""
+        parts = [part for store in stores for part in store._parts]
+        if all(store.is_packed for store in stores) and joinable(parts):
+            return BatchStore(parts=parts)
+        return None
+
+    def __getstate__(self) -> tuple[Any, list[PackedBatch]]:
+        if self._parts:
+            return None, self._parts
+        packed = None if self._batch is None else pack(self._batch)
+        return (self._batch, []) if packed is None else (None, [packed])
+
+    def __setstate__(self, state: tuple[Any, list[PackedBatch]]) -> None:
+        self._batch, self._parts = state

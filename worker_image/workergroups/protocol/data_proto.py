@@ -1,0 +1,515 @@
+"""`DataProto` itself."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from workergroups.lazy import np, tensordict, torch
+
+from . import columns
+from .batch_store import BatchStore
+from .config import DataProtoConfig
+from .union import deep_equal, union_meta_info, union_numpy_dict, union_tensor_dict
+
+if TYPE_CHECKING:
+    from workergroups.single_controller.base.batches import Padding
+
+
+@dataclass
+class DataProtoItem:
+    """One row of a `DataProto`."""
+
+    batch: Any = None
+    non_tensor_batch: dict[str, Any] = field(default_factory=dict)
+    meta_info: dict[str, Any] = field(default_factory=dict)
+
+
+class DataProto:
+    """A batch: columns with one row per sample, and facts about all of them.
+
+    Args:
+        batch: A TensorDict with one batch dimension, or ``None``.
+        non_tensor_batch: numpy arrays, whose first dimension is that batch dimension.
+        meta_info: Anything else; the same for every row.
+
+    Raises:
+        ValueError: The columns differ in length, or ``batch`` has not exactly one batch dimension.
+        TypeError: A value of ``non_tensor_batch`` is no numpy array.
+    """
+
+    def __init__(
+        self,
+        batch: Any = None,
+        non_tensor_batch: dict[str, Any] | None = None,
+        meta_info: dict[str, Any] | None = None,
+    ) -> None:
+        self._store = BatchStore(batch)
+        self.non_tensor_batch = {} if non_tensor_batch is None else non_tensor_batch
+        self.meta_info = {} if meta_info is None else meta_info
+        self.check_consistency()
+
+    # -- making one, and taking it apart -----------------------------------------------------------------------------
+
+    @classmethod
+    def from_single_dict(
+        cls, data: Mapping[str, Any], meta_info: dict[str, Any] | None = None, auto_padding: bool = False
+    ) -> Self:
+        """A batch of a dictionary of tensors and numpy arrays.
+
+        Raises:
+            TypeError: A value is neither.
+        """
+        tensors = {key: value for key, value in data.items() if isinstance(value, torch.Tensor)}
+        others = {key: value for key, value in data.items() if isinstance(value, np.ndarray)}
+        for key, value in data.items():
+            if key not in tensors and key not in others:
+                raise TypeError(f"column {key!r} must be a tensor or a numpy array, not a {type(value).__name__}")
+        return cls.from_dict(tensors, others, meta_info, auto_padding=auto_padding)
+
+    @classmethod
+    def from_dict(
+        cls,
+        tensors: Mapping[str, Any] | None = None,
+        non_tensors: Mapping[str, Any] | None = None,
+        meta_info: dict[str, Any] | None = None,
+        num_batch_dims: int = 1,
+        auto_padding: bool = False,
+    ) -> Self:
+        """A batch of a dictionary of tensors and one of other columns, which become numpy arrays of objects.
+
+        Args:
+            tensors: Tensors of shape ``[rows, ...]``.
+            non_tensors: numpy arrays or sequences of ``rows`` elements.
+            meta_info: Facts about all rows.
+            num_batch_dims: How many first dimensions all tensors share; 1.
+            auto_padding: Whether this batch is padded where it does not divide over ranks.
+
+        Raises:
+            ValueError: The columns differ in length.
+        """
+        lengths = {key: tuple(value.shape[:num_batch_dims]) for key, value in (tensors or {}).items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"all tensors must have the same first dimension, not {lengths}")
+        batch = None
+        if tensors:
+            batch = tensordict.TensorDict(dict(tensors), batch_size=next(iter(lengths.values())))
+        others = {
+            key: value if isinstance(value, np.ndarray) else _object_array(value)
+            for key, value in (non_tensors or {}).items()
+        }
+        meta = dict(meta_info or {})
+        if auto_padding:
+            meta[DataProtoConfig.auto_padding_key] = True
+        return cls(batch, others, meta)
+
+    @classmethod
+    def from_tensordict(
+        cls, tensor_dict: Any = None, meta_info: dict[str, Any] | None = None, num_batch_dims: int = 1
+    ) -> Self:
+        """A batch of a TensorDict: its tensors, its stacks of other values as arrays, the rest as meta_info."""
+        tensors, others, meta = {}, {}, dict(meta_info or {})
+        for key, value in tensor_dict.items():
+            if isinstance(value, torch.Tensor):
+                tensors[key] = value
+            elif isinstance(value, tensordict.NonTensorStack):
+                others[key] = _object_array([element.data for element in value])
+            else:
+                meta[key] = tensor_dict.get(key).data if hasattr(tensor_dict.get(key), "data") else value
+        return cls.from_dict(tensors, others, meta, num_batch_dims)
+
+    def to_tensordict(self) -> Any:
+        """One TensorDict with all columns; ``meta_info`` becomes its single values.
+
+        Raises:
+            ValueError: A name is used twice.
+        """
+        names = [*(self.batch.keys() if self.batch is not None else ()), *self.non_tensor_batch, *self.meta_info]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{', '.join(map(repr, twice))} would be in the TensorDict twice; rename or drop one")
+        out = tensordict.TensorDict(dict(self.batch.items()) if self.batch is not None else {}, batch_size=[len(self)])
+        for key, column in self.non_tensor_batch.items():
+            out[key] = tensordict.NonTensorStack.from_list([tensordict.NonTensorData(row) for row in column])
+        for key, value in self.meta_info.items():
+            out.set_non_tensor(key, value)
+        return out
+
+    def save_to_disk(self, filepath: str | Path) -> None:
+        """Write the batch to a file."""
+        with open(filepath, "wb") as file:
+            pickle.dump(self, file, protocol=5)
+
+    @staticmethod
+    def load_from_disk(filepath: str | Path) -> DataProto:
+        """The batch that ``save_to_disk`` wrote. The file must be trusted: it can run code."""
+        with open(filepath, "rb") as file:
+            data: DataProto = pickle.load(file)
+        return data
+
+    # -- looking at it -------------------------------------------------------------------------------------------------
+
+    @property
+    def batch(self) -> Any:
+        """The tensors: a TensorDict, or ``None``. Tensors that came from another process are copied in on first use."""
+        return self._store.batch
+
+    @batch.setter
+    def batch(self, batch: Any) -> None:
+        self._store = BatchStore(batch)
+
+    def __len__(self) -> int:
+        rows = self._store.rows
+        if rows is None and self.non_tensor_batch:
+            rows = len(next(iter(self.non_tensor_batch.values())))
+        return rows or 0
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all columns' elements, in bytes."""
+        tensors = self._store.nbytes
+        if tensors is None:
+            tensors = 0 if self.batch is None else sum(columns.nbytes(column) for column in self.batch.values())
+        return tensors + sum(columns.nbytes(column) for column in self.non_tensor_batch.values())
+
+    def print_size(self, prefix: str = "") -> None:
+        """Print the size of the tensors and of the other columns, in GiB."""
+        others = sum(columns.nbytes(column) for column in self.non_tensor_batch.values())
+        gib = 1024**3
+        text = f"Size of tensordict: {(self.nbytes - others) / gib} GB, size of non_tensor_batch: {others / gib} GB"
+        print(f"{prefix}, {text}" if prefix else text)
+
+    def check_consistency(self) -> None:
+        """Check that all columns are of one length.
+
+        Raises:
+            ValueError: They are not, or ``batch`` has not exactly one batch dimension.
+            TypeError: A value of ``non_tensor_batch`` is no numpy array.
+        """
+        if not self._store.is_packed and self.batch is not None and len(self.batch.batch_size) != 1:
+            raise ValueError(f"batch must have one batch dimension, not batch_size {tuple(self.batch.batch_size)}")
+        for key, column in self.non_tensor_batch.items():
+            if not isinstance(column, np.ndarray):
+                raise TypeError(f"non_tensor_batch[{key!r}] must be a numpy array, not a {type(column).__name__}")
+            if len(column) != len(self):
+                raise ValueError(f"non_tensor_batch[{key!r}] has {len(column)} rows, but the batch has {len(self)}")
+
+    # -- choosing columns ----------------------------------------------------------------------------------------------
+
+    def select(
+        self,
+        batch_keys: Sequence[str] | None = None,
+        non_tensor_batch_keys: Sequence[str] | None = None,
+        meta_info_keys: Sequence[str] | None = None,
+        deepcopy: bool = False,
+    ) -> Self:
+        """The batch with some columns only; ``None`` means all of a kind.
+
+        Raises:
+            KeyError: A tensor of that name is not there.
+        """
+        batch = self.batch
+        if batch_keys is not None:
+            _check_keys("batch", batch_keys, batch.keys() if batch is not None else ())
+            batch = batch.select(*batch_keys) if batch is not None else None
+        others = _chosen(self.non_tensor_batch, non_tensor_batch_keys)
+        meta = _chosen(self.meta_info, meta_info_keys)
+        if deepcopy:
+            others, meta = copy.deepcopy(others), copy.deepcopy(meta)
+        return type(self)(batch, others, meta)
+
+    def pop(
+        self,
+        batch_keys: Sequence[str] | None = None,
+        non_tensor_batch_keys: Sequence[str] | None = None,
+        meta_info_keys: Sequence[str] | None = None,
+    ) -> DataProto:
+        """Take columns out of this batch and return them as another.
+
+        Raises:
+            KeyError: A key is not there; nothing was taken then.
+        """
+        wanted = (
+            ("batch", batch_keys or (), self.batch if self.batch is not None else {}),
+            ("non_tensor_batch", non_tensor_batch_keys or (), self.non_tensor_batch),
+            ("meta_info", meta_info_keys or (), self.meta_info),
+        )
+        for kind, keys, source in wanted:
+            _check_keys(kind, keys, source.keys())
+        tensors, others, meta = ({key: source.pop(key) for key in keys} for _, keys, source in wanted)
+        return DataProto.from_dict(tensors, others, meta)
+
+    def rename(self, old_keys: str | list[str], new_keys: str | list[str]) -> Self:
+        """Give tensors other names, in place.
+
+        Raises:
+            ValueError: There are not as many new names as old ones.
+        """
+        old = [old_keys] if isinstance(old_keys, str) else old_keys
+        new = [new_keys] if isinstance(new_keys, str) else new_keys
+        if len(old) != len(new):
+            raise ValueError(f"there must be a new name for each old one, not {len(new)} for {len(old)}")
+        self.batch.rename_key_(tuple(old), tuple(new))
+        return self
+
+    def union(self, other: DataProto) -> Self:
+        """Add another batch's columns and facts to this one, in place.
+
+        Raises:
+            ValueError: The batches differ in length, or in the value of a key that both have.
+        """
+        if self.batch is None or other.batch is None:
+            if len(self) and len(other) and len(self) != len(other):
+                raise ValueError(f"a union needs equal lengths, not {len(self)} and {len(other)}")
+            self.batch = self.batch if other.batch is None else other.batch
+        else:
+            self.batch = union_tensor_dict(self.batch, other.batch)
+        self.non_tensor_batch = union_numpy_dict(self.non_tensor_batch, other.non_tensor_batch)
+        self.meta_info = union_meta_info(self.meta_info, other.meta_info)
+        return self
+
+    def to(self, device: Any) -> Self:
+        """Move the tensors to a device, in place."""
+        if self.batch is not None:
+            self.batch = self.batch.to(device)
+        return self
+
+    # -- choosing rows -------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, item: Any) -> Any:
+        """One row as a `DataProtoItem` for an integer; otherwise a batch of the rows that ``item`` selects."""
+        if isinstance(item, slice):
+            return self.slice(item.start, item.stop, item.step)
+        if isinstance(item, int | np.integer):
+            row = None if self.batch is None else self.batch[item]
+            others = {key: column[item] for key, column in self.non_tensor_batch.items()}
+            return DataProtoItem(row, others, self.meta_info)
+        return self.select_idxs(item)
+
+    def slice(self, start: int | None = None, end: int | None = None, step: int | None = None) -> Self:
+        """The rows of a Python slice."""
+        chosen = slice(start, end, step)
+        others = {key: column[chosen] for key, column in self.non_tensor_batch.items()}
+        first, last, stride = chosen.indices(len(self))
+        if stride == 1 and (store := self._store.between(first, max(first, last))) is not None:
+            return self._of(store, others)
+        return self._with_rows(chosen, others)
+
+    def select_idxs(self, idxs: Any) -> Self:
+        """The rows at these indices, or where these booleans are true: a list, numpy array or tensor."""
+        chosen = columns.as_numpy(idxs)
+        return self._with_rows(chosen, {key: column[chosen] for key, column in self.non_tensor_batch.items()})
+
+    def reorder(self, indices: Any) -> None:
+        """Put the rows into that order, in place."""
+        ordered = self.select_idxs(indices)
+        self._store, self.non_tensor_batch = ordered._store, ordered.non_tensor_batch
+
+    def make_iterator(
+        self,
+        mini_batch_size: int,
+        epochs: int,
+        seed: int | None = None,
+        dataloader_kwargs: dict[str, Any] | None = None,
+    ) -> Iterator[Self]:
+        """Mini-batches of the rows, ``epochs`` times over; the same seed gives the same order.
+
+        Args:
+            mini_batch_size: Rows per mini-batch; must divide the batch.
+            epochs: How often each row comes.
+            seed: Of the order, if ``dataloader_kwargs`` asks for one (``{"shuffle": True}``).
+            dataloader_kwargs: Arguments for torch's DataLoader.
+
+        Raises:
+            ValueError: ``mini_batch_size`` does not divide the number of rows.
+        """
+        if len(self) % mini_batch_size:
+            raise ValueError(f"mini_batch_size {mini_batch_size} does not divide {len(self)} rows")
+        from torch.utils.data import DataLoader
+
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        loader = DataLoader(
+            range(len(self)),
+            batch_size=mini_batch_size,
+            collate_fn=self.select_idxs,
+            generator=generator,
+            **(dataloader_kwargs or {}),
+        )
+        return (batch for _ in range(epochs) for batch in loader)
+
+    # -- splitting and joining -----------------------------------------------------------------------------------------
+
+    def chunk(self, chunks: int) -> list[Self]:
+        """``chunks`` batches of equal length, each with all of ``meta_info``.
+
+        Where padding is on, the last ones may be shorter.
+
+        Raises:
+            ValueError: ``chunks`` does not divide the number of rows, and padding is off.
+        """
+        rows = len(self)
+        if rows % chunks and not self.is_padding_enabled():
+            raise ValueError(f"{rows} rows do not divide into {chunks} chunks of equal length")
+        size = -(-rows // chunks)
+        return [self.slice(min(i * size, rows), min((i + 1) * size, rows)) for i in range(chunks)]
+
+    def split(self, split_size: int) -> list[Self]:
+        """Batches of ``split_size`` rows; the last one may be shorter."""
+        return [self.slice(start, start + split_size) for start in range(0, len(self), split_size)]
+
+    @staticmethod
+    def concat(data: Sequence[DataProto]) -> DataProto:
+        """The rows of all batches, one below the other.
+
+        ``meta_info`` is merged; under ``metrics``, the batches' dictionaries (or lists of them) become one dictionary
+        of lists, in the order of the batches.
+
+        Raises:
+            ValueError: The batches have different columns, or different values of a key of ``meta_info``.
+        """
+        if not data:
+            raise ValueError("there is nothing to concatenate; give at least one batch")
+        first = data[0]
+        others = {
+            key: columns.join([_column(part.non_tensor_batch, key, i) for i, part in enumerate(data)])
+            for key in first.non_tensor_batch
+        }
+        meta = _merged_meta_info([part.meta_info for part in data])
+        store = BatchStore.join([part._store for part in data])
+        if store is not None:
+            return first._of(store, others, meta)
+        if first.batch is None:
+            return type(first)(None, others, meta)
+        tensors = {
+            key: columns.join([_column(part.batch, key, i) for i, part in enumerate(data)])
+            for key in first.batch.keys()  # noqa: SIM118 - iterating over a TensorDict gives its rows
+        }
+        rows = sum(len(part) for part in data)
+        return type(first)(tensordict.TensorDict(tensors, batch_size=[rows]), others, meta)
+
+    def repeat(self, repeat_times: int = 2, interleave: bool = True) -> Self:
+        """Each row ``repeat_times`` times in turn, or, without ``interleave``, all rows that many times over."""
+        order = np.arange(len(self))
+        return self.select_idxs(np.repeat(order, repeat_times) if interleave else np.tile(order, repeat_times))
+
+    def sample_level_repeat(self, repeat_times: Any) -> Self:
+        """Row i ``repeat_times[i]`` times: a list, tuple, one-dimensional numpy array or tensor of ``rows`` numbers."""
+        times = columns.as_numpy(repeat_times)
+        return self.select_idxs(np.repeat(np.arange(len(self)), times))
+
+    def unfold_column_chunks(self, n_split: int, split_keys: Sequence[str] | None = None) -> Self:
+        """Split columns of shape ``[rows, k * n_split, ...]`` into ``n_split`` rows each: ``[rows * n_split, k, ...]``.
+
+        Columns that are not among ``split_keys`` have each row repeated ``n_split`` times.
+        """
+        keys = set(split_keys or ())
+        repeated = self.repeat(n_split)
+
+        def unfolded(key: str, column: Any, otherwise: Any) -> Any:
+            if key not in keys:
+                return otherwise
+            return column.reshape(column.shape[0] * n_split, column.shape[1] // n_split, *column.shape[2:])
+
+        batch = None
+        if self.batch is not None:
+            batch = tensordict.TensorDict(
+                {key: unfolded(key, column, repeated.batch[key]) for key, column in self.batch.items()},
+                batch_size=[len(repeated)],
+            )
+        others = {
+            key: unfolded(key, column, repeated.non_tensor_batch[key]) for key, column in self.non_tensor_batch.items()
+        }
+        return type(self)(batch, others, dict(self.meta_info))
+
+    # -- padding -------------------------------------------------------------------------------------------------------
+
+    def is_padding_enabled(self) -> bool:
+        """Whether this batch is padded where it does not divide over ranks."""
+        return bool(self.meta_info.get(DataProtoConfig.auto_padding_key)) or DataProtoConfig.auto_padding
+
+    def padding(self, padding_size: int, padding_candidate: str = "last") -> None:
+        """Append ``padding_size`` copies of the last row, or of the ``"first"``, in place."""
+        padded = self.padded(padding_size, padding_candidate)
+        self._store, self.non_tensor_batch = padded._store, padded.non_tensor_batch
+
+    def padded(self, padding_size: int, padding_candidate: str = "last") -> Self:
+        """A copy with ``padding_size`` copies of the last row appended, or of the ``"first"``."""
+        rows = len(self)
+        row = 0 if padding_candidate == "first" else rows - 1
+        return self.select_idxs(np.concatenate([np.arange(rows), np.full(padding_size, row, dtype=np.int64)]))
+
+    def without_padding(self, padding: Padding) -> Self:
+        """The batch without the rows that stand for padding of the input, if it has a row for each of the input's."""
+        return self.slice(0, padding.rows) if len(self) == padding.padded_rows else self
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _with_rows(self, index: Any, others: dict[str, Any]) -> Self:
+        if self.batch is None:
+            return type(self)(None, others, dict(self.meta_info))
+        chosen = index if isinstance(index, slice) else torch.from_numpy(index)
+        tensors = {key: columns.take(column, chosen) for key, column in self.batch.items()}
+        rows = len(range(len(self))[index]) if isinstance(index, slice) else _count(index)
+        return type(self)(tensordict.TensorDict(tensors, batch_size=[rows]), others, dict(self.meta_info))
+
+    def _of(self, store: BatchStore, others: dict[str, Any], meta: dict[str, Any] | None = None) -> Self:
+        new = type(self)(None, None, dict(self.meta_info) if meta is None else meta)
+        new._store, new.non_tensor_batch = store, others
+        return new
+
+
+def _object_array(values: Sequence[Any]) -> Any:
+    """A one-dimensional array of objects, also of sequences."""
+    array = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        array[row] = value
+    return array
+
+
+def _count(index: Any) -> int:
+    return int(index.sum()) if index.dtype == bool else len(index)
+
+
+def _chosen(values: dict[str, Any], keys: Sequence[str] | None) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if keys is None or key in keys}
+
+
+def _check_keys(kind: str, keys: Sequence[str], known: Any) -> None:
+    known = list(known)
+    for key in keys:
+        if key not in known:
+            raise KeyError(f"{kind} has no {key!r}; it has {', '.join(map(str, known)) or 'nothing'}")
+
+
+def _column(source: Any, key: str, part: int) -> Any:
+    column = None if source is None else source.get(key)
+    if column is None:
+        raise ValueError(f"batch {part} has no column {key!r}, which batch 0 has; concatenate equal columns")
+    return column
+
+
+def _merged_meta_info(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for index, info in enumerate(infos):
+        for key, value in info.items():
+            if key == "metrics":
+                continue
+            if key in merged and not deep_equal(merged[key], value):
+                raise ValueError(
+                    f"Conflicting values for meta_info key {key!r}: {merged[key]!r} and, in batch {index}, {value!r}"
+                )
+            merged.setdefault(key, value)
+    metrics = [info["metrics"] for info in infos if info.get("metrics") is not None]
+    if metrics:
+        # Chunks of one batch share its metrics: joining them again gives these back.
+        same = all(value is metrics[0] for value in metrics)
+        merged["metrics"] = metrics[0] if same and len(metrics) > 1 else _dict_of_lists(metrics)
+    return merged
+
+
+def _dict_of_lists(metrics: Sequence[Any]) -> dict[str, list[Any]]:
+    flat = [entry for value in metrics for entry in (value if isinstance(value, list) else [value])]
+    return {key: [entry[key] for entry in flat if key in entry] for entry in flat for key in entry}

@@ -1,0 +1,86 @@
+"""`DataProtoFuture`: batches that ranks are still computing, to be passed on without the driver touching the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import ray
+
+if TYPE_CHECKING:
+    from workergroups.single_controller.base.batches import Padding
+
+
+class DataProtoFuture:
+    """The joined results of several ranks, or a chunk of them, before they are there.
+
+    Passing one to another group's method sends the references; the rank that needs the data gets it.
+
+    Args:
+        collect_fn: Joins the list of results to one batch.
+        futures: Ray references to the ranks' results, in order.
+        dispatch_fn: Takes from the joined batch what this future stands for; all of it by default.
+    """
+
+    def __init__(
+        self,
+        collect_fn: Callable[[list[Any]], Any],
+        futures: Sequence[Any],
+        dispatch_fn: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.collect_fn = collect_fn
+        self.futures = list(futures)
+        self.dispatch_fn = dispatch_fn
+
+    @staticmethod
+    def concat(data: list[Any]) -> DataProtoFuture:
+        """The future of the joined results of ranks."""
+        return DataProtoFuture(_concat, data)
+
+    def chunk(self, chunks: int) -> list[DataProtoFuture]:
+        """Futures of ``chunks`` chunks of equal length."""
+        return [
+            DataProtoFuture(self.collect_fn, self.futures, _Then(self.dispatch_fn, _Chunk(index, chunks)))
+            for index in range(chunks)
+        ]
+
+    def without_padding(self, padding: Padding) -> DataProtoFuture:
+        """The future of the same batch without padding."""
+        return DataProtoFuture(self.collect_fn, self.futures, _Then(self.dispatch_fn, _Unpad(padding)))
+
+    def get(self) -> Any:
+        """Wait for the data and return it."""
+        batch = self.collect_fn(ray.get(self.futures))
+        return batch if self.dispatch_fn is None else self.dispatch_fn(batch)
+
+
+class _Chunk:
+    def __init__(self, index: int, chunks: int) -> None:
+        self.index = index
+        self.chunks = chunks
+
+    def __call__(self, batch: Any) -> Any:
+        return batch.chunk(self.chunks)[self.index]
+
+
+class _Unpad:
+    def __init__(self, padding: Padding) -> None:
+        self.padding = padding
+
+    def __call__(self, batch: Any) -> Any:
+        return batch.without_padding(self.padding)
+
+
+class _Then:
+    def __init__(self, first: Callable[[Any], Any] | None, second: Callable[[Any], Any]) -> None:
+        self.first = first
+        self.second = second
+
+    def __call__(self, batch: Any) -> Any:
+        return self.second(batch if self.first is None else self.first(batch))
+
+
+def _concat(output: list[Any]) -> Any:
+    from workergroups.single_controller.base.batches import concat
+
+    return concat(output)

@@ -1,0 +1,128 @@
+"""A batch of tensors on its way between processes.
+
+Each tensor is packed as the array of its bytes, which pickle (protocol 5) leaves out of band, so that Ray copies it
+once into shared memory and readers map it. What arrives is read-only shared memory, so tensors are made from it only
+when somebody looks at them, by one copy that also joins the parts of several ranks. A batch that is only passed on is
+never copied into the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from workergroups.lazy import np, tensordict, torch
+
+
+class PackedTensor(NamedTuple):
+    """One dense tensor as bytes."""
+
+    data: Any
+    """A one-dimensional numpy array of bytes."""
+    dtype: str
+    shape: tuple[int, ...]
+    device: str
+
+
+class PackedJagged(NamedTuple):
+    """One jagged nested tensor: the values of all rows, and where each begins."""
+
+    values: PackedTensor
+    offsets: PackedTensor
+
+
+class PackedBatch(NamedTuple):
+    """A TensorDict with one batch dimension, of dense and jagged tensors."""
+
+    rows: int
+    columns: Mapping[str, PackedTensor | PackedJagged]
+
+    def rows_between(self, start: int, stop: int) -> PackedBatch | None:
+        """The rows from ``start`` to before ``stop``, without copying; ``None`` if a column is jagged."""
+        columns = {}
+        for key, column in self.columns.items():
+            if isinstance(column, PackedJagged):
+                return None
+            row_bytes = column.data.nbytes // max(self.rows, 1)
+            columns[key] = column._replace(
+                data=column.data[start * row_bytes : stop * row_bytes],
+                shape=(stop - start, *column.shape[1:]),
+            )
+        return PackedBatch(stop - start, columns)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all tensors."""
+        dense = (c.values if isinstance(c, PackedJagged) else c for c in self.columns.values())
+        return sum(int(tensor.data.nbytes) for tensor in dense)
+
+
+def pack(batch: Any) -> PackedBatch | None:
+    """Pack a TensorDict without copying; ``None`` if it holds anything but dense and jagged tensors."""
+    columns = {}
+    for key, column in batch.items():
+        if not isinstance(column, torch.Tensor):
+            return None
+        if column.is_nested and column.layout != torch.jagged:
+            return None
+        columns[key] = _pack_jagged(column) if column.is_nested else _pack_dense(column)
+    return PackedBatch(batch.batch_size[0], columns)
+
+
+def unpack(parts: Sequence[PackedBatch]) -> Any:
+    """The TensorDict of all rows of the parts, in memory of its own."""
+    rows = sum(part.rows for part in parts)
+    columns = {key: _unpack([part.columns[key] for part in parts]) for key in parts[0].columns}
+    return tensordict.TensorDict(columns, batch_size=[rows])
+
+
+def joinable(parts: Sequence[PackedBatch]) -> bool:
+    """Whether ``unpack`` can join the parts: the same dense columns, alike but for the number of rows."""
+
+    def layout(part: PackedBatch) -> dict[str, Any]:
+        return {
+            key: (column.dtype, column.shape[1:]) if isinstance(column, PackedTensor) else "jagged"
+            for key, column in part.columns.items()
+        }
+
+    first = layout(parts[0])
+    return all(layout(part) == first for part in parts) and (len(parts) == 1 or "jagged" not in first.values())
+
+
+def _pack_dense(tensor: Any) -> PackedTensor:
+    host = tensor.detach().cpu().contiguous()
+    data = host.flatten().view(torch.uint8).numpy()
+    return PackedTensor(data, str(host.dtype).removeprefix("torch."), tuple(host.shape), str(tensor.device))
+
+
+def _pack_jagged(tensor: Any) -> PackedJagged:
+    return PackedJagged(_pack_dense(tensor.values()), _pack_dense(tensor.offsets()))
+
+
+def _unpack(parts: Sequence[Any]) -> Any:
+    if isinstance(parts[0], PackedJagged):
+        (part,) = parts
+        values, offsets = _unpack_dense([part.values]), _unpack_dense([part.offsets])
+        return torch.nested.nested_tensor_from_jagged(values, offsets)
+    return _unpack_dense(parts)
+
+
+def _unpack_dense(parts: Sequence[PackedTensor]) -> Any:
+    first = parts[0]
+    if len(parts) > 1:
+        data = np.concatenate([part.data for part in parts])
+        shape = (sum(part.shape[0] for part in parts), *first.shape[1:])
+    else:
+        # Writing to shared memory would change what other processes see.
+        data = first.data if first.data.flags.writeable else first.data.copy()
+        shape = first.shape
+    dtype = getattr(torch, first.dtype)
+    if not data.nbytes:  # torch does not view nothing as another type
+        return torch.empty(shape, dtype=dtype)
+    tensor = torch.from_numpy(data).view(dtype).view(shape)
+    return tensor.to(first.device) if _is_here(first.device) else tensor
+
+
+def _is_here(device: str) -> bool:
+    """Whether this process can bring a tensor back to the accelerator that it came from."""
+    return not device.startswith("cpu") and bool(torch.accelerator.is_available())
