@@ -146,7 +146,7 @@ def test_a_killed_agent_changes_nothing_for_the_ranks(namespace):
 
 def test_a_killed_rank_turns_ready_to_false_within_five_seconds(namespace):
     (rank,) = [look for look in looks(namespace, "critic") if look["RANK"] == "2"]
-    namespace.run("exec", rank["pod"], "--", "kill", "-9", str(rank["pid"]))
+    namespace.run("exec", rank["pod"], "--", "sh", "-c", f"kill -9 {rank['pid']}")
     ready = namespace.until(lambda: namespace.ready("workergroup", "critic"), lambda seen: seen["status"] == "False", 5)
     assert ready["reason"] == "ProcessDied"
     assert ready["message"].startswith(f"rank 2 in pod {rank['pod']}: ")

@@ -22,7 +22,7 @@ def desired(
         token.secret(observed, fresh_token),
         plan.config_map(plan.cluster_plan(observed.key, pools, observed.groups, seating)),
         *agent.access(observed.key, pools, observed.groups),
-        raycluster.ray_cluster(observed.key, pools, settings),
+        raycluster.ray_cluster(observed, pools, settings),
         agent.deployment(observed.key, pools, settings),
     ]
     return [owned(manifest, observed.key, pools) for manifest in manifests]

@@ -9,15 +9,20 @@ from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, n
 from workergroups_api.resource_pool import Accelerator, ResourcePool
 from workergroups_operator.desired.pod_overlay import overlay
 from workergroups_operator.membership import ClusterKey
+from workergroups_operator.observe import Observed
 from workergroups_operator.settings import Settings
 
 RESOURCE_NAMES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 PRODUCT_LABELS = {"nvidia": "nvidia.com/gpu.product", "amd": "amd.com/gpu.product-name"}
 WORKER_CONTAINER = "ray-worker"
+# KubeRay starts Ray under a shell that passes no signal on: waiting longer would only hold the devices longer.
+TERMINATION_SECONDS = 5
 
 
-def ray_cluster(key: ClusterKey, pools: Sequence[ResourcePool], settings: Settings) -> Manifest:
+def ray_cluster(observed: Observed, pools: Sequence[ResourcePool], settings: Settings) -> Manifest:
     """Pools are in the order of their creation; the oldest one's image and Ray version are the head's."""
+    key = observed.key
+    groups = [group for pool in pools for group in _worker_groups(key, pool, settings)]
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -30,7 +35,7 @@ def ray_cluster(key: ClusterKey, pools: Sequence[ResourcePool], settings: Settin
                 "rayStartParams": {"dashboard-host": "0.0.0.0", "num-gpus": "0"},
                 "template": _head_template(key, image(pools[0], settings)),
             },
-            "workerGroupSpecs": [group for pool in pools for group in _worker_groups(key, pool, settings)],
+            "workerGroupSpecs": [*groups, *_retiring_groups(observed, {group["groupName"] for group in groups})],
         },
     }
 
@@ -40,11 +45,26 @@ def image(pool: ResourcePool, settings: Settings) -> str:
     return pool.spec.image or settings.worker_image
 
 
+def _retiring_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:
+    """Groups of pools that are gone, without replicas, until their pods are gone too.
+
+    KubeRay forgets the pods of a group that is not in the spec any more: they would hold their devices for ever.
+    """
+    live = observed.children.get(("RayCluster", observed.key.name), {}).get("spec", {}).get("workerGroupSpecs", [])
+    populated = {pod["metadata"]["labels"].get("ray.io/group") for pod in observed.pods}
+    return [
+        group | {"replicas": 0, "minReplicas": 0}
+        for group in live
+        if group["groupName"] not in wanted and (group["replicas"] or group["groupName"] in populated)
+    ]
+
+
 def _head_template(key: ClusterKey, head_image: str) -> Manifest:
     return {
         "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: "head"}},
         "spec": {
             "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": TERMINATION_SECONDS,
             "containers": [
                 {
                     "name": "ray-head",
@@ -93,6 +113,7 @@ def _worker_template(key: ClusterKey, pool: ResourcePool, processes: int, settin
     }
     spec: dict[str, Any] = {
         "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": TERMINATION_SECONDS,
         "nodeSelector": _node_selector(pool),
         "tolerations": _tolerations(pool),
         "affinity": _affinity(pool),
