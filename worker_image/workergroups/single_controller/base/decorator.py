@@ -55,6 +55,8 @@ class RegisteredMethod:
     dispatch_mode: Dispatch | DispatchFns
     execute_mode: Execute
     blocking: bool
+    role: str = ""
+    """The role that the method belongs to, in a class of colocated roles."""
 
     def dispatch_fns(self) -> DispatchFns:
         """The functions that split this method's arguments and collect its results."""

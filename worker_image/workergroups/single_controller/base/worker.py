@@ -59,6 +59,10 @@ class Worker:
         """The devices that this rank sees, as ``CUDA_VISIBLE_DEVICES`` gives them; ``"not set"`` without any."""
         return os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
 
+    def get_fused_worker_by_name(self, worker_name: str) -> Any:
+        """The role of that name in this rank's process; ``None`` if there is none."""
+        return self.__dict__.get("fused_worker_dict", {}).get(worker_name)
+
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, execute_mode=Execute.RANK_ZERO)
     def execute_func_rank_zero(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run ``func(*args, **kwargs)`` in rank 0's process and return its result."""

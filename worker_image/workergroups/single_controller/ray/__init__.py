@@ -5,6 +5,8 @@ from .base import (
     RayResourcePool,
     RayWorkerGroup,
     SubRayResourcePool,
+    create_colocated_worker_cls,
+    create_colocated_worker_cls_fused,
     merge_resource_pool,
     split_resource_pool,
 )
@@ -14,6 +16,8 @@ __all__ = [
     "RayResourcePool",
     "RayWorkerGroup",
     "SubRayResourcePool",
+    "create_colocated_worker_cls",
+    "create_colocated_worker_cls_fused",
     "merge_resource_pool",
     "split_resource_pool",
 ]

@@ -2,6 +2,11 @@
 
 from workergroups.single_controller.base import ClassWithInitArgs, ResourcePool, Worker, WorkerGroup
 
+from .colocation import (
+    create_colocated_worker_cls,
+    create_colocated_worker_cls_fused,
+    create_colocated_worker_raw_cls,
+)
 from .rank_class import RayClassWithInitArgs
 from .resource_pool import (
     RayResourcePool,
@@ -20,6 +25,9 @@ __all__ = [
     "SubRayResourcePool",
     "Worker",
     "WorkerGroup",
+    "create_colocated_worker_cls",
+    "create_colocated_worker_cls_fused",
+    "create_colocated_worker_raw_cls",
     "merge_resource_pool",
     "split_resource_pool",
 ]

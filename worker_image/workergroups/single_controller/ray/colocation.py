@@ -1,0 +1,109 @@
+"""Several roles in one process per rank: a class that holds an instance of each role's class.
+
+The group of that class has a method ``{role}_{method}`` for each registered method of a role; ``group.spawn(roles)``
+gives one handle per role, with the methods under their own names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from workergroups.single_controller.base import Worker
+from workergroups.single_controller.base.decorator import (
+    MAGIC_ATTR,
+    Dispatch,
+    RegisteredMethod,
+    registered_methods,
+)
+
+from .rank_class import RayClassWithInitArgs
+
+FUSED_WORKER_NAME = "FusedWorker"
+
+
+class ColocatedWorker(Worker):
+    """A rank with several roles; `create_colocated_worker_raw_cls` makes subclasses with roles.
+
+    Each role's instance is the attribute of the role's name, here and in the others' ``fused_worker_dict``.
+    """
+
+    role_classes: ClassVar[Mapping[str, RayClassWithInitArgs]] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.worker_dict: dict[str, Any] = {}
+        for role, rank_class in self.role_classes.items():
+            worker = rank_class.user_class(*rank_class.args, **rank_class.kwargs)
+            worker.fused_worker_dict = self.worker_dict
+            self.worker_dict[role] = worker
+            setattr(self, role, worker)
+        self.fused_worker_dict = self.worker_dict
+
+    def call_role(self, role: str, method_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Run any method of a role."""
+        return getattr(self.worker_dict[role], method_name)(*args, **kwargs)
+
+
+def create_colocated_worker_cls(class_dict: Mapping[str, RayClassWithInitArgs]) -> RayClassWithInitArgs:
+    """The class of ranks that have all these roles.
+
+    Args:
+        class_dict: Each role's class and the arguments of its constructor.
+
+    Raises:
+        ValueError: Two roles' methods would have the same name.
+    """
+    return RayClassWithInitArgs(_colocated_class("WorkerDict", class_dict))
+
+
+def create_colocated_worker_cls_fused(class_dict: Mapping[str, RayClassWithInitArgs]) -> RayClassWithInitArgs:
+    """As ``create_colocated_worker_cls``; for groups on which ``fuse`` is called."""
+    return RayClassWithInitArgs(create_colocated_worker_raw_cls(class_dict))
+
+
+def create_colocated_worker_raw_cls(class_dict: Mapping[str, RayClassWithInitArgs]) -> type[ColocatedWorker]:
+    """The class itself, to be subclassed: methods of the subclass use the roles as ``self.{role}``."""
+    return _colocated_class("_".join([FUSED_WORKER_NAME, *class_dict]), class_dict)
+
+
+def _colocated_class(name: str, class_dict: Mapping[str, RayClassWithInitArgs]) -> type[ColocatedWorker]:
+    namespace: dict[str, Any] = {"role_classes": dict(class_dict), "__module__": __name__}
+    for role, rank_class in class_dict.items():
+        for method_name, registered in registered_methods(rank_class.user_class).items():
+            public_name = f"{role}_{method_name}"
+            if registered.dispatch_mode is Dispatch.DIRECT_ROLLOUT_METHOD:
+                public_name = method_name  # inference engines call these on the actor, by their own name
+            if public_name in namespace:
+                raise ValueError(
+                    f"two roles have a method that would be called {public_name!r}; rename a role or a method"
+                )
+            method = getattr(rank_class.user_class, method_name)
+            namespace[public_name] = _delegate(role, method_name, method, registered)
+    return type(name, (ColocatedWorker,), namespace)
+
+
+def _delegate(
+    role: str, method_name: str, method: Callable[..., Any], registered: RegisteredMethod
+) -> Callable[..., Any]:
+    """A method of the colocated class that runs a role's method."""
+    delegate: Any
+    if inspect.iscoroutinefunction(method):
+
+        async def run_async(self: ColocatedWorker, *args: Any, **kwargs: Any) -> Any:
+            return await getattr(self.worker_dict[role], method_name)(*args, **kwargs)
+
+        delegate = run_async
+    else:
+
+        def run(self: ColocatedWorker, *args: Any, **kwargs: Any) -> Any:
+            return getattr(self.worker_dict[role], method_name)(*args, **kwargs)
+
+        delegate = run
+    delegate.__name__ = f"{role}_{method_name}"
+    delegate.__doc__ = method.__doc__
+    delegate.__signature__ = inspect.signature(method)  # Ray checks calls against it
+    setattr(delegate, MAGIC_ATTR, dataclasses.replace(registered, role=role))
+    return delegate
