@@ -1,13 +1,9 @@
 """The running cluster, by kubeconfig; each test module has a namespace of its own, and leaves nothing behind."""
 
-import sys
 import uuid
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from kubectl import Namespace, config_map, kubectl
 
 ACCUMULATOR = (Path(__file__).parent / "accumulator.py").read_text()

@@ -4,7 +4,7 @@ import os
 import signal
 
 import ray
-from conftest import Agent, group, orders, pool
+from planned import Agent, group, orders, pool
 
 import workergroups
 
