@@ -4,6 +4,7 @@ from .attach import attach
 from .errors import (
     GroupClosedError,
     GroupNotFoundError,
+    LateCallError,
     PlacementTimeoutError,
     PoolClosedError,
     RankDiedError,
@@ -31,6 +32,7 @@ __all__ = [
     "Execute",
     "GroupClosedError",
     "GroupNotFoundError",
+    "LateCallError",
     "PlacementTimeoutError",
     "PoolClosedError",
     "RankDiedError",

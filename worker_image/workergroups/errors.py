@@ -25,6 +25,29 @@ class RendezvousTimeoutError(TimeoutError):
     """Rank 0 did not publish its address within the deadline."""
 
 
+class LateCallError(TimeoutError):
+    """A call did not return within its deadline. The ranks go on with it; the message has their Python stacks.
+
+    Attributes:
+        method_name: The method that was called.
+        ranks: The ranks that have not returned.
+        seconds: How long they have been at it.
+        stacks: What each of them is doing, by rank.
+    """
+
+    def __init__(
+        self, message: str, method_name: str, ranks: list[int], seconds: float, stacks: dict[int, str]
+    ) -> None:
+        super().__init__(message)
+        self.method_name = method_name
+        self.ranks = ranks
+        self.seconds = seconds
+        self.stacks = stacks
+
+    def __reduce__(self) -> tuple[type[LateCallError], tuple[object, ...]]:
+        return type(self), (str(self), self.method_name, self.ranks, self.seconds, self.stacks)
+
+
 class RankDiedError(RayActorError):  # type: ignore[misc]  # Ray's classes are untyped
     """A rank is dead. A Ray actor error, so that ``except RayActorError`` still catches it.
 

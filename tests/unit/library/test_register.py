@@ -44,7 +44,7 @@ class RecordingGroup(WorkerGroup):
     def share(self, value):
         return value
 
-    def _get(self, output):
+    def _get(self, method_name, output):
         return ["got", *output]
 
 

@@ -103,7 +103,7 @@ class WorkerGroup(ABC):
         """Store a value once, so that many ranks can read it; what to pass as an argument instead of it."""
 
     @abstractmethod
-    def _get(self, output: Any) -> Any:
+    def _get(self, method_name: str, output: Any) -> Any:
         """Wait for what ``execute_all`` or ``execute_rank_zero`` returned."""
 
     def _bind_methods(self, methods: dict[str, RegisteredMethod]) -> None:
@@ -125,7 +125,7 @@ class WorkerGroup(ABC):
             args, kwargs = dispatch_fn(self, *args, **kwargs)
             padding = kwargs.pop(PADDING_KEY, None)
             output = run(*args, **kwargs)
-            collected = collect_fn(self, self._get(output) if blocking else output)
+            collected = collect_fn(self, self._get(name, output) if blocking else output)
             return collected if padding is None else cut_padding(collected, padding)
 
         call.__name__ = call.__qualname__ = name

@@ -85,9 +85,7 @@ def _colocated_class(name: str, class_dict: Mapping[str, RayClassWithInitArgs]) 
     return type(name, (ColocatedWorker,), namespace)
 
 
-def _delegate(
-    role: str, method_name: str, method: Callable[..., Any], registered: RegisteredMethod
-) -> Callable[..., Any]:
+def _delegate(role: str, method_name: str, method: Callable[..., Any], registered: RegisteredMethod) -> Any:
     """A method of the colocated class that runs a role's method."""
     delegate: Any
     if inspect.iscoroutinefunction(method):

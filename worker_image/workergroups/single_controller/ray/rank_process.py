@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import ray
 
-from . import group_record, master_port
+from . import group_record, master_port, stack_dump
 from .method_table import Signatures
 from .visible_devices import device_env
 
@@ -58,6 +58,7 @@ class RankLaunch:
         Raises:
             RendezvousTimeoutError: Rank 0 did not say where the ranks meet.
         """
+        stack_dump.enable()
         address, port = self._publish() if self.rank_zero is None else self._find_master(self.rank_zero)
         os.environ.update(
             RANK=str(self.rank),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import ActorDiedError
+from ray.exceptions import ActorDiedError, GetTimeoutError
 
 from workergroups.errors import GroupClosedError
 from workergroups.single_controller.base import WorkerGroup
@@ -16,6 +17,7 @@ from workergroups.single_controller.base.decorator import RegisteredMethod, regi
 
 from . import group_record
 from .cluster_state import all_dead
+from .late_call import late_call, stacks
 from .method_table import restore_signatures, unpickle_methods
 from .rank_class import RayClassWithInitArgs
 from .rank_death import rank_died
@@ -78,6 +80,7 @@ class RayWorkerGroup(WorkerGroup):
         self._record_timeout = ray_wait_register_center_timeout
         self._master = _master(master_addr, master_port)
         self._closed = False
+        self._call_timeout: float | None = None
         self._owns_ranks = resource_pool is not None
         if resource_pool is None:
             self._workers, self._worker_names = _find_ranks(worker_names, worker_handles)
@@ -153,7 +156,7 @@ class RayWorkerGroup(WorkerGroup):
 
     def execute_all_sync(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
         """As ``execute_all``, but waits: the ranks' results in rank order."""
-        results: list[Any] = self._get(self.execute_all(method_name, *args, **kwargs))
+        results: list[Any] = self._get(method_name, self.execute_all(method_name, *args, **kwargs))
         return results
 
     def execute_all_async(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
@@ -186,7 +189,7 @@ class RayWorkerGroup(WorkerGroup):
 
     def execute_rank_zero_sync(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
         """Run a method on rank 0; its result."""
-        return self._get(self.execute_rank_zero(method_name, *args, **kwargs))
+        return self._get(method_name, self.execute_rank_zero(method_name, *args, **kwargs))
 
     def execute_rank_zero_async(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
         """Start a method on rank 0; its object reference. Errors as of ``execute_all_async``."""
@@ -199,6 +202,25 @@ class RayWorkerGroup(WorkerGroup):
     def share(self, value: Any) -> Any:
         """Put a value into the object store once, so that many ranks can read it."""
         return ray.put(value)
+
+    @contextlib.contextmanager
+    def deadline(self, seconds: float) -> Iterator[None]:
+        """Within this block, each call that waits for its results must have them after ``seconds``.
+
+        A call that has not raises `LateCallError`, which lists the ranks that have not returned and where they are.
+        """
+        before, self._call_timeout = self._call_timeout, seconds
+        try:
+            yield
+        finally:
+            self._call_timeout = before
+
+    def stacks(self) -> dict[int, str]:
+        """What each rank is doing now: its process and node, and the Python stacks of its threads.
+
+        Any process on the cluster may ask, also while every rank is busy: ``attach(name).stacks()``.
+        """
+        return stacks(dict(enumerate(self._workers)))
 
     def spawn(self, prefix_set: Iterable[str]) -> dict[str, RayWorkerGroup]:
         """One handle for each of these roles of a group of colocated roles, with that role's methods.
@@ -258,11 +280,17 @@ class RayWorkerGroup(WorkerGroup):
             raise AttributeError(f"the ranks' class has no method {method_name!r}; it has {', '.join(known)}") from None
         return method.remote(*args, **kwargs)
 
-    def _get(self, output: Any) -> Any:
+    def _get(self, method_name: str, output: Any) -> Any:
+        timeout = self._call_timeout
         try:
-            return ray.get(output)
+            return ray.get(output, timeout=timeout)
         except ActorDiedError as error:
             raise rank_died(error, self._workers) from error
+        except GetTimeoutError:
+            if timeout is None:
+                raise  # it is the method's own
+            refs = output if isinstance(output, list) else [output]
+            raise late_call(method_name, refs, self._workers, timeout) from None
 
     def _registered_methods(self) -> dict[str, RegisteredMethod]:
         if self.ray_cls_with_init is not None:
@@ -306,6 +334,7 @@ class RoleGroup(RayWorkerGroup):
         self._record_timeout = whole._record_timeout
         self._master = whole._master
         self._workers, self._worker_names = whole._workers, whole._worker_names
+        self._call_timeout = whole._call_timeout
         self._closed, self._owns_ranks = whole._closed, False
         self._methods = methods
         self._bind_methods(methods)

@@ -1,0 +1,128 @@
+"""Where a call is stuck, and why a rank is gone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+import ray
+
+from workergroups import (
+    Dispatch,
+    LateCallError,
+    RankDiedError,
+    RayClassWithInitArgs,
+    RayResourcePool,
+    RayWorkerGroup,
+    Worker,
+    register,
+)
+
+pytestmark = pytest.mark.usefixtures("local_ray")
+
+
+class Sleeper(Worker):
+    def rest(self, seconds):
+        self.deep_inside(seconds)
+        return self.rank
+
+    def deep_inside(self, seconds):
+        time.sleep(seconds)
+
+    @register(Dispatch.ONE_TO_ALL)
+    def hold_the_interpreter(self, rank, seconds):
+        if rank == self.rank:
+            # One call of C code that never lets another thread of Python run.
+            re.match(r"(a+)+$", "a" * seconds + "b")
+        return self.rank
+
+    def leave(self, code):
+        if code:
+            os._exit(code)
+
+    def wait_for_nothing(self):
+        ray.get(ray.put(0), timeout=5)
+        raise ray.exceptions.GetTimeoutError("the method's own")
+
+
+@pytest.fixture(scope="module")
+def group(local_ray):
+    with (
+        RayResourcePool([2], use_gpu=False, max_colocate_count=2) as pool,
+        RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as group,
+    ):
+        group.execute_all_sync("rest", 0)
+        yield group
+
+
+def test_a_late_call_lists_the_ranks_and_where_they_are(group):
+    with group.deadline(0.3), pytest.raises(LateCallError) as late:
+        group.execute_all_sync("rest", [0, 4])
+    error = late.value
+    assert isinstance(error, TimeoutError)
+    assert (error.method_name, error.ranks, error.seconds) == ("rest", [1], 0.3)
+    assert str(error).startswith("'rest' has not returned after 0.3 s on 1 of 2 ranks (1), which go on with it")
+    assert re.search(r"rank 1 \(pid \d+ on node [\d.]+\)", error.stacks[1])
+    assert "in deep_inside" in str(error)
+    assert str(error).index("in deep_inside") < str(error).index("in rest")
+    assert group.execute_all_sync("rest", 0) == [0, 1]
+
+
+def test_code_that_holds_the_interpreters_lock_is_seen_as_well(group):
+    with group.deadline(0.3), pytest.raises(LateCallError, match="in hold_the_interpreter") as late:
+        group.hold_the_interpreter(0, 26)
+    assert late.value.ranks == [0]
+    assert group.execute_all_sync("rest", 0) == [0, 1]
+
+
+def test_calls_in_time_and_calls_without_a_deadline_just_return(group):
+    with group.deadline(30):
+        assert group.execute_all_sync("rest", 0) == [0, 1]
+        assert group.execute_rank_zero_sync("rest", 0) == 0
+    assert group.execute_all_sync("rest", 0.2) == [0, 1]
+
+
+def test_a_methods_own_timeout_is_not_taken_for_the_calls(group):
+    with pytest.raises(ray.exceptions.GetTimeoutError, match="the method's own"):
+        group.execute_rank_zero_sync("wait_for_nothing")
+
+
+def test_a_second_process_sees_where_the_ranks_are(group):
+    program = f"""
+import ray
+from workergroups import RayWorkerGroup
+
+ray.init(namespace={ray.get_runtime_context().namespace!r})
+print(RayWorkerGroup.from_detached(worker_names={group.worker_names!r}).stacks()[1])
+"""
+    refs = group.execute_all_async("rest", 6)
+    address = ray.get_runtime_context().gcs_address
+    seen = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "RAY_ADDRESS": address},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "in deep_inside" in seen.stdout
+    ray.get(refs)
+
+
+def test_a_rank_that_ends_during_a_call_is_named_with_its_process(local_ray):
+    with (
+        RayResourcePool([2], use_gpu=False, max_colocate_count=1) as pool,
+        RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as group,
+    ):
+        with (
+            group.deadline(30),
+            pytest.raises(
+                RankDiedError, match=r"rank 1 of 2 \(pid \d+ on node [\d.]+\) died: .*worker process has died"
+            ),
+        ):
+            group.execute_all_sync("leave", [0, 7])
+        assert group.stacks()[1].startswith("rank 1: dead: ")
