@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from kubectl import Refused, group, pool, writes
+from kubectl import Refused, group, kubectl, pool, writes
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -142,6 +142,38 @@ def test_a_killed_agent_changes_nothing_for_the_ranks(namespace):
     namespace.until(next_agent, lambda names: names and agent["metadata"]["name"] not in names, 60)
     namespace.until(lambda: namespace.available("actors-agent"), bool, 60)
     assert namespace.ready("workergroup", "trainer")["status"] == "True"
+
+
+OPERATOR = "app.kubernetes.io/name=workergroups"
+KILL_RAYLET = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = raylet ] && kill -9 ${p#/proc/}; done; true'
+
+
+def test_an_agent_that_loses_its_raylet_joins_anew(namespace):
+    (agent,) = namespace.get("pods", selector="workergroups.dev/component=agent")
+    name = agent["metadata"]["name"]
+    namespace.run("exec", name, "-c", "executor", "--", "sh", "-c", KILL_RAYLET)
+
+    def restarts():
+        containers = namespace.get("pod", name)["status"]["containerStatuses"]
+        return {container["name"]: container["restartCount"] for container in containers}
+
+    namespace.until(restarts, lambda counts: counts == {"executor": 1, "reporter": 0}, 60)
+    namespace.until(lambda: namespace.available("actors-agent"), bool, 60)
+    assert namespace.ready("workergroup", "trainer")["status"] == "True"
+
+
+def operator_pod():
+    (pod,) = json.loads(kubectl("get", "pods", "-A", "-l", OPERATOR, "-o", "json"))["items"]
+    return pod["metadata"]["namespace"], pod["metadata"]["name"]
+
+
+def test_an_operator_that_starts_again_finds_nothing_to_write(namespace):
+    operators, old = operator_pod()
+    before = writes()
+    kubectl("-n", operators, "delete", "pod", old, "--wait=true")
+    kubectl("-n", operators, "wait", "pod", "-l", OPERATOR, "--for=condition=Ready", "--timeout=60s")
+    time.sleep(10)
+    assert writes() == before
 
 
 def test_a_killed_rank_turns_ready_to_false_within_five_seconds(namespace):

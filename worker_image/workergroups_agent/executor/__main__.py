@@ -22,9 +22,9 @@ def main() -> None:
     exchange.withdraw_reports()
     wait_for_gcs(address)
     start_raylet(address)
-    signal.signal(signal.SIGTERM, _leave)
     try:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.WARNING)
+        signal.signal(signal.SIGTERM, _leave)  # After Ray, which has a handler of its own.
         Executor(exchange).run_forever()
     finally:
         exchange.withdraw_reports()

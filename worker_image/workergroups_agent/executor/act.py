@@ -19,6 +19,8 @@ from workergroups_api.plan import Orders
 LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
 
+_NODE_IS_GONE = (ray.exceptions.TaskUnschedulableError, ray.exceptions.NodeDiedError)
+
 GroupKey = tuple[str, int]
 
 
@@ -64,6 +66,8 @@ class Launches:
 def _result(ref: Any) -> str | None:
     try:
         result: str | None = ray.get(ref)
+    except _NODE_IS_GONE:
+        return None  # The seats are reserved elsewhere; the group is launched there.
     except ray.exceptions.RayError as error:
         # The launcher itself died; its own text is the message, as nothing of the user's travels with it.
         return str(error).strip().splitlines()[-1]

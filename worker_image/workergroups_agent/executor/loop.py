@@ -2,6 +2,8 @@
 
 import time
 
+import ray
+
 from workergroups_agent.exchange import POLL_SECONDS, Exchange
 from workergroups_agent.executor.act import Launches, act, code_digest
 from workergroups_agent.executor.decide import decide
@@ -21,6 +23,7 @@ class Executor:
         self._exchange = exchange
         self._launches = Launches()
         self._reported: Reports | None = None
+        self._own_node = ray.get_runtime_context().get_node_id()
 
     def run_forever(self) -> None:
         """Look, act and report until Ray cannot be asked any more."""
@@ -35,6 +38,8 @@ class Executor:
         plan = orders.plan
         self._launches.collect(_codes(orders))
         state = observe()
+        if self._own_node not in state.nodes:
+            raise RuntimeError("the agent's own Ray node is dead: joining anew")
         actions = decide(plan, state, self._launches.keys)
         act(actions, orders, self._launches)
         self._report(report(plan, state, self._launches.troubles))
