@@ -79,6 +79,36 @@ def test_code_that_holds_the_interpreters_lock_is_seen_as_well(group):
     assert group.execute_all_sync("rest", 0) == [0, 1]
 
 
+class SlowToStart:
+    def __init__(self) -> None:
+        if os.environ["RANK"] == "1":
+            self.load()
+
+    def load(self):
+        time.sleep(5)
+
+    def ping(self):
+        return "pong"
+
+
+def test_a_rank_that_is_still_in_its_constructor_is_seen_there(local_ray):
+    with (
+        RayResourcePool([2], use_gpu=False, max_colocate_count=1) as pool,
+        RayWorkerGroup(pool, RayClassWithInitArgs(SlowToStart)) as group,
+    ):
+        assert group.execute_rank_zero_sync("ping") == "pong"
+        with group.deadline(1), pytest.raises(LateCallError, match="rank 1, in its constructor") as late:
+            group.execute_all_sync("ping")
+        assert "in load" in late.value.stacks[1]
+
+        with (
+            RayWorkerGroup(pool, RayClassWithInitArgs(SlowToStart)) as one_too_many,
+            one_too_many.deadline(0.5),
+            pytest.raises(LateCallError, match="room for max_colocate_count ranks"),
+        ):
+            one_too_many.execute_rank_zero_sync("ping")
+
+
 def test_calls_in_time_and_calls_without_a_deadline_just_return(group):
     with group.deadline(30):
         assert group.execute_all_sync("rest", 0) == [0, 1]

@@ -13,9 +13,11 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from workergroups.errors import LateCallError
 
 from . import stack_dump
-from .cluster_state import ActorState, actor_state
+from .cluster_state import ActorState, actor_state, live_nodes
 
 _STACKS_TIMEOUT = 15.0
+
+_dump: Any = ray.remote(num_cpus=0, max_retries=0)(stack_dump.dump)
 
 
 def late_call(method_name: str, refs: Sequence[Any], workers: Sequence[ActorHandle], seconds: float) -> LateCallError:
@@ -40,37 +42,50 @@ def late_call(method_name: str, refs: Sequence[Any], workers: Sequence[ActorHand
 
 def stacks(workers: Mapping[int, ActorHandle]) -> dict[int, str]:
     """What each rank is doing: its process and node, and the Python stacks of its threads, or why there are none."""
-    states = {rank: actor_state(worker._actor_id.hex()) for rank, worker in workers.items()}
-    dumps = {
-        rank: _dump_on_node(state)
-        for rank, state in states.items()
-        if state is not None and state.state == "ALIVE" and state.pid
-    }
-    if dumps:  # one wait for all: nodes that do not answer share the time
-        ray.wait(list(dumps.values()), num_returns=len(dumps), timeout=_STACKS_TIMEOUT)
-    return {rank: _describe(rank, state, dumps.get(rank)) for rank, state in states.items()}
+    ids = {rank: worker._actor_id.hex() for rank, worker in workers.items()}
+    states = {rank: actor_state(actor_id) for rank, actor_id in ids.items()}
+    running = {rank: state for rank, state in states.items() if state is not None and state.state != "DEAD"}
+    dumps = _dump_on_nodes([ids[rank] for rank in running], _nodes_of(running.values()))
+    return {rank: _describe(rank, states[rank], dumps.get(ids[rank])) for rank in workers}
 
 
-_dump: Any = ray.remote(num_cpus=0, max_retries=0)(stack_dump.dump)
+def _nodes_of(states: Any) -> set[str]:
+    """The nodes that these actors may be on. Ray tells an actor's node only once its constructor has returned."""
+    if all(state.node_id and state.state == "ALIVE" for state in states):
+        return {state.node_id for state in states}
+    return {node.node_id for node in live_nodes()}
 
 
-def _dump_on_node(state: ActorState) -> Any:
-    on_node = NodeAffinitySchedulingStrategy(state.node_id, soft=False)
-    return _dump.options(scheduling_strategy=on_node).remote(state.pid)
+def _dump_on_nodes(actor_ids: list[str], nodes: set[str]) -> dict[str, str]:
+    """The stacks of these actors, by one task on each node; nodes that do not answer share one time-out."""
+    if not actor_ids:
+        return {}
+    refs = [
+        _dump.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(actor_ids)
+        for node in nodes
+    ]
+    answered, _ = ray.wait(refs, num_returns=len(refs), timeout=_STACKS_TIMEOUT)
+    found: dict[str, str] = {}
+    for ref in answered:
+        try:
+            found.update(ray.get(ref))
+        except RayError:  # the node went away; its ranks have no stack
+            continue
+    return found
 
 
-def _describe(rank: int, state: ActorState | None, stack: Any) -> str:
+def _describe(rank: int, state: ActorState | None, stack: str | None) -> str:
     if state is None:
         return f"rank {rank}: Ray does not know its actor"
-    if stack is None:
-        if state.state == "DEAD":
-            return f"rank {rank}: dead: {state.death_cause}"
+    if state.state == "DEAD":
+        return f"rank {rank}: dead: {state.death_cause}"
+    if state.state != "ALIVE":
+        if stack is not None:
+            return f"rank {rank}, in its constructor:\n{stack}"
         return (
-            f"rank {rank}: {state.state}: its constructor has not returned, or its process was not started; a bundle "
-            "has room for max_colocate_count ranks"
+            f"rank {rank}: {state.state}: its process has not been started; a bundle has room for max_colocate_count "
+            "ranks, of this group and others"
         )
-    head = f"rank {rank} (pid {state.pid} on node {state.node_address})"
-    try:
-        return f"{head}:\n{ray.get(stack, timeout=0)}"
-    except (RayError, LookupError) as error:
-        return f"{head}: no stack: {str(error).strip().splitlines()[-1]}"
+    return (
+        f"rank {rank} (pid {state.pid} on node {state.node_address}):\n{stack or 'no stacks: its node did not answer'}"
+    )

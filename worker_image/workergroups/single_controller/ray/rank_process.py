@@ -58,7 +58,7 @@ class RankLaunch:
         Raises:
             RendezvousTimeoutError: Rank 0 did not say where the ranks meet.
         """
-        stack_dump.enable()
+        stack_dump.enable(ray.get_runtime_context().get_actor_id())
         address, port = self._publish() if self.rank_zero is None else self._find_master(self.rank_zero)
         os.environ.update(
             RANK=str(self.rank),

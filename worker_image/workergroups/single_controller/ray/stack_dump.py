@@ -2,7 +2,7 @@
 
 A rank's process registers a signal on which Python's faulthandler writes the stacks of all threads. It runs inside the
 signal handler, so it needs neither a thread nor the lock, and user methods stay in the main thread. It writes to
-a file in memory, which a reader on the same node finds among the process's open files.
+a file in memory, which a reader on the same node finds by its name among the processes' open files.
 """
 
 from __future__ import annotations
@@ -14,50 +14,59 @@ import os
 import re
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 _SIGNAL = signal.SIGUSR2
-_FILE_NAME = "workergroups-stacks"
+_FILE_NAME = "workergroups-stacks-"
 _DUMP_TIMEOUT = 3.0
 _SETTLED_AFTER = 0.05
 
 _file: int | None = None
 
 
-def enable() -> None:
-    """Let other processes of this node ask this one for its stacks. Does nothing on systems other than Linux."""
+def enable(actor_id: str) -> None:
+    """Let other processes of this node ask for this actor's stacks. Does nothing on systems other than Linux."""
     global _file
     if _file is None and hasattr(os, "memfd_create"):
-        _file = os.memfd_create(_FILE_NAME)
+        _file = os.memfd_create(_FILE_NAME + actor_id)
         # Readers empty the file before each dump, so each write must go to its end, wherever that is.
         fcntl.fcntl(_file, fcntl.F_SETFL, os.O_APPEND)
         faulthandler.register(_SIGNAL, file=_file, all_threads=True, chain=False)
 
 
-def dump(pid: int) -> str:
-    """The stacks of the threads of a process of this node that called ``enable``, the innermost call first.
+def dump(actor_ids: Collection[str]) -> dict[str, str]:
+    """The stacks of those of these actors that run on this node: their threads, the innermost call first."""
+    return {actor_id: _dump(pid, path) for pid, path, actor_id in _stack_files() if actor_id in actor_ids}
 
-    Raises:
-        LookupError: There is no such process, or it did not call ``enable``, or it did not answer.
+
+def _stack_files() -> list[tuple[int, Path, str]]:
+    """(process, path of its stack file, actor) of each process of this node that called ``enable``.
+
+    No other process is ever sent the signal, which would end it.
     """
-    path = _stack_file(pid)
-    with open(path, "r+b", buffering=0) as file:
-        file.truncate(0)
-        os.kill(pid, _SIGNAL)
-        text = _read_when_settled(file.fileno())
-    if not text:
-        raise LookupError(f"process {pid} did not write its stacks within {_DUMP_TIMEOUT:g} s")
-    return _without_rays_threads(text)
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):  # it ended, or is another user's
+            for descriptor in (process / "fd").iterdir():
+                _, name, rest = os.readlink(descriptor).partition(_FILE_NAME)
+                if name:
+                    found.append((int(process.name), descriptor, rest.removesuffix(" (deleted)")))
+                    break
+    return found
 
 
-def _stack_file(pid: int) -> Path:
-    # Only a process that called `enable` has this file, so no other is ever sent the signal, which would end it.
-    with contextlib.suppress(OSError):
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if _FILE_NAME in os.readlink(descriptor):
-                    return descriptor
-    raise LookupError(f"process {pid} is gone, or does not offer its stacks")
+def _dump(pid: int, path: Path) -> str:
+    try:
+        with open(path, "r+b", buffering=0) as file:
+            file.truncate(0)
+            os.kill(pid, _SIGNAL)
+            text = _read_when_settled(file.fileno())
+    except OSError as error:
+        return f"no stacks: {error}"
+    return _without_rays_threads(text) if text else f"no stacks within {_DUMP_TIMEOUT:g} s"
 
 
 def _read_when_settled(descriptor: int) -> str:
