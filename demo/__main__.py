@@ -53,7 +53,8 @@ def _say_how_to_go_on(env: dict[str, str]) -> None:
     get = f"kubectl --namespace {DEMO_NAMESPACE}"
     look = [*typed, f"{get} get resourcepools,workergroups,pods", f"{get} describe workergroup quickstart"]
     print("\nLook around:", *look, sep="\n  ")
-    print("\nRemove everything:", "make clean", sep="\n  ")
+    chosen = os.environ.get("CLUSTER", "local")
+    print("\nRemove everything:", "make clean" if chosen == "local" else f"make clean CLUSTER={chosen}", sep="\n  ")
 
 
 if __name__ == "__main__":
