@@ -6,11 +6,9 @@ import os
 
 import pytest
 import ray
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("tensordict")
-
-from workergroups import (  # noqa: E402 - only there with torch
+from workergroups import (
     DataProto,
     DataProtoFuture,
     Dispatch,
@@ -20,7 +18,7 @@ from workergroups import (  # noqa: E402 - only there with torch
     Worker,
     register,
 )
-from workergroups.single_controller.base.decorator import make_nd_compute_dataproto_dispatch_fn  # noqa: E402
+from workergroups.single_controller.base.decorator import make_nd_compute_dataproto_dispatch_fn
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 

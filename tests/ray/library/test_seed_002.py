@@ -6,14 +6,12 @@ import os
 
 import pytest
 import ray
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("tensordict")
-
-from workergroups import DataProto  # noqa: E402 - only there with torch
-from workergroups.single_controller.base import Worker  # noqa: E402
-from workergroups.single_controller.base.decorator import Dispatch, register  # noqa: E402
-from workergroups.single_controller.ray.base import (  # noqa: E402
+from workergroups import DataProto
+from workergroups.single_controller.base import Worker
+from workergroups.single_controller.base.decorator import Dispatch, register
+from workergroups.single_controller.ray.base import (
     RayClassWithInitArgs,
     RayResourcePool,
     RayWorkerGroup,

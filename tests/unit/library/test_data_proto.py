@@ -5,17 +5,14 @@ from __future__ import annotations
 import copy
 import pickle
 
+import numpy as np
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("tensordict")
-
-import numpy as np  # noqa: E402 - only there with torch
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from workergroups import DataProto  # noqa: E402
-from workergroups.protocol import (  # noqa: E402
+from workergroups import DataProto
+from workergroups.protocol import (
     deserialize_tensordict,
     fold_batch_dim,
     pad_dataproto_to_divisor,
@@ -24,7 +21,7 @@ from workergroups.protocol import (  # noqa: E402
     union_numpy_dict,
     unpad_dataproto,
 )
-from workergroups.single_controller.base.batches import Padding, pad_arguments  # noqa: E402
+from workergroups.single_controller.base.batches import Padding, pad_arguments
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float8_e4m3fn, torch.int64, torch.uint8, torch.bool]
 
