@@ -44,9 +44,8 @@ class Sleeper(Worker):
         if code:
             os._exit(code)
 
-    def wait_for_nothing(self):
-        ray.get(ray.put(0), timeout=5)
-        raise ray.exceptions.GetTimeoutError("the method's own")
+    def wait_for_another(self, kind):
+        raise kind("of another actor")
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +115,25 @@ def test_calls_in_time_and_calls_without_a_deadline_just_return(group):
     assert group.execute_all_sync("rest", 0.2) == [0, 1]
 
 
-def test_a_methods_own_timeout_is_not_taken_for_the_calls(group):
-    with pytest.raises(ray.exceptions.GetTimeoutError, match="the method's own"):
-        group.execute_rank_zero_sync("wait_for_nothing")
+@pytest.mark.parametrize("kind", [ray.exceptions.GetTimeoutError, TimeoutError])
+def test_a_methods_own_timeout_is_not_taken_for_the_calls(group, kind):
+    with group.deadline(30), pytest.raises(kind, match="of another actor") as error:
+        group.execute_rank_zero_sync("wait_for_another", kind)
+    assert not isinstance(error.value, LateCallError)
+
+
+def test_an_actor_that_died_elsewhere_is_not_taken_for_a_rank(group):
+    @ray.remote(num_cpus=0)
+    class Other:
+        def leave(self):
+            os._exit(1)
+
+    def ask(other):
+        ray.get(other.leave.remote())
+
+    with pytest.raises(ray.exceptions.ActorDiedError) as error:
+        group.execute_func_rank_zero(ask, Other.remote())
+    assert not isinstance(error.value, RankDiedError)
 
 
 def test_a_second_process_sees_where_the_ranks_are(group):

@@ -328,10 +328,8 @@ class DataProto:
         """
         if len(self) % mini_batch_size:
             raise ValueError(f"mini_batch_size {mini_batch_size} does not divide {len(self)} rows")
-        from torch.utils.data import DataLoader
-
         generator = None if seed is None else torch.Generator().manual_seed(seed)
-        loader = DataLoader(
+        loader = torch.utils.data.DataLoader(
             range(len(self)),
             batch_size=mini_batch_size,
             collate_fn=self.select_idxs,

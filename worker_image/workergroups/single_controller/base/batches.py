@@ -6,11 +6,13 @@ needs none of them to be installed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import ray
 
+from workergroups.lazy import torch
 from workergroups.protocol import DataProto, DataProtoFuture
 
 PADDING_KEY = "_workergroups_padding"
@@ -81,8 +83,6 @@ def concat(output: Sequence[Any]) -> Any:
     if isinstance(first, ray.ObjectRef):
         return DataProtoFuture.concat(list(output))
     if _is_tensordict(first):
-        import torch
-
         return torch.cat(list(output), dim=0)
     raise TypeError(
         f"the ranks returned {kinds.pop()}, which cannot be joined: return a DataProto or a TensorDict, "
@@ -128,8 +128,6 @@ def _is_future(value: Any) -> bool:
 
 
 def _is_tensordict(value: Any) -> bool:
-    try:
-        from tensordict import TensorDictBase
-    except ImportError:
-        return False
-    return isinstance(value, TensorDictBase)
+    # Where there is a TensorDict, its module has been imported; importing it to find out would take seconds.
+    tensordict = sys.modules.get("tensordict")
+    return tensordict is not None and isinstance(value, tensordict.TensorDictBase)

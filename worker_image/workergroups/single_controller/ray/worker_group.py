@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import ActorDiedError, GetTimeoutError
+from ray.exceptions import ActorDiedError, GetTimeoutError, RayTaskError
 
 from workergroups.errors import GroupClosedError
 from workergroups.single_controller.base import WorkerGroup
@@ -284,13 +284,13 @@ class RayWorkerGroup(WorkerGroup):
         timeout = self._call_timeout
         try:
             return ray.get(output, timeout=timeout)
+        except RayTaskError:
+            raise  # the method's own exception, which may be of any kind
         except ActorDiedError as error:
             raise rank_died(error, self._workers) from error
         except GetTimeoutError:
-            if timeout is None:
-                raise  # it is the method's own
             refs = output if isinstance(output, list) else [output]
-            raise late_call(method_name, refs, self._workers, timeout) from None
+            raise late_call(method_name, refs, self._workers, timeout or 0) from None
 
     def _registered_methods(self) -> dict[str, RegisteredMethod]:
         if self.ray_cls_with_init is not None:
