@@ -9,6 +9,7 @@ import ray
 
 from workergroups import (
     Dispatch,
+    GroupClosedError,
     RayClassWithInitArgs,
     RayResourcePool,
     RayWorkerGroup,
@@ -86,6 +87,8 @@ def test_each_role_is_a_group_of_its_own_in_the_same_processes(pool):
 
         found = RayWorkerGroup.from_detached(worker_names=group.worker_names)
         assert found.spawn({"critic"})["critic"].sub([11, 11]) == [1, 1]
+    with pytest.raises(GroupClosedError):
+        actor.add(1)
 
 
 def test_a_role_does_not_capture_one_whose_name_it_begins(pool):

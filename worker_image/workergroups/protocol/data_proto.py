@@ -14,7 +14,8 @@ from workergroups.lazy import np, tensordict, torch
 from . import columns
 from .batch_store import BatchStore
 from .config import DataProtoConfig
-from .union import deep_equal, union_meta_info, union_numpy_dict, union_tensor_dict
+from .meta_info import merge_meta_info, union_meta_info
+from .union import union_numpy_dict, union_tensor_dict
 
 if TYPE_CHECKING:
     from workergroups.single_controller.base.batches import Padding
@@ -375,7 +376,7 @@ class DataProto:
             key: columns.join([_column(part.non_tensor_batch, key, i) for i, part in enumerate(data)])
             for key in first.non_tensor_batch
         }
-        meta = _merged_meta_info([part.meta_info for part in data])
+        meta = merge_meta_info([part.meta_info for part in data])
         store = BatchStore.join([part._store for part in data])
         if store is not None:
             return first._of(store, others, meta)
@@ -487,27 +488,3 @@ def _column(source: Any, key: str, part: int) -> Any:
     if column is None:
         raise ValueError(f"batch {part} has no column {key!r}, which batch 0 has; concatenate equal columns")
     return column
-
-
-def _merged_meta_info(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
-    for index, info in enumerate(infos):
-        for key, value in info.items():
-            if key == "metrics":
-                continue
-            if key in merged and not deep_equal(merged[key], value):
-                raise ValueError(
-                    f"Conflicting values for meta_info key {key!r}: {merged[key]!r} and, in batch {index}, {value!r}"
-                )
-            merged.setdefault(key, value)
-    metrics = [info["metrics"] for info in infos if info.get("metrics") is not None]
-    if metrics:
-        # Chunks of one batch share its metrics: joining them again gives these back.
-        same = all(value is metrics[0] for value in metrics)
-        merged["metrics"] = metrics[0] if same and len(metrics) > 1 else _dict_of_lists(metrics)
-    return merged
-
-
-def _dict_of_lists(metrics: Sequence[Any]) -> dict[str, list[Any]]:
-    flat = [entry for value in metrics for entry in (value if isinstance(value, list) else [value])]
-    return {key: [entry[key] for entry in flat if key in entry] for entry in flat for key in entry}

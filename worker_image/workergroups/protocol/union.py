@@ -31,16 +31,7 @@ def union_numpy_dict(tensor_dict1: dict[str, Any], tensor_dict2: dict[str, Any])
     Raises:
         ValueError: A key is in both with different values. NaN equals NaN.
     """
-    return _union(tensor_dict1, tensor_dict2, "column")
-
-
-def union_meta_info(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    """Add the entries of the second dictionary to the first, which is returned.
-
-    Raises:
-        ValueError: A key is in both with different values.
-    """
-    return _union(one, two, "meta_info key")
+    return union(tensor_dict1, tensor_dict2, "column")
 
 
 def deep_equal(one: Any, two: Any) -> bool:
@@ -48,7 +39,12 @@ def deep_equal(one: Any, two: Any) -> bool:
     return _deep_equal(one, two, set())
 
 
-def _union(one: dict[str, Any], two: dict[str, Any], kind: str) -> dict[str, Any]:
+def union(one: dict[str, Any], two: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Add the entries of the second dictionary to the first, which is returned.
+
+    Raises:
+        ValueError: A key is in both with different values; the message calls it a ``kind``.
+    """
     for key, value in two.items():
         if key in one and not deep_equal(one[key], value):
             raise ValueError(f"{kind} {key!r} is in both batches with different values; rename or drop one")

@@ -228,6 +228,8 @@ class RayWorkerGroup(WorkerGroup):
         Raises:
             ValueError: The ranks' class has no such role.
         """
+        from .role_group import RoleGroup  # a role's group is a group itself
+
         return {role: RoleGroup(self, role) for role in prefix_set}
 
     def fuse(self, prefix_set: Iterable[str]) -> None:
@@ -308,41 +310,6 @@ class RayWorkerGroup(WorkerGroup):
 
     def _record(self) -> group_record.GroupRecord:
         return group_record.wait_for_record(self._workers[0]._actor_id.hex(), timeout=self._record_timeout)
-
-
-class RoleGroup(RayWorkerGroup):
-    """One role of a group whose ranks have several; closing it leaves the ranks alone.
-
-    ``execute_all`` and ``execute_rank_zero`` run methods of the role.
-    """
-
-    def __init__(self, whole: RayWorkerGroup, role: str) -> None:
-        methods = {
-            name.removeprefix(f"{role}_"): registered
-            for name, registered in whole._methods.items()
-            if registered.role == role
-        }
-        if not methods:
-            roles = sorted({registered.role for registered in whole._methods.values()} - {""})
-            raise ValueError(
-                f"this group has no role {role!r} with registered methods; it has {', '.join(roles) or 'none'}"
-            )
-        self.role = role
-        self.resource_pool = whole.resource_pool
-        self.ray_cls_with_init = whole.ray_cls_with_init
-        self.name_prefix = whole.name_prefix
-        self._record_timeout = whole._record_timeout
-        self._master = whole._master
-        self._workers, self._worker_names = whole._workers, whole._worker_names
-        self._call_timeout = whole._call_timeout
-        self._closed, self._owns_ranks = whole._closed, False
-        self._methods = methods
-        self._bind_methods(methods)
-
-    def _start(self, worker: ActorHandle, method_name: str, args: Any, kwargs: Any) -> Any:
-        if method_name in self._methods:
-            return super()._start(worker, f"{self.role}_{method_name}", args, kwargs)
-        return super()._start(worker, "call_role", (self.role, method_name, *args), kwargs)
 
 
 def _master(address: str | None, port: str | None) -> tuple[str, str] | None:

@@ -1,0 +1,46 @@
+"""Merging the ``meta_info`` of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .union import deep_equal, union
+
+
+def union_meta_info(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    """Add the entries of the second dictionary to the first, which is returned.
+
+    Raises:
+        ValueError: A key is in both with different values.
+    """
+    return union(one, two, "meta_info key")
+
+
+def merge_meta_info(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The facts about all batches that are joined; their ``metrics`` become lists in the order of the batches.
+
+    Raises:
+        ValueError: A key has different values.
+    """
+    merged: dict[str, Any] = {}
+    for index, info in enumerate(infos):
+        for key, value in info.items():
+            if key == "metrics":
+                continue
+            if key in merged and not deep_equal(merged[key], value):
+                raise ValueError(
+                    f"Conflicting values for meta_info key {key!r}: {merged[key]!r} and, in batch {index}, {value!r}"
+                )
+            merged.setdefault(key, value)
+    metrics = [info["metrics"] for info in infos if info.get("metrics") is not None]
+    if metrics:
+        # Chunks of one batch share its metrics: joining them again gives these back.
+        same = all(value is metrics[0] for value in metrics)
+        merged["metrics"] = metrics[0] if same and len(metrics) > 1 else _dict_of_lists(metrics)
+    return merged
+
+
+def _dict_of_lists(metrics: Sequence[Any]) -> dict[str, list[Any]]:
+    flat = [entry for value in metrics for entry in (value if isinstance(value, list) else [value])]
+    return {key: [entry[key] for entry in flat if key in entry] for entry in flat for key in entry}
