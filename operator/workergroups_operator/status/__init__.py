@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from workergroups_api.conditions import Condition, find
+from workergroups_api.conditions import Condition, Finding, find
 from workergroups_api.kube import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.model import ApiModel
 from workergroups_api.resource_pool import ResourcePool, ResourcePoolStatus
@@ -54,10 +54,10 @@ def status(
     situation = Situation(observed, sharing, seating, failure, now)
     waits = [GRACE.total_seconds() if situation.agent is AgentLiveness.AWAY else RESYNC_SECONDS]
     statements = []
-    pools_ready: dict[str, Condition] = {}
+    pools: dict[str, Finding] = {}
     for pool in observed.pools:
         concluded = pool_conditions(pool, situation)
-        pools_ready[pool.name] = concluded.ready
+        pools[pool.name] = concluded.weakest
         waits.append(concluded.look_again_seconds)
         after = ResourcePoolStatus(
             conditions=concluded.conditions, observed_generation=pool.generation, cluster=pool.cluster
@@ -65,7 +65,7 @@ def status(
         before = pool.status.model_copy(update={"reservation": None})
         statements.append(_statement(RESOURCE_POOL, pool, before, after, concluded.ready))
     for group in observed.groups:
-        concluded = group_conditions(group, situation, pools_ready)
+        concluded = group_conditions(group, situation, pools)
         waits.append(concluded.look_again_seconds)
         after_ = WorkerGroupStatus(
             conditions=concluded.conditions,

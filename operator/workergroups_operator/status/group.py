@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from workergroups_api.conditions import Condition, Finding
+from workergroups_api.conditions import Finding
 from workergroups_api.report import GroupReport
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.seating import Refusal
@@ -11,12 +11,12 @@ from workergroups_operator.status.situation import Conclusion, Situation, conclu
 _RECREATE = "to try again, delete the WorkerGroup and create it again"
 
 
-def group_conditions(group: WorkerGroup, situation: Situation, pools_ready: Mapping[str, Condition]) -> Conclusion:
+def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
     """What is true of the group."""
     report = _current_report(group)
     total = world_size(group, situation) or 0
     chain = (
-        _pools_ready(group, situation, pools_ready),
+        _pools_ready(group, situation, pools),
         _ranks_created(report, total),
         _ranks_ready(report, total),
     )
@@ -34,15 +34,15 @@ def _current_report(group: WorkerGroup) -> GroupReport:
     return report if report and report.observed_generation == group.generation else GroupReport()
 
 
-def _pools_ready(group: WorkerGroup, situation: Situation, pools_ready: Mapping[str, Condition]) -> Finding:
+def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Finding:
     seats = situation.seating[group.name]
     if isinstance(seats, Refusal):
         return Finding(type="PoolsReady", status="False", reason=seats.reason, message=seats.message)
     for part in seats:
-        ready = pools_ready[part.pool]
-        if ready.status != "True":
-            message = f"pool {part.pool}: {ready.message}"
-            return Finding(type="PoolsReady", status=ready.status, reason="PoolNotReady", message=message)
+        weakest = pools[part.pool]
+        if weakest.status != "True":
+            message = f"pool {part.pool}: {weakest.message}"
+            return Finding(type="PoolsReady", status=weakest.status, reason="PoolNotReady", message=message)
     names = ", ".join(part.pool for part in seats)
     return Finding(type="PoolsReady", status="True", reason="PoolsReady", message=f"reserved: {names}")
 

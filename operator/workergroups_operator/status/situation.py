@@ -39,13 +39,13 @@ class Conclusion:
 
     conditions: tuple[Condition, ...]
     look_again_seconds: float
+    # The chain's first link that is not true, or its last one.
+    weakest: Finding
 
     @property
     def ready(self) -> Condition:
         """The condition that sums up."""
-        ready = find(self.conditions, "Ready")
-        assert ready is not None
-        return ready
+        return self.conditions[-1]
 
 
 def conclude(
@@ -72,4 +72,4 @@ def conclude(
             look_again = wait.seconds_left(now)
             waiting = f"{ready.message} (deadline {clock(wait.until)})"
             ready = ready.model_copy(update={"message": waiting})
-    return Conclusion(merge(previous, (*chain, ready), subject.generation, now), look_again)
+    return Conclusion(merge(previous, (*chain, ready), subject.generation, now), look_again, weakest)

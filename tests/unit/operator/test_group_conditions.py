@@ -66,6 +66,7 @@ def test_a_group_whose_pool_is_not_ready_passes_on_why():
     ready = statement_of(group(status=ranks()), pool()).ready
     assert ready.reason == "PoolNotReady"
     assert ready.message.startswith("pool actors: 0 of 2 nodes joined Ray")
+    assert ready.message.count("deadline") == 1, "its own, not the pool's too"
 
 
 def test_a_group_without_its_pool_says_which_field_names_it():
