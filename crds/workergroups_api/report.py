@@ -23,6 +23,7 @@ class PoolReport(ApiModel):
     """A pool's placement groups, as the GCS has them."""
 
     observed_generation: int = 0
+    joined_nodes: Annotated[int, Field(description="Live Ray nodes of the pool.")] = 0
     reserved_bundles: int = 0
     total_bundles: int = 0
     message: Annotated[str | None, Field(description="Why the reservation fails; absent if it does not.")] = None

@@ -56,7 +56,7 @@ def _cluster_ready(pool: ResourcePool, situation: Situation) -> Finding:
 def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     report = pool.status.reservation or PoolReport()
     total = len(pool.spec.processes_per_node)
-    joined = sum(node.pod is not None for node in report.nodes)
+    joined = report.joined_nodes
     count = f"{joined} of {total} nodes joined Ray"
     if joined == total:
         return Finding(type="NodesReady", status="True", reason="NodesJoined", message=count)

@@ -36,6 +36,10 @@ def test_an_entry_waits_while_there_is_no_node_for_it():
     assert decide(plan(pool(nodes=(7,))), state(), NOTHING) == []
 
 
+def test_entries_of_one_size_wait_for_each_other_and_for_nobody_else():
+    assert created(decide(plan(pool(nodes=(2, 1, 2, 2))), state(), NOTHING)) == {1: "n-single"}
+
+
 def test_an_entry_whose_node_is_lost_moves_and_gives_up_the_old_place():
     lost = placement(index=0, node="n-gone", state="RESCHEDULING")
     actions = decide(plan(pool(nodes=(2,))), state(lost), NOTHING)
@@ -103,4 +107,4 @@ def test_ranks_without_an_owner_are_ended(stale):
 
 def test_nodes_of_the_cluster_that_are_no_pools_are_left_alone():
     assert {"n-head", "n-agent"} <= NODES.keys()
-    assert set(created(decide(plan(pool(nodes=(2,) * 9)), state(), NOTHING)).values()) == {"n-b", "n-c"}
+    assert set(created(decide(plan(pool(nodes=(2, 2, 1))), state(), NOTHING)).values()) == {"n-b", "n-c", "n-single"}

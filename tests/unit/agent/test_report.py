@@ -23,6 +23,7 @@ def group_report(*ranks, trouble=None, reserved=True):
 def test_a_pool_says_which_pod_holds_which_entry():
     said = pool_report(placement(index=0, node="n-b"))
     assert (said["reservedBundles"], said["totalBundles"], said["observedGeneration"]) == (2, 4, 3)
+    assert said["joinedNodes"] == 2
     assert said["nodes"] == [
         {"index": 0, "state": "Reserved", "pod": "p-worker-b"},
         {"index": 1, "state": "Waiting"},

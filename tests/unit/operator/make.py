@@ -59,7 +59,14 @@ def agent(available: bool = True, since: str = CREATED) -> dict[tuple[str, str],
 
 def reserved(*pods: str | None, bundles: int = 4) -> dict[str, Any]:
     nodes = [{"index": index, "state": "Reserved" if pod else "Waiting", "pod": pod} for index, pod in enumerate(pods)]
-    return {"observedGeneration": 1, "reservedBundles": bundles, "totalBundles": 4, "nodes": nodes}
+    joined = sum(pod is not None for pod in pods)
+    return {
+        "observedGeneration": 1,
+        "joinedNodes": joined,
+        "reservedBundles": bundles,
+        "totalBundles": 4,
+        "nodes": nodes,
+    }
 
 
 def ready_pool(**more: Any) -> ResourcePool:

@@ -99,17 +99,28 @@ def _is_owned(rank: Rank, plan: ClusterPlan) -> bool:
 def _reserve(
     pool: PlannedPool, state: RayState, placed: Mapping[tuple[str, int], PlacementName]
 ) -> Iterator[CreatePlacement]:
-    """Give each entry without a placement group a free node of its size; nodes in the order of their pods' names."""
+    """Give the entries without a placement group free nodes of their size, in the order of the nodes' pods' names.
+
+    Entries of one size wait for each other, so that the order does not depend on who joined first.
+    """
     taken = {name.node_id for name in placed.values()}
-    free: dict[str, list[RayNode]] = {}
-    for node in sorted(state.nodes.values(), key=lambda node: node.host):
-        if node.node_group is not None and node.id not in taken:
-            free.setdefault(node.node_group, []).append(node)
+    free = [node for node in nodes_of(pool, state) if node.id not in taken]
+    vacant: dict[str, list[int]] = {}
     for index, planned in enumerate(pool.nodes):
-        candidates = free.get(planned.node_group, [])
-        if (pool.uid, index) not in placed and candidates:
-            name = PlacementName(pool.name, pool.uid, index, candidates.pop(0).id)
-            yield CreatePlacement(name, (pool.bundle,) * planned.processes)
+        if (pool.uid, index) not in placed:
+            vacant.setdefault(planned.node_group, []).append(index)
+    for node_group, indexes in vacant.items():
+        candidates = [node for node in free if node.node_group == node_group]
+        if len(candidates) >= len(indexes):
+            for index, node in zip(indexes, candidates, strict=False):
+                name = PlacementName(pool.name, pool.uid, index, node.id)
+                yield CreatePlacement(name, (pool.bundle,) * pool.nodes[index].processes)
+
+
+def nodes_of(pool: PlannedPool, state: RayState) -> list[RayNode]:
+    """The pool's live Ray nodes by the names of their pods."""
+    groups = {planned.node_group for planned in pool.nodes}
+    return sorted((node for node in state.nodes.values() if node.node_group in groups), key=lambda node: node.host)
 
 
 def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> Iterator[Action]:

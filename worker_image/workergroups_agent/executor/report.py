@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from workergroups_agent.executor.decide import keep, ranks_of, seats_of
+from workergroups_agent.executor.decide import keep, nodes_of, ranks_of, seats_of
 from workergroups_agent.executor.placement_name import PlacementName
 from workergroups_agent.executor.ray_state import Placement, Rank, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool, Reports
@@ -39,6 +39,7 @@ def _pool(pool: PlannedPool, state: RayState, placed: Mapping[tuple[str, int], P
             reserved += planned.processes
     return PoolReport(
         observed_generation=pool.generation,
+        joined_nodes=min(len(nodes_of(pool, state)), len(pool.nodes)),
         reserved_bundles=reserved,
         total_bundles=sum(node.processes for node in pool.nodes),
         message=next((node.message for node in nodes if node.message), None),
