@@ -17,7 +17,8 @@ from .cluster_state import is_removed, live_nodes, node_of_bundles
 from .shortage import explain_shortage
 from .waiting import poll
 
-_REMOVAL_TIMEOUT = 30.0
+REMOVAL_TIMEOUT = 30.0
+"""Seconds within which Ray should have taken away placement groups and the actors in them."""
 
 
 def place(
@@ -62,7 +63,7 @@ def remove(groups: Sequence[PlacementGroup]) -> None:
     """Remove placement groups, and with them the actors in them; returns when they are gone."""
     for group in groups:
         remove_placement_group(group)
-    poll(lambda: all(is_removed(group) for group in groups), timeout=_REMOVAL_TIMEOUT)
+    poll(lambda: all(is_removed(group) for group in groups), timeout=REMOVAL_TIMEOUT)
 
 
 def _create(name: str, bundles: list[dict[str, float]], strategy: str, detached: bool) -> PlacementGroup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+from collections.abc import Iterable
 from itertools import groupby
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -14,7 +15,9 @@ from workergroups.errors import PoolClosedError
 from workergroups.single_controller.base import ResourcePool
 
 from . import placement
+from .cluster_state import all_dead
 from .ranks import Seat
+from .waiting import poll
 
 DEFAULT_PLACEMENT_TIMEOUT = 300.0
 """Seconds for which a pool waits for its placement groups, unless it is told otherwise."""
@@ -65,6 +68,8 @@ class RayResourcePool(ResourcePool):
         self.timeout = timeout
         self._placed: list[Bundle] | None = None
         self._owned_groups: list[PlacementGroup] = []
+        self._origins: list[RayResourcePool] = [self]
+        self._rank_ids: set[str] = set()
         self._closed = False
 
     def get_placement_groups(
@@ -123,6 +128,14 @@ class RayResourcePool(ResourcePool):
         owned, self._owned_groups = self._owned_groups, []
         self._closed = True
         placement.remove(owned)
+        # Ray ends the actors of a placement group some time after the group itself is gone.
+        poll(lambda: all_dead(self._rank_ids), timeout=placement.REMOVAL_TIMEOUT)
+
+    def note_ranks(self, actor_ids: Iterable[str]) -> None:
+        """Remember ranks that were created on this pool, so that closing it waits for their end."""
+        ids = set(actor_ids)
+        for origin in self._origins:
+            origin._rank_ids |= ids
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +153,13 @@ class RayResourcePool(ResourcePool):
                 resources[self.accelerator_type] = 1e-4
         return resources
 
-    def _over(self, cls: type[RayResourcePool], bundles: list[Bundle], name_prefix: str) -> RayResourcePool:
+    def _over(
+        self,
+        cls: type[RayResourcePool],
+        bundles: list[Bundle],
+        name_prefix: str,
+        more_origins: Iterable[RayResourcePool] = (),
+    ) -> RayResourcePool:
         """A pool of this one's settings on bundles that are reserved already."""
         counts = [len(list(same)) for _, same in groupby(bundle.placement_group for bundle in bundles)]
         pool = cls(
@@ -153,6 +172,7 @@ class RayResourcePool(ResourcePool):
             timeout=self.timeout,
         )
         pool._placed = bundles
+        pool._origins = [*self._origins, *more_origins]
         return pool
 
 
@@ -200,7 +220,12 @@ def merge_resource_pool(rp1: RayResourcePool, rp2: RayResourcePool) -> RayResour
         one, two = getattr(rp1, setting), getattr(rp2, setting)
         if one != two:
             raise ValueError(f"pools to be merged must have equal {setting}, not {one} and {two}")
-    return rp1._over(RayResourcePool, rp1.bundles() + rp2.bundles(), f"{rp1.name_prefix}_{rp2.name_prefix}")
+    return rp1._over(
+        RayResourcePool,
+        rp1.bundles() + rp2.bundles(),
+        f"{rp1.name_prefix}_{rp2.name_prefix}",
+        more_origins=rp2._origins,
+    )
 
 
 def accelerator_resource(device_name: str) -> str:

@@ -103,6 +103,7 @@ class RayWorkerGroup(WorkerGroup):
                 wg_prefix=self.name_prefix,
                 master=self._master,
             )
+            resource_pool.note_ranks(worker._actor_id.hex() for worker in self._workers)
         self._methods = self._registered_methods()
         self._bind_methods(self._methods)
 
