@@ -21,7 +21,6 @@ _BLOBS = LAYOUT / "blobs" / "sha256"
 _INDEX = LAYOUT / "index.json"
 _REFERENCE = "org.opencontainers.image.ref.name"
 _CONTAINERD_NAME = "io.containerd.image.name"
-_OURS = "localhost/workergroups-"
 
 
 def references() -> dict[str, dict[str, Any]]:
@@ -79,7 +78,7 @@ def load(reference: str, node: Node) -> None:
         raise ClusterError(f"node {node.name} is not running; run `python3 -m local_cluster up` first")
     if _stored_images(node).get(reference) != manifest["digest"]:
         _import(reference, manifest, node)
-    _remove_replaced(node)
+    _remove_replaced(reference, node)
 
 
 def _import(reference: str, manifest: dict[str, Any], node: Node) -> None:
@@ -115,11 +114,15 @@ def _stored_images(node: Node) -> dict[str, str]:
     return {fields[0]: fields[2] for fields in map(str.split, lines)}
 
 
-def _remove_replaced(node: Node) -> None:
-    """Remove the images of ours that are no longer in the layout, under each name that they have."""
+def _remove_replaced(reference: str, node: Node) -> None:
+    """Remove the older images of this one's repository, under each name that they have.
+
+    Of this repository only: another's older image holds the layers that its successor, not imported yet, counts on.
+    """
+    repository = reference.rpartition(":")[0] + ":"
     stored = _stored_images(node)
     known = references()
-    replaced = {digest for name, digest in stored.items() if name.startswith(_OURS) and name not in known} - {
+    replaced = {digest for name, digest in stored.items() if name.startswith(repository) and name not in known} - {
         manifest["digest"] for manifest in known.values()
     }
     names = [name for name, digest in stored.items() if digest in replaced]

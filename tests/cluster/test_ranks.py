@@ -144,7 +144,7 @@ def test_a_killed_agent_changes_nothing_for_the_ranks(namespace):
     assert namespace.ready("workergroup", "trainer")["status"] == "True"
 
 
-OPERATOR = "app.kubernetes.io/name=workergroups"
+OPERATOR = "app.kubernetes.io/name=workergroups-operator"
 KILL_RAYLET = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = raylet ] && kill -9 ${p#/proc/}; done; true'
 
 
