@@ -76,7 +76,7 @@ def load(reference: str, node: Node) -> None:
         raise ClusterError(f"no image {reference} has been built; there are: {', '.join(references())}")
     if not node.containerd_socket.exists():
         raise ClusterError(f"node {node.name} is not running; run `python3 -m local_cluster up` first")
-    if _stored_images(node).get(reference) != manifest["digest"]:
+    if _stored_images(node).get(reference) != manifest["digest"] or not _is_whole(reference, node):
         _import(reference, manifest, node)
     _remove_replaced(reference, node)
 
@@ -112,6 +112,12 @@ def _stored_images(node: Node) -> dict[str, str]:
     """Return the manifest digest of each image in a node's containerd, by name."""
     lines = run(ctr(node, "images", "list")).splitlines()[1:]
     return {fields[0]: fields[2] for fields in map(str.split, lines)}
+
+
+def _is_whole(reference: str, node: Node) -> bool:
+    """Tell whether all of a stored image is there and unpacked: an import that broke off leaves its name behind."""
+    _, *lines = run(ctr(node, "images", "check", f"name=={reference}")).splitlines()
+    return any(" complete " in line and line.split()[-1] == "true" for line in lines)
 
 
 def _remove_replaced(reference: str, node: Node) -> None:

@@ -6,7 +6,7 @@ from ray_world import NODES, group, placement, plan, pool, rank, state
 from workergroups.naming import RankName
 from workergroups_agent.executor.decide import (
     CreatePlacement,
-    KillRank,
+    EndRanks,
     Launch,
     RemovePlacement,
     Seat,
@@ -93,7 +93,7 @@ def test_dead_ranks_are_not_made_again():
 
 def test_a_launch_that_was_cut_short_is_cleared_away_first():
     actions = decide(plan(TWO_NODES, group()), state(*RESERVED, ranks=[rank(0), rank(1)]), NOTHING)
-    assert actions == [KillRank(rank(0).name), KillRank(rank(1).name)]
+    assert actions == [EndRanks((rank(0).name, rank(1).name), "n-b")]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,12 @@ def test_a_launch_that_was_cut_short_is_cleared_away_first():
 )
 def test_ranks_without_an_owner_are_ended(stale):
     actions = decide(plan(TWO_NODES, group()), state(*RESERVED, ranks=[rank(name=stale)]), NOTHING)
-    assert KillRank(stale) in actions
+    assert EndRanks((stale,), "n-b") in actions
+
+
+def test_a_rank_that_waits_for_its_place_is_ended_from_a_pod_that_is_not_the_agents():
+    (action,) = decide(plan(TWO_NODES), state(*RESERVED, ranks=[rank(state="PENDING_CREATION", node="")]), NOTHING)
+    assert NODES[action.node_id].node_group is not None
 
 
 def test_nodes_of_the_cluster_that_are_no_pools_are_left_alone():

@@ -11,9 +11,9 @@ import ray
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from workergroups.naming import NAMESPACE
+from workergroups.naming import RankName
 from workergroups_agent.executor import launcher
-from workergroups_agent.executor.decide import Action, CreatePlacement, KillRank, Launch, RemovePlacement
+from workergroups_agent.executor.decide import Action, CreatePlacement, EndRanks, Launch, RemovePlacement
 from workergroups_api.plan import Orders
 
 LOGGER = logging.getLogger(__name__)
@@ -24,13 +24,19 @@ _NODE_IS_GONE = (ray.exceptions.TaskUnschedulableError, ray.exceptions.NodeDiedE
 GroupKey = tuple[str, int]
 
 
-class Launches:
-    """The launches of this agent's life, by group UID and incarnation: those that run, and why others failed."""
+class PodTasks:
+    """The tasks of this agent's life in the pool's pods: launches, by group UID and incarnation, and ranks' endings."""
 
     def __init__(self) -> None:
+        self._ending: Any = None
         self._running: dict[GroupKey, ray.ObjectRef[str | None]] = {}
         # With the code that failed: other code is worth another try.
         self._failed: dict[GroupKey, tuple[str, str | None]] = {}
+
+    def end(self, names: tuple[RankName, ...], node_id: str) -> None:
+        """End ranks, unless that is under way already."""
+        if self._ending is None or ray.wait([self._ending], timeout=0)[0]:
+            self._ending = _task(launcher.end, node_id).remote(names)
 
     def start(self, key: GroupKey, ref: Any) -> None:
         """A launcher is under way."""
@@ -74,17 +80,17 @@ def _result(ref: Any) -> str | None:
     return result
 
 
-def act(actions: Iterable[Action], orders: Orders, launches: Launches) -> None:
+def act(actions: Iterable[Action], orders: Orders, tasks: PodTasks) -> None:
     """Carry out the actions in order; one that fails is tried again at the next look."""
     for action in actions:
         LOGGER.info("%s", action)
         try:
-            _act(action, orders, launches)
+            _act(action, orders, tasks)
         except (ValueError, ray.exceptions.RayError) as error:
             LOGGER.warning("%s: %s", type(action).__name__, error)
 
 
-def _act(action: Action, orders: Orders, launches: Launches) -> None:
+def _act(action: Action, orders: Orders, tasks: PodTasks) -> None:
     match action:
         case RemovePlacement(name):
             remove_placement_group(ray.util.get_placement_group(str(name)))
@@ -96,10 +102,10 @@ def _act(action: Action, orders: Orders, launches: Launches) -> None:
                 lifetime="detached",
                 bundle_label_selector=[{"ray.io/node-id": name.node_id}] * len(bundles),
             )
-        case KillRank(name):
-            ray.kill(ray.get_actor(str(name), namespace=NAMESPACE))
+        case EndRanks(names, node_id):
+            tasks.end(names, node_id)
         case Launch():
-            _launch(action, orders, launches)
+            _launch(action, orders, tasks)
 
 
 def code_digest(files: Mapping[str, str] | None) -> str | None:
@@ -109,7 +115,7 @@ def code_digest(files: Mapping[str, str] | None) -> str | None:
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _launch(action: Launch, orders: Orders, launches: Launches) -> None:
+def _launch(action: Launch, orders: Orders, tasks: PodTasks) -> None:
     """Place the code on the group's nodes, then create the ranks from a task on the first of them."""
     group = action.group
     key = (group.uid, group.incarnation)
@@ -118,7 +124,7 @@ def _launch(action: Launch, orders: Orders, launches: Launches) -> None:
     if group.config_map is not None:
         files = orders.code.get(group.config_map)
         if files is None:
-            launches.fail(key, f"spec.code.configMap: there is no ConfigMap {group.config_map}: create it", None)
+            tasks.fail(key, f"spec.code.configMap: there is no ConfigMap {group.config_map}: create it", None)
             return
         directory = f"{CODE_DIRECTORY}/{code_digest(files)}"
         env["PYTHONPATH"] = ":".join([directory, *filter(None, [env.get("PYTHONPATH"), "${PYTHONPATH}"])])
@@ -137,7 +143,7 @@ def _launch(action: Launch, orders: Orders, launches: Launches) -> None:
         vendor=action.vendor,
     )
     task = partial(_task, runtime_env={"env_vars": env}) if env else _task
-    launches.start(key, task(launcher.launch, action.seats[0].placement.node_id).remote(order, *placed))
+    tasks.start(key, task(launcher.launch, action.seats[0].placement.node_id).remote(order, *placed))
 
 
 def _task(function: Any, node_id: str, **options: Any) -> Any:

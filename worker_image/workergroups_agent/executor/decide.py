@@ -29,10 +29,11 @@ class CreatePlacement:
 
 
 @dataclass(frozen=True)
-class KillRank:
-    """End a rank that has no owner, or whose group was not launched whole."""
+class EndRanks:
+    """End ranks that have no owner, or whose group was not launched whole, from a task on this node."""
 
-    name: RankName
+    names: tuple[RankName, ...]
+    node_id: str
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Launch:
     vendor: str
 
 
-Action = RemovePlacement | CreatePlacement | KillRank | Launch
+Action = RemovePlacement | CreatePlacement | EndRanks | Launch
 
 
 def decide(plan: ClusterPlan, state: RayState, launched: frozenset[tuple[str, int]]) -> list[Action]:
@@ -64,7 +65,7 @@ def decide(plan: ClusterPlan, state: RayState, launched: frozenset[tuple[str, in
     pools = {pool.uid: pool for pool in plan.pools}
     placed = keep(plan, state)
     actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in placed.values()]
-    actions += [KillRank(rank.name) for rank in state.ranks if rank.is_alive and not _is_owned(rank, plan)]
+    actions += _end([rank for rank in state.ranks if rank.is_alive and not _is_owned(rank, plan)], state)
     for pool in pools.values():
         actions += _reserve(pool, state, placed)
     for group in plan.groups:
@@ -94,6 +95,15 @@ def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, Rank]:
 
 def _is_owned(rank: Rank, plan: ClusterPlan) -> bool:
     return any((rank.name.uid, rank.name.incarnation) == (group.uid, group.incarnation) for group in plan.groups)
+
+
+def _end(ranks: list[Rank], state: RayState) -> Iterator[EndRanks]:
+    """All at once, where one of them is: to reach a rank is to load its class, so that is done in a pool's pod."""
+    places = [rank.node_id for rank in ranks if rank.node_id in state.nodes]
+    # A rank that waits for its place is nowhere; any pod but the agent's own, which has no node group, will do.
+    places += [node.id for node in state.nodes.values() if node.node_group is not None]
+    if ranks and places:
+        yield EndRanks(tuple(rank.name for rank in ranks), places[0])
 
 
 def _reserve(
@@ -130,7 +140,7 @@ def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> Iterator
         return
     remains = [rank for rank in ranks.values() if rank.is_alive]
     if remains:
-        yield from (KillRank(rank.name) for rank in remains)
+        yield from _end(remains, state)
         return
     seats = seats_of(group, plan, state)
     if seats is not None:

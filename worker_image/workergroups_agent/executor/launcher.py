@@ -1,9 +1,10 @@
 """What runs inside the pool's pods, as Ray tasks: only there is the user's code loaded."""
 
+import contextlib
 import importlib
 import tempfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,13 @@ def launch(order: LaunchOrder, *_placed: None) -> str | None:
         traceback.print_exc()
         return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     return None
+
+
+def end(names: Sequence[RankName]) -> None:
+    """End ranks; those that are gone already do not matter."""
+    for name in names:
+        with contextlib.suppress(ValueError):
+            ray.kill(ray.get_actor(str(name), namespace=NAMESPACE))
 
 
 def load_class(path: str) -> Any:

@@ -5,7 +5,7 @@ import time
 import ray
 
 from workergroups_agent.exchange import POLL_SECONDS, Exchange
-from workergroups_agent.executor.act import Launches, act, code_digest
+from workergroups_agent.executor.act import PodTasks, act, code_digest
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.executor.ray_state import observe
 from workergroups_agent.executor.report import report
@@ -21,7 +21,7 @@ class Executor:
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._launches = Launches()
+        self._tasks = PodTasks()
         self._reported: Reports | None = None
         self._own_node = ray.get_runtime_context().get_node_id()
 
@@ -36,13 +36,13 @@ class Executor:
     def step(self, orders: Orders) -> bool:
         """One look. Returns whether something is under way."""
         plan = orders.plan
-        self._launches.collect(_codes(orders))
+        self._tasks.collect(_codes(orders))
         state = observe()
         if self._own_node not in state.nodes:
             raise RuntimeError("the agent's own Ray node is dead: joining anew")
-        actions = decide(plan, state, self._launches.keys)
-        act(actions, orders, self._launches)
-        self._report(report(plan, state, self._launches.troubles))
+        actions = decide(plan, state, self._tasks.keys)
+        act(actions, orders, self._tasks)
+        self._report(report(plan, state, self._tasks.troubles))
         return bool(actions) or not _is_at_rest(plan, self._reported)
 
     def _report(self, reports: Reports) -> bool:
