@@ -30,14 +30,14 @@ class PoolReport(ApiModel):
     nodes: Annotated[tuple[NodeReport, ...], Field(max_length=512, json_schema_extra=dict(list_map("index")))] = ()
 
 
+FailureReason = Literal["ConstructorFailed", "ProcessDied", "OutOfMemory", "NodeLost", "Removed"]
+
+
 class RankFailure(ApiModel):
     """Why a rank is not there."""
 
     rank: int
-    reason: Annotated[
-        Literal["ConstructorFailed", "ProcessDied", "OutOfMemory", "NodeLost", "Removed"],
-        Field(description="What ended it."),
-    ]
+    reason: Annotated[FailureReason, Field(description="What ended it.")]
     message: str
     pod: str | None = None
 

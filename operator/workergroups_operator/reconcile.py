@@ -1,4 +1,4 @@
-"""The loop, for one RayCluster with all its pools and groups: observe, desired, apply, status."""
+"""The loop, for one RayCluster with all its pools and groups: observe, desired, apply, status, publish."""
 
 import asyncio
 import secrets
@@ -11,8 +11,8 @@ from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observe import observe
 from workergroups_operator.policy.seating import seat
 from workergroups_operator.policy.sharing import share
+from workergroups_operator.publish import publish
 from workergroups_operator.settings import Settings
-from workergroups_operator.state import state
 from workergroups_operator.status import status
 
 
@@ -27,5 +27,5 @@ async def reconcile(client: Kube, membership: Membership, settings: Settings, ke
     wanted = desired(observed, sharing, seating, settings, fresh_token=secrets.token_urlsafe(32))
     failure = await apply(client, observed, wanted)
     truth = status(observed, sharing, seating, failure, datetime.now(UTC))
-    await asyncio.gather(*(state(client, statement) for statement in truth.statements))
+    await asyncio.gather(*(publish(client, statement) for statement in truth.statements))
     return truth.look_again_seconds

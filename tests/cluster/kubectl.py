@@ -105,8 +105,8 @@ def writes() -> dict[str, float]:
     counts = dict.fromkeys(WRITTEN, 0.0)
     for labels_, count in _REQUESTS.findall(kubectl("get", "--raw", "/metrics")):
         labels = dict(re.findall(r'(\w+)="([^"]*)"', labels_))
-        # KubeRay writes the status of its clusters, and nothing else of them.
-        if (labels["resource"], labels["subresource"]) == ("rayclusters", "status"):
+        # KubeRay writes the status of its clusters, and nothing else of them; kubelets renew pods' tokens.
+        if (labels["resource"], labels["subresource"]) in (("rayclusters", "status"), ("serviceaccounts", "token")):
             continue
         if labels["resource"] in counts and labels["verb"] in ("POST", "PUT", "PATCH", "APPLY", "DELETE"):
             counts[labels["resource"]] += float(count)

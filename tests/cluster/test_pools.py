@@ -136,7 +136,7 @@ def test_ranks_follow_their_pods_and_a_lost_pod_is_reserved_anew(namespace, clea
     namespace.until_ready("resourcepool", "uneven")
     nodes = namespace.get("resourcepool", "uneven")["status"]["reservation"]["nodes"]
     assert [nodes[0]["pod"], nodes[2]["pod"]] == [before[0], before[2]]
-    assert namespace.ready("workergroup", "trainer")["reason"] in ("NodeLost", "ProcessDied", "Removed")
+    namespace.until(lambda: namespace.ready("workergroup", "trainer"), lambda seen: seen["reason"] == "NodeLost", 30)
 
 
 def test_a_lost_head_turns_ready_away_and_comes_back(namespace, clean):

@@ -55,13 +55,25 @@ def test_a_group_says_how_far_it_is(ranks, more, expected):
     assert (said["state"], said["created"], said["readyCount"]) == expected
 
 
-def test_a_lost_rank_says_why_and_where_it_was():
-    death = Death("NodeLost", "its node is gone")
-    said = group_report(rank(0), rank(1), rank(2, state="DEAD", death=death, node="n-gone"), rank(3))
-    assert said["failures"] == [
-        {"rank": 2, "reason": "NodeLost", "message": "its node is gone", "pod": "p-worker-gone"}
+def failures(rank_):
+    return group_report(rank(0), rank(1), rank_, rank(3))["failures"]
+
+
+def test_a_dead_rank_says_why_and_where_it_was():
+    died = Death("ProcessDied", "killed by signal 9")
+    assert failures(rank(2, state="DEAD", death=died)) == [
+        {"rank": 2, "reason": "ProcessDied", "message": "killed by signal 9", "pod": "p-worker-b"}
     ]
-    assert said["ready"] == "0-1,3"
+    assert group_report(rank(0), rank(1), rank(2, state="DEAD"), rank(3))["ready"] == "0-1,3"
+
+
+@pytest.mark.parametrize(
+    ("reason", "reported"),
+    [("ProcessDied", "NodeLost"), ("Removed", "NodeLost"), ("ConstructorFailed", "ConstructorFailed")],
+)
+def test_a_rank_that_went_with_its_node_says_so(reason, reported):
+    (failure,) = failures(rank(2, state="DEAD", death=Death(reason, "words"), node="n-gone"))
+    assert (failure["reason"], failure["pod"]) == (reported, "p-worker-gone")
 
 
 @pytest.mark.parametrize(("numbers", "text"), [([], ""), ([3], "3"), ([0, 1, 2, 5], "0-2,5"), ([7, 6, 1], "1,6-7")])

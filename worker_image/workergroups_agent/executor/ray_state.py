@@ -14,6 +14,7 @@ from ray.util.placement_group import placement_group_table
 
 from workergroups.naming import RankName
 from workergroups_agent.executor.placement_name import PlacementName
+from workergroups_api.report import FailureReason
 
 NODE_GROUP_LABEL = "ray.io/node-group"
 
@@ -40,7 +41,7 @@ class Placement:
 class Death:
     """Why a rank's process is gone, in Ray's words."""
 
-    reason: str
+    reason: FailureReason
     message: str
 
 
@@ -122,7 +123,7 @@ def _death(raw: Mapping[str, Any]) -> Death | None:
 
 
 # What Ray's sentence holds -> what it means; the first that fits.
-_REASONS = (
+_REASONS: tuple[tuple[str, FailureReason], ...] = (
     ("killed by `ray.kill`", "Removed"),
     ("placement group was removed", "Removed"),
     ("memory running low", "OutOfMemory"),
@@ -130,7 +131,7 @@ _REASONS = (
 )
 
 
-def _reason(message: str) -> str:
+def _reason(message: str) -> FailureReason:
     return next((reason for words, reason in _REASONS if words in message), "ProcessDied")
 
 

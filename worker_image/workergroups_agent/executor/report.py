@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from workergroups_agent.executor.decide import keep, nodes_of, ranks_of, seats_of
 from workergroups_agent.executor.placement_name import PlacementName
-from workergroups_agent.executor.ray_state import Placement, Rank, RayState
+from workergroups_agent.executor.ray_state import Death, Placement, Rank, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool, Reports
 from workergroups_api.report import GroupReport, NodeReport, PoolReport, RankFailure, ranges
 
@@ -92,10 +92,12 @@ def _launch_state(
 
 
 def _failure(rank: Rank, state: RayState) -> RankFailure:
-    death = rank.death
+    death = rank.death or Death("ProcessDied", "Ray does not say why")
+    # Of a node that goes, Ray says many things, the last of them that the placement group was removed.
+    went_with_node = rank.node_id not in state.nodes and death.reason in ("ProcessDied", "Removed")
     return RankFailure(
         rank=rank.name.rank,
-        reason=death.reason if death else "ProcessDied",
-        message=(death.message if death else "")[:MAX_MESSAGE],
+        reason="NodeLost" if went_with_node else death.reason,
+        message=death.message[:MAX_MESSAGE],
         pod=state.hosts.get(rank.node_id),
     )

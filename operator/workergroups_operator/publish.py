@@ -1,4 +1,4 @@
-"""Write what is true: status only when it changed, and then an event when `Ready` turned."""
+"""Step five, the only writer of status: write it only when it changed, and then an event when `Ready` turned."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ LOGGER = logging.getLogger(__name__)
 CONTROLLER = "workergroups.dev/operator"
 
 
-async def state(client: Kube, statement: Statement) -> None:
+async def publish(client: Kube, statement: Statement) -> None:
     """Apply the operator's part of one object's status."""
     if statement.after == statement.before:
         return
