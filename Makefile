@@ -11,11 +11,13 @@ export CLUSTER OPERATOR_IMAGE WORKER_IMAGE
 
 PYTHON ?= python3
 UV_VERSION := 0.13.8
+VERL_VERSION := 0.9.1
 BIN := .venv/bin
-SOURCES := crds operator worker_image local_cluster demo tests examples charts
-TYPED := crds operator worker_image local_cluster demo
+SOURCES := crds operator worker_image local_cluster demo bench tests examples charts
+TYPED := crds operator worker_image local_cluster demo bench
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
+BENCH_READY := .venv-bench/ready
 UPGRADE ?=
 
 .PHONY: help
@@ -29,6 +31,10 @@ demo: python3 ## cluster, operator, examples/quickstart, results
 .PHONY: measure
 measure: ## memory of the operator and of the demo's agent
 	@$(PYTHON) -m demo measure
+
+.PHONY: bench
+bench: $(BENCH_READY) ## this library, verl and raw Ray compared: a table, and docs/benchmarks.svg
+	.venv-bench/bin/python -m bench docs/benchmarks.svg
 
 .PHONY: clean
 clean: ## take away what demo and tests brought, with the cluster
@@ -78,7 +84,7 @@ generate: $(READY) ## write the CustomResourceDefinitions from crds/workergroups
 
 .PHONY: lock
 lock: $(READY) ## pin what pyproject.toml asks for; what is pinned stays, UPGRADE=--upgrade renews it
-	for group in operator worker dev; do \
+	for group in operator worker dev bench; do \
 	  $(BIN)/uv pip compile --quiet --universal --group=$$group --generate-hashes --no-annotate --no-header \
 	    --python-version=3.11 $(UPGRADE) --output-file=requirements/$$group.lock; \
 	done
@@ -89,6 +95,14 @@ $(READY): requirements/dev.lock pyproject.toml | python3
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	$(BIN)/uv pip sync --quiet --require-hashes requirements/dev.lock
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# verl without what it depends on, of which `bench.lock` has what is needed here.
+$(BENCH_READY): requirements/bench.lock | $(READY)
+	$(PYTHON) -m venv --without-pip .venv-bench
+	$(BIN)/uv pip sync --quiet --python=.venv-bench --require-hashes requirements/bench.lock
+	$(BIN)/uv pip install --quiet --python=.venv-bench --no-deps verl==$(VERL_VERSION)
+	$(BIN)/uv pip install --quiet --python=.venv-bench --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .PHONY: python3

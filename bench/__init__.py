@@ -1,0 +1,1 @@
+"""How fast this library is, beside verl 0.9.1 and raw Ray actors: ``make bench``."""

@@ -1,0 +1,170 @@
+"""What is measured. A ratio is of two contenders in the same round, and what is reported is the median over rounds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from .cluster import bytes_ever_put
+from .contenders import NAMES
+from .driver import Driver
+from .memory import PeakGrowth
+
+MIB = 2**20
+_CALLS = 40
+"""No-op calls per round: a round's value is their median."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One contender's value at one place of one comparison."""
+
+    comparison: str
+    ranks: int
+    payload_mib: int | None
+    contender: str
+    value: float
+    """Seconds, or bytes where the comparison is of memory."""
+    ratio: float
+    """To raw Ray's seconds or, where the comparison is of memory, to the payload."""
+    target: float | None = None
+    """What this library's ratio must not exceed."""
+
+    @property
+    def missed(self) -> bool:
+        """Whether this is our own point, and over its target."""
+        return self.contender == "ours" and self.target is not None and self.ratio > self.target
+
+
+@contextmanager
+def drivers(address: str, contenders: Sequence[str]) -> Iterator[list[Driver]]:
+    """A fresh driver process for each contender."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Driver(name, address)) for name in contenders]
+
+
+@contextmanager
+def groups(
+    address: str, contenders: Sequence[str], ranks: int, modules: Sequence[str], tensor_parallel: int = 1
+) -> Iterator[list[Driver]]:
+    """A fresh driver process with a group for each contender."""
+    with drivers(address, contenders) as started:
+        for driver in started:
+            driver.time("create", ranks, modules, tensor_parallel)
+        yield started
+        for driver in started:
+            driver.time("close")
+
+
+def noop(started: Sequence[Driver], ranks: int, rounds: int, target: float | None = None) -> list[Point]:
+    """A call that does nothing."""
+
+    def calls(driver: Driver) -> float:
+        return driver.time("noop", repeat=_CALLS)
+
+    return _compare("no-op call", ranks, None, started, calls, rounds, target)
+
+
+def creation(
+    started: Sequence[Driver], ranks: int, modules: Sequence[str], rounds: int, target: float | None = None
+) -> list[Point]:
+    """From the reservation of resources until all ranks have answered; all contenders' ranks import these modules."""
+
+    def create(driver: Driver) -> float:
+        seconds = driver.time("create", ranks, modules, 1)
+        driver.time("close")
+        return seconds
+
+    return _compare("group creation", ranks, None, started, create, rounds, target)
+
+
+def echo(
+    started: Sequence[Driver], ranks: int, payload_mib: int, rounds: int, target: float | None = None
+) -> list[Point]:
+    """A batch to the ranks by chunk and back as it is."""
+    _prepare(started, payload_mib)
+    return _compare("batch there and back", ranks, payload_mib, started, _timed("echo"), rounds, target)
+
+
+def add_one(started: Sequence[Driver], ranks: int, payload_mib: int, rounds: int) -> list[Point]:
+    """A batch to the ranks by chunk and back, with one added to each element."""
+    _prepare(started, payload_mib)
+    return _compare("batch there, plus one, and back", ranks, payload_mib, started, _timed("add_one"), rounds)
+
+
+def driver_memory(started: Sequence[Driver], ranks: int, payload_mib: int, target: float) -> list[Point]:
+    """By how much fresh drivers grow while a batch goes there and back; the result is part of it, the input is not."""
+    own: list[Point] = []
+    with_shared: list[Point] = []
+    for driver in started:
+        _prepare([driver], 1)
+        driver.time("echo")
+        _prepare([driver], payload_mib)
+        with PeakGrowth(driver.pid) as memory:
+            driver.time("echo")
+        for points, comparison, grown, limit in (
+            (own, "driver's own memory", memory.growth.own, target),
+            (with_shared, "driver's memory with shared pages", memory.growth.with_shared, None),
+        ):
+            points.append(_of_payload(comparison, ranks, payload_mib, driver.name, grown, limit))
+    return own + with_shared
+
+
+def bytes_put(started: Sequence[Driver], dp: int, tp: int, payload_mib: int, target: float) -> list[Point]:
+    """The bytes of all objects that one call on a mesh stores."""
+    _prepare(started, payload_mib)
+    points = []
+    for driver in started:
+        driver.time("share_by_mesh")  # the first time, the group asks its ranks for the mesh
+        before = bytes_ever_put()
+        driver.time("share_by_mesh")
+        put = bytes_ever_put() - before
+        points.append(_of_payload(f"bytes put, dp {dp} x tp {tp}", dp * tp, payload_mib, driver.name, put, target))
+    return points
+
+
+def ratio(taken: Mapping[str, Sequence[float]], name: str) -> float:
+    """The median, over the rounds, of a contender's seconds to raw Ray's."""
+    return statistics.median(a / b for a, b in zip(taken[name], taken["raw"], strict=True))
+
+
+def _compare(
+    comparison: str,
+    ranks: int,
+    payload_mib: int | None,
+    started: Sequence[Driver],
+    seconds: Callable[[Driver], float],
+    rounds: int,
+    target: float | None = None,
+) -> list[Point]:
+    for driver in started:
+        seconds(driver)  # the first time is another thing
+    taken: dict[str, list[float]] = {driver.name: [] for driver in started}
+    for number in range(rounds):
+        for driver in started if number % 2 == 0 else reversed(started):
+            taken[driver.name].append(seconds(driver))
+    points = [
+        Point(comparison, ranks, payload_mib, name, statistics.median(values), ratio(taken, name), target)
+        for name, values in taken.items()
+    ]
+    size = "" if payload_mib is None else f", {payload_mib} MiB"
+    values = ", ".join(f"{NAMES[p.contender]} {p.value:.3g} s ({p.ratio:.2f}x)" for p in points)
+    print(f"{comparison}, {ranks} ranks{size}: {values}", flush=True)
+    return points
+
+
+def _timed(operation: str) -> Callable[[Driver], float]:
+    return lambda driver: driver.time(operation)
+
+
+def _prepare(started: Sequence[Driver], payload_mib: int) -> None:
+    for driver in started:
+        driver.time("prepare", payload_mib * MIB)
+
+
+def _of_payload(
+    comparison: str, ranks: int, payload_mib: int, contender: str, value: int, target: float | None
+) -> Point:
+    return Point(comparison, ranks, payload_mib, contender, value, value / (payload_mib * MIB), target)

@@ -1,0 +1,54 @@
+"""The results as a Markdown table."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import groupby
+
+from .contenders import NAMES
+from .points import MIB, Point
+
+
+def environment() -> str:
+    """Where and when, and of which versions."""
+    versions = ", ".join(f"{name} {version(name)}" for name in ("workergroups", "verl", "ray", "torch", "numpy"))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"Measured on {datetime.now(UTC):%Y-%m-%d}: {os.cpu_count()} cores, {memory:.0f} GiB, "
+        f"Python {platform.python_version()}, {versions}."
+    )
+
+
+def markdown(points: Sequence[Point]) -> str:
+    """One line per comparison and size, one column per contender."""
+    lines = [
+        f"| comparison | ranks | payload | {' | '.join(NAMES.values())} | target |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for (comparison, ranks, payload), same in groupby(points, lambda p: (p.comparison, p.ranks, p.payload_mib)):
+        found = {point.contender: point for point in same}
+        cells = [_cell(found[name]) if name in found else "-" for name in NAMES]
+        lines.append(
+            f"| {comparison} | {ranks} | {'' if payload is None else f'{payload} MiB'} | {' | '.join(cells)} "
+            f"| {_target(found.values())} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _cell(point: Point) -> str:
+    return f"{_value(point)} ({point.ratio:.2f}x)"
+
+
+def _value(point: Point) -> str:
+    if "memory" in point.comparison or "bytes" in point.comparison:
+        return f"{point.value / MIB:.0f} MiB"
+    return f"{point.value * 1000:.1f} ms" if point.value < 1 else f"{point.value:.1f} s"
+
+
+def _target(points: Iterable[Point]) -> str:
+    ours = next((point for point in points if point.contender == "ours" and point.target is not None), None)
+    return "" if ours is None else f"{ours.target}x: {'missed' if ours.missed else 'met'}"
