@@ -139,6 +139,18 @@ def test_ranks_follow_their_pods_and_a_lost_pod_is_reserved_anew(namespace, clea
     namespace.until(lambda: namespace.ready("workergroup", "trainer"), lambda seen: seen["reason"] == "NodeLost", 30)
 
 
+KILL_GCS = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = gcs_server ] && kill -9 ${p#/proc/}; done; true'
+
+
+def test_a_head_that_starts_again_in_its_pod_turns_ready_away_and_comes_back(namespace, clean):
+    namespace.apply(pool("solo", processes=(1,), accelerator={"vendor": "none"}), group("trainer", ["solo"]))
+    namespace.until_ready("workergroup", "trainer")
+    namespace.run("exec", namespace.head("solo"), "--", "sh", "-c", KILL_GCS)
+    namespace.until(lambda: namespace.ready("resourcepool", "solo"), lambda seen: seen["status"] != "True", 20)
+    namespace.until_ready("resourcepool", "solo", 180)
+    namespace.until_ready("workergroup", "trainer", 60)
+
+
 def test_a_lost_head_turns_ready_away_and_comes_back(namespace, clean):
     namespace.apply(pool("solo", processes=(1,), accelerator={"vendor": "none"}), group("trainer", ["solo"]))
     namespace.until_ready("workergroup", "trainer")

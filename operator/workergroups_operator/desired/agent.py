@@ -128,6 +128,8 @@ def _executor(key: ClusterKey, agent_image: str) -> dict[str, Any]:
     env: list[dict[str, Any]] = [
         {"name": "WORKERGROUPS_GCS_ADDRESS", "value": f"{head_service(key.name, key.namespace)}:{GCS_PORT}"},
         {"name": "RAY_AUTH_MODE", "value": "token"},
+        # When the head is gone, end soon and join the next one; Ray's own patience is a minute.
+        {"name": "RAY_gcs_rpc_server_reconnect_timeout_s", "value": "10"},
         {"name": "RAY_AUTH_TOKEN", "valueFrom": token},
     ]
     mounts = {"exchange": EXCHANGE, "shm": "/dev/shm", "tmp": "/tmp"}

@@ -38,7 +38,7 @@ def _cluster_ready(pool: ResourcePool, situation: Situation) -> Finding:
             type="ClusterReady", status="True", reason="AgentConnected", message="Ray's head answers the agent"
         )
     before = find(pool.status.conditions, "ClusterReady")
-    if before is None or before.status == "False":
+    if before is None or before.status == "False" or situation.agent is AgentLiveness.OUTDATED:
         trouble = first_trouble(observed.pods_of("agent"))
         if trouble:
             return no(trouble.reason, f"agent: {trouble.message}")

@@ -30,7 +30,7 @@ class Situation:
     def agent(self) -> AgentLiveness:
         """Whether the agent's reports can be believed."""
         deployment = self.observed.children.get(("Deployment", names.agent_name(self.observed.key.name)))
-        return agent_liveness(deployment, self.now)
+        return agent_liveness(deployment, self.observed.pods_of("head"), self.now)
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,20 @@ def test_an_agent_that_is_away_is_believed_for_a_minute(away, expected):
     assert ready.status == expected
 
 
+def head_started(at):
+    running = {"name": "ray-head", "state": {"running": {"startedAt": at}}}
+    return (pod("head", containerStatuses=[running]),)
+
+
+@pytest.mark.parametrize("available", [True, False])
+def test_an_agent_is_not_believed_about_a_head_that_started_after_it_connected(available):
+    parts = {"children": agent(available, since="2026-01-01T11:59:30Z")}
+    before, _ = ready_of(ready_pool(**CLUSTER_WAS_READY), pods=head_started("2026-01-01T11:59:20Z"), **parts)
+    assert before.status == "True"
+    after, _ = ready_of(ready_pool(**CLUSTER_WAS_READY), pods=head_started("2026-01-01T11:59:40Z"), **parts)
+    assert (after.status, after.reason) == ("False", "AgentStarting")
+
+
 def test_a_head_that_is_gone_is_seen_at_once_whatever_was_reported():
     ready, _ = ready_of(ready_pool(**CLUSTER_WAS_READY), pods=())
     assert (ready.status, ready.reason) == ("False", "HeadStarting")
