@@ -29,9 +29,9 @@ def four_ranks(address: str) -> list[Point]:
             *measure.noop(started, 4, 31, NOOP),
             *measure.echo(started, 4, 1, 15),
             *measure.echo(started, 4, 16, 11),
-            *measure.echo(started, 4, 256, 9, ECHO),
-            *measure.add_one(started, 4, 256, 5),
-            *measure.echo(started, 4, 1024, 3),
+            *measure.echo(started, 4, 256, 21, ECHO),
+            *measure.add_one(started, 4, 256, 11),
+            *measure.echo(started, 4, 1024, 5),
         ]
 
 
@@ -49,7 +49,7 @@ def eight_ranks(address: str) -> list[Point]:
         return [
             *measure.bytes_put(started, 2, 4, 256, PUT),
             *measure.noop(started, 8, 15),
-            *measure.echo(started, 8, 256, 3),
+            *measure.echo(started, 8, 256, 5),
         ]
 
 

@@ -65,6 +65,7 @@ def _serve(name: str, address: str, connection: Connection[Any, Any]) -> None:
         except EOFError:
             return
         method = getattr(contender, operation)
+        gc.collect()
         try:
             connection.send(sorted(_seconds(method, args) for _ in range(repeat))[repeat // 2])
         except Exception as error:
@@ -72,7 +73,6 @@ def _serve(name: str, address: str, connection: Connection[Any, Any]) -> None:
 
 
 def _seconds(method: Any, args: tuple[Any, ...]) -> float:
-    gc.collect()
     started = time.perf_counter()
     method(*args)
     return time.perf_counter() - started

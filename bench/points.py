@@ -13,6 +13,8 @@ from .driver import Driver
 from .memory import PeakGrowth
 
 MIB = 2**20
+_ROUNDS_PER_VERL = 5
+"""verl is in every fifth round only: it has no target, and takes most of the time."""
 _CALLS = 40
 """No-op calls per round: a round's value is their median."""
 
@@ -125,9 +127,9 @@ def bytes_put(started: Sequence[Driver], dp: int, tp: int, payload_mib: int, tar
     return points
 
 
-def ratio(taken: Mapping[str, Sequence[float]], name: str) -> float:
-    """The median, over the rounds, of a contender's seconds to raw Ray's."""
-    return statistics.median(a / b for a, b in zip(taken[name], taken["raw"], strict=True))
+def ratio(taken: Mapping[str, Mapping[int, float]], name: str) -> float:
+    """The median, over the rounds that a contender took part in, of its seconds to raw Ray's."""
+    return statistics.median(seconds / taken["raw"][number] for number, seconds in taken[name].items())
 
 
 def _compare(
@@ -141,12 +143,13 @@ def _compare(
 ) -> list[Point]:
     for driver in started:
         seconds(driver)  # the first time is another thing
-    taken: dict[str, list[float]] = {driver.name: [] for driver in started}
+    taken: dict[str, dict[int, float]] = {driver.name: {} for driver in started}
     for number in range(rounds):
         for driver in started if number % 2 == 0 else reversed(started):
-            taken[driver.name].append(seconds(driver))
+            if driver.name != "verl" or number % _ROUNDS_PER_VERL == 0:
+                taken[driver.name][number] = seconds(driver)
     points = [
-        Point(comparison, ranks, payload_mib, name, statistics.median(values), ratio(taken, name), target)
+        Point(comparison, ranks, payload_mib, name, statistics.median(values.values()), ratio(taken, name), target)
         for name, values in taken.items()
     ]
     size = "" if payload_mib is None else f", {payload_mib} MiB"

@@ -11,7 +11,11 @@ OURS = Point("no-op call", 4, None, "ours", 0.0033, 1.1, target=1.1)
 
 def test_a_ratio_is_the_median_of_the_ratios_of_each_round():
     # A round in which the machine was busy slows all contenders, and leaves their ratio as it is.
-    assert ratio({"raw": [1.0, 10.0, 1.0], "ours": [1.5, 12.0, 1.1]}, "ours") == pytest.approx(1.2)
+    assert ratio({"raw": {0: 1.0, 1: 10.0, 2: 1.0}, "ours": {0: 1.5, 1: 12.0, 2: 1.1}}, "ours") == pytest.approx(1.2)
+
+
+def test_a_contender_may_take_part_in_some_rounds_only():
+    assert ratio({"raw": {0: 1.0, 1: 10.0}, "verl": {1: 30.0}}, "verl") == 3.0
 
 
 @pytest.mark.parametrize(("found", "missed"), [(1.1, False), (1.11, True)])
