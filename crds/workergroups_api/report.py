@@ -48,7 +48,7 @@ class GroupReport(ApiModel):
     observed_generation: int = 0
     incarnation: int = 0
     state: Annotated[
-        Literal["WaitingForPools", "Launching", "Launched", "LaunchFailed"],
+        Literal["WaitingForPools", "WaitingForCode", "Launching", "Launched", "LaunchFailed"],
         Field(description="How far the agent is with this incarnation."),
     ] = "WaitingForPools"
     total: int = 0

@@ -218,7 +218,8 @@ def test_a_config_map_that_comes_late_is_used_when_it_comes(namespace):
     ready = namespace.until(
         lambda: namespace.ready("workergroup", "late"), lambda seen: "no ConfigMap late" in seen.get("message", ""), 60
     )
-    assert ready["reason"] == "LaunchFailed"
+    assert ready["reason"] == "WaitingForCode"
+    assert "deadline" in ready["message"]
     data = namespace.get("configmap", "accumulator")["data"]
     namespace.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}, "data": data})
     namespace.until_ready("workergroup", "late")

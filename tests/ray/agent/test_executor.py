@@ -85,7 +85,9 @@ def test_arguments_that_the_constructor_does_not_take_are_reported_before_any_ra
 
 def test_a_config_map_that_is_missing_is_named_and_mended_when_it_comes(agent):
     trainer = group()
-    reports = agent.until(orders(trainer, code=None), failed)
+    reports = agent.until(
+        orders(trainer, code=None), lambda reports: reports["groups"]["trainer"]["report"]["state"] == "WaitingForCode"
+    )
     assert "there is no ConfigMap code" in reports["groups"]["trainer"]["report"]["message"]
     agent.until(orders(trainer), all_ready)
 

@@ -4,7 +4,7 @@ import pytest
 from ray_world import group, placement, plan, pool, rank, state
 
 from workergroups_agent.executor.ray_state import Death, last_line
-from workergroups_agent.executor.report import report
+from workergroups_agent.executor.report import Trouble, report
 from workergroups_api.report import ranges
 
 TWO_NODES = pool(nodes=(2, 2))
@@ -46,7 +46,8 @@ def test_a_reservation_that_fails_says_why(scheduling_state, words):
         ((), {"reserved": False}, ("WaitingForPools", 0, 0)),
         ((), {}, ("Launching", 0, 0)),
         ((rank(0), rank(1, state="PENDING_CREATION")), {}, ("Launching", 2, 1)),
-        ((), {"trouble": "ImportError: x"}, ("LaunchFailed", 0, 0)),
+        ((), {"trouble": Trouble("WaitingForCode", "no ConfigMap")}, ("WaitingForCode", 0, 0)),
+        ((), {"trouble": Trouble("LaunchFailed", "ImportError: x")}, ("LaunchFailed", 0, 0)),
         (tuple(rank(number) for number in range(4)), {}, ("Launched", 4, 4)),
     ],
 )

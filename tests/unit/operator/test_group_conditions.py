@@ -36,6 +36,11 @@ def test_a_group_with_all_ranks_is_ready():
     ("status_", "reason", "words"),
     [
         ({}, "WaitingForPools", "0 of 4 ranks created"),
+        (
+            ranks(state="WaitingForCode", created=0, readyCount=0, message="there is no ConfigMap code: create it"),
+            "WaitingForCode",
+            "there is no ConfigMap code: create it (deadline",
+        ),
         (ranks(state="Launching", created=1, readyCount=0), "Launching", "1 of 4 ranks created"),
         (
             ranks(state="LaunchFailed", created=0, readyCount=0, message="ModuleNotFoundError: No module named 'x'"),

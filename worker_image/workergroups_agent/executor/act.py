@@ -14,6 +14,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from workergroups.naming import RankName
 from workergroups_agent.executor import launcher
 from workergroups_agent.executor.decide import Action, CreatePlacement, EndRanks, Launch, RemovePlacement
+from workergroups_agent.executor.report import Trouble
 from workergroups_api.plan import Orders
 
 LOGGER = logging.getLogger(__name__)
@@ -30,8 +31,8 @@ class PodTasks:
     def __init__(self) -> None:
         self._ending: Any = None
         self._running: dict[GroupKey, ray.ObjectRef[str | None]] = {}
-        # With the code that failed: other code is worth another try.
-        self._failed: dict[GroupKey, tuple[str, str | None]] = {}
+        # With the code that it was: other code is worth another try.
+        self._troubles: dict[GroupKey, tuple[Trouble, str | None]] = {}
 
     def end(self, names: tuple[RankName, ...], node_id: str) -> None:
         """End ranks, unless that is under way already."""
@@ -41,11 +42,11 @@ class PodTasks:
     def start(self, key: GroupKey, ref: Any) -> None:
         """A launcher is under way."""
         self._running[key] = ref
-        self._failed.pop(key, None)
+        self._troubles.pop(key, None)
 
-    def fail(self, key: GroupKey, message: str, code: str | None) -> None:
-        """A launch ended, or could not even begin."""
-        self._failed[key] = (message, code)
+    def hold(self, key: GroupKey, trouble: Trouble, code: str | None) -> None:
+        """A launch failed, or cannot even begin."""
+        self._troubles[key] = (trouble, code)
 
     def collect(self, codes: Mapping[GroupKey, str | None]) -> None:
         """Take note of launchers that ended, and forget failures whose code changed and groups that are gone."""
@@ -55,18 +56,18 @@ class PodTasks:
                 trouble = _result(self._running.pop(key))
                 if trouble is not None:
                     LOGGER.warning("launch of %s failed: %s", key, trouble)
-                    self.fail(key, trouble, codes.get(key))
-        self._failed = {key: failed for key, failed in self._failed.items() if codes.get(key, ...) == failed[1]}
+                    self.hold(key, Trouble("LaunchFailed", trouble), codes.get(key))
+        self._troubles = {key: held for key, held in self._troubles.items() if codes.get(key, ...) == held[1]}
 
     @property
     def keys(self) -> frozenset[GroupKey]:
         """Groups that are not to be launched now."""
-        return frozenset(self._running) | frozenset(self._failed)
+        return frozenset(self._running) | frozenset(self._troubles)
 
     @property
-    def troubles(self) -> dict[GroupKey, str]:
-        """Why launches failed."""
-        return {key: message for key, (message, _) in self._failed.items()}
+    def troubles(self) -> dict[GroupKey, Trouble]:
+        """Why groups are not launched."""
+        return {key: trouble for key, (trouble, _) in self._troubles.items()}
 
 
 def _result(ref: Any) -> str | None:
@@ -124,7 +125,8 @@ def _launch(action: Launch, orders: Orders, tasks: PodTasks) -> None:
     if group.config_map is not None:
         files = orders.code.get(group.config_map)
         if files is None:
-            tasks.fail(key, f"spec.code.configMap: there is no ConfigMap {group.config_map}: create it", None)
+            message = f"spec.code.configMap: there is no ConfigMap {group.config_map}: create it"
+            tasks.hold(key, Trouble("WaitingForCode", message), None)
             return
         directory = f"{CODE_DIRECTORY}/{code_digest(files)}"
         env["PYTHONPATH"] = ":".join([directory, *filter(None, [env.get("PYTHONPATH"), "${PYTHONPATH}"])])

@@ -14,6 +14,8 @@ from workergroups_api.plan import ClusterPlan, Orders, Reports
 # How soon a change in Ray is seen: while something is under way, and at rest.
 BUSY_SECONDS = 0.2
 REST_SECONDS = 1.0
+# Groups that are not launched until their orders change.
+HELD = ("LaunchFailed", "WaitingForCode")
 
 
 class Executor:
@@ -71,6 +73,5 @@ def _is_at_rest(plan: ClusterPlan, reports: Reports | None) -> bool:
     pools = [entry["report"] for entry in reports.pools.values()]
     groups = [entry["report"] for entry in reports.groups.values()]
     return all(pool["reservedBundles"] == pool["totalBundles"] for pool in pools) and all(
-        group["state"] == "LaunchFailed" or group["readyCount"] + len(group["failures"]) >= group["total"]
-        for group in groups
+        group["state"] in HELD or group["readyCount"] + len(group["failures"]) >= group["total"] for group in groups
     )

@@ -1,7 +1,7 @@
 """What is true: a pure function from the plan, Ray's state and the launches to the reports."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from workergroups_agent.executor.decide import keep, nodes_of, ranks_of, seats_of
 from workergroups_agent.executor.placement_name import PlacementName
@@ -13,8 +13,15 @@ MAX_FAILURES = 10
 MAX_MESSAGE = 1024
 
 
-def report(plan: ClusterPlan, state: RayState, troubles: Mapping[tuple[str, int], str]) -> Reports:
-    """Reports on all pools and groups. `troubles` says of groups, by UID and incarnation, why their launch failed."""
+class Trouble(NamedTuple):
+    """Why a group is not launched: a failure, or something that it waits for."""
+
+    state: Literal["LaunchFailed", "WaitingForCode"]
+    message: str
+
+
+def report(plan: ClusterPlan, state: RayState, troubles: Mapping[tuple[str, int], Trouble]) -> Reports:
+    """Reports on all pools and groups. `troubles` are of groups by UID and incarnation."""
     placed = keep(plan, state)
     pools = {pool.name: _with_uid(pool.uid, _pool(pool, state, placed)) for pool in plan.pools}
     groups = {
@@ -61,7 +68,7 @@ def _node(index: int, state: RayState, placement: Placement | None) -> NodeRepor
     return NodeReport(index=index, state="Reserving", pod=pod, message=message)
 
 
-def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, trouble: str | None) -> GroupReport:
+def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, trouble: Trouble | None) -> GroupReport:
     ranks = ranks_of(group, state)
     ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
     failures = [_failure(rank, state) for _, rank in sorted(ranks.items()) if not rank.is_alive]
@@ -73,19 +80,19 @@ def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, trouble: str
         created=len(ranks),
         ready_count=len(ready),
         ready=ranges(ready),
-        message=trouble,
+        message=trouble.message if trouble else None,
         failures=tuple(failures[:MAX_FAILURES]),
     )
 
 
 def _launch_state(
-    group: PlannedGroup, plan: ClusterPlan, state: RayState, trouble: str | None
-) -> Literal["WaitingForPools", "Launching", "Launched", "LaunchFailed"]:
+    group: PlannedGroup, plan: ClusterPlan, state: RayState, trouble: Trouble | None
+) -> Literal["WaitingForPools", "WaitingForCode", "Launching", "Launched", "LaunchFailed"]:
     ranks = ranks_of(group, state)
     if len(ranks) == group.world_size:
         return "Launched"
     if trouble:
-        return "LaunchFailed"
+        return trouble.state
     if not ranks and seats_of(group, plan, state) is None:
         return "WaitingForPools"
     return "Launching"
