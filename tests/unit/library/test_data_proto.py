@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workergroups import DataProto
+from workergroups import DataProto, DataProtoConfig
 from workergroups.protocol import (
     deserialize_tensordict,
     fold_batch_dim,
@@ -21,7 +22,11 @@ from workergroups.protocol import (
     union_numpy_dict,
     unpad_dataproto,
 )
-from workergroups.single_controller.base.batches import Padding, pad_arguments
+from workergroups.single_controller.base.batches import PADDING_KEY, Padding, cut_padding, pad_arguments
+from workergroups.single_controller.base.decorator import (
+    collect_dp_compute_data_proto,
+    dispatch_dp_compute_data_proto,
+)
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float8_e4m3fn, torch.int64, torch.uint8, torch.bool]
 
@@ -106,6 +111,17 @@ def test_joining_what_arrived_from_several_ranks(parts):
     starts = [sum(parts[:i]) for i in range(len(parts))]
     pieces = [travel(whole[start : start + size]) for start, size in zip(starts, parts, strict=True)]
     assert_same(DataProto.concat(pieces), whole)
+
+
+@settings(deadline=None)
+@given(data=batches(), ranks=st.integers(1, 5))
+def test_collecting_what_was_dispatched_is_the_identity(data, ranks):
+    group = SimpleNamespace(world_size=ranks)
+    data.meta_info[DataProtoConfig.auto_padding_key] = True
+    (chunks,), keywords = dispatch_dp_compute_data_proto(group, data)
+    assert len({len(chunk) for chunk in chunks}) == 1
+    output = collect_dp_compute_data_proto(group, [travel(chunk) for chunk in chunks])
+    assert_same(cut_padding(output, keywords.get(PADDING_KEY, Padding(len(data), len(data)))), data)
 
 
 def test_what_arrived_can_be_written_to_without_changing_what_was_sent():

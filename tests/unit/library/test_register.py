@@ -6,6 +6,7 @@ import pytest
 
 from workergroups import Dispatch, Execute, Worker, collect_all_to_all, register
 from workergroups.single_controller.base import WorkerGroup
+from workergroups.single_controller.base.bound_methods import bind_methods
 from workergroups.single_controller.base.decorator import registered_methods
 
 
@@ -33,7 +34,8 @@ class RecordingGroup(WorkerGroup):
     world_size = 2
 
     def __init__(self, cls):
-        self._bind_methods(registered_methods(cls))
+        super().__init__()
+        bind_methods(self, registered_methods(cls))
 
     def execute_all(self, method_name, *args, **kwargs):
         return [method_name, args, kwargs]

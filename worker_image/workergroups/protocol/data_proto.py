@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from workergroups.lazy import np, tensordict, torch
 
@@ -16,9 +16,6 @@ from .batch_store import BatchStore
 from .config import DataProtoConfig
 from .meta_info import merge_meta_info, union_meta_info
 from .union import union_numpy_dict, union_tensor_dict
-
-if TYPE_CHECKING:
-    from workergroups.single_controller.base.batches import Padding
 
 
 @dataclass
@@ -440,9 +437,9 @@ class DataProto:
         row = 0 if padding_candidate == "first" else rows - 1
         return self.select_idxs(np.concatenate([np.arange(rows), np.full(padding_size, row, dtype=np.int64)]))
 
-    def without_padding(self, padding: Padding) -> Self:
-        """The batch without the rows that stand for padding of the input, if it has a row for each of the input's."""
-        return self.slice(0, padding.rows) if len(self) == padding.padded_rows else self
+    def without_padding(self, rows: int, padded_rows: int) -> Self:
+        """The first ``rows`` of a result that has a row for each of ``padded_rows`` of its input; or all of it."""
+        return self.slice(0, rows) if len(self) == padded_rows else self
 
     # ------------------------------------------------------------------------------------------------------------------
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray
 
-if TYPE_CHECKING:
-    from workergroups.single_controller.base.batches import Padding
+from .joining import join
 
 
 class DataProtoFuture:
@@ -35,7 +34,7 @@ class DataProtoFuture:
     @staticmethod
     def concat(data: list[Any]) -> DataProtoFuture:
         """The future of the joined results of ranks."""
-        return DataProtoFuture(_concat, data)
+        return DataProtoFuture(join, data)
 
     def chunk(self, chunks: int) -> list[DataProtoFuture]:
         """Futures of ``chunks`` chunks of equal length."""
@@ -44,9 +43,9 @@ class DataProtoFuture:
             for index in range(chunks)
         ]
 
-    def without_padding(self, padding: Padding) -> DataProtoFuture:
-        """The future of the same batch without padding."""
-        return DataProtoFuture(self.collect_fn, self.futures, _Then(self.dispatch_fn, _Unpad(padding)))
+    def without_padding(self, rows: int, padded_rows: int) -> DataProtoFuture:
+        """The future of the same batch without padding; see `DataProto.without_padding`."""
+        return DataProtoFuture(self.collect_fn, self.futures, _Then(self.dispatch_fn, _Unpad(rows, padded_rows)))
 
     def get(self) -> Any:
         """Wait for the data and return it."""
@@ -64,11 +63,12 @@ class _Chunk:
 
 
 class _Unpad:
-    def __init__(self, padding: Padding) -> None:
-        self.padding = padding
+    def __init__(self, rows: int, padded_rows: int) -> None:
+        self.rows = rows
+        self.padded_rows = padded_rows
 
     def __call__(self, batch: Any) -> Any:
-        return batch.without_padding(self.padding)
+        return batch.without_padding(self.rows, self.padded_rows)
 
 
 class _Then:
@@ -78,9 +78,3 @@ class _Then:
 
     def __call__(self, batch: Any) -> Any:
         return self.second(batch if self.first is None else self.first(batch))
-
-
-def _concat(output: list[Any]) -> Any:
-    from workergroups.single_controller.base.batches import concat
-
-    return concat(output)

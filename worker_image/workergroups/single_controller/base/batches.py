@@ -6,14 +6,13 @@ needs none of them to be installed.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import ray
 
-from workergroups.lazy import torch
-from workergroups.protocol import DataProto, DataProtoFuture
+from workergroups.protocol import DataProtoFuture
+from workergroups.protocol.joining import join
 
 PADDING_KEY = "_workergroups_padding"
 """The keyword under which a dispatch function tells its group about padding, to be cut off the result."""
@@ -74,20 +73,7 @@ def concat(output: Sequence[Any]) -> Any:
     Raises:
         TypeError: The ranks did not return batches of one type.
     """
-    first = output[0]
-    kinds = {type(part).__name__ for part in output}
-    if len(kinds) > 1:
-        raise TypeError(f"the ranks returned values of several types, which do not join: {', '.join(sorted(kinds))}")
-    if isinstance(first, DataProto):
-        return type(first).concat(list(output))
-    if isinstance(first, ray.ObjectRef):
-        return DataProtoFuture.concat(list(output))
-    if _is_tensordict(first):
-        return torch.cat(list(output), dim=0)
-    raise TypeError(
-        f"the ranks returned {kinds.pop()}, which cannot be joined: return a DataProto or a TensorDict, "
-        "or use Dispatch.DP_COMPUTE_METRIC for one result per rank"
-    )
+    return DataProtoFuture.concat(list(output)) if isinstance(output[0], ray.ObjectRef) else join(output)
 
 
 def materialize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -101,7 +87,7 @@ def materialize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[An
 def cut_padding(output: Any, padding: Padding) -> Any:
     """The output without padding, if it is a batch with a row for each row of the padded input."""
     cut = getattr(output, "without_padding", None)
-    return output if cut is None else cut(padding)
+    return output if cut is None else cut(*padding)
 
 
 def _wants_padding(value: Any) -> bool:
@@ -125,9 +111,3 @@ def _chunk(name: str, value: Any, chunks: int) -> list[Any]:
 
 def _is_future(value: Any) -> bool:
     return isinstance(value, DataProtoFuture)
-
-
-def _is_tensordict(value: Any) -> bool:
-    # Where there is a TensorDict, its module has been imported; importing it to find out would take seconds.
-    tensordict = sys.modules.get("tensordict")
-    return tensordict is not None and isinstance(value, tensordict.TensorDictBase)

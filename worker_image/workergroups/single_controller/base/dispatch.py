@@ -10,12 +10,10 @@ Here are the modes that treat all ranks alike; `mesh_dispatch` has those of rank
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from .batches import PADDING_KEY, chunk_arguments, concat, pad_arguments
-
-if TYPE_CHECKING:
-    from .worker_group import WorkerGroup
+from .worker_group import WorkerGroup
 
 DispatchFn = Callable[..., tuple[Any, Any]]
 CollectFn = Callable[..., Any]

@@ -14,14 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .batches import chunk_arguments, concat
 from .dispatch import DispatchFns, dispatch_one_to_all
 from .parallel_ranks import ParallelRanks
-
-if TYPE_CHECKING:
-    from .worker_group import WorkerGroup
+from .worker_group import WorkerGroup
 
 DISCARD_KEY = "_workergroups_discard"
 """The keyword under which a rank is told that its result is not collected."""
@@ -95,7 +93,7 @@ def fns_of_3d_pp_only() -> DispatchFns:
     return {"dispatch_fn": partial(_dispatch_same, plan), "collect_fn": partial(_collect_list, plan)}
 
 
-PlanOf = Callable[["WorkerGroup"], MeshPlan]
+PlanOf = Callable[[WorkerGroup], MeshPlan]
 
 
 def _dispatch_chunks(plan_of: PlanOf, group: WorkerGroup, *args: Any, **kwargs: Any) -> tuple[Any, Any]:

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import partial
 from typing import Any
-
-from .batches import PADDING_KEY, cut_padding
-from .decorator import Execute, RegisteredMethod
-from .mesh_dispatch import MeshPlan
 
 
 class ResourcePool:
@@ -76,11 +70,16 @@ class ClassWithInitArgs:
 
 
 class WorkerGroup(ABC):
-    """Ranks that a driver calls together.
+    """Ranks that a driver calls together: a subclass says how a method runs on them.
 
-    A subclass says how a method runs on the ranks; this class gives the group the methods that its ranks' class
-    registers, each with its dispatch, its execution and its collection.
+    `bound_methods.bind_methods` gives it the methods that its ranks' class registers.
     """
+
+    def __init__(self) -> None:
+        # What the ranks have said about their places in each mesh, and the plans made of it.
+        self._dispatch_info: dict[str, list[int]] = {}
+        self._collect_info: dict[str, list[bool]] = {}
+        self._mesh_plans: dict[str, Any] = {}
 
     @property
     @abstractmethod
@@ -105,28 +104,3 @@ class WorkerGroup(ABC):
     @abstractmethod
     def _get(self, method_name: str, output: Any) -> Any:
         """Wait for what ``execute_all`` or ``execute_rank_zero`` returned."""
-
-    def _bind_methods(self, methods: dict[str, RegisteredMethod]) -> None:
-        """Give this group the ranks' registered methods."""
-        self._dispatch_info: dict[str, list[int]] = {}
-        self._collect_info: dict[str, list[bool]] = {}
-        self._mesh_plans: dict[str, MeshPlan] = {}
-        for name, registered in methods.items():
-            setattr(self, name, self._bound_method(name, registered))
-
-    def _bound_method(self, name: str, registered: RegisteredMethod) -> Callable[..., Any]:
-        fns = registered.dispatch_fns()
-        dispatch_fn, collect_fn = fns["dispatch_fn"], fns["collect_fn"]
-        execute = self.execute_all if registered.execute_mode is Execute.ALL else self.execute_rank_zero
-        run = partial(execute, name)
-        blocking = registered.blocking
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            args, kwargs = dispatch_fn(self, *args, **kwargs)
-            padding = kwargs.pop(PADDING_KEY, None)
-            output = run(*args, **kwargs)
-            collected = collect_fn(self, self._get(name, output) if blocking else output)
-            return collected if padding is None else cut_padding(collected, padding)
-
-        call.__name__ = call.__qualname__ = name
-        return call

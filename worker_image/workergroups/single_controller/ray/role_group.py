@@ -6,6 +6,9 @@ from typing import Any
 
 from ray.actor import ActorHandle
 
+from workergroups.single_controller.base import WorkerGroup
+from workergroups.single_controller.base.bound_methods import bind_methods
+
 from .worker_group import RayWorkerGroup
 
 
@@ -26,6 +29,7 @@ class RoleGroup(RayWorkerGroup):
             raise ValueError(
                 f"this group has no role {role!r} with registered methods; it has {', '.join(roles) or 'none'}"
             )
+        WorkerGroup.__init__(self)  # this is a view on ranks that exist
         self.role = role
         self._whole = whole
         self.resource_pool = whole.resource_pool
@@ -37,7 +41,7 @@ class RoleGroup(RayWorkerGroup):
         self._call_timeout = whole._call_timeout
         self._closed, self._owns_ranks = False, False
         self._methods = methods
-        self._bind_methods(methods)
+        bind_methods(self, methods)
 
     def _start(self, worker: ActorHandle, method_name: str, args: Any, kwargs: Any) -> Any:
         self._closed = self._closed or self._whole._closed
