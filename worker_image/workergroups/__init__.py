@@ -23,8 +23,11 @@ from .single_controller.ray.base import (
     merge_resource_pool,
     split_resource_pool,
 )
+from .single_controller.ray.calls import Call, Calls
 
 __all__ = [
+    "Call",
+    "Calls",
     "DataProto",
     "DataProtoConfig",
     "DataProtoFuture",

@@ -21,6 +21,7 @@ from workergroups import (
     Worker,
     register,
 )
+from workergroups.single_controller.ray.waiting import poll
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 
@@ -96,6 +97,7 @@ def test_a_rank_that_is_still_in_its_constructor_is_seen_there(local_ray):
         RayWorkerGroup(pool, RayClassWithInitArgs(SlowToStart)) as group,
     ):
         assert group.execute_rank_zero_sync("ping") == "pong"
+        assert poll(lambda: "in its constructor" in group.stacks()[1], timeout=30), "its process must be up"
         with group.deadline(1), pytest.raises(LateCallError, match="rank 1, in its constructor") as late:
             group.execute_all_sync("ping")
         assert "in load" in late.value.stacks[1]
@@ -137,16 +139,33 @@ def test_an_actor_that_died_elsewhere_is_not_taken_for_a_rank(group):
 
 
 def test_a_second_process_sees_where_the_ranks_are(group):
+    refs = group.execute_all_async("rest", 6)
+    assert "in deep_inside" in _print_in_another_process(group, "group.stacks()[1]")
+    ray.get(refs)
+
+
+def test_a_second_process_sees_the_calls_in_flight(group):
+    refs = [*group.execute_all_async("rest", 8), group.execute_rank_zero_async("leave", 0)]
+    time.sleep(2)  # within which Ray's processes report
+    running, queued = _print_in_another_process(group, "group.calls()").splitlines()
+    job = ray.get_runtime_context().get_job_id()
+    assert re.fullmatch(rf"rest: running for [\d.]+ s on ranks 0, 1 \(job {job}\)", running)
+    assert re.fullmatch(rf"leave: queued for [\d.]+ s on rank 0 \(job {job}\)", queued)
+    ray.get(refs)
+    assert poll(lambda: str(group.calls()) == "no calls in flight", timeout=10)
+
+
+def _print_in_another_process(group, expression):
     program = f"""
 import ray
 from workergroups import RayWorkerGroup
 
 ray.init(namespace={ray.get_runtime_context().namespace!r})
-print(RayWorkerGroup.from_detached(worker_names={group.worker_names!r}).stacks()[1])
+group = RayWorkerGroup.from_detached(worker_names={group.worker_names!r})
+print({expression})
 """
-    refs = group.execute_all_async("rest", 6)
     address = ray.get_runtime_context().gcs_address
-    seen = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "RAY_ADDRESS": address},
         capture_output=True,
@@ -154,8 +173,7 @@ print(RayWorkerGroup.from_detached(worker_names={group.worker_names!r}).stacks()
         timeout=60,
         check=True,
     )
-    assert "in deep_inside" in seen.stdout
-    ray.get(refs)
+    return done.stdout
 
 
 def test_a_rank_that_ends_during_a_call_is_named_with_its_process(local_ray):

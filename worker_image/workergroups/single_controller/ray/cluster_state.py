@@ -6,11 +6,12 @@ that uses Ray's private state accessor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import ray._private.state
+from ray.core.generated.common_pb2 import TaskStatus
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
 
@@ -40,6 +41,32 @@ class ActorState:
     """Empty unless dead; the last line is the constructor's exception, if that was the cause."""
 
 
+@dataclass(frozen=True)
+class UnfinishedTask:
+    """One call of an actor's method, or its construction, that has not ended."""
+
+    actor_id: str
+    method: str
+    state: str
+    """``running``, with what it waits for if Ray knows; ``waiting for arguments``; or ``queued``."""
+    since: float
+    """When it came into that state, in seconds since the epoch by the clock of the node that said so."""
+    job_id: str
+    """The Ray job of its caller."""
+
+
+_ENDED = {TaskStatus.FINISHED, TaskStatus.FAILED}
+_STATES = {
+    TaskStatus.PENDING_ARGS_AVAIL: "waiting for arguments",
+    TaskStatus.PENDING_ARGS_FETCH: "waiting for arguments",
+    TaskStatus.PENDING_ACTOR_TASK_ARGS_FETCH: "waiting for arguments",
+    TaskStatus.GETTING_AND_PINNING_ARGS: "waiting for arguments",
+    TaskStatus.RUNNING: "running",
+    TaskStatus.RUNNING_IN_RAY_GET: "running, in ray.get",
+    TaskStatus.RUNNING_IN_RAY_WAIT: "running, in ray.wait",
+}
+
+
 def live_nodes() -> list[NodeResources]:
     """All live nodes of the cluster."""
     available = ray._private.state.available_resources_per_node()
@@ -67,6 +94,31 @@ def actor_state(actor_id: str) -> ActorState | None:
         node_id=found["Address"]["NodeID"],
         start_time=found["StartTime"],
         death_cause=_death_cause(found["DeathCause"]),
+    )
+
+
+def unfinished_tasks() -> list[UnfinishedTask]:
+    """The calls of all actors on the cluster that have not ended, as far as Ray's processes have reported them."""
+    return [
+        _unfinished_task(event.task_info, event.state_updates.state_ts_ns)
+        for event in ray._private.state.state._get_all_task_events()
+        if event.task_info.actor_id and event.state_updates.state_ts_ns and not _has_ended(event)
+    ]
+
+
+def _has_ended(event: Any) -> bool:
+    return not _ENDED.isdisjoint(event.state_updates.state_ts_ns)
+
+
+def _unfinished_task(info: Any, reached: Mapping[int, int]) -> UnfinishedTask:
+    """Of a task's description, and when it reached each state in nanoseconds since the epoch."""
+    state = max(reached, key=lambda status: reached[status])
+    return UnfinishedTask(
+        actor_id=info.actor_id.hex(),
+        method=info.func_or_class_name.rpartition(".")[2],
+        state=_STATES.get(state, "queued"),
+        since=reached[state] / 1e9,
+        job_id=info.job_id.hex(),
     )
 
 

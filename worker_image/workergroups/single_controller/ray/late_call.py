@@ -14,6 +14,7 @@ from workergroups.errors import LateCallError
 
 from . import stack_dump
 from .cluster_state import ActorState, actor_state, live_nodes
+from .waiting import not_ready
 
 _STACKS_TIMEOUT = 15.0
 
@@ -29,8 +30,8 @@ def late_call(method_name: str, refs: Sequence[Any], workers: Sequence[ActorHand
         workers: The group's ranks.
         seconds: How long ago the call was made.
     """
-    _, pending = ray.wait(list(refs), num_returns=len(refs), timeout=0)
-    late = [rank for rank, ref in enumerate(refs) if ref in set(pending)]
+    pending = set(not_ready(refs))
+    late = [rank for rank, ref in enumerate(refs) if ref in pending]
     found = stacks({rank: workers[rank] for rank in late})
     where = "\n".join(f"{stack}\n" for stack in found.values())
     message = (

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-import ray
-from ray.exceptions import RaySystemError
+from ray.exceptions import GetTimeoutError, RaySystemError
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from workergroups.errors import PlacementTimeoutError
 
+from . import progress
 from .cluster_state import is_removed, live_nodes, node_of_bundles
 from .shortage import explain_shortage
-from .waiting import poll
+from .waiting import not_ready, poll
 
 REMOVAL_TIMEOUT = 30.0
 """Seconds within which Ray should have taken away placement groups and the actors in them."""
@@ -81,7 +82,13 @@ def _create(name: str, bundles: list[dict[str, float]], strategy: str, detached:
 def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, timeout: float) -> None:
     started = time.monotonic()
     ready = {group.ready(): group for group in groups}
-    _, pending = ray.wait(list(ready), num_returns=len(ready), timeout=timeout)
+
+    def describe() -> str:
+        return f"pool {name!r}: {len(ready) - len(not_ready(ready))} of {len(ready)} placement groups are placed"
+
+    with contextlib.suppress(GetTimeoutError):
+        progress.get(list(ready), timeout=timeout, describe=describe)
+    pending = not_ready(ready)
     if not pending:
         return
     # What one pending group lacks says it for all: they are alike but for the number of bundles.

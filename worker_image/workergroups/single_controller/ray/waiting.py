@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import ray
 
 T = TypeVar("T")
 
@@ -23,3 +25,10 @@ def poll(question: Callable[[], T | None], *, timeout: float) -> T | None:
         time.sleep(min(pause, remaining))
         pause = min(pause * 1.5, _LONGEST_PAUSE)
     return answer
+
+
+def not_ready(refs: Iterable[Any]) -> list[Any]:
+    """Those of these references whose values or errors are not there yet."""
+    refs = list(refs)
+    pending: list[Any] = ray.wait(refs, num_returns=len(refs), timeout=0)[1]
+    return pending

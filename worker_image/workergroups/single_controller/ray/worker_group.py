@@ -13,9 +13,12 @@ from ray.exceptions import ActorDiedError, GetTimeoutError, RayTaskError
 
 from workergroups.errors import GroupClosedError
 from workergroups.single_controller.base import WorkerGroup
+from workergroups.single_controller.base.bound_methods import bind_methods
 from workergroups.single_controller.base.decorator import RegisteredMethod, registered_methods
 
-from . import group_record
+from . import group_record, progress
+from .call_progress import CallProgress
+from .calls import Calls, calls_in_flight
 from .cluster_state import all_dead
 from .late_call import late_call, stacks
 from .method_table import restore_signatures, unpickle_methods
@@ -74,6 +77,7 @@ class RayWorkerGroup(WorkerGroup):
         device_name: str = "cuda",
         worker_env: Mapping[str, str] | None = None,
     ) -> None:
+        super().__init__()
         self.resource_pool = resource_pool
         self.ray_cls_with_init = ray_cls_with_init
         self.name_prefix = random_prefix() if name_prefix is None else name_prefix
@@ -105,7 +109,7 @@ class RayWorkerGroup(WorkerGroup):
             )
             resource_pool.note_ranks(worker._actor_id.hex() for worker in self._workers)
         self._methods = self._registered_methods()
-        self._bind_methods(self._methods)
+        bind_methods(self, self._methods)
 
     @classmethod
     def from_detached(
@@ -223,6 +227,14 @@ class RayWorkerGroup(WorkerGroup):
         """
         return stacks(dict(enumerate(self._workers)))
 
+    def calls(self) -> Calls:
+        """The calls that ranks have not finished: which rank, which method, running or queued, how long, whose.
+
+        Any process on the cluster may ask, whoever made the calls: ``print(attach(name).calls())``. What happened in
+        the last second may be missing.
+        """
+        return calls_in_flight([worker._actor_id.hex() for worker in self._workers])
+
     def spawn(self, prefix_set: Iterable[str]) -> dict[str, RayWorkerGroup]:
         """One handle for each of these roles of a group of colocated roles, with that role's methods.
 
@@ -285,14 +297,14 @@ class RayWorkerGroup(WorkerGroup):
 
     def _get(self, method_name: str, output: Any) -> Any:
         timeout = self._call_timeout
+        refs = output if isinstance(output, list) else [output]
         try:
-            return ray.get(output, timeout=timeout)
+            return progress.get(output, timeout=timeout, describe=CallProgress(method_name, refs, self._workers))
         except RayTaskError:
             raise  # the method's own exception, which may be of any kind
         except ActorDiedError as error:
             raise rank_died(error, self._workers) from error
         except GetTimeoutError:
-            refs = output if isinstance(output, list) else [output]
             raise late_call(method_name, refs, self._workers, timeout or 0) from None
 
     def _registered_methods(self) -> dict[str, RegisteredMethod]:

@@ -1,0 +1,74 @@
+"""What a person at a terminal sees of a long wait, and that logs stay quiet."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+
+import pytest
+
+from workergroups import PlacementTimeoutError, RayClassWithInitArgs, RayResourcePool, RayWorkerGroup, Worker
+from workergroups.single_controller.ray import progress
+
+pytestmark = pytest.mark.usefixtures("local_ray")
+
+CLEAR = "\r\x1b[K"
+
+
+class Sleeper(Worker):
+    def __init__(self, seconds=0):
+        super().__init__()
+        time.sleep(seconds * self.rank)
+
+    def rest(self, seconds):
+        time.sleep(seconds)
+
+
+class Screen(io.StringIO):
+    def __init__(self, is_terminal):
+        super().__init__()
+        self.isatty = lambda: is_terminal
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr(progress, "_QUIET_FOR", 0.2)
+    monkeypatch.setattr(progress, "_REFRESH", 0.2)
+
+
+def test_a_call_says_how_many_ranks_are_up_and_how_many_have_returned(local_ray):
+    screen = Screen(is_terminal=True)
+    with (
+        contextlib.redirect_stderr(screen),
+        RayResourcePool([2], use_gpu=False, max_colocate_count=1) as pool,
+        RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper, seconds=4)) as group,
+    ):
+        group.execute_rank_zero_sync("rest", 0)
+        group.execute_all_sync("rest", [0, 1.5])
+    lines = screen.getvalue().split(CLEAR)
+    assert any(line.startswith("rest: 1 of 2 ranks are up (") for line in lines)
+    assert any(line.startswith("rest: 1 of 2 ranks have returned (") for line in lines)
+    assert lines[-1] == "", "the line must be gone in the end"
+
+
+def test_a_pool_says_how_much_of_it_is_placed(local_ray):
+    screen = Screen(is_terminal=True)
+    with (
+        contextlib.redirect_stderr(screen),
+        RayResourcePool([1, 99], use_gpu=False, max_colocate_count=2, timeout=1) as pool,
+        pytest.raises(PlacementTimeoutError),
+    ):
+        pool.get_placement_groups()
+    assert "1 of 2 placement groups are placed (" in screen.getvalue()
+
+
+def test_logs_stay_quiet(local_ray):
+    screen = Screen(is_terminal=False)
+    with (
+        contextlib.redirect_stderr(screen),
+        RayResourcePool([1], use_gpu=False, max_colocate_count=1) as pool,
+        RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as group,
+    ):
+        group.execute_all_sync("rest", 1)
+    assert screen.getvalue() == ""

@@ -1,0 +1,63 @@
+"""The calls that a group's ranks have not finished, whoever made them."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .cluster_state import unfinished_tasks
+
+
+@dataclass(frozen=True)
+class Call:
+    """One method of one rank that has been called and has not returned."""
+
+    rank: int
+    method: str
+    """``__init__`` for a rank that is still in its constructor."""
+    state: str
+    """``running``; ``waiting for arguments`` that other tasks compute; or ``queued`` behind another call."""
+    seconds: float
+    """How long it has been in that state, by the clocks of the nodes."""
+    job_id: str
+    """The Ray job of the driver that made it."""
+
+
+class Calls(tuple[Call, ...]):
+    """Calls in flight, by rank, the one that runs first.
+
+    ``print`` shows a line for each method and state, with its ranks.
+    """
+
+    def __str__(self) -> str:
+        if not self:
+            return "no calls in flight"
+        alike = defaultdict(list)
+        for call in self:
+            alike[call.method, call.state, call.job_id].append(call)
+        return "\n".join(
+            f"{method}: {state} for {max(call.seconds for call in calls):.1f} s "
+            f"on {'rank' if len(calls) == 1 else 'ranks'} {', '.join(str(call.rank) for call in calls)} (job {job_id})"
+            for (method, state, job_id), calls in alike.items()
+        )
+
+
+def calls_in_flight(actor_ids: Sequence[str]) -> Calls:
+    """The unfinished calls of these actors, of which each one's place is its rank.
+
+    Ray's processes report what they do once a second, so the last second may be missing.
+    """
+    ranks = {actor_id: rank for rank, actor_id in enumerate(actor_ids)}
+    now = time.time()
+    return Calls(
+        sorted(
+            (
+                Call(ranks[task.actor_id], task.method, task.state, max(0.0, now - task.since), task.job_id)
+                for task in unfinished_tasks()
+                if task.actor_id in ranks
+            ),
+            key=lambda call: (call.rank, not call.state.startswith("running"), -call.seconds),
+        )
+    )
