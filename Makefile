@@ -13,8 +13,9 @@ PYTHON ?= python3
 UV_VERSION := 0.13.8
 VERL_VERSION := 0.9.1
 BIN := .venv/bin
-SOURCES := crds operator worker_image local_cluster demo bench tests examples charts
-TYPED := crds operator worker_image local_cluster demo bench
+WRITE_REFERENCE := docs/generate_reference.py
+SOURCES := crds operator worker_image local_cluster demo bench tests examples charts $(WRITE_REFERENCE)
+TYPED := crds operator worker_image local_cluster demo bench $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready
@@ -55,7 +56,9 @@ lint: $(READY) ## style, types, import contracts, generated files
 	@fresh=$$(mktemp --directory); trap 'rm -r "$$fresh"' EXIT; $(BIN)/python -m workergroups_api.crd "$$fresh"; \
 	for directory in $(CRD_DIRECTORIES); do for file in "$$fresh"/*; do \
 	  diff --unified "$$directory/$${file##*/}" "$$file" || { echo 'stale: run `make generate`'; exit 1; }; \
-	done; done
+	done; done; \
+	$(BIN)/python $(WRITE_REFERENCE) "$$fresh/reference.md"; \
+	diff --unified docs/reference.md "$$fresh/reference.md" || { echo 'stale: run `make generate`'; exit 1; }
 
 # A tier in which pytest finds no test fails: pytest exits 5.
 .PHONY: test-unit
@@ -79,8 +82,9 @@ images: python3 ## build the two images for the local cluster
 	@$(PYTHON) -m local_cluster build-images
 
 .PHONY: generate
-generate: $(READY) ## write the CustomResourceDefinitions from crds/workergroups_api
+generate: $(READY) ## write the CustomResourceDefinitions and docs/reference.md from the code
 	$(BIN)/python -m workergroups_api.crd $(CRD_DIRECTORIES)
+	$(BIN)/python $(WRITE_REFERENCE) docs/reference.md
 
 .PHONY: lock
 lock: $(READY) ## pin what pyproject.toml asks for; what is pinned stays, UPGRADE=--upgrade renews it
