@@ -53,7 +53,7 @@ class RankDiedError(RayActorError):  # type: ignore[misc]  # Ray's classes are u
 
     Attributes:
         rank: The rank within its group, from 0.
-        cause: Ray's account of the death: exit code, signal, out of memory or the constructor's exception.
+        cause: Ray's account of the death, or the constructor's exception. The message adds what the rank's node knows.
     """
 
     def __init__(self, rank: int, actor_id: str, message: str, cause: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +46,9 @@ class Sleeper(Worker):
     def leave(self, code):
         if code:
             os._exit(code)
+
+    def crash(self):
+        ctypes.string_at(0)
 
     def wait_for_another(self, kind):
         raise kind("of another actor")
@@ -189,3 +194,30 @@ def test_a_rank_that_ends_during_a_call_is_named_with_its_process(local_ray):
         ):
             group.execute_all_sync("leave", [0, 7])
         assert group.stacks()[1].startswith("rank 1: dead: ")
+
+
+def test_a_rank_that_crashes_says_what_it_wrote_last(local_ray):
+    with (
+        RayResourcePool([1], use_gpu=False, max_colocate_count=1) as pool,
+        RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as group,
+        pytest.raises(RankDiedError, match="Fatal Python error: Segmentation fault") as died,
+    ):
+        group.execute_all_sync("crash")
+    assert re.search(r'File "[^"]+test_deadlines.py", line \d+ in crash', str(died.value))
+
+
+@pytest.mark.parametrize(
+    ("leave", "words"),
+    [
+        (lambda: sys.exit(7), "exit code 7"),
+        (lambda: (os.kill(os.getpid(), signal.SIGTERM), time.sleep(30)), "receives a SIGTERM"),
+    ],
+    ids=["exit code", "signal"],
+)
+def test_a_rank_that_exits_says_how(local_ray, leave, words):
+    with (
+        RayResourcePool([1], use_gpu=False, max_colocate_count=1) as pool,
+        RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as group,
+        pytest.raises(RankDiedError, match=words),
+    ):
+        group.execute_func_rank_zero(leave)

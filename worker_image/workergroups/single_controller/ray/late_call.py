@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import ray
 from ray.actor import ActorHandle
-from ray.exceptions import RayError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from workergroups.errors import LateCallError
 
 from . import stack_dump
 from .cluster_state import ActorState, actor_state, live_nodes
+from .on_nodes import ask_nodes
 from .waiting import not_ready
 
 _STACKS_TIMEOUT = 15.0
-
-_dump: Any = ray.remote(num_cpus=0, max_retries=0)(stack_dump.dump)
 
 
 def late_call(method_name: str, refs: Sequence[Any], workers: Sequence[ActorHandle], seconds: float) -> LateCallError:
@@ -46,7 +42,11 @@ def stacks(workers: Mapping[int, ActorHandle]) -> dict[int, str]:
     ids = {rank: worker._actor_id.hex() for rank, worker in workers.items()}
     states = {rank: actor_state(actor_id) for rank, actor_id in ids.items()}
     running = {rank: state for rank, state in states.items() if state is not None and state.state != "DEAD"}
-    dumps = _dump_on_nodes([ids[rank] for rank in running], _nodes_of(running.values()))
+    asked = [ids[rank] for rank in running]
+    nodes = _nodes_of(running.values()) if running else ()
+    # Nodes that do not answer share one time-out.
+    answers = ask_nodes(stack_dump.dump, nodes, asked, timeout=_STACKS_TIMEOUT)
+    dumps = {actor_id: stack for answer in answers for actor_id, stack in answer.items()}
     return {rank: _describe(rank, states[rank], dumps.get(ids[rank])) for rank in workers}
 
 
@@ -55,24 +55,6 @@ def _nodes_of(states: Any) -> set[str]:
     if all(state.node_id and state.state == "ALIVE" for state in states):
         return {state.node_id for state in states}
     return {node.node_id for node in live_nodes()}
-
-
-def _dump_on_nodes(actor_ids: list[str], nodes: set[str]) -> dict[str, str]:
-    """The stacks of these actors, by one task on each node; nodes that do not answer share one time-out."""
-    if not actor_ids:
-        return {}
-    refs = [
-        _dump.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(actor_ids)
-        for node in nodes
-    ]
-    answered, _ = ray.wait(refs, num_returns=len(refs), timeout=_STACKS_TIMEOUT)
-    found: dict[str, str] = {}
-    for ref in answered:
-        try:
-            found.update(ray.get(ref))
-        except RayError:  # the node went away; its ranks have no stack
-            continue
-    return found
 
 
 def _describe(rank: int, state: ActorState | None, stack: str | None) -> str:

@@ -10,6 +10,11 @@ from ray.exceptions import ActorDiedError
 from workergroups.errors import RankDiedError
 
 from .cluster_state import ActorState, actor_state
+from .last_words import last_words
+from .on_nodes import ask_nodes
+
+_NODE_TIMEOUT = 10.0
+"""Seconds that a node has to say more about a death than Ray does."""
 
 
 def rank_died(error: ActorDiedError, workers: Sequence[ActorHandle]) -> RankDiedError:
@@ -23,8 +28,15 @@ def rank_died(error: ActorDiedError, workers: Sequence[ActorHandle]) -> RankDied
     if error._actor_init_failed:
         message = f"rank {rank} of {len(ids)}{where} failed in its constructor: {last_line(cause)}\n{cause}"
     else:
-        message = f"rank {rank} of {len(ids)}{where} died: {cause}"
+        message = "\n".join([f"rank {rank} of {len(ids)}{where} died: {cause}", *_left_behind(state)])
     return RankDiedError(rank, error.actor_id, message, cause)
+
+
+def _left_behind(state: ActorState | None) -> list[str]:
+    """What its node knows of the death, which Ray does not: crashes and killings for memory."""
+    if state is None or not state.pid:
+        return []
+    return ask_nodes(last_words, [state.node_id], state.pid, timeout=_NODE_TIMEOUT)
 
 
 def last_line(text: str) -> str:

@@ -1,0 +1,45 @@
+"""What a process that died has left on its node: its last lines, and whether the kernel killed for memory there."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from pathlib import Path
+
+import ray
+
+_LINES = 20
+_FATAL = re.compile(r"^(Fatal Python error|terminate called)", re.MULTILINE)
+_MEMORY_EVENTS = Path("/sys/fs/cgroup/memory.events")
+
+
+def last_words(pid: int) -> str:
+    """The end of a dead Ray worker's standard error, and the kernel's killings for memory; empty if there is nothing.
+
+    To be run on the node where the process was.
+    """
+    logs = ray._private.worker._global_node.get_logs_dir_path()
+    return "\n".join(filter(None, [_kills_for_memory(), _end_of_stderr(logs, pid)]))
+
+
+def _end_of_stderr(logs: str, pid: int) -> str:
+    paths = glob.glob(f"{glob.escape(logs)}/worker-*-{pid}.err")
+    if not paths:
+        return ""
+    text = Path(max(paths, key=os.path.getmtime)).read_text(errors="replace")
+    fatal = _FATAL.search(text)
+    # Python and C++ say first what is wrong, and then at length where they were.
+    lines = [line for line in text[fatal.start() if fatal else 0 :].splitlines() if line and not line.startswith(":")]
+    chosen = lines[:_LINES] if fatal else lines[-_LINES:]
+    return "\n".join(["last lines of its standard error:", *chosen]) if chosen else ""
+
+
+def _kills_for_memory() -> str:
+    """How often the kernel has ended a process of this container because it was over its memory limit."""
+    try:
+        events = dict(line.split() for line in _MEMORY_EVENTS.read_text().splitlines())
+    except OSError:
+        return ""  # no container, or the first version of control groups
+    kills = int(events.get("oom_kill", 0))
+    return f"the kernel has killed {kills} processes of its container for memory (oom_kill)" if kills else ""
