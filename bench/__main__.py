@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import cluster
@@ -44,12 +45,21 @@ def creations(address: str) -> list[Point]:
 
 
 def eight_ranks(address: str) -> list[Point]:
-    """The mesh, and the same calls on more ranks."""
-    with measure.groups(address, ALL, 8, TENSORS, tensor_parallel=4) as started:
+    """The mesh, and the same calls on more ranks; two contenders at a time, since all ranks together do not fit."""
+    return [
+        point
+        for contenders in (WITHOUT_VERL, ("raw", "verl"))
+        for point in _eight_ranks(address, contenders)
+        if contenders == WITHOUT_VERL or point.contender != "raw"
+    ]
+
+
+def _eight_ranks(address: str, contenders: Sequence[str]) -> list[Point]:
+    with measure.groups(address, contenders, 8, TENSORS, tensor_parallel=4) as started:
         return [
             *measure.bytes_put(started, 2, 4, 256, PUT),
             *measure.noop(started, 8, 15),
-            *measure.echo(started, 8, 256, 5),
+            *measure.echo(started, 8, 256, 6),
         ]
 
 
@@ -59,16 +69,23 @@ def thirty_two_ranks(address: str) -> list[Point]:
         return measure.noop(started, 32, 15) + measure.echo(started, 32, 256, 5)
 
 
-def main() -> None:
-    """Run all comparisons."""
-    with cluster.local_ray(OBJECT_STORE_BYTES) as address:
-        found = [point for part in (four_ranks, eight_ranks, thirty_two_ranks, creations) for point in part(address)]
+def write(found: Sequence[Point]) -> None:
+    """What was measured so far: the table and, once there is something to compare in each chart, the picture."""
     table = f"{environment()}\n\n{markdown(found)}"
-    print(table)
-    if len(sys.argv) > 1:
+    print(table, flush=True)
+    if len(sys.argv) > 1 and any(point.comparison == "group creation" for point in found):
         draw(found, Path(sys.argv[1]))
     if len(sys.argv) > 2:
         Path(sys.argv[2]).write_text(table)
+
+
+def main() -> None:
+    """Run all comparisons."""
+    found: list[Point] = []
+    with cluster.local_ray(OBJECT_STORE_BYTES) as address:
+        for part in (four_ranks, eight_ranks, thirty_two_ranks, creations):
+            found += part(address)
+            write(found)
     if missed := [point for point in found if point.missed]:
         sys.exit("missed: " + "; ".join(f"{p.comparison} {p.ratio:.2f}x, not {p.target}x" for p in missed))
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from .cluster import bytes_ever_put
 from .contenders import NAMES
 from .driver import Driver
-from .memory import PeakGrowth
+from .memory import PeakGrowth, take_pages
 
 MIB = 2**20
 _ROUNDS_PER_VERL = 5
 """verl is in every fifth round only: it has no target, and takes most of the time."""
+_PAGES_PER_PAYLOAD = 3
+"""In the object store on the way there and on the way back, and in the driver that joins the result."""
 _CALLS = 40
 """No-op calls per round: a round's value is their median."""
 
@@ -147,6 +149,8 @@ def _compare(
     for number in range(rounds):
         for driver in started if number % 2 == 0 else reversed(started):
             if driver.name != "verl" or number % _ROUNDS_PER_VERL == 0:
+                if payload_mib is not None:
+                    take_pages(payload_mib * _PAGES_PER_PAYLOAD * MIB)
                 taken[driver.name][number] = seconds(driver)
     points = [
         Point(comparison, ranks, payload_mib, name, statistics.median(values.values()), ratio(taken, name), target)

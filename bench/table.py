@@ -7,7 +7,6 @@ import platform
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import groupby
 
 from .contenders import NAMES
 from .points import MIB, Point
@@ -29,8 +28,10 @@ def markdown(points: Sequence[Point]) -> str:
         f"| comparison | ranks | payload | {' | '.join(NAMES.values())} | target |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
-    for (comparison, ranks, payload), same in groupby(points, lambda p: (p.comparison, p.ranks, p.payload_mib)):
-        found = {point.contender: point for point in same}
+    rows: dict[tuple[str, int, int | None], dict[str, Point]] = {}
+    for point in points:
+        rows.setdefault((point.comparison, point.ranks, point.payload_mib), {})[point.contender] = point
+    for (comparison, ranks, payload), found in rows.items():
         cells = [_cell(found[name]) if name in found else "-" for name in NAMES]
         lines.append(
             f"| {comparison} | {ranks} | {'' if payload is None else f'{payload} MiB'} | {' | '.join(cells)} "

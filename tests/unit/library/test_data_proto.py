@@ -179,6 +179,22 @@ def test_rename_and_union(data):
         data.rename(["x"], ["y", "z"])
 
 
+def test_what_arrived_is_not_copied_to_choose_or_to_add_columns(data):
+    other = DataProto.from_dict({"c": torch.ones(6)})
+    arrived, more = (DataProto.concat([travel(part) for part in batch.chunk(2)]) for batch in (data, other))
+    popped = arrived.pop(["b"], meta_info_keys=["lr"])
+    arrived.union(more)
+    chosen = arrived.select(["c", "a"], [], [])
+    assert all(batch._store.is_packed for batch in (arrived, more, popped, chosen))
+    with pytest.raises(KeyError, match="batch has no 'b'; it has a, c"):
+        arrived.pop(["a", "b"])
+    assert_same(popped, DataProto.from_dict({"b": data.batch["b"]}, meta_info={"lr": 0.1}))
+    assert_same(chosen, DataProto.from_dict({"c": torch.ones(6), "a": data.batch["a"]}))
+    assert_same(
+        arrived, DataProto.from_dict({"a": data.batch["a"], "c": torch.ones(6)}, {"n": list("uvwxyz")}, {"step": 1})
+    )
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [

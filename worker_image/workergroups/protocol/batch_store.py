@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .packing import PackedBatch, joinable, pack, unpack
@@ -52,6 +52,27 @@ class BatchStore:
                 chosen.append(rows)
             offset += part.rows
         return BatchStore(parts=chosen) if chosen else None
+
+    @property
+    def keys(self) -> list[str]:
+        """The names of the tensors."""
+        if self._parts:
+            return list(self._parts[0].columns)
+        return [] if self._batch is None else list(self._batch.keys())
+
+    def select(self, keys: Iterable[str]) -> BatchStore:
+        """Only these tensors, which must be there; those that are packed stay so."""
+        if self._parts:
+            return BatchStore(parts=[part.select(keys) for part in self._parts])
+        return BatchStore(None if self._batch is None else self._batch.select(*keys))
+
+    def union(self, other: BatchStore) -> BatchStore | None:
+        """The tensors of both without looking at them; ``None`` where that cannot be."""
+        alike = [part.rows for part in self._parts] == [part.rows for part in other._parts]
+        if not self._parts or not alike or set(self.keys) & set(other.keys):
+            return None
+        pairs = zip(self._parts, other._parts, strict=True)
+        return BatchStore(parts=[one._replace(columns={**one.columns, **two.columns}) for one, two in pairs])
 
     @staticmethod
     def join(stores: Sequence[BatchStore]) -> BatchStore | None:

@@ -209,15 +209,15 @@ class DataProto:
         Raises:
             KeyError: A tensor of that name is not there.
         """
-        batch = self.batch
+        store = self._store
         if batch_keys is not None:
-            _check_keys("batch", batch_keys, batch.keys() if batch is not None else ())
-            batch = batch.select(*batch_keys) if batch is not None else None
+            _check_keys("batch", batch_keys, store.keys)
+            store = store.select(batch_keys)
         others = _chosen(self.non_tensor_batch, non_tensor_batch_keys)
         meta = _chosen(self.meta_info, meta_info_keys)
         if deepcopy:
             others, meta = copy.deepcopy(others), copy.deepcopy(meta)
-        return type(self)(batch, others, meta)
+        return self._of(store, others, meta)
 
     def pop(
         self,
@@ -230,15 +230,14 @@ class DataProto:
         Raises:
             KeyError: A key is not there; nothing was taken then.
         """
-        wanted = (
-            ("batch", batch_keys or (), self.batch if self.batch is not None else {}),
-            ("non_tensor_batch", non_tensor_batch_keys or (), self.non_tensor_batch),
-            ("meta_info", meta_info_keys or (), self.meta_info),
-        )
-        for kind, keys, source in wanted:
-            _check_keys(kind, keys, source.keys())
-        tensors, others, meta = ({key: source.pop(key) for key in keys} for _, keys, source in wanted)
-        return DataProto.from_dict(tensors, others, meta)
+        keys, other_keys, meta_keys = batch_keys or (), non_tensor_batch_keys or (), meta_info_keys or ()
+        _check_keys("batch", keys, self._store.keys)
+        _check_keys("non_tensor_batch", other_keys, self.non_tensor_batch)
+        _check_keys("meta_info", meta_keys, self.meta_info)
+        taken = self._store.select(keys) if keys else BatchStore()
+        self._store = self._store.select([key for key in self._store.keys if key not in keys])
+        others = {key: self.non_tensor_batch.pop(key) for key in other_keys}
+        return DataProto()._of(taken, others, {key: self.meta_info.pop(key) for key in meta_keys})
 
     def rename(self, old_keys: str | list[str], new_keys: str | list[str]) -> Self:
         """Give tensors other names, in place.
@@ -259,12 +258,13 @@ class DataProto:
         Raises:
             ValueError: The batches differ in length, or in the value of a key that both have.
         """
-        if self.batch is None or other.batch is None:
+        mine, theirs = self._store, other._store
+        if mine.rows is None or theirs.rows is None:
             if len(self) and len(other) and len(self) != len(other):
                 raise ValueError(f"a union needs equal lengths, not {len(self)} and {len(other)}")
-            self.batch = self.batch if other.batch is None else other.batch
+            self._store = theirs if mine.rows is None else mine
         else:
-            self.batch = union_tensor_dict(self.batch, other.batch)
+            self._store = mine.union(theirs) or BatchStore(union_tensor_dict(self.batch, other.batch))
         self.non_tensor_batch = union_numpy_dict(self.non_tensor_batch, other.non_tensor_batch)
         self.meta_info = union_meta_info(self.meta_info, other.meta_info)
         return self

@@ -8,7 +8,7 @@ never copied into the process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workergroups.lazy import np, tensordict, torch
@@ -49,6 +49,10 @@ class PackedBatch(NamedTuple):
                 shape=(stop - start, *column.shape[1:]),
             )
         return PackedBatch(stop - start, columns)
+
+    def select(self, keys: Iterable[str]) -> PackedBatch:
+        """Only these columns."""
+        return self._replace(columns={key: self.columns[key] for key in keys})
 
     @property
     def nbytes(self) -> int:
