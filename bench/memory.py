@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 import threading
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 _PAUSE = 0.002
-
-
-def take_pages(size: int) -> None:
-    """Make sure that the next ``size`` bytes that any process takes are quick to have.
-
-    A virtual machine may give pages that have been free for some seconds back to its host; getting them again costs
-    ten times what a page costs elsewhere, and who has to do it would be chance.
-    """
-    mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
 
 
 class Resident(NamedTuple):

@@ -1,4 +1,8 @@
-"""What is measured. A ratio is of two contenders in the same round, and what is reported is the median over rounds."""
+"""What is measured: a contender and raw Ray take turns, and each one's quickest round counts.
+
+What else happens on a machine only ever adds to a time, and where it does so to half of the rounds, a median measures
+the machine: a virtual machine that gives free pages back to its host is such a one. The medians are told beside it.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,9 @@ from dataclasses import dataclass
 from .cluster import bytes_ever_put
 from .contenders import NAMES
 from .driver import Driver
-from .memory import PeakGrowth, take_pages
+from .memory import PeakGrowth
 
 MIB = 2**20
-_ROUNDS_PER_VERL = 5
-"""verl is in every fifth round only: it has no target, and takes most of the time."""
-_PAGES_PER_PAYLOAD = 3
-"""In the object store on the way there and on the way back, and in the driver that joins the result."""
 _CALLS = 40
 """No-op calls per round: a round's value is their median."""
 
@@ -30,16 +30,28 @@ class Point:
     payload_mib: int | None
     contender: str
     value: float
-    """Seconds, or bytes where the comparison is of memory."""
+    """Seconds of the quickest round, or bytes where the comparison is of memory."""
     ratio: float
     """To raw Ray's seconds or, where the comparison is of memory, to the payload."""
     target: float | None = None
     """What this library's ratio must not exceed."""
+    median_ratio: float | None = None
+    """The same of the medians over the rounds, where there were several."""
 
     @property
     def missed(self) -> bool:
         """Whether this is our own point, and over its target."""
         return self.contender == "ours" and self.target is not None and self.ratio > self.target
+
+    def __str__(self) -> str:
+        of_medians = "" if self.median_ratio is None else f"; of medians {self.median_ratio:.2f}x"
+        return f"{self._shown_value} ({self.ratio:.2f}x{of_medians})"
+
+    @property
+    def _shown_value(self) -> str:
+        if self.median_ratio is None:
+            return f"{self.value / MIB:.0f} MiB"
+        return f"{self.value * 1000:.1f} ms" if self.value < 1 else f"{self.value:.1f} s"
 
 
 @contextmanager
@@ -129,11 +141,6 @@ def bytes_put(started: Sequence[Driver], dp: int, tp: int, payload_mib: int, tar
     return points
 
 
-def ratio(taken: Mapping[str, Mapping[int, float]], name: str) -> float:
-    """The median, over the rounds that a contender took part in, of its seconds to raw Ray's."""
-    return statistics.median(seconds / taken["raw"][number] for number, seconds in taken[name].items())
-
-
 def _compare(
     comparison: str,
     ranks: int,
@@ -145,21 +152,35 @@ def _compare(
 ) -> list[Point]:
     for driver in started:
         seconds(driver)  # the first time is another thing
-    taken: dict[str, dict[int, float]] = {driver.name: {} for driver in started}
+    taken: dict[str, list[float]] = {driver.name: [] for driver in started}
     for number in range(rounds):
         for driver in started if number % 2 == 0 else reversed(started):
-            if driver.name != "verl" or number % _ROUNDS_PER_VERL == 0:
-                if payload_mib is not None:
-                    take_pages(payload_mib * _PAGES_PER_PAYLOAD * MIB)
-                taken[driver.name][number] = seconds(driver)
-    points = [
-        Point(comparison, ranks, payload_mib, name, statistics.median(values.values()), ratio(taken, name), target)
-        for name, values in taken.items()
-    ]
+            taken[driver.name].append(seconds(driver))
+    points = [_point(comparison, ranks, payload_mib, name, taken, target) for name in taken]
     size = "" if payload_mib is None else f", {payload_mib} MiB"
-    values = ", ".join(f"{NAMES[p.contender]} {p.value:.3g} s ({p.ratio:.2f}x)" for p in points)
-    print(f"{comparison}, {ranks} ranks{size}: {values}", flush=True)
+    print(f"{comparison}, {ranks} ranks{size}: {', '.join(f'{NAMES[p.contender]} {p}' for p in points)}", flush=True)
     return points
+
+
+def _point(
+    comparison: str,
+    ranks: int,
+    payload_mib: int | None,
+    name: str,
+    taken: Mapping[str, Sequence[float]],
+    target: float | None,
+) -> Point:
+    own, raw = taken[name], taken["raw"]
+    return Point(
+        comparison,
+        ranks,
+        payload_mib,
+        name,
+        value=min(own),
+        ratio=min(own) / min(raw),
+        target=target,
+        median_ratio=statistics.median(own) / statistics.median(raw),
+    )
 
 
 def _timed(operation: str) -> Callable[[Driver], float]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from .contenders import NAMES
-from .points import MIB, Point
+from .points import Point
 
 
 def environment() -> str:
@@ -32,22 +32,12 @@ def markdown(points: Sequence[Point]) -> str:
     for point in points:
         rows.setdefault((point.comparison, point.ranks, point.payload_mib), {})[point.contender] = point
     for (comparison, ranks, payload), found in rows.items():
-        cells = [_cell(found[name]) if name in found else "-" for name in NAMES]
+        cells = [str(found[name]) if name in found else "-" for name in NAMES]
         lines.append(
             f"| {comparison} | {ranks} | {'' if payload is None else f'{payload} MiB'} | {' | '.join(cells)} "
             f"| {_target(found.values())} |"
         )
     return "\n".join(lines) + "\n"
-
-
-def _cell(point: Point) -> str:
-    return f"{_value(point)} ({point.ratio:.2f}x)"
-
-
-def _value(point: Point) -> str:
-    if "memory" in point.comparison or "bytes" in point.comparison:
-        return f"{point.value / MIB:.0f} MiB"
-    return f"{point.value * 1000:.1f} ms" if point.value < 1 else f"{point.value:.1f} s"
 
 
 def _target(points: Iterable[Point]) -> str:

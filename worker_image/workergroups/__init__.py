@@ -1,6 +1,7 @@
 """Worker groups on Ray: verl's single-controller programming model, on a laptop's Ray and on Kubernetes."""
 
 from .attach import attach
+from .distributed import init_process_group
 from .errors import (
     GroupClosedError,
     GroupNotFoundError,
@@ -50,6 +51,7 @@ __all__ = [
     "create_colocated_worker_cls",
     "create_colocated_worker_cls_fused",
     "create_colocated_worker_raw_cls",
+    "init_process_group",
     "merge_resource_pool",
     "register",
     "split_resource_pool",

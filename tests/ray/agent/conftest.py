@@ -1,10 +1,5 @@
 """A Ray of three raylets as a pool's cluster would have: a head without devices, two nodes of one pool."""
 
-import os
-
-os.environ["RAY_AUTH_MODE"] = "disabled"
-os.environ["RAY_prestart_worker_first_driver"] = "0"
-
 import pytest
 import ray
 from planned import NODE_GROUP, Agent, orders
@@ -14,7 +9,7 @@ from workergroups.naming import NAMESPACE
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(ray_environment):
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0})
     cluster.nodes_of_pool = [add_node(cluster), add_node(cluster)]
     ray.init(address=cluster.address, namespace=NAMESPACE, log_to_driver=False)

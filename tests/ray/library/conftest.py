@@ -9,16 +9,10 @@ import ray
 
 
 @pytest.fixture(scope="module")
-def ray_environment():
-    """What Ray's processes must find when they start; gone again afterwards, for other tests talk to other clusters."""
-    with pytest.MonkeyPatch.context() as environment:
-        # A local cluster of Ray 2.60 otherwise turns token authentication on, and writes a token file.
-        environment.setenv("RAY_AUTH_MODE", "disabled")
-        # Otherwise Ray starts a process per CPU, of which these tests pretend to have many.
-        environment.setenv("RAY_prestart_worker_first_driver", "0")
-        # Ranks import what these test modules define; under pytest, Ray does not pass the driver's module path on.
-        environment.setenv("PYTHONPATH", os.path.dirname(__file__))
-        yield
+def ray_environment(ray_environment):
+    """Ranks import what these test modules define; under pytest, Ray does not pass the driver's module path on."""
+    ray_environment.setenv("PYTHONPATH", os.path.dirname(__file__))
+    return ray_environment
 
 
 @pytest.fixture(scope="module")

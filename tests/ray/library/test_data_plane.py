@@ -16,6 +16,7 @@ from workergroups import (
     RayResourcePool,
     RayWorkerGroup,
     Worker,
+    init_process_group,
     register,
 )
 from workergroups.single_controller.base.decorator import make_nd_compute_dataproto_dispatch_fn
@@ -31,10 +32,11 @@ class Model(Worker):
         self.dp_rank, self.tp_rank = divmod(self.rank, 2)
         self._register_dispatch_collect_info("infer", self.dp_rank, is_collect=self.tp_rank == 0)
         self.register_parallel_ranks(tp_rank=self.tp_rank, pp_rank=0, dp_rank=self.dp_rank)
-        self.init_process_group()
+        self.meet()
 
-    def init_process_group(self):
-        torch.distributed.init_process_group("gloo")
+    def meet(self):
+        init_process_group()
+        init_process_group()  # as when a role of the same process has done so before
         ranks = torch.tensor([self.rank])
         torch.distributed.all_reduce(ranks)
         self.sum_of_ranks = ranks.item()

@@ -8,10 +8,16 @@ never copied into the process.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from workergroups.lazy import np, tensordict, torch
+
+_PIECE = 4 * 2**20
+"""Bytes that one thread copies at a time."""
+_THREADS = min(16, os.cpu_count() or 1)
 
 
 class PackedTensor(NamedTuple):
@@ -75,9 +81,11 @@ def pack(batch: Any) -> PackedBatch | None:
 
 def unpack(parts: Sequence[PackedBatch]) -> Any:
     """The TensorDict of all rows of the parts, in memory of its own."""
+    copies: list[_Copy] = []
+    joined = {key: _join([part.columns[key] for part in parts], copies) for key in parts[0].columns}
+    _carry_out(copies)
     rows = sum(part.rows for part in parts)
-    columns = {key: _unpack([part.columns[key] for part in parts]) for key in parts[0].columns}
-    return tensordict.TensorDict(columns, batch_size=[rows])
+    return tensordict.TensorDict({key: _unpack(column) for key, column in joined.items()}, batch_size=[rows])
 
 
 def joinable(parts: Sequence[PackedBatch]) -> bool:
@@ -103,28 +111,54 @@ def _pack_jagged(tensor: Any) -> PackedJagged:
     return PackedJagged(_pack_dense(tensor.values()), _pack_dense(tensor.offsets()))
 
 
-def _unpack(parts: Sequence[Any]) -> Any:
+class _Copy(NamedTuple):
+    """Bytes to be copied."""
+
+    target: Any
+    source: Any
+
+
+def _join(parts: Sequence[Any], copies: list[_Copy]) -> Any:
+    """The column of all parts, in memory that gets its contents by the copies that are added here."""
     if isinstance(parts[0], PackedJagged):
         (part,) = parts
-        values, offsets = _unpack_dense([part.values]), _unpack_dense([part.offsets])
-        return torch.nested.nested_tensor_from_jagged(values, offsets)
-    return _unpack_dense(parts)
+        return PackedJagged(_join([part.values], copies), _join([part.offsets], copies))
+    first: PackedTensor = parts[0]
+    if len(parts) == 1 and first.data.flags.writeable:
+        return first
+    # What arrived is shared memory: writing to it would change what other processes see.
+    data = np.empty(sum(part.data.nbytes for part in parts), dtype=np.uint8)
+    offset = 0
+    for part in parts:
+        copies.append(_Copy(data[offset : offset + part.data.nbytes], part.data))
+        offset += part.data.nbytes
+    return first._replace(data=data, shape=(sum(part.shape[0] for part in parts), *first.shape[1:]))
 
 
-def _unpack_dense(parts: Sequence[PackedTensor]) -> Any:
-    first = parts[0]
-    if len(parts) > 1:
-        data = np.concatenate([part.data for part in parts])
-        shape = (sum(part.shape[0] for part in parts), *first.shape[1:])
-    else:
-        # Writing to shared memory would change what other processes see.
-        data = first.data if first.data.flags.writeable else first.data.copy()
-        shape = first.shape
-    dtype = getattr(torch, first.dtype)
-    if not data.nbytes:  # torch does not view nothing as another type
-        return torch.empty(shape, dtype=dtype)
-    tensor = torch.from_numpy(data).view(dtype).view(shape)
-    return tensor.to(first.device) if _is_here(first.device) else tensor
+def _carry_out(copies: Sequence[_Copy]) -> None:
+    """Copy, by several threads where it is much: one alone mostly waits for the kernel to find and clear pages."""
+    pieces = [
+        (copy.target[start : start + _PIECE], copy.source[start : start + _PIECE])
+        for copy in copies
+        for start in range(0, copy.source.nbytes, _PIECE)
+    ]
+    if sum(copy.source.nbytes for copy in copies) <= _PIECE:
+        for piece in pieces:
+            np.copyto(*piece)
+        return
+    with ThreadPoolExecutor(_THREADS) as threads:
+        # numpy lets go of the interpreter's lock while it copies.
+        list(threads.map(lambda piece: np.copyto(*piece), pieces))
+
+
+def _unpack(column: PackedTensor | PackedJagged) -> Any:
+    if isinstance(column, PackedJagged):
+        return torch.nested.nested_tensor_from_jagged(_unpack(column.values), _unpack(column.offsets))
+    dtype = getattr(torch, column.dtype)
+    if not column.data.nbytes:  # torch does not view nothing as another type
+        return torch.empty(column.shape, dtype=dtype)
+    tensor = torch.from_numpy(column.data).view(dtype).view(column.shape)
+    return tensor.to(column.device) if _is_here(column.device) else tensor
 
 
 def _is_here(device: str) -> bool:
