@@ -3,7 +3,7 @@
 import pytest
 from ray_world import group, placement, plan, pool, rank, state
 
-from workergroups_agent.executor.ray_state import Death, last_line
+from workergroups_agent.executor.ray_state import Death, brief, last_line
 from workergroups_agent.executor.report import Trouble, report
 from workergroups_api.report import ranges
 
@@ -80,6 +80,26 @@ def test_a_rank_that_went_with_its_node_says_so(reason, reported):
 @pytest.mark.parametrize(("numbers", "text"), [([], ""), ([3], "3"), ([0, 1, 2, 5], "0-2,5"), ([7, 6, 1], "1,6-7")])
 def test_ranges(numbers, text):
     assert ranges(numbers) == text
+
+
+@pytest.mark.parametrize(
+    ("rays", "ours"),
+    [
+        (
+            "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "
+            "Worker unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1) ...",
+            "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed",
+        ),
+        (
+            "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "
+            "Worker exits unexpectedly. Worker exits with an exit code 3.",
+            "Worker exits unexpectedly. Worker exits with an exit code 3.",
+        ),
+        ("The actor is dead because its node has died.", "The actor is dead because its node has died."),
+    ],
+)
+def test_a_death_is_told_without_what_ray_says_of_every_death(rays, ours):
+    assert brief(rays) == ours
 
 
 def test_of_a_traceback_the_exception_counts():

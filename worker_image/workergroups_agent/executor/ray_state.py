@@ -119,7 +119,7 @@ def _death(raw: Mapping[str, Any]) -> Death | None:
     if kind == "oom_context":
         return Death("OutOfMemory", cause.oom_context.error_message)
     message = getattr(getattr(cause, kind, None), "error_message", "") if kind else ""
-    return Death(_reason(message), message or "Ray does not say why")
+    return Death(_reason(message), brief(message) or "Ray does not say why")
 
 
 # What Ray's sentence holds -> what it means; the first that fits.
@@ -133,6 +133,13 @@ _REASONS: tuple[tuple[str, FailureReason], ...] = (
 
 def _reason(message: str) -> FailureReason:
     return next((reason for words, reason in _REASONS if words in message), "ProcessDied")
+
+
+def brief(message: str) -> str:
+    """Ray's account of a death, without what it says of every death."""
+    if "connection error code 2. End of file" in message:
+        return "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed"
+    return message.rpartition("Worker exit detail: ")[2].strip()
 
 
 def last_line(text: str) -> str:
