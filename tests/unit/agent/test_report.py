@@ -87,7 +87,7 @@ def test_ranges(numbers, text):
     [
         (
             "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "
-            "Worker unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1) ...",
+            "Worker unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1)",
             "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed",
         ),
         (
