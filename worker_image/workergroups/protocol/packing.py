@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 from workergroups.lazy import np, tensordict, torch
 
+from .buffers import BUFFERS
+
 _PIECE = 4 * 2**20
 """Bytes that one thread copies at a time."""
 _THREADS = min(16, os.cpu_count() or 1)
@@ -127,7 +129,7 @@ def _join(parts: Sequence[Any], copies: list[_Copy]) -> Any:
     if len(parts) == 1 and first.data.flags.writeable:
         return first
     # What arrived is shared memory: writing to it would change what other processes see.
-    data = np.empty(sum(part.data.nbytes for part in parts), dtype=np.uint8)
+    data = BUFFERS.take(sum(part.data.nbytes for part in parts))
     offset = 0
     for part in parts:
         copies.append(_Copy(data[offset : offset + part.data.nbytes], part.data))
