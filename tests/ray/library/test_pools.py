@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections import defaultdict
 
 import pytest
 import ray
@@ -19,6 +21,7 @@ from workergroups import (
     merge_resource_pool,
     split_resource_pool,
 )
+from workergroups.single_controller.ray.cluster_state import node_of_bundles
 
 pytestmark = pytest.mark.usefixtures("two_nodes")
 
@@ -110,6 +113,21 @@ def test_a_pool_that_waits_for_another_names_what_is_taken():
         first.get_placement_groups()
         with pytest.raises(PlacementTimeoutError, match=r"GPU: 1 required .* 0 free of"):
             RayWorkerGroup(RayResourcePool([1], max_colocate_count=1, timeout=0.5), RayClassWithInitArgs(Probe))
+
+
+def test_a_pool_does_not_take_its_large_node_for_its_small_group():
+    others = [RayResourcePool([2], max_colocate_count=1) for _ in range(3)]
+    by_node = defaultdict(list)
+    for other in others:
+        (group,) = other.get_placement_groups()
+        by_node[node_of_bundles(group)[0]].append(other)
+    max(by_node.values(), key=len)[0].close()  # leaves two of four GPUs free on one node, and none on the other
+
+    leave = threading.Timer(2, lambda: [other.close() for other in others])
+    leave.start()
+    with RayResourcePool([2, 4], max_colocate_count=1, timeout=20) as pool:
+        assert [group.bundle_count for group in pool.get_placement_groups()] == [2, 4]
+    leave.join()
 
 
 def test_cpus_can_be_what_is_short():

@@ -48,16 +48,21 @@ def place(
         PlacementTimeoutError: Some groups were not placed in time. All are removed again.
         ValueError: A placement group of one of the names exists.
     """
-    groups: list[PlacementGroup] = []
+    groups: dict[int, PlacementGroup] = {}
+    started = time.monotonic()
     try:
-        for index, count in enumerate(process_on_nodes):
-            groups.append(_create(f"{name}{index}", [dict(bundle)] * count, strategy, detached))
-        _wait_placed(name, groups, strategy, timeout)
+        # The largest groups first: a smaller one that Ray puts on the only node for a larger one would stay there, and
+        # the pool would wait for itself.
+        for size in sorted(set(process_on_nodes), reverse=True):
+            of_size = [index for index, count in enumerate(process_on_nodes) if count == size]
+            for index in of_size:
+                groups[index] = _create(f"{name}{index}", [dict(bundle)] * size, strategy, detached)
+            _wait_placed(name, [groups[index] for index in of_size], strategy, started, timeout)
     except BaseException:
         # Groups left behind would hold resources, and their names would stand in the way of the next try.
-        remove(groups)
+        remove(list(groups.values()))
         raise
-    return _order_by_node(groups)
+    return _order_by_node([groups[index] for index in range(len(groups))])
 
 
 def remove(groups: Sequence[PlacementGroup]) -> None:
@@ -79,26 +84,27 @@ def _create(name: str, bundles: list[dict[str, float]], strategy: str, detached:
         ) from error
 
 
-def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, timeout: float) -> None:
-    started = time.monotonic()
+def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, started: float, timeout: float) -> None:
+    """Wait for groups of one size until ``timeout`` seconds after ``started``."""
     ready = {group.ready(): group for group in groups}
 
+    size, bundle = groups[0].bundle_count, groups[0].bundle_specs[0]
+
     def describe() -> str:
-        return f"pool {name!r}: {len(ready) - len(not_ready(ready))} of {len(ready)} placement groups are placed"
+        placed = len(ready) - len(not_ready(ready))
+        return f"pool {name!r}: {placed} of {len(ready)} placement groups of {size} bundles are placed"
 
     with contextlib.suppress(GetTimeoutError):
-        progress.get(list(ready), timeout=timeout, describe=describe)
+        progress.get(list(ready), timeout=max(0.0, started + timeout - time.monotonic()), describe=describe)
     pending = not_ready(ready)
     if not pending:
         return
-    # What one pending group lacks says it for all: they are alike but for the number of bundles.
-    unplaced = ready[pending[0]]
-    shortage = explain_shortage(unplaced.bundle_specs, live_nodes(), one_node=strategy == "STRICT_PACK")
+    # The groups are alike: what one of them lacks, the others lack.
+    shortage = explain_shortage([bundle] * size, live_nodes(), one_node=strategy == "STRICT_PACK")
     raise PlacementTimeoutError(
-        f"{len(pending)} of {len(groups)} placement groups of pool {name!r} were not placed within "
-        f"{time.monotonic() - started:.1f} s ({unplaced.bundle_count} bundles of {unplaced.bundle_specs[0]}, "
-        f"{strategy}): {shortage}. Free or add resources, or ask for fewer processes or a smaller max_colocate_count "
-        "(each bundle reserves that many CPUs)."
+        f"pool {name!r} was not placed within {timeout:g} s: {len(pending)} of {len(groups)} placement groups of "
+        f"{size} bundles of {bundle} ({strategy}) have no place. {shortage}. Free or add resources, or ask for "
+        "fewer processes or a smaller max_colocate_count (each bundle reserves that many CPUs)."
     )
 
 
