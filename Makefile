@@ -34,8 +34,8 @@ measure: ## memory of the operator and of the demo's agent
 	@$(PYTHON) -m demo measure
 
 .PHONY: bench
-bench: $(BENCH_READY) ## this library, verl and raw Ray compared: a table, and docs/benchmarks.svg
-	.venv-bench/bin/python -m bench docs/benchmarks.svg
+bench: $(BENCH_READY) ## this library, verl and raw Ray compared; writes docs/benchmarks.md and its picture
+	.venv-bench/bin/python -m bench docs
 
 .PHONY: clean
 clean: ## take away what demo and tests brought, with the cluster

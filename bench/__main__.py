@@ -1,4 +1,4 @@
-"""Measure, print the table, and draw the picture: ``python -m bench [PICTURE] [TABLE]``, the two files to write."""
+"""Measure, and publish: ``python -m bench [DOCS]``, the folder of benchmarks.md and its picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import cluster
 from . import points as measure
 from .picture import draw
 from .points import Point
-from .table import environment, markdown
+from .table import environment, markdown, publish
 
 PAIRS = (("raw", "ours"), ("raw", "verl"))
 """Two contenders at a time: the ranks and batches of all three do not fit into 24 GiB."""
@@ -63,16 +63,6 @@ def creations(address: str, pair: Sequence[str], share: int) -> list[Point]:
         return found
 
 
-def write(found: Sequence[Point]) -> None:
-    """What was measured so far: the table and, once there is something to compare in each chart, the picture."""
-    table = f"{environment()}\n\n{markdown(found)}"
-    print(table, flush=True)
-    if len(sys.argv) > 1 and any(point.comparison == "group creation" for point in found):
-        draw(found, Path(sys.argv[1]))
-    if len(sys.argv) > 2:
-        Path(sys.argv[2]).write_text(table)
-
-
 def main() -> None:
     """Run all comparisons."""
     found: list[Point] = []
@@ -82,7 +72,12 @@ def main() -> None:
                 # verl has no target, and takes most of the time; raw Ray's figures are those of the first pair.
                 points = part(address, pair, 4 if "verl" in pair else 1)
                 found += [point for point in points if "verl" not in pair or point.contender == "verl"]
-            write(found)
+            # What was measured so far, should a later part fail.
+            print(f"{environment()}\n\n{markdown(found)}", flush=True)
+    if len(sys.argv) > 1:
+        docs = Path(sys.argv[1])
+        publish(found, docs / "benchmarks.md")
+        draw(found, docs / "benchmarks.svg")
     if missed := [point for point in found if point.missed]:
         sys.exit("missed: " + "; ".join(f"{p.comparison} {p.ratio:.2f}x, not {p.target}x" for p in missed))
 

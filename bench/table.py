@@ -1,4 +1,4 @@
-"""The results as a Markdown table."""
+"""The results as a Markdown table, and its place in the docs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,28 @@ import platform
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 
 from .contenders import NAMES
 from .points import Point
+
+BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
+"""Between them, the docs hold what the last complete run measured."""
+
+
+def publish(points: Sequence[Point], page: Path) -> None:
+    """Put the table of a complete run in place of the one before.
+
+    Raises:
+        ValueError: The page has no place for it.
+    """
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(
+            f"{page} must hold the lines {BEGIN.strip()!r} and {END.strip()!r}: the table goes between them"
+        )
+    page.write_text(f"{before}{BEGIN}\n{environment()}\n\n{markdown(points)}\n{END}{after}")
 
 
 def environment() -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
 
 from workergroups import DataProto, Dispatch, RayClassWithInitArgs, RayResourcePool, RayWorkerGroup, Worker, register
 from workergroups.single_controller.base.decorator import make_nd_compute_dataproto_dispatch_fn
 
-from . import COLUMNS, ROW_ELEMENTS, rows_of
+from .batch_driver import BatchDriver
 
 
 class Rank(Worker):
@@ -44,8 +43,11 @@ class Rank(Worker):
         return DataProto.from_dict({"a": batch.batch["a"][:, 0].clone()})
 
 
-class Driver:
+class Driver(BatchDriver):
     """A `RayWorkerGroup`."""
+
+    def __init__(self) -> None:
+        super().__init__(DataProto)
 
     def create(self, ranks: int, modules: Sequence[str], tensor_parallel: int) -> None:
         """See `Contender`."""
@@ -57,29 +59,3 @@ class Driver:
         """See `Contender`."""
         self._group.close()
         self._pool.close()
-
-    def prepare(self, payload_bytes: int) -> None:
-        """See `Contender`."""
-        import torch
-
-        self._batch = DataProto.from_dict({key: torch.ones(rows_of(payload_bytes), ROW_ELEMENTS) for key in COLUMNS})
-
-    def noop(self) -> None:
-        """See `Contender`."""
-        self._group.noop()
-
-    def echo(self) -> float:
-        """See `Contender`."""
-        return _first(self._group.echo(self._batch))
-
-    def add_one(self) -> float:
-        """See `Contender`."""
-        return _first(self._group.add_one(self._batch))
-
-    def share_by_mesh(self) -> None:
-        """See `Contender`."""
-        self._group.read(self._batch)
-
-
-def _first(result: Any) -> float:
-    return float(result.batch["a"][0, 0])

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any
 
 import ray
-import torch
 from ray.util.placement_group import remove_placement_group
 from verl import DataProto
 from verl.single_controller.base import Worker
 from verl.single_controller.base.decorator import Dispatch, make_nd_compute_dataproto_dispatch_fn, register
 from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 
-from . import COLUMNS, ROW_ELEMENTS, rows_of
+from .batch_driver import BatchDriver
 
 
 class Rank(Worker):
@@ -49,8 +47,11 @@ class Rank(Worker):
         return DataProto.from_dict({"a": batch.batch["a"][:, 0].clone()})
 
 
-class Driver:
+class Driver(BatchDriver):
     """verl's `RayWorkerGroup`."""
+
+    def __init__(self) -> None:
+        super().__init__(DataProto)
 
     def create(self, ranks: int, modules: Sequence[str], tensor_parallel: int) -> None:
         """See `Contender`."""
@@ -65,27 +66,3 @@ class Driver:
             ray.kill(rank)
         for placement_group in self._pool.get_placement_groups():
             remove_placement_group(placement_group)
-
-    def prepare(self, payload_bytes: int) -> None:
-        """See `Contender`."""
-        self._batch = DataProto.from_dict({key: torch.ones(rows_of(payload_bytes), ROW_ELEMENTS) for key in COLUMNS})
-
-    def noop(self) -> None:
-        """See `Contender`."""
-        self._group.noop()
-
-    def echo(self) -> float:
-        """See `Contender`."""
-        return _first(self._group.echo(self._batch))
-
-    def add_one(self) -> float:
-        """See `Contender`."""
-        return _first(self._group.add_one(self._batch))
-
-    def share_by_mesh(self) -> None:
-        """See `Contender`."""
-        self._group.read(self._batch)
-
-
-def _first(result: Any) -> float:
-    return float(result.batch["a"][0, 0])

@@ -3,7 +3,8 @@
 import pytest
 from ray_world import group, placement, plan, pool, rank, state
 
-from workergroups_agent.executor.ray_state import Death, brief, last_line
+from workergroups.last_line import last_line
+from workergroups_agent.executor.ray_state import Death, brief
 from workergroups_agent.executor.report import Trouble, report
 from workergroups_api.report import ranges
 

@@ -11,6 +11,7 @@ import ray
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from workergroups.last_line import last_line
 from workergroups.naming import RankName
 from workergroups_agent.executor import launcher
 from workergroups_agent.executor.decide import Action, CreatePlacement, EndRanks, Launch, RemovePlacement
@@ -77,7 +78,7 @@ def _result(ref: Any) -> str | None:
         return None  # The seats are reserved elsewhere; the group is launched there.
     except ray.exceptions.RayError as error:
         # The launcher itself died; its own text is the message, as nothing of the user's travels with it.
-        return str(error).strip().splitlines()[-1]
+        return last_line(str(error))
     return result
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import ray
 
+from workergroups.last_line import last_line
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.single_controller.ray import ranks
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
@@ -57,7 +58,7 @@ def launch(order: LaunchOrder, *_placed: None) -> str | None:
         _create(order, load_class(order.class_path))
     except Exception as error:
         traceback.print_exc()
-        return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+        return last_line("".join(traceback.format_exception_only(error)))
     return None
 
 

@@ -12,6 +12,7 @@ import ray
 from ray._private.state import state as gcs
 from ray.util.placement_group import placement_group_table
 
+from workergroups.last_line import last_line
 from workergroups.naming import RankName
 from workergroups_agent.executor.placement_name import PlacementName
 from workergroups_api.report import FailureReason
@@ -140,8 +141,3 @@ def brief(message: str) -> str:
     if "connection error code 2. End of file" in message:
         return "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed"
     return message.rpartition("Worker exit detail: ")[2].strip()
-
-
-def last_line(text: str) -> str:
-    """The last line that says something: of a traceback, the exception."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")

@@ -8,6 +8,7 @@ from ray.actor import ActorHandle
 from ray.exceptions import ActorDiedError
 
 from workergroups.errors import RankDiedError
+from workergroups.last_line import last_line
 
 from .cluster_state import ActorState, actor_state
 from .last_words import last_words
@@ -37,12 +38,6 @@ def _left_behind(state: ActorState | None) -> list[str]:
     if state is None or not state.pid:
         return []
     return ask_nodes(last_words, [state.node_id], state.pid, timeout=_NODE_TIMEOUT)
-
-
-def last_line(text: str) -> str:
-    """The last line of a traceback: the exception itself."""
-    lines = text.strip().splitlines()
-    return lines[-1].strip() if lines else ""
 
 
 def _where(state: ActorState | None) -> str:
