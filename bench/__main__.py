@@ -26,7 +26,7 @@ def four_ranks(address: str, pair: Sequence[str], share: int) -> list[Point]:
     with measure.groups(address, pair, 4, TENSORS) as started:
         return [
             *measure.driver_memory(started, 4, 256, MEMORY),  # first, while the drivers are fresh
-            *measure.noop(started, 4, 32 // share, NOOP),
+            *measure.noop(started, 4, 100 // share, NOOP),
             *measure.echo(started, 4, 1, 16 // share),
             *measure.echo(started, 4, 16, 16 // share),
             *measure.echo(started, 4, 256, 60 // share, ECHO),
