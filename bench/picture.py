@@ -9,6 +9,7 @@ import matplotlib
 
 matplotlib.use("svg")
 from matplotlib import pyplot
+from matplotlib.ticker import LogLocator
 
 from .contenders import NAMES
 from .points import Point
@@ -33,6 +34,8 @@ def draw(points: Sequence[Point], path: Path) -> None:
         places = sorted({getattr(point, over) for point in chosen})
         axis.set(xscale="log", yscale="log", xticks=places, xticklabels=[str(place) for place in places])
         axis.set(title=comparison, xlabel="ranks" if over == "ranks" else "payload in MiB, 4 ranks", ylabel="seconds")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter("{x:g}")
         axis.minorticks_off()
         axis.grid(alpha=0.3)
     axes[0].legend()

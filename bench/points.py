@@ -91,13 +91,14 @@ def creation(
     started: Sequence[Driver], ranks: int, modules: Sequence[str], rounds: int, target: float | None = None
 ) -> list[Point]:
     """From the reservation of resources until all ranks have answered; all contenders' ranks import these modules."""
+    comparison = "group creation" if modules else "group creation, no imports"
 
     def create(driver: Driver) -> float:
         seconds = driver.time("create", ranks, modules, 1)
         driver.time("close")
         return seconds
 
-    return _compare("group creation", ranks, None, started, create, rounds, target)
+    return _compare(comparison, ranks, None, started, create, rounds, target)
 
 
 def echo(
