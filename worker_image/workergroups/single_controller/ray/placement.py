@@ -86,25 +86,24 @@ def _create(name: str, bundles: list[dict[str, float]], strategy: str, detached:
 
 def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, started: float, timeout: float) -> None:
     """Wait for groups of one size until ``timeout`` seconds after ``started``."""
-    ready = {group.ready(): group for group in groups}
-
-    size, bundle = groups[0].bundle_count, groups[0].bundle_specs[0]
+    ready = [group.ready() for group in groups]
+    bundles = groups[0].bundle_specs
 
     def describe() -> str:
         placed = len(ready) - len(not_ready(ready))
-        return f"pool {name!r}: {placed} of {len(ready)} placement groups of {size} bundles are placed"
+        return f"pool {name!r}: {placed} of {len(ready)} placement groups of {len(bundles)} bundles are placed"
 
     with contextlib.suppress(GetTimeoutError):
-        progress.get(list(ready), timeout=max(0.0, started + timeout - time.monotonic()), describe=describe)
+        progress.get(ready, timeout=max(0.0, started + timeout - time.monotonic()), describe=describe)
     pending = not_ready(ready)
     if not pending:
         return
     # The groups are alike: what one of them lacks, the others lack.
-    shortage = explain_shortage([bundle] * size, live_nodes(), one_node=strategy == "STRICT_PACK")
+    shortage = explain_shortage(bundles, live_nodes(), one_node=strategy == "STRICT_PACK")
     raise PlacementTimeoutError(
         f"pool {name!r} was not placed within {timeout:g} s: {len(pending)} of {len(groups)} placement groups of "
-        f"{size} bundles of {bundle} ({strategy}) have no place. {shortage}. Free or add resources, or ask for "
-        "fewer processes or a smaller max_colocate_count (each bundle reserves that many CPUs)."
+        f"{len(bundles)} bundles of {bundles[0]} ({strategy}) have no place. {shortage}. Free or add resources, "
+        "or ask for fewer processes or a smaller max_colocate_count (each bundle reserves that many CPUs)."
     )
 
 
