@@ -21,6 +21,7 @@ from workergroups import (
     Worker,
     register,
 )
+from workergroups.single_controller.ray import waiting, worker_group
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 
@@ -203,6 +204,14 @@ def test_closing_leaves_no_actor_and_frees_the_names(pool):
     assert not [name for name in named_actors() if name.startswith("again")]
     with RayWorkerGroup(pool, RayClassWithInitArgs(Plain, 2), name_prefix="again") as second:
         assert second.execute_all_sync("add") == [2, 2]
+
+
+def test_ranks_that_ray_does_not_end_are_spoken_of(pool, monkeypatch):
+    group = RayWorkerGroup(pool, RayClassWithInitArgs(Plain, 1), name_prefix="clinging")
+    monkeypatch.setattr(waiting, "_END_TIMEOUT", 0.1)
+    monkeypatch.setattr(worker_group, "all_dead", lambda actor_ids: False)
+    with pytest.warns(RuntimeWarning, match=r"not ended the ranks of group 'clinging' within 0\.1 s"):
+        group.close()
 
 
 def test_a_name_that_is_taken_leaves_nothing_half_made(pool, group):

@@ -16,10 +16,7 @@ from workergroups.errors import PlacementTimeoutError
 from . import progress
 from .cluster_state import is_removed, live_nodes, node_of_bundles
 from .shortage import explain_shortage
-from .waiting import not_ready, poll
-
-REMOVAL_TIMEOUT = 30.0
-"""Seconds within which Ray should have taken away placement groups and the actors in them."""
+from .waiting import not_ready, wait_for_end
 
 
 def place(
@@ -69,7 +66,7 @@ def remove(groups: Sequence[PlacementGroup]) -> None:
     """Remove placement groups, and with them the actors in them; returns when they are gone."""
     for group in groups:
         remove_placement_group(group)
-    poll(lambda: all(is_removed(group) for group in groups), timeout=REMOVAL_TIMEOUT)
+    wait_for_end(lambda: all(is_removed(group) for group in groups), what="the pool's placement groups")
 
 
 def _create(name: str, bundles: list[dict[str, float]], strategy: str, detached: bool) -> PlacementGroup:

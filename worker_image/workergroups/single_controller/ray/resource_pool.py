@@ -17,7 +17,7 @@ from workergroups.single_controller.base import ResourcePool
 from . import placement
 from .cluster_state import all_dead
 from .ranks import Seat
-from .waiting import poll
+from .waiting import wait_for_end
 
 DEFAULT_PLACEMENT_TIMEOUT = 300.0
 """Seconds for which a pool waits for its placement groups, unless it is told otherwise."""
@@ -124,12 +124,15 @@ class RayResourcePool(ResourcePool):
         ]
 
     def close(self) -> None:
-        """Give the reservation back, ending the ranks on it. Pools made by split or merge have none of their own."""
+        """Give the reservation back, ending the ranks on it. Pools made by split or merge have none of their own.
+
+        Returns when Ray has taken them away; warns of those that it has not after 30 s.
+        """
         owned, self._owned_groups = self._owned_groups, []
         self._closed = True
         placement.remove(owned)
         # Ray ends the actors of a placement group some time after the group itself is gone.
-        poll(lambda: all_dead(self._rank_ids), timeout=placement.REMOVAL_TIMEOUT)
+        wait_for_end(lambda: all_dead(self._rank_ids), what="the ranks on the pool")
 
     def note_ranks(self, actor_ids: Iterable[str]) -> None:
         """Remember ranks that were created on this pool, so that closing it waits for their end."""

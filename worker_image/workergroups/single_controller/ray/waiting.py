@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -10,6 +11,8 @@ import ray
 
 T = TypeVar("T")
 
+_END_TIMEOUT = 30.0
+"""Seconds within which Ray should have taken away what was ended; normally it does at once."""
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.2
 
@@ -25,6 +28,17 @@ def poll(question: Callable[[], T | None], *, timeout: float) -> T | None:
         time.sleep(min(pause, remaining))
         pause = min(pause * 1.5, _LONGEST_PAUSE)
     return answer
+
+
+def wait_for_end(gone: Callable[[], bool], *, what: str) -> None:
+    """Wait until ``gone`` says so. If it does not in time, warn that ``what`` may go on holding its resources."""
+    if not poll(gone, timeout=_END_TIMEOUT):
+        warnings.warn(
+            f"Ray has not ended {what} within {_END_TIMEOUT:g} s: they may still hold their resources. "
+            "`ray list actors` and `ray list placement-groups` show what is left",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def not_ready(refs: Iterable[Any]) -> list[Any]:

@@ -26,9 +26,7 @@ from .rank_class import RayClassWithInitArgs
 from .rank_death import rank_died
 from .ranks import check_worker_env, create_ranks
 from .resource_pool import RayResourcePool, random_prefix
-from .waiting import poll
-
-_END_TIMEOUT = 30.0
+from .waiting import wait_for_end
 
 
 class RayWorkerGroup(WorkerGroup):
@@ -255,7 +253,10 @@ class RayWorkerGroup(WorkerGroup):
             setattr(self, role, group)
 
     def close(self) -> None:
-        """End the ranks, if this group created them, and return when they are gone; then refuse further calls."""
+        """End the ranks, if this group created them, and return when they are gone; then refuse further calls.
+
+        Warns of ranks that Ray has not ended after 30 s.
+        """
         if self._closed:
             return
         self._closed = True
@@ -264,7 +265,7 @@ class RayWorkerGroup(WorkerGroup):
         actor_ids = [worker._actor_id.hex() for worker in self._workers]
         for worker in self._workers:
             ray.kill(worker)
-        poll(lambda: all_dead(actor_ids), timeout=_END_TIMEOUT)
+        wait_for_end(lambda: all_dead(actor_ids), what=f"the ranks of group {self.name_prefix!r}")
         group_record.forget(actor_ids[0])
 
     def __enter__(self) -> Self:
