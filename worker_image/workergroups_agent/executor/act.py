@@ -118,10 +118,12 @@ def code_digest(files: Mapping[str, str] | None) -> str | None:
 
 
 def _launch(action: Launch, orders: Orders, tasks: PodTasks) -> None:
-    """Place the code on the group's nodes, then create the ranks from a task on the first of them."""
+    """Create the ranks from a task on the first of their nodes, which has the code put on the other nodes before."""
     group = action.group
+    first_node = action.seats[0].placement.node_id
     key = (group.uid, group.incarnation)
     env = dict(group.env)
+    code: launcher.Code | None = None
     placed: list[Any] = []
     if group.config_map is not None:
         files = orders.code.get(group.config_map)
@@ -129,10 +131,10 @@ def _launch(action: Launch, orders: Orders, tasks: PodTasks) -> None:
             message = f"spec.code.configMap: there is no ConfigMap {group.config_map}: create it"
             tasks.hold(key, Trouble("WaitingForCode", message), None)
             return
-        directory = f"{CODE_DIRECTORY}/{code_digest(files)}"
-        env["PYTHONPATH"] = ":".join([directory, *filter(None, [env.get("PYTHONPATH"), "${PYTHONPATH}"])])
-        nodes = {seat.placement.node_id for seat in action.seats}
-        placed = [_task(launcher.place_code, node).remote(directory, files) for node in sorted(nodes)]
+        code = launcher.Code(f"{CODE_DIRECTORY}/{code_digest(files)}", files)
+        env["PYTHONPATH"] = ":".join([code.directory, *filter(None, [env.get("PYTHONPATH"), "${PYTHONPATH}"])])
+        other_nodes = {seat.placement.node_id for seat in action.seats} - {first_node}
+        placed = [_task(launcher.place_code, node).remote(code) for node in sorted(other_nodes)]
     order = launcher.LaunchOrder(
         name=group.name,
         uid=group.uid,
@@ -146,7 +148,7 @@ def _launch(action: Launch, orders: Orders, tasks: PodTasks) -> None:
         vendor=action.vendor,
     )
     task = partial(_task, runtime_env={"env_vars": env}) if env else _task
-    tasks.start(key, task(launcher.launch, action.seats[0].placement.node_id).remote(order, *placed))
+    tasks.start(key, task(launcher.launch, first_node).remote(order, code, *placed))
 
 
 def _task(function: Any, node_id: str, **options: Any) -> Any:

@@ -19,6 +19,14 @@ from workergroups_agent.executor.decide import Seat
 
 
 @dataclass(frozen=True)
+class Code:
+    """A ConfigMap's files, and the directory where the ranks of every node look for them."""
+
+    directory: str
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class LaunchOrder:
     """Everything that the launcher needs to create a group's ranks."""
 
@@ -34,14 +42,14 @@ class LaunchOrder:
     vendor: str
 
 
-def place_code(directory: str, files: Mapping[str, str]) -> None:
-    """Write a ConfigMap's files where the ranks of this node will look for them."""
-    target = Path(directory)
+def place_code(code: Code) -> None:
+    """Write the files where the ranks of this node will look for them."""
+    target = Path(code.directory)
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=target.parent))
-    for name, text in files.items():
+    for name, text in code.files.items():
         (draft / name).write_text(text)
     draft.chmod(0o755)
     try:
@@ -52,9 +60,15 @@ def place_code(directory: str, files: Mapping[str, str]) -> None:
             raise
 
 
-def launch(order: LaunchOrder, *_placed: None) -> str | None:
-    """Create all ranks, detached. Returns the last line of what went wrong, never the user's own exception."""
+def launch(order: LaunchOrder, code: Code | None, *_placed: None) -> str | None:
+    """Create all ranks, detached. Returns the last line of what went wrong, never the user's own exception.
+
+    The code is put on this node here, not by a task before: that would be one more process to wait for.
+    """
     try:
+        if code is not None:
+            place_code(code)
+            importlib.invalidate_caches()  # the directory was not there when this process looked at its PYTHONPATH
         _create(order, load_class(order.class_path))
     except Exception as error:
         traceback.print_exc()
