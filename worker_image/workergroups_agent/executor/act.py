@@ -118,7 +118,7 @@ def code_digest(files: Mapping[str, str] | None) -> str | None:
 
 
 def _launch(action: Launch, orders: Orders, tasks: PodTasks) -> None:
-    """Create the ranks from a task on the first of their nodes, which has the code put on the other nodes before."""
+    """Place the code on all nodes but the first; a task on the first places it there and creates the ranks."""
     group = action.group
     first_node = action.seats[0].placement.node_id
     key = (group.uid, group.incarnation)
