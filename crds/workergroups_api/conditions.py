@@ -1,35 +1,52 @@
 """Conditions: what is true of an object, since when, and why. No phase; `Ready` sums up."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from workergroups_api.model import ApiModel, list_map
+from workergroups_api.text import plain
 
-Truth = Literal["True", "False", "Unknown"]
+ConditionStatus = Literal["True", "False", "Unknown"]
+# Of a condition's message: enough for an exception's last line and what surrounds it.
+MAX_MESSAGE = 2048
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why something is so: a reason in CamelCase for programs, and a sentence for people with the way out."""
+
+    reason: str
+    message: str
 
 
 class Condition(ApiModel):
     """As `metav1.Condition`, so that `kubectl wait --for=condition=Ready` works."""
 
-    type: Annotated[str, Field(max_length=316)]
-    status: Truth
-    reason: Annotated[str, Field(min_length=1, max_length=1024)]
-    message: Annotated[str, Field(max_length=32768)] = ""
-    observed_generation: Annotated[int, Field(ge=0)] = 0
-    last_transition_time: datetime
+    type: Annotated[str, Field(max_length=316, description="What it is about.")]
+    status: Annotated[str, Field(description="True, False or Unknown.")]
+    reason: Annotated[str, Field(min_length=1, max_length=1024, description="Why, for programs, in CamelCase.")]
+    message: Annotated[str, Field(max_length=32768, description="Why, for people, with the way out.")] = ""
+    observed_generation: Annotated[
+        int, Field(ge=0, description="The object's generation when this was found to be so.")
+    ] = 0
+    last_transition_time: Annotated[datetime, Field(description="When the status last changed.")]
 
 
-Conditions = Annotated[tuple[Condition, ...], Field(json_schema_extra=dict(list_map("type")))]
+Conditions = Annotated[
+    tuple[Condition, ...],
+    Field(description="What is true of the object; Ready sums up.", json_schema_extra=dict(list_map("type"))),
+]
 
 
 class Finding(ApiModel):
     """A condition before it has a history: what a policy concludes."""
 
     type: str
-    status: Truth
+    status: ConditionStatus
     reason: str
     message: str = ""
     # Waiting does not mend it, so no deadline applies.
@@ -50,7 +67,10 @@ def merge(
         before = find(previous, finding.type)
         changed = before is None or before.status != finding.status
         return Condition(
-            **finding.model_dump(exclude={"final"}),
+            type=finding.type,
+            status=finding.status,
+            reason=finding.reason,
+            message=plain(finding.message, MAX_MESSAGE),
             observed_generation=generation,
             last_transition_time=now.astimezone(UTC).replace(microsecond=0)
             if before is None or changed

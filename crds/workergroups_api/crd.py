@@ -59,7 +59,10 @@ def _schema(kind: type[ApiObject], rules: dict[str, Any]) -> dict[str, Any]:
     schema["properties"]["metadata"] = {"type": "object"}
     schema["properties"]["status"].pop("default", None)
     schema["required"] = ["spec"]
-    properties = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}} | schema["properties"]
+    properties = {
+        "apiVersion": {"type": "string", "description": f"{GROUP}/{VERSION}"},
+        "kind": {"type": "string", "description": kind.__name__},
+    } | schema["properties"]
     return schema | {"properties": properties} | rules
 
 
@@ -89,7 +92,7 @@ def _crd(
             _column("Reason", "string", _condition("reason")),
             *columns,
             _column("Age", "date", ".metadata.creationTimestamp"),
-            _column("Message", "string", _condition("message")),
+            _column("Message", "string", _condition("message"), priority=1),
         ],
         "schema": {"openAPIV3Schema": _schema(kind, rules)},
     }
@@ -120,7 +123,11 @@ def definitions() -> dict[str, dict[str, Any]]:
         "resourcepools",
         ["rpool"],
         resource_pool.OBJECT_RULES,
-        [_column("Cluster", "string", ".status.cluster")],
+        [
+            _column("Nodes", "integer", ".status.nodes"),
+            _column("Ready-Nodes", "integer", ".status.readyNodes"),
+            _column("Cluster", "string", ".status.clusterName"),
+        ],
     )
     group = _crd(
         worker_group.WorkerGroup,
@@ -129,6 +136,8 @@ def definitions() -> dict[str, dict[str, Any]]:
         worker_group.OBJECT_RULES,
         [
             _column("Ranks", "integer", ".status.worldSize"),
+            _column("Ready-Ranks", "integer", ".status.readyRanks"),
+            _column("Incarnation", "integer", ".status.incarnation", priority=1),
             _column("Class", "string", ".spec.worker.class", priority=1),
         ],
     )

@@ -1,9 +1,11 @@
 """How operator and agent talk to the API server: plain dicts, server-side apply, no discovery."""
 
+import asyncio
+import json
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Self
 
 from kubernetes.aio.client.api_client import ApiClient
@@ -11,58 +13,47 @@ from kubernetes.aio.config import load_incluster_config, load_kube_config
 from kubernetes.aio.dynamic import DynamicClient, Resource, Subresource
 from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError
 
-from workergroups_api.names import API_VERSION
+from workergroups_api.manifest import Kind, Manifest, kind_of
 
-Manifest = dict[str, Any]
-REQUEST_TIMEOUT_SECONDS = 30
+REQUEST_TIMEOUT_SECONDS = 15
+# What a call raises when the API server refuses, cannot be reached, or does not answer: worth another try.
+API_ERRORS = (DynamicApiError, OSError, TimeoutError)
 
-
-@dataclass(frozen=True)
-class Kind:
-    """A namespaced kind and its plural; spelled out, so that no discovery is needed and no cache can be stale."""
-
-    api_version: str
-    kind: str
-    plural: str
+# With a charset, the client sends the text as it is; without, it would make JSON of it again.
+_APPLY = "application/apply-patch+yaml; charset=utf-8"
+# Beyond ASCII, up to U+FFFF.
+_BASIC_PLANE = re.compile("[\u0080-\uffff]")
 
 
-RESOURCE_POOL = Kind(API_VERSION, "ResourcePool", "resourcepools")
-WORKER_GROUP = Kind(API_VERSION, "WorkerGroup", "workergroups")
-RAY_CLUSTER = Kind("ray.io/v1", "RayCluster", "rayclusters")
-DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
-POD = Kind("v1", "Pod", "pods")
-SECRET = Kind("v1", "Secret", "secrets")
-CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
-SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
-ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
-ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
-EVENT = Kind("events.k8s.io/v1", "Event", "events")
-
-KINDS = {
-    (kind.api_version, kind.kind): kind
-    for kind in (
-        RESOURCE_POOL,
-        WORKER_GROUP,
-        RAY_CLUSTER,
-        DEPLOYMENT,
-        POD,
-        SECRET,
-        CONFIG_MAP,
-        SERVICE_ACCOUNT,
-        ROLE,
-        ROLE_BINDING,
-        EVENT,
-    )
-}
-
-
-def api_error_message(error: DynamicApiError) -> str:
+def api_error_message(error: Exception) -> str:
     """The API server's own sentence, or what else is known of the failure."""
+    if not isinstance(error, DynamicApiError):
+        return str(error) or type(error).__name__
     try:
         message = error.summary()
     except (AttributeError, KeyError, ValueError, TypeError):
         message = None
     return str(message or f"{error.status} {error.reason}")
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the API server will say the same again until something else changes: the request itself is wrong."""
+    return isinstance(error, DynamicApiError) and error.status in (400, 403, 404, 405, 413, 422)
+
+
+def as_yaml(manifest: Mapping[str, Any]) -> str:
+    """The manifest as JSON that is YAML too, which is how the API server reads what is applied.
+
+    YAML knows no pairs of surrogate escapes, so what lies beyond U+FFFF stands for itself; all else beyond ASCII is
+    escaped, since some of it is a line break to YAML.
+    """
+
+    def escaped(match: re.Match[str]) -> str:
+        code = ord(match[0])
+        # Half a surrogate pair is no character: no server takes it.
+        return f"\\u{0xFFFD if 0xD800 <= code <= 0xDFFF else code:04x}"
+
+    return _BASIC_PLANE.sub(escaped, json.dumps(manifest, ensure_ascii=False).replace("\x7f", "\\u007f"))
 
 
 class Kube:
@@ -84,11 +75,10 @@ class Kube:
             yield cls(api, field_manager)
 
     def _resource(self, kind: Kind, subresource: str | None = None) -> Any:
-        group, _, version = kind.api_version.rpartition("/")
         resource = Resource(
-            prefix="apis" if group else "api",
-            group=group,
-            api_version=version,
+            prefix="apis" if kind.group else "api",
+            group=kind.group,
+            api_version=kind.version,
             kind=kind.kind,
             name=kind.plural,
             namespaced=True,
@@ -115,11 +105,11 @@ class Kube:
         )
         return list(found.to_dict()["items"])
 
-    async def apply(self, manifest: Mapping[str, Any], subresource: str | None = None) -> Manifest:
+    async def apply(self, manifest: Manifest, subresource: str | None = None) -> Manifest:
         """Server-side apply; takes over fields that another manager holds."""
-        kind = KINDS[manifest["apiVersion"], manifest["kind"]]
-        applied = await self._resource(kind, subresource).server_side_apply(
-            body=dict(manifest),
+        applied = await self._resource(kind_of(manifest), subresource).patch(
+            body=as_yaml(manifest),
+            content_type=_APPLY,
             name=manifest["metadata"]["name"],
             namespace=manifest["metadata"]["namespace"],
             field_manager=self._field_manager,
@@ -128,15 +118,32 @@ class Kube:
         )
         return dict(applied.to_dict())
 
-    async def create(self, manifest: Mapping[str, Any]) -> None:
-        """Create an object that nobody changes later, such as an event."""
-        kind = KINDS[manifest["apiVersion"], manifest["kind"]]
-        await self._resource(kind).create(
-            body=dict(manifest),
+    async def create(self, manifest: Manifest, *, dry_run: bool = False) -> None:
+        """Create an object that nobody changes later, such as an event; a dry run only asks whether that would work.
+
+        A dry run is strict: it also refuses fields that the kind does not have.
+        """
+        strictly = {"dry_run": "All", "query_params": [("fieldValidation", "Strict")]} if dry_run else {}
+        await self._resource(kind_of(manifest)).create(
+            body=manifest,
             namespace=manifest["metadata"]["namespace"],
             field_manager=self._field_manager,
             _request_timeout=REQUEST_TIMEOUT_SECONDS,
+            **strictly,
         )
+
+    async def delete(self, manifest: Manifest) -> None:
+        """Delete this very object, not another one that has its name by now; fine if it is gone."""
+        metadata = manifest["metadata"]
+        try:
+            await self._resource(kind_of(manifest)).delete(
+                name=metadata["name"],
+                namespace=metadata["namespace"],
+                body={"preconditions": {"uid": metadata["uid"]}, "propagationPolicy": "Background"},
+                _request_timeout=REQUEST_TIMEOUT_SECONDS,
+            )
+        except NotFoundError:
+            return
 
     async def follow(
         self, kind: Kind, namespace: str, name: str, resync_seconds: int
@@ -161,7 +168,12 @@ class Kube:
                 resource_version=listed["metadata"]["resourceVersion"],
                 timeout=resync_seconds,
             )
-            async for event in watch:
-                if event["type"] == "ERROR":
-                    break
-                yield None if event["type"] == "DELETED" else event["raw_object"]
+            try:
+                # The server ends the watch; a connection that hangs is ended here, a little later.
+                async with asyncio.timeout(resync_seconds + 1), aclosing(watch) as events:
+                    async for event in events:
+                        if event["type"] == "ERROR":
+                            break
+                        yield None if event["type"] == "DELETED" else event["raw_object"]
+            except TimeoutError:
+                continue

@@ -11,6 +11,16 @@ POOL_LABEL = f"{GROUP}/pool"
 # "head", "worker" or "agent".
 COMPONENT_LABEL = f"{GROUP}/component"
 
+# Digest of the manifest that the operator applied last: an object with another one is applied anew.
+MANIFEST_ANNOTATION = f"{GROUP}/manifest"
+# On the pods of a pool: digest of the template that they were made from.
+TEMPLATE_ANNOTATION = f"{GROUP}/template"
+# On a RayCluster and the agent's pods: digest of the token that they were started with.
+TOKEN_ANNOTATION = f"{GROUP}/token"
+# On the agent's Lease, written by the operator: the head and the Ray session that were last seen to belong together.
+HEAD_ANNOTATION = f"{GROUP}/head"
+SESSION_ANNOTATION = f"{GROUP}/session"
+
 # Field managers of server-side apply: one per writer, so that neither takes the other's fields.
 OPERATOR_FIELD_MANAGER = "workergroups-operator"
 AGENT_FIELD_MANAGER = "workergroups-agent"
@@ -20,7 +30,7 @@ TOKEN_KEY = "auth_token"
 
 
 def agent_name(cluster: str) -> str:
-    """Name of the agent's Deployment, ServiceAccount, Role and RoleBinding."""
+    """Name of the agent's Deployment, ServiceAccount, Role, RoleBinding and Lease."""
     return f"{cluster}-agent"
 
 
@@ -30,18 +40,23 @@ def plan_name(cluster: str) -> str:
 
 
 def token_secret_name(cluster: str) -> str:
-    """Name of the Secret with Ray's authentication token."""
-    return f"{cluster}-token"
+    """Name of the Secret with Ray's authentication token: the cluster's own, where KubeRay's tools look for it."""
+    return cluster
+
+
+def head_service_name(cluster: str) -> str:
+    """Name of the Ray head's service, as KubeRay gives it."""
+    return f"{cluster}-head-svc"
 
 
 def head_service(cluster: str, namespace: str) -> str:
-    """Host name of the Ray head, as KubeRay names its service."""
-    return f"{cluster}-head-svc.{namespace}.svc"
+    """Host name of the Ray head."""
+    return f"{head_service_name(cluster)}.{namespace}.svc"
 
 
-def node_group(pool: str, processes: int) -> str:
-    """Name of the KubeRay worker group for a pool's nodes with `processes` processes each.
+def node_group(pool: str, uid: str) -> str:
+    """Name of the KubeRay worker group of a pool.
 
-    Nodes of one size share a group, since KubeRay's autoscaler and Kueue count per group.
+    The UID is part of it: a pool that was deleted and created again under its name never gets the old one's pods.
     """
-    return f"{pool}-x{processes}"
+    return f"{pool}-{uid[:8]}"

@@ -1,30 +1,34 @@
-"""The plan: what the operator wants to exist inside one RayCluster. The agent carries it out and reports back."""
+"""The plan: what the operator wants to exist inside one RayCluster. The agent carries it out and reports back.
 
-from typing import Any
+It holds decisions only. What a user wrote about the ranks (class, arguments, environment, code) the agent reads from
+the WorkerGroup and its ConfigMap; `PlannedGroup.revision` says which version of it is meant.
+"""
 
 from workergroups_api.model import ApiModel
 
 
-class PlannedNode(ApiModel):
-    """One entry of a pool's `processesPerNode`: a placement group of that many bundles on one Ray node."""
-
-    node_group: str
-    processes: int
-
-
 class PlannedPool(ApiModel):
-    """A pool whose placement groups are to be reserved."""
+    """A pool whose placement groups are to be reserved: one for each node, with a bundle for each process."""
 
     name: str
     uid: str
-    generation: int
-    vendor: str
-    nodes: tuple[PlannedNode, ...]
+    # Ray's label of the pool's nodes, `ray.io/node-group`.
+    node_group: str
+    nodes: int
+    processes_per_node: int
+    # What each bundle holds, such as {"CPU": 10, "GPU": 1}.
     bundle: dict[str, float]
+    vendor: str
+    devices_per_process: int
     max_colocate_count: int
 
+    @property
+    def world_size(self) -> int:
+        """How many bundles the pool has."""
+        return self.nodes * self.processes_per_node
 
-class PlannedSeats(ApiModel):
+
+class PlannedBundles(ApiModel):
     """Consecutive bundles of one pool, counted over its nodes in order."""
 
     pool: str
@@ -33,23 +37,23 @@ class PlannedSeats(ApiModel):
 
 
 class PlannedGroup(ApiModel):
-    """A group whose ranks are to run; rank order is the order of `seats`."""
+    """A group whose ranks are to run; rank order is the order of `bundles`."""
 
     name: str
     uid: str
-    generation: int
+    # Which making of the ranks this is, from 1.
     incarnation: int
-    seats: tuple[PlannedSeats, ...]
-    class_path: str
-    init_args: tuple[Any, ...] = ()
-    init_kwargs: dict[str, Any] = {}
-    config_map: str | None = None
-    env: dict[str, str] = {}
+    # Which version of class, arguments, environment and code it is made from (see `launch`); None while the code
+    # is not known.
+    revision: str | None = None
+    # The Ray session in which it runs; None while none is known. In another one its ranks are not made.
+    session: str | None = None
+    bundles: tuple[PlannedBundles, ...]
 
     @property
     def world_size(self) -> int:
         """How many ranks the group has."""
-        return sum(seats.count for seats in self.seats)
+        return sum(bundles.count for bundles in self.bundles)
 
 
 class ClusterPlan(ApiModel):
@@ -58,18 +62,3 @@ class ClusterPlan(ApiModel):
     cluster: str
     pools: tuple[PlannedPool, ...] = ()
     groups: tuple[PlannedGroup, ...] = ()
-
-
-class Orders(ApiModel):
-    """What the agent's reporter hands to its executor: the plan and the code that it names."""
-
-    plan: ClusterPlan
-    # ConfigMap name -> file name -> text. A ConfigMap that is missing is not in here.
-    code: dict[str, dict[str, str]] = {}
-
-
-class Reports(ApiModel):
-    """What the executor hands back, by name."""
-
-    pools: dict[str, Any] = {}
-    groups: dict[str, Any] = {}

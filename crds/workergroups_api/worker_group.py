@@ -1,10 +1,12 @@
 """WorkerGroup: Ray actors of one class, one per rank, on the bundles of one or more pools."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from workergroups_api.conditions import Conditions
+from workergroups_api.launch import Launch
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
@@ -32,14 +34,22 @@ _RECREATE = "delete the group and create it again"
 class BundleRange(ApiModel):
     """Consecutive bundles of a pool, counted over its nodes in order (verl's split)."""
 
-    start: Annotated[int, Field(ge=0, le=32767)] = 0
-    count: Annotated[int, Field(ge=1, le=32768)]
+    start: Annotated[int, Field(ge=0, le=32767, description="The first bundle, counted from 0.")] = 0
+    count: Annotated[int, Field(ge=1, le=32768, description="How many bundles, and so ranks.")]
 
 
 class PoolRef(ApiModel):
     """A pool in the group's namespace, whole or in part."""
 
-    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME, json_schema_extra=dns_name("spec.pools[].name"))]
+    name: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_NAME,
+            description="Name of the ResourcePool.",
+            json_schema_extra=dns_name("spec.pools[].name"),
+        ),
+    ]
     bundles: Annotated[BundleRange | None, Field(description="Default: all bundles of the pool.")] = None
 
 
@@ -65,9 +75,9 @@ class WorkerClass(ApiModel):
         Field(max_length=64, description="Positional arguments, any JSON."),
     ] = ()
     kwargs_: Annotated[
-        dict[str, Any] | None,
-        Field(alias="kwargs", description="Keyword arguments, any JSON.", json_schema_extra=ANYTHING),
-    ] = None
+        dict[str, Annotated[Any, Field(json_schema_extra=ANYTHING)]],
+        Field(alias="kwargs", max_length=256, description="Keyword arguments, any JSON."),
+    ] = {}
 
 
 class ConfigMapRef(ApiModel):
@@ -77,6 +87,7 @@ class ConfigMapRef(ApiModel):
         str,
         Field(
             max_length=253,
+            description="Name of the ConfigMap.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
@@ -90,7 +101,7 @@ class ConfigMapRef(ApiModel):
 class Code(ApiModel):
     """Where the class comes from when it is not in the image."""
 
-    config_map: ConfigMapRef
+    config_map: Annotated[ConfigMapRef, Field(description="A ConfigMap whose keys are Python files.")]
 
 
 class EnvVar(ApiModel):
@@ -100,6 +111,7 @@ class EnvVar(ApiModel):
         str,
         Field(
             max_length=255,
+            description="Name of the variable.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
@@ -113,7 +125,7 @@ class EnvVar(ApiModel):
             ),
         ),
     ]
-    value: Annotated[str, Field(max_length=32768)] = ""
+    value: Annotated[str, Field(max_length=32768, description="Its value.")] = ""
 
 
 class WorkerGroupSpec(ApiModel):
@@ -122,37 +134,83 @@ class WorkerGroupSpec(ApiModel):
     pools: Annotated[
         tuple[PoolRef, ...],
         Field(
-            min_length=1,
             max_length=16,
-            description="Pools that the group runs on; ranks are numbered through them in this order (verl's merge).",
+            description="Pools that the group runs on; ranks are numbered through them in this order (verl's merge), "
+            "and a pool may appear twice. Default: the pool of the group's own name.",
+            json_schema_extra=schema(
+                cel(
+                    "size(self) > 0",
+                    "spec.pools must name a pool: leave it out for the pool of the group's own name",
+                ),
+                x_kubernetes_list_type="atomic",
+            ),
+        ),
+    ] = ()
+    worker: Annotated[WorkerClass, Field(description="The ranks' class; a change makes the ranks anew.")]
+    code: Annotated[
+        Code | None,
+        Field(description="Where the class comes from; a change makes the ranks anew. Default: it is in the image."),
+    ] = None
+    env: Annotated[
+        tuple[EnvVar, ...],
+        Field(
+            max_length=128,
+            description="Environment of every rank; a change makes the ranks anew.",
             json_schema_extra=dict(list_map("name")),
         ),
-    ]
-    worker: WorkerClass
-    code: Annotated[Code | None, Field(description="Default: the class is in the image.")] = None
-    env: Annotated[tuple[EnvVar, ...], Field(max_length=128, json_schema_extra=dict(list_map("name")))] = ()
-    start_deadline_seconds: Annotated[
-        int, Field(ge=5, le=604800, description="After this many seconds without all ranks, Ready says so.")
+    ] = ()
+    progress_deadline_seconds: Annotated[
+        int,
+        Field(ge=5, le=604800, description="After this many seconds without being ready, Ready says so; it goes on."),
     ] = 600
 
+    @property
+    def launch(self) -> Launch:
+        """What the ranks are made from."""
+        return Launch(
+            class_path=self.worker.class_,
+            init_args=self.worker.args,
+            init_kwargs=self.worker.kwargs_,
+            env={variable.name: variable.value for variable in self.env},
+            config_map=self.code.config_map.name if self.code else None,
+        )
 
-SPEC_RULES = schema(*(immutable(field, _RECREATE) for field in ("pools", "code", "env", "worker")))
+
+SPEC_RULES = schema(immutable("pools", _RECREATE))
 
 
 class WorkerGroupStatus(ApiModel):
     """What is true: conditions by the operator, the ranks by the agent."""
 
     conditions: Conditions = ()
-    observed_generation: int | None = None
-    world_size: Annotated[int | None, Field(description="How many ranks the group has.")] = None
-    ranks: GroupReport | None = None
+    observed_generation: Annotated[
+        int | None, Field(description="The generation of the spec that the operator has seen.")
+    ] = None
+    deadline: Annotated[
+        datetime | None, Field(description="By when the group is to be ready; absent when it is, or cannot be.")
+    ] = None
+    world_size: Annotated[int | None, Field(description="How many ranks the group is to have.")] = None
+    ready_ranks: Annotated[int | None, Field(description="Ranks that are ready now.")] = None
+    incarnation: Annotated[
+        int | None, Field(description="Which making of the ranks this is; each loses the memory of the one before.")
+    ] = None
+    revision: Annotated[
+        str | None, Field(description="Digest of the worker, env and code that this incarnation is made from.")
+    ] = None
+    session: Annotated[str | None, Field(description="The Ray session that this incarnation belongs to.")] = None
+    ranks: Annotated[GroupReport | None, Field(description="What the agent sees of the ranks in Ray.")] = None
 
 
 class WorkerGroup(ApiObject):
     """Registered Ray worker actors, one per rank."""
 
-    spec: Annotated[WorkerGroupSpec, Field(json_schema_extra=SPEC_RULES)]
-    status: WorkerGroupStatus = WorkerGroupStatus()
+    spec: Annotated[WorkerGroupSpec, Field(description="What a user asks for.", json_schema_extra=SPEC_RULES)]
+    status: Annotated[WorkerGroupStatus, Field(description="What is true.")] = WorkerGroupStatus()
+
+    @property
+    def pools(self) -> tuple[PoolRef, ...]:
+        """The pools that the group runs on."""
+        return self.spec.pools or (PoolRef(name=self.name),)
 
 
 OBJECT_RULES = schema(metadata_name("WorkerGroup"))

@@ -1,0 +1,71 @@
+"""Manifests as plain dicts, and the kinds that operator and agent speak of."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from workergroups_api.names import API_VERSION
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A namespaced kind and its plural; spelled out, so that no discovery is needed and no cache can be stale."""
+
+    api_version: str
+    kind: str
+    plural: str
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        """The version within the group."""
+        return self.api_version.rpartition("/")[2]
+
+
+RESOURCE_POOL = Kind(API_VERSION, "ResourcePool", "resourcepools")
+WORKER_GROUP = Kind(API_VERSION, "WorkerGroup", "workergroups")
+RAY_CLUSTER = Kind("ray.io/v1", "RayCluster", "rayclusters")
+DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+POD = Kind("v1", "Pod", "pods")
+SERVICE = Kind("v1", "Service", "services")
+SECRET = Kind("v1", "Secret", "secrets")
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
+SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
+ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
+ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
+LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
+EVENT = Kind("events.k8s.io/v1", "Event", "events")
+
+KINDS = {
+    (kind.api_version, kind.kind): kind
+    for kind in (
+        RESOURCE_POOL,
+        WORKER_GROUP,
+        RAY_CLUSTER,
+        DEPLOYMENT,
+        POD,
+        SERVICE,
+        SECRET,
+        CONFIG_MAP,
+        SERVICE_ACCOUNT,
+        ROLE,
+        ROLE_BINDING,
+        LEASE,
+        EVENT,
+    )
+}
+
+
+def kind_of(manifest: Manifest) -> Kind:
+    """The kind that a manifest names."""
+    return KINDS[manifest["apiVersion"], manifest["kind"]]
+
+
+def identity(manifest: Manifest) -> tuple[str, str]:
+    """Kind and name: what tells the objects of a namespace apart."""
+    return str(manifest["kind"]), str(manifest["metadata"]["name"])
