@@ -39,6 +39,8 @@ SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
+# Events as KubeRay writes them; ours are of the newer group.
+CORE_EVENT = Kind("v1", "Event", "events")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 
 KINDS = {

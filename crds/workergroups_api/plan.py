@@ -46,6 +46,8 @@ class PlannedGroup(ApiModel):
     # Which version of class, arguments, environment and code it is made from (see `launch`); None while the code
     # is not known.
     revision: str | None = None
+    # The same and the bundles: what the operator calls this incarnation's revision. The agent does not look at it.
+    made_from: str | None = None
     # The Ray session in which it runs; None while none is known. In another one its ranks are not made.
     session: str | None = None
     bundles: tuple[PlannedBundles, ...]

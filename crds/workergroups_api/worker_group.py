@@ -75,7 +75,8 @@ class WorkerClass(ApiModel):
         Field(max_length=64, description="Positional arguments, any JSON."),
     ] = ()
     kwargs_: Annotated[
-        dict[str, Annotated[Any, Field(json_schema_extra=ANYTHING)]],
+        # A null is None: without `nullable` the API server would drop the argument.
+        dict[str, Annotated[Any, Field(json_schema_extra=schema(nullable=True) | ANYTHING)]],
         Field(alias="kwargs", max_length=256, description="Keyword arguments, any JSON."),
     ] = {}
 

@@ -1,55 +1,54 @@
-"""Step three, the only writer of children: bring what exists to what is desired, by server-side apply."""
+"""Step five, the only writer of children: bring what exists to what is desired, by server-side apply.
+
+One object that cannot be written never keeps the others from being written.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError
+from kubernetes.aio.dynamic.exceptions import NotFoundError
 
-from workergroups_api.kube import RAY_CLUSTER, Kube, Manifest, api_error_message
-from workergroups_api.names import CLUSTER_LABEL
-from workergroups_operator.observe import Observed
-
-
-@dataclass(frozen=True)
-class ApplyFailure:
-    """Why what is desired cannot be made, and the way out."""
-
-    reason: str
-    message: str
+from workergroups_api.conditions import Explanation
+from workergroups_api.kube import API_ERRORS, Kube, api_error_message
+from workergroups_api.manifest import RAY_CLUSTER, Manifest, identity
+from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER
+from workergroups_operator.decisions import Decisions
+from workergroups_operator.failures import Failures
+from workergroups_operator.observed import Observed
 
 
-async def apply(client: Kube, observed: Observed, wanted: Sequence[Manifest]) -> ApplyFailure | None:
-    """Write what differs; nothing at all if an object of the same name belongs to somebody else."""
-    stranger = name_taken(observed, wanted)
-    if stranger:
-        return stranger
+async def apply(client: Kube, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Failures:
+    """Delete a cluster that has to start anew, and write what differs from what was applied before."""
+    failed: dict[str, Explanation] = {}
+    if decisions.restart and not decisions.obstacle and observed.ray_cluster:
+        try:
+            await client.delete(observed.ray_cluster)
+        except API_ERRORS as error:
+            failed[RAY_CLUSTER.kind] = _explanation(observed.ray_cluster, error)
     for manifest in wanted:
-        live = observed.children.get(_identity(manifest))
-        if live is not None and covers(live, manifest):
+        live = observed.children.get(identity(manifest))
+        if live is not None and is_applied(live, manifest):
             continue
         try:
             await client.apply(manifest)
-        except DynamicApiError as error:
-            return _failure(manifest, error)
-    return None
+        except API_ERRORS as error:
+            failed[manifest["kind"]] = _explanation(manifest, error)
+    return Failures(failed)
 
 
-def name_taken(observed: Observed, wanted: Sequence[Manifest]) -> ApplyFailure | None:
-    """An object that has the name of one of ours, but was not made by the operator for this cluster."""
-    for manifest in wanted:
-        live = observed.children.get(_identity(manifest))
-        if live is not None and live["metadata"].get("labels", {}).get(CLUSTER_LABEL) != observed.key.name:
-            kind, name = _identity(manifest)
-            return ApplyFailure(
-                "NameTaken",
-                f"{kind} {name} exists and is not WorkerGroups': delete it, or give the pool another spec.cluster",
-            )
-    return None
+def is_applied(live: Manifest, wanted: Manifest) -> bool:
+    """Whether the object is as it was applied, and was applied as it is wanted now.
+
+    The digest tells what was applied last, removed fields included; values and owners tell whether somebody else has
+    changed that since. What others added for themselves does not matter.
+    """
+    digest = wanted["metadata"]["annotations"][MANIFEST_ANNOTATION]
+    applied = live["metadata"].get("annotations", {}).get(MANIFEST_ANNOTATION)
+    return applied == digest and covers(live, wanted) and _is_owner(live, wanted)
 
 
 def covers(live: Any, wanted: Any) -> bool:
-    """Whether every field of `wanted` is in `live` already; what others added does not matter."""
+    """Whether every field of `wanted` is in `live` already."""
     if isinstance(wanted, Mapping):
         if not wanted:
             return live is None or isinstance(live, Mapping)
@@ -65,12 +64,25 @@ def covers(live: Any, wanted: Any) -> bool:
     return bool(live == wanted)
 
 
-def _identity(manifest: Manifest) -> tuple[str, str]:
-    return str(manifest["kind"]), str(manifest["metadata"]["name"])
+def _is_owner(live: Manifest, wanted: Manifest) -> bool:
+    """Whether we still own the parts that we applied: a list that is owned as a whole may have got additions."""
+    owned: dict[str, Any] = {}
+    for entry in live["metadata"].get("managedFields", ()):
+        if entry["manager"] == OPERATOR_FIELD_MANAGER and entry["operation"] == "Apply" and "subresource" not in entry:
+            owned = entry["fieldsV1"]
+    for key, value in wanted.items():
+        if key in ("apiVersion", "kind", "metadata"):
+            continue
+        part = owned.get(f"f:{key}")
+        if part is None or (isinstance(value, Mapping) and part and not all(f"f:{name}" in part for name in value)):
+            return False
+    return True
 
 
-def _failure(manifest: Manifest, error: DynamicApiError) -> ApplyFailure:
+def _explanation(manifest: Manifest, error: Exception) -> Explanation:
     if isinstance(error, NotFoundError) and manifest["kind"] == RAY_CLUSTER.kind:
-        return ApplyFailure("KubeRayMissing", "there is no RayCluster kind in this Kubernetes: install KubeRay")
-    kind, name = _identity(manifest)
-    return ApplyFailure("ApplyFailed", f"{kind} {name}: {api_error_message(error)}")
+        return Explanation("KubeRayMissing", "there is no RayCluster kind in this Kubernetes: install KubeRay")
+    kind, name = identity(manifest)
+    return Explanation(
+        "ApplyFailed", f"{kind} {name} cannot be written, and is tried again: {api_error_message(error)}"
+    )

@@ -1,26 +1,42 @@
-"""What kopf is for: it watches, keeps the indices, and wakes the clusters that an event concerns.
+"""What kopf is for: it watches, keeps the indices, and enqueues the clusters that an event concerns.
 
 No handler changes an object, so kopf adds no finalizer and writes no annotation.
 """
 
+import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any
 
 import kopf
 
-from workergroups_api.kube import DEPLOYMENT, POD, RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP, Kind, Kube
+from workergroups_api import manifest as kinds
+from workergroups_api.kube import Kube
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER
+from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
 from workergroups_operator.reconcile import reconcile
 from workergroups_operator.settings import Settings
 from workergroups_operator.work_queue import WorkQueue
 
+# Everything that the operator makes, and the pods that come of it.
+CHILDREN = (
+    kinds.POD,
+    kinds.RAY_CLUSTER,
+    kinds.DEPLOYMENT,
+    kinds.CONFIG_MAP,
+    kinds.SECRET,
+    kinds.SERVICE_ACCOUNT,
+    kinds.ROLE,
+    kinds.ROLE_BINDING,
+)
+HEARTBEAT_SECONDS = 1.0
+
 
 def _selector(kind: Kind) -> tuple[str, str, str]:
-    group, _, version = kind.api_version.rpartition("/")
-    return group, version, kind.plural
+    return kind.group, kind.version, kind.plural
 
 
 def _identity(meta: kopf.Meta) -> tuple[str, str]:
@@ -31,14 +47,33 @@ def _identity(meta: kopf.Meta) -> tuple[str, str]:
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any) -> None:
     """Configure kopf, connect, and open the queue."""
     settings.posting.enabled = False
-    for kind in (POD, RAY_CLUSTER, DEPLOYMENT):
+    settings.networking.request_timeout = 30
+    for kind in (*CHILDREN, kinds.LEASE):
         # Filtered by the server: a cluster full of pods must not cost the operator its memory.
         settings.watching.label_selectors[_selector(kind)] = CLUSTER_LABEL
     memo.resources = AsyncExitStack()
     client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER))
     memo.membership = Membership(indices["pool_clusters"], indices["group_pools"])
-    memo.queue = WorkQueue(partial(reconcile, client, memo.membership, Settings.from_environment()))
+    memo.heartbeats = Heartbeats()
+    work = partial(reconcile, client, memo.membership, memo.heartbeats, Settings.from_environment())
+    memo.queue = WorkQueue(work)
     memo.resources.push_async_callback(memo.queue.close)
+    listening = asyncio.create_task(_listen(memo.heartbeats, memo.queue), name="heartbeats")
+    memo.resources.push_async_callback(_end, listening)
+
+
+async def _listen(heartbeats: Heartbeats, queue: WorkQueue[ClusterKey]) -> None:
+    """Have those clusters looked at whose agent is late."""
+    while True:
+        for key in heartbeats.late():
+            queue.add(key)
+        await asyncio.sleep(HEARTBEAT_SECONDS)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 @kopf.on.cleanup()
@@ -56,27 +91,43 @@ def pool_clusters(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tu
 @kopf.index(*_selector(WORKER_GROUP))
 def group_pools(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tuple[str, str], tuple[str, ...]]:
     """(namespace, group) -> the pools that it names."""
-    return {_identity(meta): pools_of_group(spec)}
+    return {_identity(meta): pools_of_group(str(meta.name), spec)}
 
 
 @kopf.on.event(*_selector(RESOURCE_POOL))
 async def pool_event(meta: kopf.Meta, spec: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
     """A pool came, changed or went."""
-    for key in memo.membership.woken_by_pool(*_identity(meta), spec):
-        memo.queue.wake(key)
+    for key in memo.membership.enqueued_by_pool(*_identity(meta), spec):
+        memo.queue.add(key)
 
 
 @kopf.on.event(*_selector(WORKER_GROUP))
 async def group_event(meta: kopf.Meta, spec: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
     """A group came, changed or went."""
-    memo.queue.wake(memo.membership.home(str(meta.namespace), pools_of_group(spec)))
+    for key in memo.membership.owning_clusters(str(meta.namespace), pools_of_group(str(meta.name), spec)):
+        memo.queue.add(key)
 
 
-@kopf.on.event(*_selector(POD))
-@kopf.on.event(*_selector(RAY_CLUSTER))
-@kopf.on.event(*_selector(DEPLOYMENT))
 async def child_event(meta: kopf.Meta, labels: Mapping[str, str], memo: kopf.Memo, **_: Any) -> None:
     """Something that belongs to a cluster came, changed or went."""
     cluster = labels.get(CLUSTER_LABEL)
     if cluster is not None:
-        memo.queue.wake(ClusterKey(str(meta.namespace), cluster))
+        memo.queue.add(ClusterKey(str(meta.namespace), cluster))
+
+
+for _kind in CHILDREN:
+    kopf.on.event(*_selector(_kind))(child_event)
+
+
+@kopf.on.event(*_selector(kinds.LEASE))
+async def lease_event(
+    meta: kopf.Meta, labels: Mapping[str, str], body: kopf.Body, type: str | None, memo: kopf.Memo, **_: Any
+) -> None:
+    """An agent showed itself, or its Lease is gone."""
+    cluster = labels.get(CLUSTER_LABEL)
+    if cluster is None:
+        return
+    key = ClusterKey(str(meta.namespace), cluster)
+    is_news = memo.heartbeats.note(key, dict(body))
+    if is_news or type == "DELETED":
+        memo.queue.add(key)

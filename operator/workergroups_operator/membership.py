@@ -1,4 +1,8 @@
-"""Which RayCluster a pool or a group belongs to, from kopf's indices. Names only; the objects are read when needed."""
+"""Which RayCluster a pool or a group belongs to, from kopf's indices.
+
+The indices are a hint: they may hold an object that is gone beside the one that has its name now. What they name is
+read before anything is concluded from it.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,12 +25,14 @@ class ClusterKey:
 
 def cluster_of_pool(name: str, spec: Mapping[str, Any]) -> str:
     """By default each pool has a cluster of its own name."""
-    return str(spec.get("cluster") or name)
+    return str(spec.get("clusterName") or name)
 
 
-def pools_of_group(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """The pools that a group names, in order."""
-    return tuple(str(ref["name"]) for ref in spec.get("pools", ()))
+def pools_of_group(name: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The pools that a group names, in order; by default the one of its own name."""
+    pools = spec.get("pools")
+    named = pools if isinstance(pools, list | tuple) else ()
+    return tuple(str(ref["name"]) for ref in named if isinstance(ref, Mapping) and "name" in ref) or (name,)
 
 
 @dataclass(frozen=True)
@@ -37,35 +43,38 @@ class Membership:
     pools: Index[tuple[str, ...]]
 
     def pools_of(self, key: ClusterKey) -> list[str]:
-        """Names of the pools on a cluster."""
-        return sorted(
-            pool
-            for (namespace, pool), cluster in _entries(self.clusters)
-            if (namespace, cluster) == (key.namespace, key.name)
-        )
+        """Names of the pools that may be on a cluster."""
+        entries = _entries(self.clusters)
+        return sorted({pool for (namespace, pool), cluster in entries if ClusterKey(namespace, cluster) == key})
 
     def groups_of(self, key: ClusterKey) -> list[str]:
-        """Names of the groups that are a cluster's to care for."""
+        """Names of the groups that may be a cluster's to care for."""
         return sorted(
-            group
-            for (namespace, group), pools in _entries(self.pools)
-            if namespace == key.namespace and self.home(namespace, pools) == key
+            {
+                group
+                for (namespace, group), pools in _entries(self.pools)
+                if namespace == key.namespace and key in self.owning_clusters(namespace, pools)
+            }
         )
 
-    def home(self, namespace: str, pools: tuple[str, ...]) -> ClusterKey:
+    def cluster_of(self, namespace: str, pool: str) -> str | None:
+        """The cluster of a pool; None if no such pool is known."""
+        return next(iter(self.clusters.get((namespace, pool), ())), None)
+
+    def owning_clusters(self, namespace: str, pools: tuple[str, ...]) -> set[ClusterKey]:
         """The cluster of a group's first pool; a pool that does not exist counts as a cluster of its name."""
         first = pools[0]
-        (cluster,) = self.clusters.get((namespace, first), ()) or (first,)
-        return ClusterKey(namespace, cluster)
+        return {ClusterKey(namespace, cluster) for cluster in self.clusters.get((namespace, first), ()) or (first,)}
 
-    def woken_by_pool(self, namespace: str, pool: str, spec: Mapping[str, Any]) -> set[ClusterKey]:
+    def enqueued_by_pool(self, namespace: str, pool: str, spec: Mapping[str, Any]) -> set[ClusterKey]:
         """Clusters to look at when a pool came, changed or went: its own, and those of the groups that name it."""
-        homes = {
-            self.home(namespace, pools)
+        owners = {
+            owner
             for (group_namespace, _), pools in _entries(self.pools)
             if group_namespace == namespace and pool in pools
+            for owner in self.owning_clusters(namespace, pools)
         }
-        return {ClusterKey(namespace, cluster_of_pool(pool, spec)), *homes}
+        return {ClusterKey(namespace, cluster_of_pool(pool, spec)), *owners}
 
 
 def _entries(index: Index[Value]) -> Iterator[tuple[tuple[str, str], Value]]:

@@ -1,47 +1,60 @@
-"""Step five, the only writer of status: write it only when it changed, and then an event when `Ready` turned."""
+"""Step seven, the only writer of status: write it only when it changed, and then an event when `Ready` turned."""
 
+import asyncio
 import logging
 import os
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError
+from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
 
-from workergroups_api.kube import Kube, Manifest
-from workergroups_operator.status import Statement
+from workergroups_api.kube import API_ERRORS, Kube, api_error_message
+from workergroups_api.manifest import Manifest
+from workergroups_operator.status import StatusUpdate
 
 LOGGER = logging.getLogger(__name__)
 CONTROLLER = "workergroups.dev/operator"
 
 
-async def publish(client: Kube, statement: Statement) -> None:
-    """Apply the operator's part of one object's status."""
-    if statement.after == statement.before:
-        return
+async def publish(client: Kube, updates: Sequence[StatusUpdate]) -> str | None:
+    """Apply the operator's part of each object's status. Returns what could not be written, to be tried again.
+
+    What cannot be written of one object never keeps the others' status back.
+    """
+    failures = await asyncio.gather(*(_publish(client, update) for update in updates if update.after != update.before))
+    return "; ".join(filter(None, failures)) or None
+
+
+async def _publish(client: Kube, update: StatusUpdate) -> str | None:
     try:
-        await client.apply(_identity(statement) | {"status": statement.after.to_json()}, subresource="status")
-    except NotFoundError:
-        return  # Deleted meanwhile.
-    if statement.ready_before is None or statement.ready_before.status != statement.ready.status:
-        await _tell(client, statement)
+        await client.apply(_identity(update) | {"status": update.after.to_json()}, subresource="status")
+    except (NotFoundError, ConflictError):
+        return None  # Deleted meanwhile, and perhaps made again.
+    except API_ERRORS as error:
+        return f"status of {update.kind.kind} {update.metadata['name']}: {api_error_message(error)[:500]}"
+    if update.ready_before is None or update.ready_before.status != update.ready.status:
+        await _tell(client, update)
+    return None
 
 
-def _identity(statement: Statement) -> Manifest:
-    subject = statement.subject
+def _identity(update: StatusUpdate) -> Manifest:
+    metadata = update.metadata
     return {
-        "apiVersion": statement.kind.api_version,
-        "kind": statement.kind.kind,
-        "metadata": {"name": subject.name, "namespace": subject.namespace},
+        "apiVersion": update.kind.api_version,
+        "kind": update.kind.kind,
+        # With the UID the write fails if the name has gone to another object meanwhile.
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
     }
 
 
-def event(statement: Statement, now: datetime) -> Manifest:
+def event(update: StatusUpdate, now: datetime) -> Manifest:
     """The event for `kubectl describe`: `Ready` turned true, or it turned away from it."""
-    subject, ready = statement.subject, statement.ready
+    metadata, ready = update.metadata, update.ready
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": f"{subject.name}.{uuid.uuid4().hex[:16]}", "namespace": subject.namespace},
+        "metadata": {"name": f"{metadata['name']}.{uuid.uuid4().hex[:16]}", "namespace": metadata["namespace"]},
         "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "type": "Normal" if ready.status == "True" else "Warning",
         "reason": "Ready" if ready.status == "True" else "NotReady",
@@ -50,17 +63,17 @@ def event(statement: Statement, now: datetime) -> Manifest:
         "reportingController": CONTROLLER,
         "reportingInstance": os.environ.get("HOSTNAME", "operator"),
         "regarding": {
-            "apiVersion": statement.kind.api_version,
-            "kind": statement.kind.kind,
-            "name": subject.name,
-            "namespace": subject.namespace,
-            "uid": subject.uid,
+            "apiVersion": update.kind.api_version,
+            "kind": update.kind.kind,
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "uid": metadata["uid"],
         },
     }
 
 
-async def _tell(client: Kube, statement: Statement) -> None:
+async def _tell(client: Kube, update: StatusUpdate) -> None:
     try:
-        await client.create(event(statement, datetime.now(UTC)))
-    except DynamicApiError as error:
-        LOGGER.warning("no event for %s: %s", statement.subject.name, error.reason)
+        await client.create(event(update, datetime.now(UTC)))
+    except API_ERRORS as error:
+        LOGGER.warning("no event for %s: %s", update.metadata["name"], api_error_message(error))

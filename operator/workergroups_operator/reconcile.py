@@ -1,31 +1,35 @@
-"""The loop, for one RayCluster with all its pools and groups: observe, desired, apply, status, publish."""
+"""The loop, for one RayCluster with all its pools and groups."""
 
-import asyncio
 import secrets
 from datetime import UTC, datetime
 
-from workergroups_api.kube import Kube
+from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.apply import apply
+from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
+from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observe import observe
-from workergroups_operator.policy.seating import seat
-from workergroups_operator.policy.sharing import share
 from workergroups_operator.publish import publish
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
+from workergroups_operator.try_pods import try_pods
+from workergroups_operator.work_queue import Result
 
 
-async def reconcile(client: Kube, membership: Membership, settings: Settings, key: ClusterKey) -> float | None:
-    """Bring the cluster to what its pools and groups ask for, and say on them what is true.
-
-    Returns the seconds after which to look again without any event, None when there is nothing to care for.
-    """
-    observed = await observe(client, membership, key)
-    sharing = share(observed.pools, settings.ray_version)
-    seating = seat(observed.groups, sharing.accepted, observed.pools_elsewhere)
-    wanted = desired(observed, sharing, seating, settings, fresh_token=secrets.token_urlsafe(32))
-    failure = await apply(client, observed, wanted)
-    truth = status(observed, sharing, seating, failure, datetime.now(UTC))
-    await asyncio.gather(*(publish(client, statement) for statement in truth.statements))
-    return truth.look_again_seconds
+async def reconcile(
+    client: Kube, membership: Membership, heartbeats: Heartbeats, settings: Settings, key: ClusterKey
+) -> Result:
+    """Bring the cluster to what its pools and groups ask for, and say on them what is true."""
+    try:
+        observed = await observe(client, membership, heartbeats, key)
+        decisions = decide(observed, await try_pods(client, observed, settings), settings)
+        wanted = desired(observed, decisions, fresh_token=secrets.token_urlsafe(32))
+        failures = await apply(client, observed, decisions, wanted)
+        statuses = status(observed, decisions, failures, datetime.now(UTC))
+        unpublished = await publish(client, statuses.updates)
+    except API_ERRORS as error:
+        return Result(None, f"the API server cannot be asked: {api_error_message(error)[:500]}")
+    if statuses.requeue_after is None:
+        heartbeats.forget(key)
+    return Result(statuses.requeue_after, unpublished or failures.summary)

@@ -10,7 +10,7 @@ RAY_VERSION = "2.60.0"
 
 @dataclass(frozen=True)
 class Settings:
-    """Defaults for pools that do not say otherwise."""
+    """Defaults for pools that do not say otherwise, on clusters that do not run yet."""
 
     worker_image: str
     ray_version: str = RAY_VERSION

@@ -1,39 +1,50 @@
-"""One task per key: wakes coalesce, a key never runs twice at once, failures back off, deadlines wake by themselves."""
+"""One task per key: keys that are added again coalesce, a key never runs twice at once, failures back off."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
 LOGGER = logging.getLogger(__name__)
-FIRST_RETRY_SECONDS = 1.0
+FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 60.0
 
 
+@dataclass(frozen=True)
+class Result:
+    """How a piece of work went."""
+
+    # When to do it again if nothing happens; None: never, there is nothing left to care for.
+    requeue_after: float | None
+    # What failed, though the rest was done: that is done again with back-off.
+    failure: str | None = None
+
+
 def retry_delay(failures: int) -> float:
-    """Seconds before the next try after that many failures in a row: 1, 2, 4, ... 60."""
-    return float(min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** (failures - 1)))
+    """Seconds before the next try after that many failures in a row: 0.5, 1, 2, 4, ... 60."""
+    return float(min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 16)))
 
 
 class WorkQueue(Generic[Key]):
-    """Calls `work(key)` after each wake, and again after the seconds that it returns; None means: nothing left."""
+    """Calls `work(key)` soon after each `add`, and again after the seconds that it returns."""
 
-    def __init__(self, work: Callable[[Key], Awaitable[float | None]], concurrency: int = 16) -> None:
+    def __init__(self, work: Callable[[Key], Awaitable[Result]], concurrency: int = 16) -> None:
         self._work = work
         self._slots = asyncio.Semaphore(concurrency)
-        self._woken: dict[Key, asyncio.Event] = {}
+        self._added: dict[Key, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def wake(self, key: Key) -> None:
+    def add(self, key: Key) -> None:
         """Have the key worked on soon."""
-        if key not in self._woken:
-            self._woken[key] = asyncio.Event()
+        if key not in self._added:
+            self._added[key] = asyncio.Event()
             task = asyncio.create_task(self._serve(key), name=f"serve {key}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        self._woken[key].set()
+        self._added[key].set()
 
     async def close(self) -> None:
         """End all tasks and wait for their end."""
@@ -42,27 +53,33 @@ class WorkQueue(Generic[Key]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _serve(self, key: Key) -> None:
-        woken = self._woken[key]
+        added = self._added[key]
         failures = 0
         while True:
-            woken.clear()
-            try:
-                async with self._slots:
-                    delay = await self._work(key)
-                failures = 0
-            except Exception:
-                failures += 1
-                delay = retry_delay(failures)
-                LOGGER.exception("%s failed; trying again in %.0f s", key, delay)
-            if delay is None and not woken.is_set():
-                del self._woken[key]
+            added.clear()
+            result = await self._try(key)
+            failures = failures + 1 if result.failure else 0
+            delay = result.requeue_after
+            if result.failure:
+                delay = min(retry_delay(failures), delay if delay is not None else LAST_RETRY_SECONDS)
+                LOGGER.warning("%s: %s; trying again in %.1f s", key, result.failure, delay)
+            if delay is None and not added.is_set():
+                del self._added[key]
                 return
-            await self._wait(woken, delay)
+            await self._wait(added, delay)
+
+    async def _try(self, key: Key) -> Result:
+        try:
+            async with self._slots:
+                return await self._work(key)
+        except Exception as error:
+            LOGGER.exception("%s", key)
+            return Result(None, type(error).__name__)
 
     @staticmethod
-    async def _wait(woken: asyncio.Event, seconds: float | None) -> None:
+    async def _wait(added: asyncio.Event, seconds: float | None) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await woken.wait()
+                await added.wait()
         except TimeoutError:
             pass

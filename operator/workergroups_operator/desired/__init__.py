@@ -1,28 +1,28 @@
-"""Step two: everything that is to exist for a cluster, as full manifests. Pure: no clock, no I/O."""
+"""Step three: everything that is to exist for a cluster, as full manifests. Pure: no clock, no I/O."""
 
-from collections.abc import Mapping
-
-from workergroups_api.kube import Manifest
-from workergroups_operator.desired import agent, plan, raycluster, token
+from workergroups_api.manifest import Manifest
+from workergroups_operator.decisions import Decisions
+from workergroups_operator.desired import access, agent, lease, plan, raycluster, token
 from workergroups_operator.desired.ownership import owned
-from workergroups_operator.observe import Observed
-from workergroups_operator.policy.seating import Seating
-from workergroups_operator.policy.sharing import Sharing
-from workergroups_operator.settings import Settings
+from workergroups_operator.observed import Observed
 
 
-def desired(
-    observed: Observed, sharing: Sharing, seating: Mapping[str, Seating], settings: Settings, fresh_token: str
-) -> list[Manifest]:
-    """The manifests in the order in which to apply them; none if the cluster has no pool."""
-    pools = sharing.accepted
-    if not pools:
+def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[Manifest]:
+    """The manifests in the order in which to apply them; none without a pool, or while something is in the way."""
+    pools = decisions.accepted
+    if not pools or decisions.obstacle:
         return []
+    secret = token.secret(observed, fresh_token)
     manifests = [
-        token.secret(observed, fresh_token),
-        plan.config_map(plan.cluster_plan(observed.key, pools, observed.groups, seating)),
-        *agent.access(observed.key, pools, observed.groups),
-        raycluster.ray_cluster(observed, pools, settings),
-        agent.deployment(observed.key, pools, settings),
+        secret,
+        *access.access(observed.key, pools, observed.groups),
+        lease.lease(observed, decisions.agent),
+        plan.config_map(plan.cluster_plan(observed, decisions)),
     ]
+    if not decisions.restart:
+        in_use = token.digest_in(secret)
+        manifests += [
+            raycluster.ray_cluster(observed, decisions, in_use),
+            agent.deployment(observed.key, decisions.versions.head_image, pools[0], in_use),
+        ]
     return [owned(manifest, observed.key, pools) for manifest in manifests]

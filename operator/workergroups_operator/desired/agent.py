@@ -1,82 +1,43 @@
-"""The agent: a pod of its own that joins the Ray cluster, and exactly the rights that it needs.
+"""The agent: a pod of its own that joins the Ray cluster.
 
 Its two containers share a directory and nothing else. The executor is a Ray node, so a user's task could be made to
 run there: it has no Kubernetes token. The reporter has the token, and runs no code but ours.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
-from workergroups_api.kube import Manifest
+from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
     COMPONENT_LABEL,
-    GROUP,
+    TOKEN_ANNOTATION,
     TOKEN_KEY,
     agent_name,
     head_service,
-    plan_name,
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.desired.raycluster import image
+from workergroups_operator.desired.pods import pull_secrets
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.settings import Settings
+from workergroups_operator.observed import AGENT
 
 GCS_PORT = 6379
 EXCHANGE = "/run/workergroups"
 USER_ID = 65532
 _TOKEN_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_REQUESTS = {"executor": {"cpu": "100m", "memory": "192Mi"}, "reporter": {"cpu": "20m", "memory": "64Mi"}}
 _SECURITY = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
 }
 
 
-def access(key: ClusterKey, pools: Sequence[ResourcePool], groups: Sequence[WorkerGroup]) -> list[Manifest]:
-    """ServiceAccount, Role and RoleBinding: named resources only."""
-    name = agent_name(key.name)
-    code = {group.spec.code.config_map.name for group in groups if group.spec.code}
-    read = ["get", "list", "watch"]
-    rules = [
-        _rule("", "configmaps", [plan_name(key.name), *sorted(code)], read),
-        _rule(GROUP, "resourcepools/status", [pool.name for pool in pools], ["patch"]),
-    ]
-    # A rule without names would mean all of them.
-    if groups:
-        rules.append(_rule(GROUP, "workergroups/status", [group.name for group in groups], ["patch"]))
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": name},
-            "automountServiceAccountToken": False,
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "Role",
-            "metadata": {"name": name},
-            "rules": rules,
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": key.namespace}],
-        },
-    ]
+def deployment(key: ClusterKey, agent_image: str, oldest: ResourcePool, token: str) -> Manifest:
+    """One agent, never two at a time, with the head's image: both have to speak the same Ray.
 
-
-def _rule(group: str, resource: str, resource_names: list[str], verbs: list[str]) -> Manifest:
-    return {"apiGroups": [group], "resources": [resource], "resourceNames": resource_names, "verbs": verbs}
-
-
-def deployment(key: ClusterKey, pools: Sequence[ResourcePool], settings: Settings) -> Manifest:
-    """One agent, never two at a time."""
-    labels = {CLUSTER_LABEL: key.name, COMPONENT_LABEL: "agent"}
-    agent_image = image(pools[0], settings)
+    `token` is the digest of the token: with another one, the agent starts anew.
+    """
+    labels = {CLUSTER_LABEL: key.name, COMPONENT_LABEL: AGENT}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -86,8 +47,9 @@ def deployment(key: ClusterKey, pools: Sequence[ResourcePool], settings: Setting
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": labels},
             "template": {
-                "metadata": {"labels": labels},
+                "metadata": {"labels": labels, "annotations": {TOKEN_ANNOTATION: token}},
                 "spec": {
+                    **pull_secrets(oldest),
                     "serviceAccountName": agent_name(key.name),
                     "automountServiceAccountToken": False,
                     "terminationGracePeriodSeconds": 5,
@@ -100,7 +62,7 @@ def deployment(key: ClusterKey, pools: Sequence[ResourcePool], settings: Setting
                     },
                     "containers": [_executor(key, agent_image), _reporter(key, agent_image)],
                     "volumes": [
-                        {"name": "exchange", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
+                        {"name": "exchange", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
                         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
                         {"name": "tmp", "emptyDir": {}},
                         {"name": "token", "projected": {"sources": _token_sources()}},
@@ -118,6 +80,7 @@ def _container(name: str, agent_image: str, env: list[dict[str, Any]], mounts: d
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", "-m", f"workergroups_agent.{name}"],
         "env": [{"name": "WORKERGROUPS_EXCHANGE", "value": EXCHANGE}, {"name": "HOME", "value": "/tmp"}, *env],
+        "resources": {"requests": dict(_REQUESTS[name])},
         "securityContext": _SECURITY,
         "volumeMounts": [{"name": volume, "mountPath": path} for volume, path in mounts.items()],
     }
@@ -135,9 +98,10 @@ def _executor(key: ClusterKey, agent_image: str) -> dict[str, Any]:
     mounts = {"exchange": EXCHANGE, "shm": "/dev/shm", "tmp": "/tmp"}
     return _container("executor", agent_image, env, mounts) | {
         "readinessProbe": {
-            # The executor writes its reports once it is connected to Ray, and removes them when it starts.
+            # For people who look at the Deployment; the operator goes by the Lease. The executor writes its reports
+            # once it is connected to Ray, and removes them when it starts.
             "exec": {"command": ["test", "-e", f"{EXCHANGE}/reports.json"]},
-            "periodSeconds": 1,
+            "periodSeconds": 5,
             "failureThreshold": 1,
         },
     }

@@ -1,4 +1,4 @@
-"""What all manifests of a cluster have in common: its label, and all its pools as owners.
+"""What all manifests of a cluster have in common: its label, all its pools as owners, and their own digest.
 
 Kubernetes deletes an object when the last of its owners is gone, so that no finalizer of ours is needed: a stopped
 operator never blocks a deletion.
@@ -6,17 +6,18 @@ operator never blocks a deletion.
 
 from collections.abc import Sequence
 
-from workergroups_api.kube import Manifest
-from workergroups_api.names import API_VERSION, CLUSTER_LABEL
+from workergroups_api.launch import digest
+from workergroups_api.manifest import Manifest
+from workergroups_api.names import API_VERSION, CLUSTER_LABEL, MANIFEST_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.membership import ClusterKey
 
 
 def owned(manifest: Manifest, key: ClusterKey, pools: Sequence[ResourcePool]) -> Manifest:
-    """The manifest in the cluster's namespace, with its label and owners."""
+    """The manifest in the cluster's namespace, with its label, owners and digest."""
     metadata = manifest["metadata"]
     owners = [{"apiVersion": API_VERSION, "kind": "ResourcePool", "name": pool.name, "uid": pool.uid} for pool in pools]
-    return manifest | {
+    whole = manifest | {
         "metadata": metadata
         | {
             "namespace": key.namespace,
@@ -24,3 +25,5 @@ def owned(manifest: Manifest, key: ClusterKey, pools: Sequence[ResourcePool]) ->
             "ownerReferences": owners,
         }
     }
+    annotations = {**metadata.get("annotations", {}), MANIFEST_ANNOTATION: digest(whole)}
+    return whole | {"metadata": whole["metadata"] | {"annotations": annotations}}

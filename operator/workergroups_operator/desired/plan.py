@@ -1,28 +1,23 @@
 """The plan for the agent, and the ConfigMap that carries it."""
 
 import json
-from collections.abc import Mapping, Sequence
 
-from workergroups_api.kube import Manifest
-from workergroups_api.names import PLAN_KEY, node_group, plan_name
-from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedNode, PlannedPool
+from workergroups_api.conditions import Explanation
+from workergroups_api.manifest import Manifest
+from workergroups_api.names import PLAN_KEY, plan_name
+from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.membership import ClusterKey
-from workergroups_operator.policy.seating import Refusal, Seating
-
-# A group's ranks are made once; restart policies will count on from here.
-FIRST_INCARNATION = 1
+from workergroups_operator.decisions import Decisions, launch_revision
+from workergroups_operator.observed import Observed, node_group_of
 
 
-def cluster_plan(
-    key: ClusterKey, pools: Sequence[ResourcePool], groups: Sequence[WorkerGroup], seating: Mapping[str, Seating]
-) -> ClusterPlan:
-    """All pools, and the groups that have seats."""
-    planned = (_group(group, seating[group.name]) for group in groups)
+def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
+    """All pools, and the groups that have bundles."""
+    planned = (_group(group, observed, decisions) for group in observed.groups)
     return ClusterPlan(
-        cluster=key.name,
-        pools=tuple(_pool(pool) for pool in pools),
+        cluster=observed.key.name,
+        pools=tuple(_pool(pool) for pool in decisions.accepted),
         groups=tuple(group for group in planned if group is not None),
     )
 
@@ -33,37 +28,43 @@ def config_map(plan: ClusterPlan) -> Manifest:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": plan_name(plan.cluster)},
-        "data": {PLAN_KEY: json.dumps(plan.to_json(), sort_keys=True, indent=1)},
+        "data": {PLAN_KEY: json.dumps(plan.to_json(), sort_keys=True)},
     }
 
 
 def _pool(pool: ResourcePool) -> PlannedPool:
     spec = pool.spec
-    devices = {} if spec.accelerator.vendor == "none" else {"GPU": float(spec.accelerator.count_per_process)}
+    devices = {} if spec.accelerator.vendor == "none" else {"GPU": float(spec.accelerator.per_process)}
     return PlannedPool(
         name=pool.name,
         uid=pool.uid,
-        generation=pool.generation,
-        vendor=spec.accelerator.vendor,
-        nodes=tuple(PlannedNode(node_group=node_group(pool.name, n), processes=n) for n in spec.processes_per_node),
+        node_group=node_group_of(pool),
+        nodes=spec.nodes,
+        processes_per_node=spec.processes_per_node,
         bundle={"CPU": float(spec.max_colocate_count)} | devices,
+        vendor=spec.accelerator.vendor,
+        devices_per_process=spec.accelerator.per_process if devices else 0,
         max_colocate_count=spec.max_colocate_count,
     )
 
 
-def _group(group: WorkerGroup, seats: Seating) -> PlannedGroup | None:
-    if isinstance(seats, Refusal):
+def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> PlannedGroup | None:
+    bundles = decisions.bundles[group.name]
+    if isinstance(bundles, Explanation):
         return None
-    spec = group.spec
+    incarnation = decisions.incarnations[group.name]
     return PlannedGroup(
         name=group.name,
         uid=group.uid,
-        generation=group.generation,
-        incarnation=FIRST_INCARNATION,
-        seats=seats,
-        class_path=spec.worker.class_,
-        init_args=spec.worker.args,
-        init_kwargs=spec.worker.kwargs_ or {},
-        config_map=spec.code.config_map.name if spec.code else None,
-        env={variable.name: variable.value for variable in spec.env},
+        incarnation=incarnation.number,
+        revision=launch_revision(group) or _planned_revision(group, observed),
+        made_from=incarnation.revision,
+        session=incarnation.session,
+        bundles=bundles,
     )
+
+
+def _planned_revision(group: WorkerGroup, observed: Observed) -> str | None:
+    """While the code is gone, what ran before still runs."""
+    groups = observed.plan.groups if observed.plan else ()
+    return next((planned.revision for planned in groups if planned.uid == group.uid), None)

@@ -1,7 +1,11 @@
-"""A user's pod template merged over ours, as a strategic merge patch does: lists of things with an identity by key."""
+"""A user's pod template merged over ours, as a strategic merge patch does: lists of things with an identity by key.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+The template comes from a user, so that any JSON may stand anywhere in it. What cannot be merged is taken as it is, and
+the API server says what is wrong with it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeGuard
 
 # The patch merge keys of corev1.PodSpec's lists; lists that are not named here are replaced.
 _MERGE_KEYS = {
@@ -25,24 +29,29 @@ def overlay(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]
     """The base with the patch over it; null in the patch removes a field."""
     merged = dict(base)
     for key, value in patch.items():
+        before = merged.get(key)
         if value is None:
             merged.pop(key, None)
-        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
-            merged[key] = overlay(merged[key], value)
-        elif key in _MERGE_KEYS and isinstance(merged.get(key), Sequence):
-            merged[key] = _merge_by(_MERGE_KEYS[key], merged[key], value)
-        elif key in _APPENDED:
-            merged[key] = [*merged.get(key, ()), *value]
+        elif isinstance(value, Mapping) and isinstance(before, Mapping):
+            merged[key] = overlay(before, value)
+        elif (identity := _MERGE_KEYS.get(key)) and _are_keyed(before, identity) and _are_keyed(value, identity):
+            merged[key] = _merge_by(identity, before, value)
+        elif key in _APPENDED and isinstance(value, list) and isinstance(before, list):
+            merged[key] = [*before, *value]
         else:
             merged[key] = value
     return merged
 
 
-def _merge_by(
-    identity: str, base: Sequence[Mapping[str, Any]], patch: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    merged = {item.get(identity): dict(item) for item in base}
+def _are_keyed(items: Any, identity: str) -> TypeGuard[list[Mapping[str, Any]]]:
+    """Whether it is a list of things that have an identity."""
+    return isinstance(items, list) and all(
+        isinstance(item, Mapping) and isinstance(item.get(identity), str | int) for item in items
+    )
+
+
+def _merge_by(identity: str, base: list[Mapping[str, Any]], patch: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    merged = {item[identity]: dict(item) for item in base}
     for item in patch:
-        name = item.get(identity)
-        merged[name] = overlay(merged.get(name, {}), item)
+        merged[item[identity]] = overlay(merged.get(item[identity], {}), item)
     return list(merged.values())

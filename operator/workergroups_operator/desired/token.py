@@ -1,21 +1,22 @@
 """The Secret with Ray's authentication token, made once and kept."""
 
-import base64
-
-from workergroups_api.kube import Manifest
+from workergroups_api.manifest import Manifest
 from workergroups_api.names import TOKEN_KEY, token_secret_name
-from workergroups_operator.observe import Observed
+from workergroups_operator.observed import Observed
+from workergroups_operator.policy.token import encoded, present_token, token_digest
 
 
 def secret(observed: Observed, fresh_token: str) -> Manifest:
     """With the token that exists, else with the fresh one."""
-    name = token_secret_name(observed.key.name)
-    existing = observed.children.get(("Secret", name), {}).get("data", {}).get(TOKEN_KEY)
-    encoded = existing or base64.b64encode(fresh_token.encode()).decode()
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": name},
+        "metadata": {"name": token_secret_name(observed.key.name)},
         "type": "Opaque",
-        "data": {TOKEN_KEY: encoded},
+        "data": {TOKEN_KEY: present_token(observed) or encoded(fresh_token)},
     }
+
+
+def digest_in(secret: Manifest) -> str:
+    """A short name for the token in the Secret."""
+    return token_digest(secret["data"][TOKEN_KEY])

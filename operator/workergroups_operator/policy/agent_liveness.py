@@ -1,42 +1,57 @@
-"""Whether the agent's reports can be believed: it is connected, it has been away for a moment, or it is lost."""
+"""Whether the agent's reports can be believed, and of which Ray session they have to be."""
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from dataclasses import dataclass
 from enum import Enum
 
-from workergroups_api.kube import Manifest
+from workergroups_operator.observed import AgentSign
 
-# A deleted agent pod is back in about 15 s; until then what it said last still stands.
-GRACE = timedelta(seconds=60)
-
-
-class AgentLiveness(Enum):
-    """What the operator makes of the agent's Deployment."""
-
-    CONNECTED = "connected"
-    AWAY = "away"
-    LOST = "lost"
-    # It was connected to a head that is no more: what it said is of another Ray.
-    OUTDATED = "outdated"
+# Without a connected agent nobody knows; after this long, that is said.
+AWAY_SECONDS = 3.0
+# An executor whose Ray is gone says so within this time.
+STALE_SECONDS = 4.0
 
 
-def agent_liveness(deployment: Manifest | None, heads: Iterable[Manifest], now: datetime) -> AgentLiveness:
-    """The Deployment is available when its pod is ready: when the agent is connected to Ray and has reported."""
-    for condition in (deployment or {}).get("status", {}).get("conditions", ()):
-        if condition["type"] == "Available":
-            since = datetime.fromisoformat(condition["lastTransitionTime"])
-            if any(started > since for started in _starts(heads)):
-                return AgentLiveness.OUTDATED
-            if condition["status"] == "True":
-                return AgentLiveness.CONNECTED
-            return AgentLiveness.AWAY if now - since < GRACE else AgentLiveness.LOST
-    return AgentLiveness.AWAY
+class AgentState(Enum):
+    """What the operator makes of the agent's signs."""
+
+    STARTING = "it has not been connected to this Ray yet"
+    CONNECTED = "it is connected"
+    AWAY = "it was connected, and has been gone for a moment"
+    LOST = "it was connected, and has been gone for too long to know"
 
 
-def _starts(heads: Iterable[Manifest]) -> Iterable[datetime]:
-    """When the heads' processes started: kubelet restarts a container in its pod, and Ray begins from nothing."""
-    for pod in heads:
-        for container in pod.get("status", {}).get("containerStatuses", ()):
-            running = container.get("state", {}).get("running")
-            if running:
-                yield datetime.fromisoformat(running["startedAt"])
+@dataclass(frozen=True)
+class AgentLiveness:
+    """The agent's state, and the head and session that belong together as far as is known."""
+
+    state: AgentState
+    head: str | None = None
+    session: str | None = None
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether reports of this session count."""
+        return self.state in (AgentState.CONNECTED, AgentState.AWAY)
+
+
+def agent_liveness(known: tuple[str, str] | None, head: str | None, sign: AgentSign) -> AgentLiveness:
+    """`known` are the head and the session that were last seen to belong together.
+
+    A head that started anew has another session. What an agent says of its session is up to four seconds old, so with
+    a new head it counts only that long after the head was first seen; before any session was known, at once.
+    """
+    if head is None:
+        return AgentLiveness(AgentState.STARTING)
+    if known is not None and known[0] == head and sign.session in (None, known[1]):
+        return AgentLiveness(_presence(sign), *known)
+    if sign.session is None or sign.is_silent or sign.away_seconds:
+        return AgentLiveness(AgentState.STARTING)
+    if known is None or (sign.seen_with_head_seconds or 0.0) >= STALE_SECONDS:
+        return AgentLiveness(AgentState.CONNECTED, head, sign.session)
+    return AgentLiveness(AgentState.STARTING)
+
+
+def _presence(sign: AgentSign) -> AgentState:
+    if sign.is_silent or sign.away_seconds >= AWAY_SECONDS:
+        return AgentState.LOST
+    return AgentState.AWAY if sign.away_seconds else AgentState.CONNECTED

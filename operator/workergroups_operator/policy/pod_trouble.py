@@ -2,25 +2,17 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from workergroups_api.kube import Manifest
+from workergroups_api.conditions import Explanation
+from workergroups_api.manifest import Manifest
 
 _INSUFFICIENT = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*(?:/[^\s,.]+)?)")
 _WAITING_IS_FINE = {"ContainerCreating", "PodInitializing"}
 _IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}
 
 
-@dataclass(frozen=True)
-class Trouble:
-    """A reason in CamelCase and a sentence."""
-
-    reason: str
-    message: str
-
-
-def first_trouble(pods: Iterable[Manifest]) -> Trouble | None:
+def first_trouble(pods: Iterable[Manifest]) -> Explanation | None:
     """The first pod's trouble, by name of the pod."""
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
         trouble = pod_trouble(pod)
@@ -29,7 +21,7 @@ def first_trouble(pods: Iterable[Manifest]) -> Trouble | None:
     return None
 
 
-def pod_trouble(pod: Manifest) -> Trouble | None:
+def pod_trouble(pod: Manifest) -> Explanation | None:
     """Why the pod does not run, or None if nothing is known to be wrong."""
     status = pod.get("status", {})
     for condition in status.get("conditions", ()):
@@ -42,21 +34,23 @@ def pod_trouble(pod: Manifest) -> Trouble | None:
     return None
 
 
-def _container_trouble(pod: str, container: Mapping[str, Any]) -> Trouble | None:
+def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | None:
     waiting = container.get("state", {}).get("waiting", {})
     reason = waiting.get("reason")
     if reason is None or reason in _WAITING_IS_FINE:
         return None
     if reason in _IMAGE_REASONS:
         # Kubernetes alternates between two reasons and several texts; one each, so that the status stays put.
-        return Trouble("ImagePullFailed", f"pod {pod}, container {container['name']}: cannot pull {container['image']}")
+        return Explanation(
+            "ImagePullFailed", f"pod {pod}, container {container['name']}: cannot pull {container['image']}"
+        )
     last = container.get("lastState", {}).get("terminated", {})
     exit_note = f"; it ended with {last.get('reason')}, exit code {last.get('exitCode')}" if last else ""
     detail = waiting.get("message") or f"image {container.get('image')}"
-    return Trouble(str(reason), f"pod {pod}, container {container['name']}: {detail}{exit_note}")
+    return Explanation(str(reason), f"pod {pod}, container {container['name']}: {detail}{exit_note}")
 
 
-def _unschedulable(pod: Manifest, scheduler_says: str) -> Trouble:
+def _unschedulable(pod: Manifest, scheduler_says: str) -> Explanation:
     selector = pod["spec"].get("nodeSelector") or {}
     asked = _extended_limits(pod["spec"]["containers"])
     where = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
@@ -64,7 +58,7 @@ def _unschedulable(pod: Manifest, scheduler_says: str) -> Trouble:
     short = _INSUFFICIENT.findall(scheduler_says)
     missing = f"not enough {', '.join(sorted(set(short)))}" if short else "no node fits"
     on = f" on nodes with {where}" if where else ""
-    return Trouble(
+    return Explanation(
         "InsufficientResources" if short else "NoMatchingNode",
         f"{missing}{on}: pod {pod['metadata']['name']} needs {need}. Scheduler: {scheduler_says}",
     )

@@ -1,32 +1,19 @@
-"""Which pools may share a RayCluster: one Ray runs in it, so its oldest pool's version decides."""
+"""Which pools may share a RayCluster: one Ray runs in it, so its version decides."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
+from workergroups_api.conditions import Explanation
 from workergroups_api.resource_pool import ResourcePool
 
 
-@dataclass(frozen=True)
-class Sharing:
-    """Pools that are in, and for the others why not."""
-
-    accepted: tuple[ResourcePool, ...]
-    refused: Mapping[str, str]
-
-
-def share(pools: Sequence[ResourcePool], default_ray_version: str) -> Sharing:
-    """Accept the pools whose Ray version is that of the first."""
-    if not pools:
-        return Sharing((), {})
-    version = pools[0].spec.ray_version or default_ray_version
-    accepted, refused = [], {}
-    for pool in pools:
-        own = pool.spec.ray_version or default_ray_version
-        if own == version:
-            accepted.append(pool)
-        else:
-            refused[pool.name] = (
-                f"spec.rayVersion is {own}, but cluster {pool.cluster} runs Ray {version} for pool {pools[0].name}: "
-                "use that version, or another spec.cluster"
-            )
-    return Sharing(tuple(accepted), refused)
+def refused_pools(pools: Iterable[ResourcePool], ray_version: str, default: str) -> Mapping[str, Explanation]:
+    """Pools that ask for another Ray than the cluster's, by name. `default` is what a pool gets that names none."""
+    return {
+        pool.name: Explanation(
+            "RayVersionConflict",
+            f"spec.rayVersion is {pool.spec.ray_version}, but cluster {pool.cluster} runs Ray {ray_version}: use that "
+            "version, or another spec.clusterName",
+        )
+        for pool in pools
+        if (pool.spec.ray_version or default) != ray_version
+    }

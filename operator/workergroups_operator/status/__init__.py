@@ -1,83 +1,143 @@
-"""Step four: what is true of each object. Pure: from spec, observed, failure, previous status and the time."""
+"""Step six: what is true of each object. Pure: from spec, observed, decisions, failures, previous status and time."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from workergroups_api.conditions import Condition, Finding, find
-from workergroups_api.kube import RESOURCE_POOL, WORKER_GROUP, Kind
+from pydantic import ValidationError
+
+from workergroups_api.conditions import Condition, Finding, find, merge
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.model import ApiModel
 from workergroups_api.resource_pool import ResourcePool, ResourcePoolStatus
 from workergroups_api.worker_group import WorkerGroup, WorkerGroupStatus
-from workergroups_operator.apply import ApplyFailure
-from workergroups_operator.observe import Observed
-from workergroups_operator.policy.agent_liveness import GRACE, AgentLiveness
-from workergroups_operator.policy.seating import Seating
-from workergroups_operator.policy.sharing import Sharing
-from workergroups_operator.status.group import group_conditions, world_size
-from workergroups_operator.status.pool import pool_conditions
-from workergroups_operator.status.situation import Situation
+from workergroups_operator.decisions import Decisions
+from workergroups_operator.failures import Failures
+from workergroups_operator.observed import HEAD, Observed, Unreadable
+from workergroups_operator.policy.agent_liveness import AgentState
+from workergroups_operator.status import group as groups
+from workergroups_operator.status import pool as pools
+from workergroups_operator.status.conclusion import Situation
 
 # Without any event, everything is looked at again after this time.
 RESYNC_SECONDS = 300.0
+# While something is waited for of which no event tells.
+POLL_SECONDS = 1.0
+# Pods that the API server refuses are tried again this soon, and less often the longer it lasts.
+RETRY_PODS_SECONDS = (2.0, 60.0)
 
 
 @dataclass(frozen=True)
-class Statement:
+class StatusUpdate:
     """An object, and the operator's part of its status as it was and as it is to be."""
 
     kind: Kind
-    subject: ResourcePool | WorkerGroup
-    before: ApiModel
+    metadata: Manifest
+    before: ApiModel | None
     after: ApiModel
     ready_before: Condition | None
     ready: Condition
 
 
 @dataclass(frozen=True)
-class Statements:
+class Statuses:
     """What is true of all objects of a cluster, and when to look again if nothing happens."""
 
-    statements: tuple[Statement, ...]
+    updates: tuple[StatusUpdate, ...]
     # None when there are no objects.
-    look_again_seconds: float | None
+    requeue_after: float | None
 
 
-def status(
-    observed: Observed,
-    sharing: Sharing,
-    seating: Mapping[str, Seating],
-    failure: ApplyFailure | None,
-    now: datetime,
-) -> Statements:
-    """Statements on all pools and groups of the cluster."""
-    situation = Situation(observed, sharing, seating, failure, now)
-    waits = [GRACE.total_seconds() if situation.agent is AgentLiveness.AWAY else RESYNC_SECONDS]
-    statements = []
-    pools: dict[str, Finding] = {}
+def status(observed: Observed, decisions: Decisions, failures: Failures, now: datetime) -> Statuses:
+    """The status of all pools and groups of the cluster."""
+    situation = Situation(observed, decisions, failures, now)
+    waits = [RESYNC_SECONDS, *_waits(situation)]
+    updates = [_unreadable(odd, now) for odd in observed.unreadable]
+    weakest: dict[str, Finding] = {}
     for pool in observed.pools:
-        concluded = pool_conditions(pool, situation)
-        pools[pool.name] = concluded.weakest
-        waits.append(concluded.look_again_seconds)
+        concluded = pools.pool_conditions(pool, situation)
+        weakest[pool.name] = concluded.weakest
+        waits.append(concluded.requeue_after)
         after = ResourcePoolStatus(
-            conditions=concluded.conditions, observed_generation=pool.generation, cluster=pool.cluster
+            conditions=concluded.conditions,
+            observed_generation=pool.generation,
+            deadline=concluded.deadline,
+            cluster_name=pool.cluster,
+            nodes=pool.spec.nodes,
+            ready_nodes=_known(pools.believed_report(pool, situation).reserved_nodes, situation),
         )
         before = pool.status.model_copy(update={"reservation": None})
-        statements.append(_statement(RESOURCE_POOL, pool, before, after, concluded.ready))
+        updates.append(_update(RESOURCE_POOL, pool, before, after, concluded.ready))
     for group in observed.groups:
-        concluded = group_conditions(group, situation, pools)
-        waits.append(concluded.look_again_seconds)
+        concluded = groups.group_conditions(group, situation, weakest)
+        waits.append(concluded.requeue_after)
+        incarnation = decisions.incarnations.get(group.name)
+        last = group.status
         after_ = WorkerGroupStatus(
             conditions=concluded.conditions,
             observed_generation=group.generation,
-            world_size=world_size(group, situation),
+            deadline=concluded.deadline,
+            world_size=groups.world_size(group, situation),
+            ready_ranks=_known(groups.believed_report(group, situation).ready_count, situation),
+            incarnation=incarnation.number if incarnation else last.incarnation,
+            revision=incarnation.revision if incarnation else last.revision,
+            session=incarnation.session if incarnation else last.session,
         )
-        before_ = group.status.model_copy(update={"ranks": None})
-        statements.append(_statement(WORKER_GROUP, group, before_, after_, concluded.ready))
-    return Statements(tuple(statements), min(waits) if statements else None)
+        before_ = last.model_copy(update={"ranks": None})
+        updates.append(_update(WORKER_GROUP, group, before_, after_, concluded.ready))
+    return Statuses(tuple(updates), min(waits) if updates else None)
 
 
-def _statement(
+def _known(count: int, situation: Situation) -> int | None:
+    return None if situation.decisions.agent.state is AgentState.LOST else count
+
+
+def _waits(situation: Situation) -> list[float]:
+    """When something may be different of which no event tells."""
+    observed, decisions = situation.observed, situation.decisions
+    waits = [observed.agent.look_again_seconds]
+    if decisions.agent.state is AgentState.STARTING and observed.agent.session and observed.head:
+        waits.append(POLL_SECONDS)
+    if decisions.restart or decisions.obstacle:
+        waits.append(POLL_SECONDS * 5)
+    elif observed.ray_cluster is not None and not observed.pods_of(HEAD):
+        waits.append(POLL_SECONDS * 2)
+    if decisions.refused_pods:
+        first, last = RETRY_PODS_SECONDS
+        since = [
+            (situation.now - condition.last_transition_time).total_seconds()
+            for pool in observed.pools
+            if (condition := find(pool.status.conditions, "NodesReady")) and condition.status != "True"
+        ]
+        waits.append(min(last, max(first, min(since, default=0.0) / 5)))
+    return waits
+
+
+def _update(
     kind: Kind, subject: ResourcePool | WorkerGroup, before: ApiModel, after: ApiModel, ready: Condition
-) -> Statement:
-    return Statement(kind, subject, before, after, find(subject.status.conditions, "Ready"), ready)
+) -> StatusUpdate:
+    return StatusUpdate(kind, subject.metadata, before, after, find(subject.status.conditions, "Ready"), ready)
+
+
+def _unreadable(odd: Unreadable, now: datetime) -> StatusUpdate:
+    """Of an object that cannot be read, only that can be said."""
+    previous = _conditions(odd.body.get("status"))
+    metadata = odd.body["metadata"]
+    why = Finding(type="Ready", status="False", reason=odd.explanation.reason, message=odd.explanation.message)
+    (ready,) = merge(previous, [why], int(metadata.get("generation", 0)), now)
+    model = ResourcePoolStatus if odd.kind is RESOURCE_POOL else WorkerGroupStatus
+    after = model(conditions=(ready,), observed_generation=metadata.get("generation"))
+    before_ready = find(previous, "Ready")
+    before = model(conditions=previous, observed_generation=(odd.body.get("status") or {}).get("observedGeneration"))
+    return StatusUpdate(odd.kind, metadata, before, after, before_ready, ready)
+
+
+def _conditions(raw: Any) -> tuple[Condition, ...]:
+    """The conditions of a status, as far as they can be read."""
+    found = []
+    for body in (raw or {}).get("conditions") or () if isinstance(raw, dict) else ():
+        try:
+            found.append(Condition.model_validate(body))
+        except ValidationError:
+            continue
+    return tuple(found)

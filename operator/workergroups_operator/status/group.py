@@ -1,71 +1,88 @@
-"""A group's conditions: PoolsReady, RanksCreated, RanksReady, and Ready that sums them up."""
+"""A group's conditions: PoolsReady, RanksCreated, RanksReady, Ready that sums them up, and UpToDate."""
 
 from collections.abc import Mapping
 
-from workergroups_api.conditions import Finding
+from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.report import GroupReport
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.policy.seating import Refusal
-from workergroups_operator.status.situation import Conclusion, Situation, conclude
+from workergroups_operator.policy.agent_liveness import AgentState
+from workergroups_operator.policy.incarnation import INTERRUPTED
+from workergroups_operator.policy.up_to_date import group_up_to_date
+from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
+from workergroups_operator.status.pool import LOST
 
-_RECREATE = "to try again, delete the WorkerGroup and create it again"
+_TRY_AGAIN = "to try again, change spec.worker, spec.env or the code, or delete the WorkerGroup and create it again"
 
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
     """What is true of the group."""
-    report = _current_report(group)
-    total = world_size(group, situation) or 0
+    report = believed_report(group, situation)
     chain = (
         _pools_ready(group, situation, pools),
-        _ranks_created(report, total),
-        _ranks_ready(report, total),
+        _ranks_created(group, report, situation),
+        _ranks_ready(group, report, situation),
     )
-    return conclude(group, group.status.conditions, chain, group.spec.start_deadline_seconds, situation.now)
+    aside = (group_up_to_date(group, situation.decisions),)
+    deadline = group.spec.progress_deadline_seconds
+    return conclude(group, group.status.conditions, chain, aside, deadline, situation.now)
 
 
 def world_size(group: WorkerGroup, situation: Situation) -> int | None:
-    """How many ranks the group has, None while it has no seats."""
-    seats = situation.seating[group.name]
-    return None if isinstance(seats, Refusal) else sum(part.count for part in seats)
+    """How many ranks the group is to have, None while it has no bundles."""
+    bundles = situation.decisions.bundles[group.name]
+    return None if isinstance(bundles, Explanation) else sum(part.count for part in bundles)
 
 
-def _current_report(group: WorkerGroup) -> GroupReport:
-    report = group.status.ranks
-    return report if report and report.observed_generation == group.generation else GroupReport()
+def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
+    """What the agent says of this incarnation in the present Ray session; an empty report if it has not."""
+    report, agent = group.status.ranks, situation.decisions.agent
+    incarnation = situation.decisions.incarnations.get(group.name)
+    if report is None or incarnation is None or not agent.is_believed:
+        return GroupReport()
+    return report if (report.session, report.incarnation) == (agent.session, incarnation.number) else GroupReport()
 
 
 def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Finding:
-    seats = situation.seating[group.name]
-    if isinstance(seats, Refusal):
-        return Finding(type="PoolsReady", status="False", reason=seats.reason, message=seats.message)
-    for part in seats:
+    bundles = situation.decisions.bundles[group.name]
+    if isinstance(bundles, Explanation):
+        return finding("PoolsReady", "False", bundles)
+    for part in bundles:
         weakest = pools[part.pool]
         if weakest.status != "True":
-            message = f"pool {part.pool}: {weakest.message}"
-            return Finding(type="PoolsReady", status=weakest.status, reason="PoolNotReady", message=message)
-    names = ", ".join(part.pool for part in seats)
-    return Finding(type="PoolsReady", status="True", reason="PoolsReady", message=f"reserved: {names}")
+            why = Explanation("PoolNotReady", f"pool {part.pool}: {weakest.message}")
+            return Finding(type="PoolsReady", status=weakest.status, reason=why.reason, message=why.message)
+    reserved = ", ".join(dict.fromkeys(part.pool for part in bundles))
+    return finding("PoolsReady", "True", Explanation("PoolsReady", f"reserved: {reserved}"))
 
 
-def _ranks_created(report: GroupReport, total: int) -> Finding:
+def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
+    if situation.decisions.agent.state is AgentState.LOST:
+        return finding("RanksCreated", "Unknown", LOST)
+    total = world_size(group, situation) or 0
     count = f"{report.created} of {total} ranks created"
     if report.state == "LaunchFailed":
-        message = f"{report.message}; {_RECREATE}"
-        return Finding(type="RanksCreated", status="False", reason="LaunchFailed", message=message, final=True)
-    if report.state == "Launched" or (total and report.created == total):
-        return Finding(type="RanksCreated", status="True", reason="RanksCreated", message=count)
+        why = Explanation("LaunchFailed", f"{report.message}; {_TRY_AGAIN}")
+        return finding("RanksCreated", "False", why, final=True)
+    if total and report.created == total and report.state != INTERRUPTED:
+        return finding("RanksCreated", "True", Explanation("RanksCreated", count))
+    failure = situation.failures.of("ConfigMap", "Role")
+    if failure:
+        return finding("RanksCreated", "False", failure)
     message = f"{count}: {report.message}" if report.message else count
-    return Finding(type="RanksCreated", status="False", reason=report.state, message=message)
+    return finding("RanksCreated", "False", Explanation(report.state, message))
 
 
-def _ranks_ready(report: GroupReport, total: int) -> Finding:
+def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
+    if situation.decisions.agent.state is AgentState.LOST:
+        return finding("RanksReady", "Unknown", LOST)
+    total = world_size(group, situation) or 0
     count = f"{report.ready_count} of {total} ranks ready"
     if report.failures:
         first = report.failures[0]
         others = f" (and {len(report.failures) - 1} more)" if len(report.failures) > 1 else ""
         where = f" in pod {first.pod}" if first.pod else ""
-        message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_RECREATE}"
-        return Finding(type="RanksReady", status="False", reason=first.reason, message=message, final=True)
+        message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_TRY_AGAIN}"
+        return finding("RanksReady", "False", Explanation(first.reason, message), final=True)
     if total and report.ready_count == total:
-        return Finding(type="RanksReady", status="True", reason="RanksReady", message=count)
-    return Finding(type="RanksReady", status="False", reason="RanksStarting", message=count)
+        return finding("RanksReady", "True", Explanation("RanksReady", count))
+    return finding("RanksReady", "False", Explanation("RanksStarting", count))

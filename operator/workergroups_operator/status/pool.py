@@ -1,79 +1,131 @@
-"""A pool's conditions: ClusterReady, NodesReady, BundlesReserved, and Ready that sums them up."""
+"""A pool's conditions: ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, and UpToDate."""
 
-from workergroups_api.conditions import Finding, find
-from workergroups_api.report import PoolReport
+from workergroups_api import names
+from workergroups_api.conditions import Explanation, Finding
+from workergroups_api.manifest import DEPLOYMENT
+from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.policy.agent_liveness import AgentLiveness
+from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
+from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.pod_trouble import first_trouble
-from workergroups_operator.status.situation import Conclusion, Situation, conclude
+from workergroups_operator.policy.up_to_date import pool_up_to_date
+from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
+
+LOST = Explanation(
+    "AgentLost",
+    "there has been no sign of the agent for some seconds, so nobody knows: its pod is gone or hangs, its node is cut "
+    "off, or Ray's GCS does not answer; ranks that ran go on",
+)
 
 
 def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
     """What is true of the pool."""
     chain = (_cluster_ready(pool, situation), _nodes_ready(pool, situation), _bundles_reserved(pool, situation))
-    return conclude(pool, pool.status.conditions, chain, pool.spec.reservation_deadline_seconds, situation.now)
+    aside = (pool_up_to_date(pool, situation.observed, situation.decisions),)
+    deadline = pool.spec.progress_deadline_seconds
+    return conclude(pool, pool.status.conditions, chain, aside, deadline, situation.now)
+
+
+def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
+    """What the agent says of the pool in the present Ray session; an empty report if it has not said anything."""
+    report, agent = pool.status.reservation, situation.decisions.agent
+    return report if report and agent.is_believed and report.session == agent.session else PoolReport()
 
 
 def _cluster_ready(pool: ResourcePool, situation: Situation) -> Finding:
     """The agent is connected to the Ray head. KubeRay's own `ready` is not asked: it never turns back."""
+    decisions, observed = situation.decisions, situation.observed
+    why = decisions.refused.get(pool.name) or decisions.restart or decisions.obstacle or _head_missing(situation)
+    if why:
+        return finding("ClusterReady", "False", why)
+    match decisions.agent.state:
+        case AgentState.LOST:
+            return finding("ClusterReady", "Unknown", LOST)
+        case AgentState.STARTING:
+            return finding("ClusterReady", "False", _agent_missing(observed, situation))
+    return finding("ClusterReady", "True", Explanation("AgentConnected", "Ray's head answers the agent"))
 
-    def no(reason: str, message: str) -> Finding:
-        return Finding(type="ClusterReady", status="False", reason=reason, message=message)
 
+def _head_missing(situation: Situation) -> Explanation | None:
     observed = situation.observed
-    if pool.name in situation.sharing.refused:
-        return no("RayVersionConflict", situation.sharing.refused[pool.name])
-    if situation.failure:
-        return no(situation.failure.reason, situation.failure.message)
-    heads = observed.pods_of("head")
+    if observed.head is not None:
+        return None
+    heads = observed.pods_of(HEAD)
     trouble = first_trouble(heads)
     if trouble:
-        return no(trouble.reason, f"head: {trouble.message}")
-    if not any(pod.get("status", {}).get("phase") == "Running" for pod in heads):
-        return no(
-            "HeadStarting", "waiting for the Ray head's pod to run" if heads else "waiting for KubeRay to make the head"
-        )
-    if situation.agent is AgentLiveness.CONNECTED:
-        return Finding(
-            type="ClusterReady", status="True", reason="AgentConnected", message="Ray's head answers the agent"
-        )
-    before = find(pool.status.conditions, "ClusterReady")
-    if before is None or before.status == "False" or situation.agent is AgentLiveness.OUTDATED:
-        trouble = first_trouble(observed.pods_of("agent"))
-        if trouble:
-            return no(trouble.reason, f"agent: {trouble.message}")
-        return no("AgentStarting", "waiting for the agent to join the Ray cluster")
-    if situation.agent is AgentLiveness.AWAY and before.status == "True":
-        return Finding(type="ClusterReady", status="True", reason=before.reason, message=before.message)
-    return Finding(
-        type="ClusterReady",
-        status="Unknown",
-        reason="AgentLost",
-        message="the agent's pod is not ready, so nobody knows; ranks that ran go on",
-    )
+        return Explanation(trouble.reason, f"head: {trouble.message}")
+    if heads:
+        return Explanation("HeadStarting", "waiting for the Ray head's pod to run")
+    refused = situation.decisions.refused_pods.get(HEAD)
+    if refused:
+        return Explanation(refused.reason, f"head: {refused.message}")
+    return situation.failures.of("Secret", "RayCluster") or _made_by_kuberay("the head", observed)
+
+
+def _made_by_kuberay(what: str, observed: Observed) -> Explanation:
+    complaint = f"; KubeRay: {observed.complaint}" if observed.complaint else ""
+    return Explanation("HeadStarting", f"waiting for KubeRay to make {what}{complaint}")
+
+
+def _agent_missing(observed: Observed, situation: Situation) -> Explanation:
+    trouble = first_trouble(observed.pods_of(AGENT))
+    if trouble:
+        return Explanation(trouble.reason, f"agent: {trouble.message}")
+    deployment = observed.child(DEPLOYMENT, names.agent_name(observed.key.name)) or {}
+    for condition in deployment.get("status", {}).get("conditions") or ():
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+            return Explanation("PodsRefused", f"agent: {condition.get('message', '')}")
+    failure = situation.failures.of("Secret", "ServiceAccount", "Role", "RoleBinding", "Lease", "Deployment")
+    return failure or Explanation("AgentStarting", "waiting for the agent to join the Ray cluster")
 
 
 def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
-    report = pool.status.reservation or PoolReport()
-    total = len(pool.spec.processes_per_node)
-    joined = report.joined_nodes
-    count = f"{joined} of {total} nodes joined Ray"
-    if joined == total:
-        return Finding(type="NodesReady", status="True", reason="NodesJoined", message=count)
-    pods = situation.observed.pods_of("worker", pool.name)
+    """The nodes that have joined Ray are the very pods that are there now."""
+    total = pool.spec.nodes
+    report = believed_report(pool, situation)
+    pods = situation.observed.pods_of(WORKER, node_group_of(pool))
+    running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
+    count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
+    if situation.decisions.agent.state is AgentState.LOST:
+        return finding("NodesReady", "Unknown", LOST)
+    if report.joined_nodes == total and report.joined_pods == running:
+        return finding("NodesReady", "True", Explanation("NodesJoined", count))
+    refused = situation.decisions.refused_pods.get(node_group_of(pool))
+    if refused and len(pods) < total:
+        message = f"{len(pods)} of {total} pods made: {refused.message}"
+        # The cluster may well be on its way: it is this that keeps the pool from being ready.
+        return finding("NodesReady", "False", Explanation(refused.reason, message))
+    return finding("NodesReady", "False", _nodes_missing(count, report, pods, total, situation))
+
+
+def _nodes_missing(
+    count: str, report: PoolReport, pods: list[dict[str, object]], total: int, situation: Situation
+) -> Explanation:
     trouble = first_trouble(pods)
     if trouble:
-        return Finding(type="NodesReady", status="False", reason=trouble.reason, message=f"{count}: {trouble.message}")
-    return Finding(
-        type="NodesReady", status="False", reason="NodesStarting", message=f"{count}; {len(pods)} of {total} pods made"
-    )
+        return Explanation(trouble.reason, f"{count}: {trouble.message}")
+    failure = situation.failures.of("RayCluster")
+    if failure and len(pods) < total:
+        return failure
+    if report.joined_nodes >= total:
+        return Explanation("PodsChanged", f"pods came or went; waiting for Ray to see it ({count} when it last looked)")
+    complaint = situation.observed.complaint if len(pods) < total else None
+    said = f"; KubeRay: {complaint}" if complaint else ""
+    return Explanation("NodesStarting", f"{count}; {len(pods)} of {total} pods made{said}")
 
 
 def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
-    report = pool.status.reservation or PoolReport()
-    count = f"{report.reserved_bundles} of {pool.world_size} bundles reserved"
-    if report.observed_generation == pool.generation and report.reserved_bundles == pool.world_size:
-        return Finding(type="BundlesReserved", status="True", reason="Reserved", message=count)
-    if report.message:
-        count = f"{count}: {report.message}"
-    return Finding(type="BundlesReserved", status="False", reason="Reserving", message=count)
+    if situation.decisions.agent.state is AgentState.LOST:
+        return finding("BundlesReserved", "Unknown", LOST)
+    report = believed_report(pool, situation)
+    count = f"{report.reserved_nodes * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
+    if report.reserved_nodes == pool.spec.nodes:
+        return finding("BundlesReserved", "True", Explanation("Reserved", count))
+    failure = situation.failures.of("ConfigMap")
+    if failure:
+        return finding("BundlesReserved", "False", failure)
+    return finding(
+        "BundlesReserved",
+        "False",
+        Explanation("Reserving", f"{count}: {report.message}" if report.message else count),
+    )

@@ -1,0 +1,89 @@
+"""Which bundles each group sits on (verl's split and merge), or why it cannot sit."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from workergroups_api.conditions import Explanation
+from workergroups_api.plan import PlannedBundles
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.worker_group import PoolRef, WorkerGroup
+
+Assignment = tuple[PlannedBundles, ...] | Explanation
+Bundle = tuple[str, int]
+
+
+def assign_bundles(
+    groups: Sequence[WorkerGroup], pools: Sequence[ResourcePool], pools_elsewhere: Mapping[str, str]
+) -> dict[str, Assignment]:
+    """Bundles by group. Groups are served in the order given: who comes first keeps the place."""
+    by_name = {pool.name: pool for pool in pools}
+    taken: Counter[Bundle] = Counter()
+    assigned: dict[str, Assignment] = {}
+    for group in groups:
+        parts = _assign(group, by_name, pools_elsewhere, taken)
+        assigned[group.name] = parts
+        if not isinstance(parts, Explanation):
+            taken.update(bundle for part in parts for bundle in _bundles(part))
+    return assigned
+
+
+def _bundles(part: PlannedBundles) -> list[Bundle]:
+    return [(part.pool, part.start + offset) for offset in range(part.count)]
+
+
+def _assign(
+    group: WorkerGroup,
+    pools: Mapping[str, ResourcePool],
+    pools_elsewhere: Mapping[str, str],
+    taken: Counter[Bundle],
+) -> Assignment:
+    parts: list[PlannedBundles] = []
+    own: set[Bundle] = set()
+    for index, ref in enumerate(group.pools):
+        pool = pools.get(ref.name)
+        if pool is None:
+            return _absent(index, ref, pools_elsewhere)
+        part = _part(index, ref, pool)
+        if isinstance(part, Explanation):
+            return part
+        bundles = _bundles(part)
+        if not own.isdisjoint(bundles):
+            return Explanation(
+                "BundlesTakenTwice",
+                f"spec.pools[{index}] names bundles of pool {ref.name} that an entry before it names too: "
+                "each bundle holds one rank of a group; change bundles.start or bundles.count",
+            )
+        if any(taken[bundle] >= pool.spec.max_colocate_count for bundle in bundles):
+            return Explanation(
+                "PoolFull",
+                f"spec.pools[{index}]: {pool.spec.max_colocate_count} groups share these bundles of pool {ref.name} "
+                "already (its spec.maxColocateCount): delete one of them, or use other bundles",
+            )
+        own.update(bundles)
+        parts.append(part)
+    return tuple(parts)
+
+
+def _absent(index: int, ref: PoolRef, pools_elsewhere: Mapping[str, str]) -> Explanation:
+    if ref.name in pools_elsewhere:
+        return Explanation(
+            "PoolsOnDifferentClusters",
+            f"spec.pools[{index}]: pool {ref.name} is on cluster {pools_elsewhere[ref.name]}, the first pool is not: "
+            "give the pools the same spec.clusterName",
+        )
+    return Explanation(
+        "PoolNotFound", f"spec.pools[{index}]: there is no usable ResourcePool {ref.name}: create it first"
+    )
+
+
+def _part(index: int, ref: PoolRef, pool: ResourcePool) -> PlannedBundles | Explanation:
+    if ref.bundles is None:
+        return PlannedBundles(pool=ref.name, start=0, count=pool.world_size)
+    end = ref.bundles.start + ref.bundles.count
+    if end > pool.world_size:
+        return Explanation(
+            "BundlesOutsidePool",
+            f"spec.pools[{index}].bundles ends at {end}, but pool {ref.name} has {pool.world_size} bundles: "
+            "lower start or count",
+        )
+    return PlannedBundles(pool=ref.name, start=ref.bundles.start, count=ref.bundles.count)

@@ -1,0 +1,70 @@
+"""What the status functions of pools and groups both look at, and the one way to sum up a chain of findings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from workergroups_api.conditions import Condition, ConditionStatus, Explanation, Finding, find, merge
+from workergroups_api.model import ApiObject
+from workergroups_operator.decisions import Decisions
+from workergroups_operator.failures import Failures
+from workergroups_operator.observed import Observed
+from workergroups_operator.policy.deadline import clock, wait_for_ready
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One cluster at one time."""
+
+    observed: Observed
+    decisions: Decisions
+    failures: Failures
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """Conditions, and when a deadline makes them change without any event."""
+
+    conditions: tuple[Condition, ...]
+    ready: Condition
+    # The link of the chain that keeps Ready from being true, or the last one.
+    weakest: Finding
+    deadline: datetime | None
+    requeue_after: float
+
+
+def finding(type_: str, status: ConditionStatus, why: Explanation, *, final: bool = False) -> Finding:
+    """A finding from an explanation."""
+    return Finding(type=type_, status=status, reason=why.reason, message=why.message, final=final)
+
+
+def conclude(
+    subject: ApiObject,
+    previous: Sequence[Condition],
+    chain: Sequence[Finding],
+    aside: Sequence[Finding],
+    deadline_seconds: int,
+    now: datetime,
+) -> Conclusion:
+    """The chain, `Ready`, and what stands aside from it.
+
+    `Ready` is the chain's first link that waiting does not mend, else the first that is not true, else the last one. A
+    wait that is longer than the deadline has a reason of its own, and still says what it waits for.
+    """
+    weak = [link for link in chain if link.status != "True"]
+    weakest = next((link for link in weak if link.final), weak[0] if weak else chain[-1])
+    ready = weakest.model_copy(update={"type": "Ready"})
+    until, requeue_after = None, float("inf")
+    if ready.status != "True" and not ready.final:
+        created = datetime.fromisoformat(subject.metadata["creationTimestamp"])
+        wait = wait_for_ready(created, find(previous, "Ready"), deadline_seconds, now)
+        until = wait.until
+        if wait.is_over(now):
+            late = f"not ready within {deadline_seconds} s, by {clock(wait.until)}: {ready.message}"
+            ready = ready.model_copy(update={"reason": "DeadlineExceeded", "message": late})
+        else:
+            requeue_after = wait.seconds_left(now)
+    conditions = merge(previous, (*chain, ready, *aside), subject.generation, now)
+    summed = next(condition for condition in conditions if condition.type == "Ready")
+    return Conclusion(conditions, summed, weakest, until, requeue_after)
