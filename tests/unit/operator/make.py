@@ -3,14 +3,25 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from workergroups_api.report import pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.decisions import Decisions, decide
+from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observe import Observed
+from workergroups_operator.observed import AgentSign, Observed
+from workergroups_operator.settings import Settings
+from workergroups_operator.status import Statuses, StatusUpdate, status
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 KEY = ClusterKey("team", "actors")
 CREATED = "2026-01-01T11:59:00Z"
+SETTINGS = Settings(worker_image="example.test/worker:1", ray_version="2.60.0")
+SESSION = "session-1"
+# Of the head that `pod("head")` makes.
+HEAD = "uid-actors-head/life-1"
+CONNECTED = AgentSign(session=SESSION, seen_with_head_seconds=10.0)
+NODE_GROUP = "actors-uid-acto"
 
 
 def metadata(name: str, **more: Any) -> dict[str, Any]:
@@ -23,9 +34,9 @@ def metadata(name: str, **more: Any) -> dict[str, Any]:
     } | more
 
 
-def pool(name: str = "actors", processes: tuple[int, ...] = (2, 2), status: Any = None, **spec: Any) -> ResourcePool:
-    body = {"metadata": metadata(name), "spec": {"processesPerNode": processes} | spec, "status": status or {}}
-    return ResourcePool.model_validate(body)
+def pool(name: str = "actors", nodes: int = 2, processes: int = 2, status: Any = None, **spec: Any) -> ResourcePool:
+    shape = {"nodes": nodes, "processesPerNode": processes}
+    return ResourcePool.model_validate({"metadata": metadata(name), "spec": shape | spec, "status": status or {}})
 
 
 def group(name: str = "trainer", pools: Any = ("actors",), status: Any = None, **spec: Any) -> WorkerGroup:
@@ -38,12 +49,35 @@ def group(name: str = "trainer", pools: Any = ("actors",), status: Any = None, *
     return WorkerGroup.model_validate(body)
 
 
+def owned_by(*uids: str) -> list[dict[str, str]]:
+    return [{"kind": "ResourcePool", "name": uid, "uid": uid} for uid in uids]
+
+
+def child(kind: str, name: str, *owners: str, **more: Any) -> dict[tuple[str, str], Any]:
+    """An object that the operator made for the pool `actors`, unless other owners are named."""
+    body = {
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{kind}",
+            "labels": {"workergroups.dev/cluster": "actors"},
+            "ownerReferences": owned_by(*(owners or ("uid-actors",))),
+        }
+        | more.pop("metadata", {}),
+    }
+    return {(kind, name): body | more}
+
+
 def pod(component: str, name: str | None = None, phase: str = "Running", **status: Any) -> dict[str, Any]:
+    name = name or f"actors-{component}"
     labels = {"workergroups.dev/component": component}
     if component == "worker":
-        labels["workergroups.dev/pool"] = "actors"
+        labels |= {"workergroups.dev/pool": "actors", "ray.io/group": NODE_GROUP}
+    if component == "head" and phase == "Running":
+        running = {"name": "ray-head", "containerID": "life-1", "restartCount": 0, "state": {"running": {}}}
+        status = {"containerStatuses": [running]} | status
     return {
-        "metadata": {"name": name or f"actors-{component}", "labels": labels},
+        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
         "spec": {
             "nodeSelector": {"nvidia.com/gpu.product": "A100"},
             "containers": [{"name": "ray-worker", "resources": {"limits": {"nvidia.com/gpu": "4"}}}],
@@ -52,27 +86,37 @@ def pod(component: str, name: str | None = None, phase: str = "Running", **statu
     }
 
 
-def agent(available: bool = True, since: str = CREATED) -> dict[tuple[str, str], Any]:
-    condition = {"type": "Available", "status": str(available), "lastTransitionTime": since}
-    return {("Deployment", "actors-agent"): {"status": {"conditions": [condition]}}}
+def workers(*names: str) -> tuple[dict[str, Any], ...]:
+    return tuple(pod("worker", name) for name in names)
 
 
-def reserved(*pods: str | None, bundles: int = 4) -> dict[str, Any]:
-    nodes = [{"index": index, "state": "Reserved" if pod else "Waiting", "pod": pod} for index, pod in enumerate(pods)]
-    joined = sum(pod is not None for pod in pods)
-    return {
-        "observedGeneration": 1,
-        "joinedNodes": joined,
-        "reservedBundles": bundles,
-        "totalBundles": 4,
-        "nodes": nodes,
-    }
+def reservation(*pods: str, reserved: int | None = None, session: str = SESSION) -> dict[str, Any]:
+    """What the agent says of a pool whose nodes are these pods."""
+    count = len(pods) if reserved is None else reserved
+    report = {"joinedNodes": len(pods), "joinedPods": pods_digest(pods), "reservedNodes": count, "session": session}
+    return {"reservation": report}
 
 
 def ready_pool(**more: Any) -> ResourcePool:
-    return pool(status={"reservation": reserved("p-0", "p-1")} | more)
+    return pool(status=reservation("p-0", "p-1") | more)
 
 
 def observed(**parts: Any) -> Observed:
-    defaults: dict[str, Any] = {"key": KEY, "pods": (pod("head"),), "children": agent()}
+    """A cluster whose head and two workers run, and whose agent is connected."""
+    defaults: dict[str, Any] = {"key": KEY, "pods": (pod("head"), *workers("p-0", "p-1")), "agent": CONNECTED}
     return Observed(**(defaults | parts))
+
+
+def decided(seen: Observed, refused_pods: Any = None) -> Decisions:
+    return decide(seen, refused_pods or {}, SETTINGS)
+
+
+def statuses(
+    seen: Observed, failures: Failures | None = None, now: datetime = NOW, refused_pods: Any = None
+) -> Statuses:
+    return status(seen, decided(seen, refused_pods), failures or Failures({}), now)
+
+
+def status_of(seen: Observed, **more: Any) -> StatusUpdate:
+    """The status of the last object."""
+    return statuses(seen, **more).updates[-1]

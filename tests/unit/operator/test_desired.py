@@ -5,16 +5,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from make import group, observed, pod, pool
+from make import NODE_GROUP, SETTINGS, child, decided, group, observed, pod, pool, workers
 
+from workergroups_api.conditions import Explanation
 from workergroups_operator.desired import desired
 from workergroups_operator.observe import child_names
-from workergroups_operator.policy.seating import seat
-from workergroups_operator.policy.sharing import share
-from workergroups_operator.settings import Settings
+from workergroups_operator.try_pods import pods_to_try
 
 GOLDEN = Path(__file__).parent / "golden"
-SETTINGS = Settings(worker_image="example.test/worker:1", ray_version="2.60.0")
 
 OVERLAY = {
     "spec": {
@@ -23,22 +21,21 @@ OVERLAY = {
     }
 }
 SITUATIONS = {
-    "one-pool": {"pools": (pool(processes=(4,)),), "groups": (group(),)},
-    "uneven-amd-with-overlay": {
+    "one-pool": {"pools": (pool(nodes=1, processes=4),), "groups": (group(),)},
+    "two-nodes-amd-with-overlay": {
         "pools": (
             pool(
-                processes=(4, 2, 4),
-                accelerator={"vendor": "amd", "product": "MI300X", "countPerProcess": 2},
-                placementStrategy="STRICT_SPREAD",
+                accelerator={"vendor": "amd", "product": "MI300X", "perProcess": 2},
+                topology={"mode": "Spread"},
                 nodeSelector={"zone": "a"},
                 tolerations=[{"key": "team", "operator": "Exists"}],
                 podTemplate=OVERLAY,
             ),
         )
     },
-    "cpu-only": {"pools": (pool(processes=(2,), accelerator={"vendor": "none"}),)},
+    "cpu-only": {"pools": (pool(nodes=1, accelerator={"vendor": "none"}),)},
     "two-pools-one-cluster": {
-        "pools": (pool(processes=(1,)), pool("critics", (1,), cluster="actors")),
+        "pools": (pool(nodes=1, processes=1), pool("critics", 1, 1, clusterName="actors")),
         "groups": (
             group("both", ["actors", "critics"], code={"configMap": {"name": "code"}}),
             group("lost", ["nowhere"]),
@@ -47,11 +44,9 @@ SITUATIONS = {
 }
 
 
-def manifests(**parts):
+def manifests(refused_pods=None, **parts):
     seen = observed(**parts)
-    sharing = share(seen.pools, SETTINGS.ray_version)
-    seating = seat(seen.groups, sharing.accepted, seen.pools_elsewhere)
-    return desired(seen, sharing, seating, SETTINGS, fresh_token="fresh")
+    return desired(seen, decided(seen, refused_pods), fresh_token="fresh")
 
 
 def of_kind(kind, **parts):
@@ -79,7 +74,7 @@ def test_everything_that_is_made_is_also_observed():
 
 
 def test_a_token_that_exists_is_kept():
-    existing = {("Secret", "actors-token"): {"data": {"auth_token": "b2xk"}}}
+    existing = child("Secret", "actors", data={"auth_token": "b2xk"})
     assert of_kind("Secret", pools=(pool(),), children=existing)["data"] == {"auth_token": "b2xk"}
 
 
@@ -101,16 +96,64 @@ def test_only_the_reporter_has_a_kubernetes_token():
     assert [name for name, volumes in mounts.items() if "token" in volumes] == ["reporter"]
 
 
-def with_live_group(replicas, *pods):
-    live = {"groupName": "gone-x4", "replicas": replicas, "minReplicas": replicas, "maxReplicas": 1, "template": {}}
-    children = {("RayCluster", "actors"): {"spec": {"workerGroupSpecs": [live]}}}
-    cluster = of_kind("RayCluster", pools=(pool(),), children=children, pods=pods)
+def ray_cluster(*groups, metadata=None, **spec):
+    head = {"template": {"spec": {"containers": [{"name": "ray-head", "image": "old"}]}}}
+    whole = {"rayVersion": "2.60.0", "headGroupSpec": head, "workerGroupSpecs": list(groups)} | spec
+    return child("RayCluster", "actors", spec=whole, metadata=metadata or {})
+
+
+def worker_group(name, replicas):
+    return {"groupName": name, "replicas": replicas, "minReplicas": replicas, "maxReplicas": 1, "template": {}}
+
+
+def of_this_cluster(pod_):
+    pod_["metadata"]["ownerReferences"] = [{"kind": "RayCluster", "uid": "uid-RayCluster"}]
+    return pod_
+
+
+def replicas_with(live, *pods, **more):
+    cluster = of_kind("RayCluster", pools=(pool(),), children=ray_cluster(live), pods=pods, **more)
     return {group["groupName"]: group["replicas"] for group in cluster["spec"]["workerGroupSpecs"]}
 
 
 def test_a_pool_that_left_is_scaled_to_nothing_before_its_group_goes():
-    worker = pod("worker")
-    worker["metadata"]["labels"]["ray.io/group"] = "gone-x4"
-    assert with_live_group(1, worker) == {"actors-x2": 2, "gone-x4": 0}
-    assert with_live_group(0, worker) == {"actors-x2": 2, "gone-x4": 0}
-    assert with_live_group(0) == {"actors-x2": 2}
+    worker = of_this_cluster(pod("worker"))
+    worker["metadata"]["labels"]["ray.io/group"] = "gone"
+    assert replicas_with(worker_group("gone", 1), worker) == {NODE_GROUP: 2, "gone": 0}
+    assert replicas_with(worker_group("gone", 0), worker) == {NODE_GROUP: 2, "gone": 0}
+    assert replicas_with(worker_group("gone", 0)) == {NODE_GROUP: 2}
+
+
+def test_a_pool_whose_pods_are_refused_keeps_what_it_has_and_never_holds_the_others_up():
+    refused = {NODE_GROUP: Explanation("PodsRefused", "quota")}
+    live = worker_group(NODE_GROUP, 2)
+    assert replicas_with(live, *workers("p-0"), refused_pods=refused) == {NODE_GROUP: 1}
+    assert of_kind("RayCluster", pools=(pool(),), pods=(), refused_pods=refused)["spec"]["workerGroupSpecs"] == []
+
+
+def test_only_pods_that_are_missing_or_new_are_tried():
+    def tried(**parts):
+        return set(pods_to_try(observed(pools=(pool(),), **parts), SETTINGS))
+
+    assert tried(pods=()) == {"head", NODE_GROUP}
+    made = of_kind("RayCluster", pools=(pool(),), pods=())["spec"]["workerGroupSpecs"][0]
+    running = (pod("head"), *workers("p-0", "p-1"))
+    assert tried(children=ray_cluster(made), pods=running) == set()
+    assert tried(children=ray_cluster(made), pods=running[:2]) == {NODE_GROUP}
+    assert tried(children=ray_cluster(worker_group(NODE_GROUP, 2)), pods=running) == {NODE_GROUP}
+
+
+def test_a_running_cluster_keeps_its_image_and_its_ray_when_the_operators_defaults_change():
+    defaults = {"workergroups.dev/default-image": "then", "workergroups.dev/default-ray-version": "2.55.0"}
+    live = ray_cluster(metadata={"annotations": defaults}, rayVersion="2.55.0")
+    spec = of_kind("RayCluster", pools=(pool(),), children=live)["spec"]
+    assert spec["rayVersion"] == "2.55.0"
+    assert spec["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] == "old"
+    assert spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["image"] == "then"
+
+
+def test_the_labels_by_which_pods_are_found_cannot_be_overwritten():
+    user = {"metadata": {"labels": {"workergroups.dev/pool": "another", "team": "red"}}}
+    cluster = of_kind("RayCluster", pools=(pool(podTemplate=user),))
+    labels = cluster["spec"]["workerGroupSpecs"][0]["template"]["metadata"]["labels"]
+    assert (labels["workergroups.dev/pool"], labels["team"]) == ("actors", "red")

@@ -3,22 +3,18 @@
 from typing import Any
 
 import pytest
-from make import NOW, group, observed, pool, ready_pool
+from make import SESSION, group, observed, pool, ready_pool, status_of
 
-from workergroups_operator.policy.seating import seat
-from workergroups_operator.policy.sharing import Sharing
-from workergroups_operator.status import status
+from workergroups_api.conditions import find
+from workergroups_operator.observed import AgentSign
 
 
-def statement_of(group_, *pools_):
-    sharing = Sharing(pools_, {})
-    seen = observed(pools=pools_, groups=(group_,))
-    seating = seat(seen.groups, sharing.accepted, seen.pools_elsewhere)
-    return status(seen, sharing, seating, None, NOW).statements[-1]
+def update_of(group_, *pools_, **parts):
+    return status_of(observed(pools=pools_, groups=(group_,), **parts))
 
 
 def ranks(**report: Any) -> dict[str, Any]:
-    defaults = {"observedGeneration": 1, "incarnation": 1, "state": "Launched", "total": 4, "created": 4}
+    defaults = {"session": SESSION, "incarnation": 1, "state": "Launched", "created": 4}
     return {"ranks": defaults | {"readyCount": 4, "ready": "0-3"} | report}
 
 
@@ -27,9 +23,14 @@ def failure(rank: int, **more: Any) -> dict[str, Any]:
 
 
 def test_a_group_with_all_ranks_is_ready():
-    statement = statement_of(group(status=ranks()), ready_pool())
-    assert (statement.ready.status, statement.ready.message) == ("True", "4 of 4 ranks ready")
-    assert statement.after.world_size == 4
+    update = update_of(group(status=ranks()), ready_pool())
+    assert (update.ready.status, update.ready.message) == ("True", "4 of 4 ranks ready")
+    after = update.after
+    assert (after.world_size, after.ready_ranks, after.incarnation, after.session) == (4, 4, 1, SESSION)
+
+
+def test_a_group_runs_on_the_pool_of_its_own_name_unless_it_says_otherwise():
+    assert update_of(group("actors", pools=[], status=ranks()), ready_pool()).ready.status == "True"
 
 
 @pytest.mark.parametrize(
@@ -39,43 +40,82 @@ def test_a_group_with_all_ranks_is_ready():
         (
             ranks(state="WaitingForCode", created=0, readyCount=0, message="there is no ConfigMap code: create it"),
             "WaitingForCode",
-            "there is no ConfigMap code: create it (deadline",
+            "there is no ConfigMap code: create it",
         ),
         (ranks(state="Launching", created=1, readyCount=0), "Launching", "1 of 4 ranks created"),
         (
             ranks(state="LaunchFailed", created=0, readyCount=0, message="ModuleNotFoundError: No module named 'x'"),
             "LaunchFailed",
-            "ModuleNotFoundError: No module named 'x'; to try again, delete",
+            "ModuleNotFoundError: No module named 'x'; to try again, change",
         ),
         (ranks(readyCount=3), "RanksStarting", "3 of 4 ranks ready"),
         (
             ranks(readyCount=2, failures=[failure(1), failure(3)]),
             "ConstructorFailed",
-            "rank 1 in pod p-0 (and 1 more): ValueError: boom; 2 of 4 ranks ready; to try again, delete",
+            "rank 1 in pod p-0 (and 1 more): ValueError: boom; 2 of 4 ranks ready; to try again, change",
         ),
-        (ranks(observedGeneration=7), "WaitingForPools", "0 of 4 ranks created"),
+        (ranks(incarnation=7), "WaitingForPools", "0 of 4 ranks created"),
+        (ranks(session="before"), "WaitingForPools", "0 of 4 ranks created"),
+        (ranks(state="AReasonOfTheFuture", created=0, readyCount=0), "AReasonOfTheFuture", "0 of 4"),
     ],
 )
 def test_a_group_says_how_far_it_is(status_, reason, words):
-    ready = statement_of(group(status=status_), ready_pool()).ready
+    ready = update_of(group(status=status_), ready_pool()).ready
     assert (ready.status, ready.reason) == ("False", reason)
     assert words in ready.message
 
 
 def test_a_failure_that_waiting_does_not_mend_keeps_its_reason_past_the_deadline():
-    late = group(status=ranks(failures=[failure(0)]), startDeadlineSeconds=5)
-    assert statement_of(late, ready_pool()).ready.reason == "ConstructorFailed"
+    late = group(status=ranks(failures=[failure(0)]), progressDeadlineSeconds=5)
+    update = update_of(late, ready_pool())
+    assert update.ready.reason == "ConstructorFailed"
+    assert update.after.deadline is None
+
+
+def test_a_dead_rank_is_the_reason_even_while_the_pool_gets_its_node_back():
+    lost = group(status=ranks(failures=[failure(0, reason="NodeLost")]))
+    assert update_of(lost, pool()).ready.reason == "NodeLost"
 
 
 def test_a_group_whose_pool_is_not_ready_passes_on_why():
-    ready = statement_of(group(status=ranks()), pool()).ready
+    ready = update_of(group(status=ranks()), pool()).ready
     assert ready.reason == "PoolNotReady"
     assert ready.message.startswith("pool actors: 0 of 2 nodes joined Ray")
-    assert ready.message.count("deadline") == 1, "its own, not the pool's too"
 
 
 def test_a_group_without_its_pool_says_which_field_names_it():
-    statement = statement_of(group(pools=["elsewhere"]))
-    assert statement.ready.reason == "PoolNotFound"
-    assert statement.ready.message.startswith("spec.pools[0]: there is no usable ResourcePool elsewhere")
-    assert statement.after.world_size is None
+    update = update_of(group(pools=["elsewhere"]))
+    assert update.ready.reason == "PoolNotFound"
+    assert update.ready.message.startswith("spec.pools[0]: there is no usable ResourcePool elsewhere")
+    assert update.after.world_size is None
+
+
+def test_with_a_lost_agent_nobody_knows_of_the_ranks():
+    known = {"workergroups.dev/head": "uid-actors-head/life-1", "workergroups.dev/session": SESSION}
+    lease = {"metadata": {"annotations": known, "labels": {}}}
+    silent = AgentSign(session=SESSION, is_silent=True)
+    children = {("Lease", "actors-agent"): lease}
+    update = update_of(group(status=ranks()), ready_pool(), children=children, agent=silent)
+    # A lease that nobody owns is a stranger's, which is said first of the pool; of the ranks nobody knows.
+    assert find(update.after.conditions, "RanksReady").status == "Unknown"
+    assert update.after.ready_ranks is None
+
+
+CODE = {"code": {"configMap": {"name": "code"}}}
+
+
+def up_to_date(group_):
+    condition = find(update_of(group_, ready_pool()).after.conditions, "UpToDate")
+    return condition.status, condition.reason
+
+
+def test_old_code_that_still_runs_is_said():
+    first = update_of(group(status=ranks(code="digest-1"), **CODE), ready_pool()).after.to_json()
+    assert up_to_date(group(status=first | ranks(code="digest-1"), **CODE)) == ("True", "UpToDate")
+    changed = group(status=first | ranks(code="digest-2"), **CODE)
+    assert up_to_date(changed) == ("False", "OldIncarnation")
+    update = update_of(changed, ready_pool())
+    assert (update.after.incarnation, update.ready.status) == (2, "False")
+    gone = group(status=first | ranks(code=None), **CODE)
+    assert up_to_date(gone) == ("Unknown", "CodeMissing")
+    assert update_of(gone, ready_pool()).ready.status == "True"

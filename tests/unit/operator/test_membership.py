@@ -1,6 +1,6 @@
-"""Which cluster cares for whom, and whom an event wakes."""
+"""Which cluster cares for whom, and whom an event concerns."""
 
-from workergroups_operator.membership import ClusterKey, Membership
+from workergroups_operator.membership import ClusterKey, Membership, pools_of_group
 
 CLUSTERS = {("ns", "a"): ["a"], ("ns", "b"): ["shared"], ("ns", "c"): ["shared"], ("other", "a"): ["a"]}
 POOLS = {("ns", "g"): [("b", "c")], ("ns", "lost"): [("gone", "a")]}
@@ -20,6 +20,17 @@ def test_a_group_whose_pool_does_not_exist_is_cared_for_under_the_pools_name():
     assert MEMBERSHIP.groups_of(ClusterKey("ns", "gone")) == ["lost"]
 
 
-def test_a_pool_wakes_its_cluster_and_those_of_the_groups_that_name_it():
-    woken = MEMBERSHIP.woken_by_pool("ns", "a", {})
-    assert woken == {ClusterKey("ns", "a"), ClusterKey("ns", "gone")}
+def test_a_pool_enqueues_its_cluster_and_those_of_the_groups_that_name_it():
+    enqueued = MEMBERSHIP.enqueued_by_pool("ns", "a", {})
+    assert enqueued == {ClusterKey("ns", "a"), ClusterKey("ns", "gone")}
+
+
+def test_two_objects_of_one_name_are_both_looked_at():
+    doubled = Membership({("ns", "a"): ["old", "new"]}, {("ns", "g"): [("a",), ("b",)]})
+    assert doubled.owning_clusters("ns", ("a",)) == {ClusterKey("ns", "old"), ClusterKey("ns", "new")}
+    assert doubled.groups_of(ClusterKey("ns", "new")) == ["g"]
+
+
+def test_a_spec_of_any_shape_can_be_indexed():
+    for pools in (None, "text", 7, [None, "text", {}], [{"name": 7}]):
+        assert pools_of_group("g", {"pools": pools})

@@ -3,12 +3,27 @@
 from datetime import timedelta
 
 import pytest
-from make import CREATED, NOW, agent, observed, pod, pool, ready_pool, reserved
+from make import (
+    CONNECTED,
+    CREATED,
+    HEAD,
+    NODE_GROUP,
+    NOW,
+    SESSION,
+    child,
+    observed,
+    pod,
+    pool,
+    ready_pool,
+    reservation,
+    status_of,
+    statuses,
+    workers,
+)
 
-from workergroups_api.conditions import find
-from workergroups_operator.apply import ApplyFailure
-from workergroups_operator.policy.sharing import Sharing
-from workergroups_operator.status import status
+from workergroups_api.conditions import Explanation, find
+from workergroups_operator.failures import Failures
+from workergroups_operator.observed import AgentSign
 
 UNSCHEDULABLE = {
     "phase": "Pending",
@@ -22,26 +37,48 @@ UNSCHEDULABLE = {
 }
 
 
-def ready_of(pool_, now=NOW, failure=None, refused=None, **parts):
-    sharing = Sharing((pool_,), refused or {})
-    statements = status(observed(pools=(pool_,), **parts), sharing, {}, failure, now)
-    return statements.statements[0].ready, statements
+def ready_of(pool_, failures=None, now=NOW, refused_pods=None, **parts):
+    seen = observed(pools=(pool_,), **parts)
+    return status_of(seen, failures=failures, now=now, refused_pods=refused_pods).ready
 
 
 def test_a_reserved_pool_is_ready():
-    ready, _ = ready_of(ready_pool())
+    ready = ready_of(ready_pool())
     assert (ready.status, ready.reason, ready.message) == ("True", "Reserved", "4 of 4 bundles reserved")
 
 
 @pytest.mark.parametrize(
     ("pool_", "parts", "reason", "words"),
     [
-        (pool(), {"failure": ApplyFailure("KubeRayMissing", "install KubeRay")}, "KubeRayMissing", "install KubeRay"),
-        (pool(), {"refused": {"actors": "spec.rayVersion is 2.52.0"}}, "RayVersionConflict", "2.52.0"),
+        (
+            pool(),
+            {"pods": (), "failures": Failures({"RayCluster": Explanation("KubeRayMissing", "install KubeRay")})},
+            "KubeRayMissing",
+            "install KubeRay",
+        ),
+        (
+            pool(rayVersion="2.52.0"),
+            {
+                "children": child(
+                    "RayCluster",
+                    "actors",
+                    spec={"rayVersion": "2.60.0", "headGroupSpec": {"template": {"spec": {"containers": []}}}},
+                )
+            },
+            "RayVersionConflict",
+            "2.52.0",
+        ),
         (pool(), {"pods": ()}, "HeadStarting", "waiting for KubeRay to make the head"),
+        (pool(), {"pods": (), "complaint": "no quota"}, "HeadStarting", "KubeRay: no quota"),
+        (
+            pool(),
+            {"pods": (), "refused_pods": {"head": Explanation("PodsRefused", "quota")}},
+            "PodsRefused",
+            "head: quota",
+        ),
         (pool(), {"pods": (pod("head", phase="Pending"),)}, "HeadStarting", "pod to run"),
-        (pool(), {"children": agent(available=False)}, "AgentStarting", "waiting for the agent"),
-        (pool(), {}, "NodesStarting", "0 of 2 nodes joined Ray; 0 of 2 pods made"),
+        (pool(), {"agent": AgentSign()}, "AgentStarting", "waiting for the agent"),
+        (pool(), {"pods": (pod("head"),)}, "NodesStarting", "0 of 2 nodes joined Ray; 0 of 2 pods made"),
         (
             pool(),
             {"pods": (pod("head"), pod("worker", **UNSCHEDULABLE))},
@@ -49,76 +86,142 @@ def test_a_reserved_pool_is_ready():
             "not enough nvidia.com/gpu on nodes with nvidia.com/gpu.product=A100: "
             "pod actors-worker needs nvidia.com/gpu: 4",
         ),
-        (pool(status={"reservation": reserved("p-0", "p-1", bundles=2)}), {}, "Reserving", "2 of 4 bundles"),
+        (pool(status=reservation("p-0", "p-1", reserved=1)), {}, "Reserving", "2 of 4 bundles"),
     ],
 )
 def test_the_first_link_that_is_missing_is_the_reason(pool_, parts, reason, words):
-    ready, _ = ready_of(pool_, **parts)
+    ready = ready_of(pool_, **parts)
     assert (ready.status, ready.reason) == ("False", reason)
     assert words in ready.message
 
 
-def test_before_the_deadline_the_message_says_until_when():
-    ready, statements = ready_of(pool(reservationDeadlineSeconds=90))
-    assert ready.message.endswith("(deadline 12:00:30Z)")
-    assert statements.look_again_seconds == 30
+def test_a_failed_write_changes_nothing_about_what_runs():
+    failures = Failures({"RayCluster": Explanation("ApplyFailed", "429"), "ConfigMap": Explanation("ApplyFailed", "")})
+    assert ready_of(ready_pool(), failures=failures).status == "True"
+
+
+def test_pods_that_are_refused_are_the_reason_with_the_api_servers_words():
+    refused = {NODE_GROUP: Explanation("PodsRefused", "serviceaccount nobody not found")}
+    ready = ready_of(pool(), pods=(pod("head"),), refused_pods=refused)
+    assert (ready.reason, ready.message) == ("PodsRefused", "0 of 2 pods made: serviceaccount nobody not found")
+
+
+def test_a_refused_template_does_not_matter_while_all_pods_are_there():
+    refused = {NODE_GROUP: Explanation("PodsRefused", "quota")}
+    assert ready_of(ready_pool(), refused_pods=refused).status == "True"
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        workers("p-0"),
+        workers("p-0", "p-2"),
+        (*workers("p-0"), pod("worker", "p-1", phase="Failed")),
+        (*workers("p-0"), pod("worker", "p-1", conditions=[{"type": "DisruptionTarget", "status": "True"}])),
+    ],
+    ids=["one is gone", "one is another", "one was evicted", "one is about to be"],
+)
+def test_nodes_that_joined_must_be_the_pods_that_run_now(pods):
+    ready = ready_of(ready_pool(), pods=(pod("head"), *pods))
+    assert (ready.status, ready.reason) == ("False", "PodsChanged")
+
+
+def test_a_pod_that_is_being_deleted_does_not_count():
+    leaving = pod("worker", "p-1")
+    leaving["metadata"]["deletionTimestamp"] = CREATED
+    assert ready_of(ready_pool(), pods=(pod("head"), *workers("p-0"), leaving)).status == "False"
+
+
+def test_what_was_seen_in_another_session_says_nothing():
+    old = pool(status=reservation("p-0", "p-1", session="before"))
+    ready = ready_of(old)
+    assert (ready.status, ready.reason) == ("False", "NodesStarting")
+
+
+KNOWN = child(
+    "Lease",
+    "actors-agent",
+    metadata={"annotations": {"workergroups.dev/head": HEAD, "workergroups.dev/session": SESSION}},
+)
+
+
+@pytest.mark.parametrize(
+    ("sign", "expected"),
+    [
+        (CONNECTED, ("True", "Reserved")),
+        (AgentSign(session=None, away_seconds=1.0), ("True", "Reserved")),
+        (AgentSign(session=None, away_seconds=3.5), ("Unknown", "AgentLost")),
+        (AgentSign(session=SESSION, is_silent=True), ("Unknown", "AgentLost")),
+        (AgentSign(session="another"), ("False", "AgentStarting")),
+    ],
+)
+def test_an_agent_that_is_away_is_believed_for_a_moment(sign, expected):
+    ready = ready_of(ready_pool(), children=KNOWN, agent=sign)
+    assert (ready.status, ready.reason) == expected
+
+
+def test_with_a_lost_agent_nobody_knows_how_many_nodes_there_are():
+    update = status_of(
+        observed(pools=(ready_pool(),), children=KNOWN, agent=AgentSign(session=SESSION, is_silent=True))
+    )
+    assert update.after.ready_nodes is None
+    assert {condition.status for condition in update.after.conditions if condition.type != "UpToDate"} == {"Unknown"}
+
+
+def test_a_head_that_is_gone_is_seen_at_once_whatever_was_reported():
+    ready = ready_of(ready_pool(), children=KNOWN, pods=workers("p-0", "p-1"))
+    assert (ready.status, ready.reason) == ("False", "HeadStarting")
+
+
+def test_a_new_head_is_not_believed_to_be_in_the_old_session():
+    life_2 = {"name": "ray-head", "containerID": "life-2", "state": {"running": {}}}
+    pods = (pod("head", containerStatuses=[life_2]), *workers("p-0", "p-1"))
+    early = AgentSign(session=SESSION, seen_with_head_seconds=2.0)
+    ready = ready_of(ready_pool(), children=KNOWN, pods=pods, agent=early)
+    assert (ready.status, ready.reason) == ("False", "AgentStarting")
+
+
+def test_the_deadline_is_in_the_status_until_the_pool_is_ready():
+    late = status_of(observed(pools=(pool(progressDeadlineSeconds=90),)))
+    assert late.after.deadline.isoformat() == "2026-01-01T12:00:30+00:00"
+    assert status_of(observed(pools=(ready_pool(),))).after.deadline is None
 
 
 def test_after_the_deadline_the_reason_says_so_and_the_message_still_says_what_is_missing():
-    ready, _ = ready_of(pool(reservationDeadlineSeconds=60))
+    ready = ready_of(pool(progressDeadlineSeconds=60), pods=(pod("head"),))
     assert ready.reason == "DeadlineExceeded"
-    assert ready.message == ("not ready within 60 s, by 12:00:00Z: 0 of 2 nodes joined Ray; 0 of 2 pods made")
+    assert ready.message == "not ready within 60 s, by 12:00:00Z: 0 of 2 nodes joined Ray; 0 of 2 pods made"
 
 
 def test_a_pool_that_was_ready_has_the_whole_deadline_again():
     was_ready = {"type": "Ready", "status": "True", "reason": "Reserved", "lastTransitionTime": CREATED}
-    _, statements = ready_of(pool(reservationDeadlineSeconds=90, status={"conditions": [was_ready]}))
-    assert statements.look_again_seconds == 90
+    seen = observed(pools=(pool(progressDeadlineSeconds=90, status={"conditions": [was_ready]}),))
+    assert statuses(seen).requeue_after == 90
 
 
-CLUSTER_WAS_READY = {
-    "conditions": [
-        {"type": "ClusterReady", "status": "True", "reason": "AgentConnected", "lastTransitionTime": CREATED}
-    ]
-}
-
-
-@pytest.mark.parametrize(("away", "expected"), [(timedelta(seconds=20), "True"), (timedelta(seconds=61), "Unknown")])
-def test_an_agent_that_is_away_is_believed_for_a_minute(away, expected):
-    since = (NOW - away).isoformat()
-    ready, _ = ready_of(ready_pool(**CLUSTER_WAS_READY), children=agent(available=False, since=since))
-    assert ready.status == expected
-
-
-def head_started(at):
-    running = {"name": "ray-head", "state": {"running": {"startedAt": at}}}
-    return (pod("head", containerStatuses=[running]),)
-
-
-@pytest.mark.parametrize("available", [True, False])
-def test_an_agent_is_not_believed_about_a_head_that_started_after_it_connected(available):
-    parts = {"children": agent(available, since="2026-01-01T11:59:30Z")}
-    before, _ = ready_of(ready_pool(**CLUSTER_WAS_READY), pods=head_started("2026-01-01T11:59:20Z"), **parts)
-    assert before.status == "True"
-    after, _ = ready_of(ready_pool(**CLUSTER_WAS_READY), pods=head_started("2026-01-01T11:59:40Z"), **parts)
-    assert (after.status, after.reason) == ("False", "AgentStarting")
-
-
-def test_a_head_that_is_gone_is_seen_at_once_whatever_was_reported():
-    ready, _ = ready_of(ready_pool(**CLUSTER_WAS_READY), pods=())
-    assert (ready.status, ready.reason) == ("False", "HeadStarting")
+def test_an_edited_deadline_turns_nothing():
+    body = ready_pool().model_copy(update={"metadata": ready_pool().metadata | {"generation": 7}})
+    assert ready_of(body).status == "True"
 
 
 def test_the_transition_time_stays_while_the_status_does():
     before = {"type": "NodesReady", "status": "False", "reason": "NodesStarting", "lastTransitionTime": CREATED}
-    _, statements = ready_of(pool(status={"conditions": [before]}), pods=(pod("head"), pod("worker", **UNSCHEDULABLE)))
-    nodes = find(statements.statements[0].after.conditions, "NodesReady")
+    pods = (pod("head"), pod("worker", **UNSCHEDULABLE))
+    update = status_of(observed(pools=(pool(status={"conditions": [before]}),), pods=pods))
+    nodes = find(update.after.conditions, "NodesReady")
     assert nodes.reason == "InsufficientResources"
     assert nodes.last_transition_time.isoformat() == "2026-01-01T11:59:00+00:00"
 
 
 def test_nothing_new_means_nothing_to_write():
-    _, statements = ready_of(ready_pool())
-    again = ready_pool(**statements.statements[0].after.to_json())
-    _, unchanged = ready_of(again, now=NOW + timedelta(hours=1))
-    assert unchanged.statements[0].after == unchanged.statements[0].before
+    first = status_of(observed(pools=(ready_pool(),)))
+    again = ready_pool(**first.after.to_json())
+    unchanged = status_of(observed(pools=(again,)), now=NOW + timedelta(hours=1))
+    assert unchanged.after == unchanged.before
+
+
+def test_a_message_of_any_kind_and_length_fits_into_a_condition():
+    odd = "\ud83d \x00 \N{PILE OF POO} " + "x" * 40_000
+    ready = ready_of(pool(), pods=(), complaint=odd)
+    assert len(ready.message) <= 2048
+    ready.message.encode()

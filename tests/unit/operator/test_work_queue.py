@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from workergroups_operator import work_queue
-from workergroups_operator.work_queue import WorkQueue, retry_delay
+from workergroups_operator.work_queue import Result, WorkQueue, retry_delay
 
 
 def run(scenario):
     return asyncio.run(asyncio.wait_for(scenario, timeout=5))
 
 
-def test_wakes_during_the_work_lead_to_one_more_run():
+def test_additions_during_the_work_lead_to_one_more_run():
     runs = []
 
     async def scenario():
@@ -21,12 +21,13 @@ def test_wakes_during_the_work_lead_to_one_more_run():
         async def work(key):
             runs.append(key)
             await gate.wait()
+            return Result(None)
 
         queue = WorkQueue(work)
-        queue.wake("k")
+        queue.add("k")
         await asyncio.sleep(0.01)
         for _ in range(5):
-            queue.wake("k")
+            queue.add("k")
         gate.set()
         await asyncio.sleep(0.01)
         await queue.close()
@@ -45,11 +46,11 @@ def test_a_key_is_looked_at_again_after_the_delay_that_it_asked_for():
             runs.append(key)
             if len(runs) == 3:
                 done.set()
-                return None
-            return 0.01
+                return Result(None)
+            return Result(0.01)
 
         queue = WorkQueue(work)
-        queue.wake("k")
+        queue.add("k")
         await done.wait()
         await queue.close()
 
@@ -67,18 +68,21 @@ def test_a_failure_is_tried_again(monkeypatch):
         async def work(key):
             runs.append(key)
             if len(runs) == 1:
-                raise RuntimeError("API server away")
+                raise RuntimeError("a fault of ours")
+            if len(runs) == 2:
+                return Result(60.0, "the API server is away")
             done.set()
+            return Result(None)
 
         queue = WorkQueue(work)
-        queue.wake("k")
+        queue.add("k")
         await done.wait()
         await queue.close()
 
     run(scenario())
-    assert len(runs) == 2
+    assert len(runs) == 3
 
 
-@pytest.mark.parametrize(("failures", "seconds"), [(1, 1), (2, 2), (3, 4), (7, 60), (50, 60)])
+@pytest.mark.parametrize(("failures", "seconds"), [(1, 0.5), (2, 1), (3, 2), (8, 60), (50, 60)])
 def test_retries_back_off_to_a_minute(failures, seconds):
     assert retry_delay(failures) == seconds

@@ -1,0 +1,110 @@
+"""Everything that is decided about one cluster, as one value: from what was observed, and what trials of pods said."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workergroups_api import launch, names
+from workergroups_api.conditions import Explanation
+from workergroups_api.manifest import LEASE
+from workergroups_api.report import GroupReport
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.observed import Observed
+from workergroups_operator.policy import incarnation as incarnations
+from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
+from workergroups_operator.policy.bundles import Assignment, assign_bundles
+from workergroups_operator.policy.incarnation import Incarnation, latest, next_incarnation
+from workergroups_operator.policy.lifetime import obstacle
+from workergroups_operator.policy.running import Versions, versions
+from workergroups_operator.policy.sharing import refused_pools
+from workergroups_operator.policy.token import restart
+from workergroups_operator.settings import Settings
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What is to be, and why something is not."""
+
+    versions: Versions
+    agent: AgentLiveness
+    # Pools that are part of the cluster, and why others are not, by name.
+    accepted: tuple[ResourcePool, ...] = ()
+    refused: Mapping[str, Explanation] = field(default_factory=dict)
+    # Why the API server does not take pods, by worker group; the head's under its component.
+    refused_pods: Mapping[str, Explanation] = field(default_factory=dict)
+    # What must go before anything is made; nothing is written until then.
+    obstacle: Explanation | None = None
+    # Why the RayCluster is to be deleted, and made anew when it is gone.
+    restart: Explanation | None = None
+    bundles: Mapping[str, Assignment] = field(default_factory=dict)
+    incarnations: Mapping[str, Incarnation] = field(default_factory=dict)
+
+
+def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings: Settings) -> Decisions:
+    """Pure: no clock, no I/O."""
+    running = versions(observed, settings)
+    refused = refused_pools(observed.pools, running.ray_version, running.default_ray_version)
+    accepted = tuple(pool for pool in observed.pools if pool.name not in refused)
+    agent = agent_liveness(_known_session(observed), observed.head, observed.agent)
+    bundles = assign_bundles(observed.groups, accepted, observed.pools_elsewhere)
+    return Decisions(
+        versions=running,
+        agent=agent,
+        accepted=accepted,
+        refused=refused,
+        refused_pods=refused_pods,
+        obstacle=obstacle(observed),
+        restart=restart(observed),
+        bundles=bundles,
+        incarnations={
+            group.name: _incarnation(group, assigned, accepted, observed, agent.session)
+            for group in observed.groups
+            if not isinstance(assigned := bundles[group.name], Explanation)
+        },
+    )
+
+
+def _known_session(observed: Observed) -> tuple[str, str] | None:
+    """The head and the session that were last seen to belong together; the Lease keeps them."""
+    lease = observed.child(LEASE, names.agent_name(observed.key.name)) or {"metadata": {}}
+    annotations = lease["metadata"].get("annotations", {})
+    head, session = annotations.get(names.HEAD_ANNOTATION), annotations.get(names.SESSION_ANNOTATION)
+    return (str(head), str(session)) if head and session else None
+
+
+def launch_revision(group: WorkerGroup) -> str | None:
+    """Which version of class, arguments, environment and code is written down; None while the code is not known."""
+    return launch.revision(group.spec.launch, (group.status.ranks or GroupReport()).code)
+
+
+def _incarnation(
+    group: WorkerGroup,
+    assigned: Assignment,
+    pools: tuple[ResourcePool, ...],
+    observed: Observed,
+    session: str | None,
+) -> Incarnation:
+    """From the group's status and from the plan, of which one may have been written when the other was not."""
+    written = launch_revision(group)
+    uids = {pool.name: pool.uid for pool in pools}
+    places = [] if isinstance(assigned, Explanation) else [[uids[p.pool], p.start, p.count] for p in assigned]
+    revision = None if written is None else launch.digest([written, places])
+    status = group.status
+    last = latest(
+        Incarnation(status.incarnation, status.revision, status.session) if status.incarnation else None,
+        _planned(group, observed),
+    )
+    report = status.ranks
+    interrupted = (
+        last is not None
+        and report is not None
+        and (report.incarnation, report.state) == (last.number, incarnations.INTERRUPTED)
+    )
+    return next_incarnation(last, revision, session, is_interrupted=interrupted)
+
+
+def _planned(group: WorkerGroup, observed: Observed) -> Incarnation | None:
+    for planned in observed.plan.groups if observed.plan else ():
+        if planned.uid == group.uid:
+            return Incarnation(planned.incarnation, planned.made_from, planned.session)
+    return None

@@ -1,0 +1,54 @@
+"""Exactly the rights that a cluster's agent needs: ServiceAccount, Role and RoleBinding, named resources only."""
+
+from collections.abc import Sequence
+
+from workergroups_api.manifest import LEASE, Manifest
+from workergroups_api.names import GROUP, agent_name, plan_name
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.membership import ClusterKey
+
+_READ = ["get", "list", "watch"]
+
+
+def access(key: ClusterKey, pools: Sequence[ResourcePool], groups: Sequence[WorkerGroup]) -> list[Manifest]:
+    """Who the agent is, and what it may do."""
+    name = agent_name(key.name)
+    code = {group.spec.code.config_map.name for group in groups if group.spec.code}
+    rules = [
+        _rule("", "configmaps", [plan_name(key.name), *sorted(code)], _READ),
+        _rule(LEASE.group, LEASE.plural, [name], ["get", "patch"]),
+        _rule(GROUP, "resourcepools/status", [pool.name for pool in pools], ["patch"]),
+    ]
+    # A rule without names would mean all of them.
+    if groups:
+        named = [group.name for group in groups]
+        rules += [
+            _rule(GROUP, "workergroups", named, _READ),
+            _rule(GROUP, "workergroups/status", named, ["patch"]),
+        ]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": name},
+            "automountServiceAccountToken": False,
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": name},
+            "rules": rules,
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": key.namespace}],
+        },
+    ]
+
+
+def _rule(group: str, resource: str, resource_names: list[str], verbs: list[str]) -> Manifest:
+    return {"apiGroups": [group], "resources": [resource], "resourceNames": resource_names, "verbs": verbs}

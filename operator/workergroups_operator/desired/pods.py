@@ -1,0 +1,121 @@
+"""The pods of a RayCluster, as templates: the head's, and those of each pool."""
+
+from typing import Any
+
+from workergroups_api.launch import digest
+from workergroups_api.manifest import Manifest
+from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TEMPLATE_ANNOTATION
+from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
+from workergroups_operator.desired.pod_overlay import overlay
+from workergroups_operator.membership import ClusterKey
+from workergroups_operator.observed import HEAD, HEAD_CONTAINER, WORKER, WORKER_CONTAINER
+from workergroups_operator.policy.running import Versions, image
+
+# KubeRay starts Ray under a shell that passes no signal on: waiting longer would only hold the devices longer.
+TERMINATION_SECONDS = 5
+# Without any request a pod is the first to starve on a busy node, and its probes with it.
+_HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
+_WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
+# How soon the GCS calls a node dead that does not answer: after three questions of three seconds each.
+_NODE_HEALTH = {
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "3000",
+    "RAY_health_check_failure_threshold": "3",
+}
+
+
+def head_template(key: ClusterKey, versions: Versions, oldest: ResourcePool) -> Manifest:
+    """The head has no accelerator and runs no ranks."""
+    return {
+        "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: HEAD}},
+        "spec": {
+            **pull_secrets(oldest),
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": TERMINATION_SECONDS,
+            "containers": [
+                {
+                    "name": HEAD_CONTAINER,
+                    "image": versions.head_image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "env": [{"name": name, "value": value} for name, value in _NODE_HEALTH.items()],
+                    "resources": {"requests": _HEAD_REQUESTS},
+                    "ports": [
+                        {"containerPort": 6379, "name": "gcs-server"},
+                        {"containerPort": 8265, "name": "dashboard"},
+                        {"containerPort": 10001, "name": "client"},
+                    ],
+                }
+            ],
+        },
+    }
+
+
+def worker_template(key: ClusterKey, pool: ResourcePool, versions: Versions) -> Manifest:
+    """A node of the pool, with the user's template over it, and its own digest."""
+    accelerator = pool.spec.accelerator
+    devices = {accelerator.resource: str(device_count(pool))} if accelerator.resource else {}
+    container: dict[str, Any] = {
+        "name": WORKER_CONTAINER,
+        "image": image(pool, versions),
+        "imagePullPolicy": "IfNotPresent",
+        "env": [{"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor}],
+        "resources": {"requests": _WORKER_REQUESTS | devices} | ({"limits": devices} if devices else {}),
+    }
+    template = {
+        "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: WORKER, POOL_LABEL: pool.name}},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": TERMINATION_SECONDS,
+            "nodeSelector": _node_selector(pool),
+            "tolerations": _tolerations(pool),
+            "affinity": _affinity(pool),
+            "containers": [container],
+        },
+    }
+    user = pool.spec.pod_template
+    # The labels that objects are found by are ours, whatever a template says.
+    merged = overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
+    annotations = {**merged["metadata"].get("annotations", {}), TEMPLATE_ANNOTATION: digest(merged)}
+    return merged | {"metadata": merged["metadata"] | {"annotations": annotations}}
+
+
+def device_count(pool: ResourcePool) -> int:
+    """Devices of each of the pool's nodes."""
+    accelerator = pool.spec.accelerator
+    return 0 if accelerator.vendor == "none" else pool.spec.processes_per_node * accelerator.per_process
+
+
+def pull_secrets(pool: ResourcePool) -> dict[str, Any]:
+    """The registry's secrets that the pool's template names: whoever runs its image needs them."""
+    template = pool.spec.pod_template
+    secrets = (template.spec or {}).get("imagePullSecrets") if template else None
+    return {"imagePullSecrets": secrets} if secrets else {}
+
+
+def _node_selector(pool: ResourcePool) -> dict[str, str]:
+    accelerator = pool.spec.accelerator
+    product = {PRODUCT_LABELS[accelerator.vendor]: accelerator.product} if accelerator.product else {}
+    return {**pool.spec.node_selector, **product}
+
+
+def _tolerations(pool: ResourcePool) -> list[dict[str, Any]]:
+    """The user's, and the one that lets a pod that asks for a device onto nodes kept for such pods."""
+    resource = pool.spec.accelerator.resource
+    for_device = [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}] if resource else []
+    return [*(toleration.to_json() for toleration in pool.spec.tolerations), *for_device]
+
+
+def _affinity(pool: ResourcePool) -> dict[str, Any]:
+    """The topology in the words of Kubernetes."""
+    topology = pool.spec.topology
+    term = {
+        "labelSelector": {"matchLabels": {CLUSTER_LABEL: pool.cluster, POOL_LABEL: pool.name}},
+        "topologyKey": topology.key,
+    }
+    match topology.mode:
+        case "Required":
+            return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        case "Spread":
+            return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}

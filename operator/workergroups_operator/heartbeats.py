@@ -1,0 +1,87 @@
+"""The agents' signs of life, as this process sees them: each Lease's renewals, timed by this process's own clock.
+
+An agent that is connected to Ray renews its Lease every 2.5 seconds. One that is late is suspected; it is silent only
+if a second reading, some seconds after the first that found it late, finds it so still: both readings reached the API
+server, so the agent could have, too. The same goes for an agent of which nothing is known yet, when this process
+starts.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workergroups_api.manifest import Manifest
+from workergroups_operator.membership import ClusterKey
+from workergroups_operator.observed import AgentSign
+from workergroups_operator.policy.agent_liveness import AWAY_SECONDS
+
+LATE_SECONDS = 6.0
+CONFIRM_SECONDS = 4.5
+
+
+@dataclass
+class _Heartbeat:
+    renewed: str | None
+    session: str | None
+    # When the Lease last changed; when it was first seen, it may have been old.
+    changed: float
+    is_fresh: bool = False
+    was_called_late: bool = False
+    suspected: float | None = None
+    away: float | None = None
+    head: str | None = None
+    head_seen: float = 0.0
+
+
+class Heartbeats:
+    """What is remembered of each cluster's agent."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._beats: dict[ClusterKey, _Heartbeat] = {}
+
+    def note(self, key: ClusterKey, lease: Manifest | None) -> bool:
+        """Take note of a Lease as it is now. Returns whether somebody waits for what it says."""
+        spec = (lease or {}).get("spec") or {}
+        renewed, session = spec.get("renewTime"), spec.get("holderIdentity")
+        beat = self._beats.get(key)
+        if beat is None:
+            self._beats[key] = _Heartbeat(renewed, session, self._clock())
+            return True
+        if (renewed, session) == (beat.renewed, beat.session):
+            return False
+        is_news = session != beat.session or beat.suspected is not None or beat.away is not None
+        beat.renewed, beat.session, beat.changed = renewed, session, self._clock()
+        beat.is_fresh, beat.was_called_late, beat.suspected = True, False, None
+        if session is not None and (beat.away is None or beat.changed > beat.away):
+            beat.away = None
+        return is_news
+
+    def sign(self, key: ClusterKey, head: str | None, *, has_pod: bool) -> AgentSign:
+        """What the agent of a cluster shows now; to be asked right after its Lease was read and noted."""
+        beat, now = self._beats[key], self._clock()
+        if head != beat.head:
+            beat.head, beat.head_seen = head, now
+        if beat.suspected is None and (not beat.is_fresh or now - beat.changed >= LATE_SECONDS):
+            beat.suspected = now
+        if beat.away is None and (beat.session is None or not has_pod):
+            beat.away = now
+        is_silent = beat.suspected is not None and now - beat.suspected >= CONFIRM_SECONDS
+        away = 0.0 if beat.away is None else max(now - beat.away, 1e-3)
+        waits = [CONFIRM_SECONDS - (now - beat.suspected)] if beat.suspected is not None and not is_silent else []
+        waits += [AWAY_SECONDS - away] if 0 < away < AWAY_SECONDS else []
+        with_head = beat.changed - beat.head_seen if beat.is_fresh and beat.changed >= beat.head_seen else None
+        return AgentSign(beat.session, away, is_silent, with_head, min(waits, default=float("inf")) + 0.05)
+
+    def late(self) -> list[ClusterKey]:
+        """Clusters whose agent ought to have shown itself, each named once."""
+        now = self._clock()
+        late = [key for key, beat in self._beats.items() if now - beat.changed >= LATE_SECONDS]
+        fresh = [key for key in late if not self._beats[key].was_called_late]
+        for key in fresh:
+            self._beats[key].was_called_late = True
+        return fresh
+
+    def forget(self, key: ClusterKey) -> None:
+        """The cluster is gone."""
+        self._beats.pop(key, None)

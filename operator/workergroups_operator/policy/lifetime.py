@@ -1,0 +1,70 @@
+"""Which objects belong to the present pools, and which to ones that are gone: an earlier life of the cluster's name.
+
+What was made for a pool that was deleted is never taken over by a pool that has its name now: the garbage collector
+takes it away, and until then the new pool waits. So no image, token or rank of the old one is ever used again.
+"""
+
+from workergroups_api import names
+from workergroups_api.conditions import Explanation
+from workergroups_api.manifest import Manifest
+from workergroups_operator.observed import Observed
+
+_TAKEN = "NameTaken"
+
+
+def obstacle(observed: Observed) -> Explanation | None:
+    """What must go before anything can be made or changed; None if nothing is in the way."""
+    present = {pool.uid for pool in observed.pools} | {str(odd.body["metadata"]["uid"]) for odd in observed.unreadable}
+    for (kind, name), body in sorted(observed.children.items()):
+        if kind == "Service":
+            continue
+        if body["metadata"].get("labels", {}).get(names.CLUSTER_LABEL) != observed.key.name or not _owners(body):
+            return _taken(kind, name)
+        if not _owners(body) & present:
+            return _leaving(f"{kind} {name}")
+    return _service_obstacle(observed) or _pod_obstacle(observed)
+
+
+def _service_obstacle(observed: Observed) -> Explanation | None:
+    """KubeRay would quietly use any service that has the name of the head's."""
+    name = names.head_service_name(observed.key.name)
+    service = observed.children.get(("Service", name))
+    if service is None:
+        return None
+    owners = [owner for owner in service["metadata"].get("ownerReferences", ()) if owner["kind"] == "RayCluster"]
+    if not owners:
+        return _taken("Service", name)
+    if observed.ray_cluster is None or _uid(observed.ray_cluster) not in _owners(service):
+        return _leaving(f"Service {name}")
+    return None
+
+
+def _pod_obstacle(observed: Observed) -> Explanation | None:
+    """Pods of an earlier RayCluster; before there is a RayCluster, KubeRay would take any for its own."""
+    life = {_uid(observed.ray_cluster)} if observed.ray_cluster else set()
+    for pod in observed.pods:
+        is_rays = "ray.io/cluster" in pod["metadata"]["labels"]
+        if is_rays and not _owners(pod) & life:
+            node = pod.get("spec", {}).get("nodeName")
+            return _leaving(f"pod {pod['metadata']['name']}" + (f" on node {node}" if node else ""))
+    return None
+
+
+def _leaving(what: str) -> Explanation:
+    return Explanation(
+        "PreviousLeaving", f"waiting for what an earlier cluster of this name left to go: {what}; nothing of it is used"
+    )
+
+
+def _taken(kind: str, name: str) -> Explanation:
+    return Explanation(
+        _TAKEN, f"{kind} {name} exists and is not WorkerGroups': delete it, or give the pool another spec.clusterName"
+    )
+
+
+def _owners(body: Manifest) -> set[str]:
+    return {str(owner["uid"]) for owner in body["metadata"].get("ownerReferences", ())}
+
+
+def _uid(body: Manifest) -> str:
+    return str(body["metadata"]["uid"])

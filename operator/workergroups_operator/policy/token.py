@@ -1,0 +1,43 @@
+"""Whether the running Ray still knows the token that is in the Secret. Its pods read it once, when they start."""
+
+import base64
+
+from workergroups_api import names
+from workergroups_api.conditions import Explanation
+from workergroups_api.launch import digest
+from workergroups_api.manifest import SECRET
+from workergroups_operator.observed import Observed
+
+
+def present_token(observed: Observed) -> str | None:
+    """The token in the Secret, as it stands there; None if there is none."""
+    secret = observed.child(SECRET, names.token_secret_name(observed.key.name)) or {}
+    token = (secret.get("data") or {}).get(names.TOKEN_KEY)
+    return str(token) if token else None
+
+
+def encoded(token: str) -> str:
+    """A token as a Secret holds it."""
+    return base64.b64encode(token.encode()).decode()
+
+
+def token_digest(token: str) -> str:
+    """A short name for a token, from which nobody learns it."""
+    return digest(["token", token])
+
+
+def restart(observed: Observed) -> Explanation | None:
+    """Why the cluster has to be started anew; None if it has not."""
+    if observed.ray_cluster is None:
+        return None
+    started_with = observed.ray_cluster["metadata"].get("annotations", {}).get(names.TOKEN_ANNOTATION)
+    token = present_token(observed)
+    if started_with is None or (token is not None and token_digest(token) == started_with):
+        return None
+    name = names.token_secret_name(observed.key.name)
+    what = "was deleted" if token is None else "was changed"
+    return Explanation(
+        "Restarting",
+        f"Secret {name} with Ray's token {what}, and the running Ray knows only the old one: the cluster is started "
+        "anew, and its ranks with it",
+    )

@@ -1,0 +1,62 @@
+"""Whether what runs is what is written: old templates, images, and code that still run are said."""
+
+from workergroups_api.conditions import Finding
+from workergroups_api.names import TEMPLATE_ANNOTATION
+from workergroups_api.report import GroupReport
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.decisions import Decisions, launch_revision
+from workergroups_operator.desired.pods import worker_template
+from workergroups_operator.observed import WORKER, Observed, node_group_of
+
+
+def pool_up_to_date(pool: ResourcePool, observed: Observed, decisions: Decisions) -> Finding:
+    """Pods are made from the template that is written down."""
+    wanted = worker_template(observed.key, pool, decisions.versions)["metadata"]["annotations"][TEMPLATE_ANNOTATION]
+    pods = observed.pods_of(WORKER, node_group_of(pool))
+    old = sorted(
+        str(pod["metadata"]["name"])
+        for pod in pods
+        if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted
+    )
+    if old:
+        return _finding(
+            "False",
+            "OldTemplate",
+            f"{len(old)} of {len(pods)} pods were made from an older template, {old[0]} first: delete them to have "
+            "them made anew; the ranks in them end",
+        )
+    running = decisions.versions
+    if pool.spec.image is None and running.default_image != running.offered_image:
+        return _finding(
+            "False",
+            "OldImage",
+            f"the cluster runs {running.default_image}, the default is now {running.offered_image}: delete RayCluster "
+            f"{pool.cluster} to have it started anew; its ranks end",
+        )
+    return _finding("True", "UpToDate", "")
+
+
+def group_up_to_date(group: WorkerGroup, decisions: Decisions) -> Finding:
+    """Ranks are made from the worker, env and code that are written down."""
+    incarnation = decisions.incarnations.get(group.name)
+    if incarnation is None or incarnation.revision is None:
+        return _finding("Unknown", "NotLaunched", "nothing has been launched yet")
+    if launch_revision(group) is None:
+        return _finding(
+            "Unknown",
+            "CodeMissing",
+            f"there is no ConfigMap {group.spec.launch.config_map} any more; the ranks go on with the code that it had",
+        )
+    report = group.status.ranks or GroupReport()
+    if report.incarnation != incarnation.number:
+        return _finding(
+            "False",
+            "OldIncarnation",
+            f"incarnation {incarnation.number} is to run, the agent has said nothing of it yet",
+        )
+    return _finding("True", "UpToDate", "")
+
+
+def _finding(status: str, reason: str, message: str) -> Finding:
+    return Finding.model_validate({"type": "UpToDate", "status": status, "reason": reason, "message": message})

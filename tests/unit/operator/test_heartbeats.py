@@ -1,0 +1,96 @@
+"""Signs of life, timed by a clock of the test's own."""
+
+import pytest
+
+from workergroups_operator.heartbeats import Heartbeats
+from workergroups_operator.membership import ClusterKey
+
+KEY = ClusterKey("team", "actors")
+HEAD = "head-1"
+
+
+class World:
+    """An agent, and the operator's memory of it."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.beats = Heartbeats(lambda: self.now)
+        self.count = 0
+
+    def beat(self, session="s"):
+        self.count += 1
+        spec = {"renewTime": str(self.count)} | ({"holderIdentity": session} if session else {})
+        return self.beats.note(KEY, {"spec": spec})
+
+    def sign(self, after=0.0, head=HEAD, has_pod=True):
+        self.now += after
+        return self.beats.sign(KEY, head, has_pod=has_pod)
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.beat()
+    world.beat()
+    return world
+
+
+def test_an_agent_that_renews_is_there(world):
+    sign = world.sign(after=5)
+    assert (sign.session, sign.is_silent, sign.away_seconds) == ("s", False, 0)
+
+
+def test_a_late_agent_is_silent_only_at_the_second_look(world):
+    assert world.beats.late() == []
+    world.now += 6
+    assert world.beats.late() == [KEY]
+    assert world.beats.late() == [], "it is called late once"
+    first = world.sign()
+    assert not first.is_silent
+    assert first.look_again_seconds < 5
+    assert world.sign(after=first.look_again_seconds).is_silent
+
+
+def test_an_agent_that_could_not_reach_the_api_server_either_gets_time_to_renew(world):
+    assert not world.sign(after=300).is_silent
+    world.now += 2
+    assert world.beat(), "somebody waits for it"
+    assert not world.sign(after=3).is_silent
+
+
+def test_after_a_start_of_this_process_an_agent_has_to_show_itself_soon():
+    world = World()
+    world.beat()
+    assert not world.sign().is_silent
+    assert world.sign(after=4.6).is_silent
+    world.beat()
+    assert not world.sign().is_silent
+
+
+def test_an_agent_without_a_pod_is_away_until_a_renewal_after_that(world):
+    assert world.sign(has_pod=False).away_seconds > 0
+    assert world.sign(after=1).away_seconds == 1, "a new pod is no sign of it"
+    world.beat()
+    assert world.sign().away_seconds == 0
+
+
+def test_an_agent_that_is_not_connected_is_away(world):
+    assert world.beat(session=None)
+    assert world.sign().away_seconds > 0
+    assert world.sign(after=2).away_seconds == 2
+    assert world.beat()
+    assert world.sign().away_seconds == 0
+
+
+def test_with_a_new_head_only_what_is_seen_from_then_on_counts(world):
+    assert world.sign(head="head-2").seen_with_head_seconds == 0
+    world.sign(after=1, head="head-3")
+    assert world.sign(head="head-3").seen_with_head_seconds is None
+    world.now += 5
+    world.beat()
+    assert world.sign(head="head-3").seen_with_head_seconds == 5
+
+
+def test_a_lease_that_is_gone_is_no_sign(world):
+    world.beats.note(KEY, None)
+    assert world.sign().session is None
