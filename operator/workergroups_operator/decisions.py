@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from workergroups_api import launch, names
+from workergroups_api import launch
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import LEASE
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
@@ -45,7 +44,7 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
     running = versions(observed, settings)
     refused = refused_pools(observed.pools, running.ray_version, running.default_ray_version)
     accepted = tuple(pool for pool in observed.pools if pool.name not in refused)
-    agent = agent_liveness(_known_session(observed), observed.head, observed.agent)
+    agent = agent_liveness(observed.head, observed.agent)
     bundles = assign_bundles(observed.groups, accepted, observed.pools_elsewhere)
     return Decisions(
         versions=running,
@@ -62,14 +61,6 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
             if not isinstance(assigned := bundles[group.name], Explanation)
         },
     )
-
-
-def _known_session(observed: Observed) -> tuple[str, str] | None:
-    """The head and the session that were last seen to belong together; the Lease keeps them."""
-    lease = observed.child(LEASE, names.agent_name(observed.key.name)) or {"metadata": {}}
-    annotations = lease["metadata"].get("annotations", {})
-    head, session = annotations.get(names.HEAD_ANNOTATION), annotations.get(names.SESSION_ANNOTATION)
-    return (str(head), str(session)) if head and session else None
 
 
 def launch_revision(group: WorkerGroup) -> str | None:

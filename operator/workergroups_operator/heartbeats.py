@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from workergroups_api.manifest import Manifest
+from workergroups_api.names import HEAD_ANNOTATION, SESSION_ANNOTATION
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy.agent_liveness import AWAY_SECONDS
@@ -31,6 +32,8 @@ class _Heartbeat:
     away: float | None = None
     head: str | None = None
     head_seen: float = 0.0
+    # The head and the session that the operator noted on the Lease.
+    known: tuple[str, str] | None = None
 
 
 class Heartbeats:
@@ -46,8 +49,10 @@ class Heartbeats:
         renewed, session = spec.get("renewTime"), spec.get("holderIdentity")
         beat = self._beats.get(key)
         if beat is None:
-            self._beats[key] = _Heartbeat(renewed, session, self._clock())
+            self._beats[key] = _Heartbeat(renewed, session, self._clock(), known=_known(lease))
             return True
+        # A Lease that was deleted is made again, and says what it said.
+        beat.known = _known(lease) or beat.known
         if (renewed, session) == (beat.renewed, beat.session):
             return False
         is_news = session != beat.session or beat.suspected is not None or beat.away is not None
@@ -71,7 +76,8 @@ class Heartbeats:
         waits = [CONFIRM_SECONDS - (now - beat.suspected)] if beat.suspected is not None and not is_silent else []
         waits += [AWAY_SECONDS - away] if 0 < away < AWAY_SECONDS else []
         with_head = beat.changed - beat.head_seen if beat.is_fresh and beat.changed >= beat.head_seen else None
-        return AgentSign(beat.session, away, is_silent, with_head, min(waits, default=float("inf")) + 0.05)
+        look_again = min(waits, default=float("inf")) + 0.05
+        return AgentSign(beat.session, beat.known, away, is_silent, with_head, look_again)
 
     def late(self) -> list[ClusterKey]:
         """Clusters whose agent ought to have shown itself, each named once."""
@@ -85,3 +91,9 @@ class Heartbeats:
     def forget(self, key: ClusterKey) -> None:
         """The cluster is gone."""
         self._beats.pop(key, None)
+
+
+def _known(lease: Manifest | None) -> tuple[str, str] | None:
+    annotations = (lease or {"metadata": {}})["metadata"].get("annotations") or {}
+    head, session = annotations.get(HEAD_ANNOTATION), annotations.get(SESSION_ANNOTATION)
+    return (str(head), str(session)) if head and session else None

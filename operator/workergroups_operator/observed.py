@@ -38,6 +38,8 @@ class AgentSign:
 
     # The Ray session that the agent says it is connected to.
     session: str | None = None
+    # The head and the session that were last seen to belong together.
+    known: tuple[str, str] | None = None
     # Seconds without a sign that it is connected; 0 if there is one.
     away_seconds: float = 0.0
     # It was given time to show itself, and did not.

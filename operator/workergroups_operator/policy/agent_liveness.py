@@ -34,12 +34,13 @@ class AgentLiveness:
         return self.state in (AgentState.CONNECTED, AgentState.AWAY)
 
 
-def agent_liveness(known: tuple[str, str] | None, head: str | None, sign: AgentSign) -> AgentLiveness:
-    """`known` are the head and the session that were last seen to belong together.
+def agent_liveness(head: str | None, sign: AgentSign) -> AgentLiveness:
+    """Of the head that runs now, and what the agent shows.
 
     A head that started anew has another session. What an agent says of its session is up to four seconds old, so with
     a new head it counts only that long after the head was first seen; before any session was known, at once.
     """
+    known = sign.known
     if head is None:
         return AgentLiveness(AgentState.STARTING)
     if known is not None and known[0] == head and sign.session in (None, known[1]):

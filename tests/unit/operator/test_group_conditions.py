@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from make import SESSION, group, observed, pool, ready_pool, status_of
+from make import HEAD, SESSION, group, observed, pool, ready_pool, status_of
 
 from workergroups_api.conditions import find
 from workergroups_operator.observed import AgentSign
@@ -91,12 +91,8 @@ def test_a_group_without_its_pool_says_which_field_names_it():
 
 
 def test_with_a_lost_agent_nobody_knows_of_the_ranks():
-    known = {"workergroups.dev/head": "uid-actors-head/life-1", "workergroups.dev/session": SESSION}
-    lease = {"metadata": {"annotations": known, "labels": {}}}
-    silent = AgentSign(session=SESSION, is_silent=True)
-    children = {("Lease", "actors-agent"): lease}
-    update = update_of(group(status=ranks()), ready_pool(), children=children, agent=silent)
-    # A lease that nobody owns is a stranger's, which is said first of the pool; of the ranks nobody knows.
+    silent = AgentSign(SESSION, (HEAD, SESSION), is_silent=True)
+    update = update_of(group(status=ranks()), ready_pool(), agent=silent)
     assert find(update.after.conditions, "RanksReady").status == "Unknown"
     assert update.after.ready_ranks is None
 

@@ -20,7 +20,7 @@ class World:
     def beat(self, session="s"):
         self.count += 1
         spec = {"renewTime": str(self.count)} | ({"holderIdentity": session} if session else {})
-        return self.beats.note(KEY, {"spec": spec})
+        return self.beats.note(KEY, {"metadata": {}, "spec": spec})
 
     def sign(self, after=0.0, head=HEAD, has_pod=True):
         self.now += after

@@ -1,5 +1,7 @@
 """Decisions, one table each."""
 
+from dataclasses import replace
+
 import pytest
 from make import KEY, child, observed, owned_by, pod, pool
 
@@ -35,7 +37,7 @@ SEEN_EARLY = AgentSign("s2", seen_with_head_seconds=3.9)
     ],
 )
 def test_which_session_is_believed(known, head, sign, state, session):
-    liveness = agent_liveness(known, head, sign)
+    liveness = agent_liveness(head, replace(sign, known=known))
     assert (liveness.state, liveness.session) == (state, session)
 
 

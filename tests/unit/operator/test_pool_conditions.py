@@ -1,5 +1,6 @@
 """What a pool says of itself, from what is observed."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -138,11 +139,7 @@ def test_what_was_seen_in_another_session_says_nothing():
     assert (ready.status, ready.reason) == ("False", "NodesStarting")
 
 
-KNOWN = child(
-    "Lease",
-    "actors-agent",
-    metadata={"annotations": {"workergroups.dev/head": HEAD, "workergroups.dev/session": SESSION}},
-)
+KNOWN = (HEAD, SESSION)
 
 
 @pytest.mark.parametrize(
@@ -156,28 +153,26 @@ KNOWN = child(
     ],
 )
 def test_an_agent_that_is_away_is_believed_for_a_moment(sign, expected):
-    ready = ready_of(ready_pool(), children=KNOWN, agent=sign)
+    ready = ready_of(ready_pool(), agent=replace(sign, known=KNOWN))
     assert (ready.status, ready.reason) == expected
 
 
 def test_with_a_lost_agent_nobody_knows_how_many_nodes_there_are():
-    update = status_of(
-        observed(pools=(ready_pool(),), children=KNOWN, agent=AgentSign(session=SESSION, is_silent=True))
-    )
+    update = status_of(observed(pools=(ready_pool(),), agent=AgentSign(SESSION, KNOWN, is_silent=True)))
     assert update.after.ready_nodes is None
     assert {condition.status for condition in update.after.conditions if condition.type != "UpToDate"} == {"Unknown"}
 
 
 def test_a_head_that_is_gone_is_seen_at_once_whatever_was_reported():
-    ready = ready_of(ready_pool(), children=KNOWN, pods=workers("p-0", "p-1"))
+    ready = ready_of(ready_pool(), agent=replace(CONNECTED, known=KNOWN), pods=workers("p-0", "p-1"))
     assert (ready.status, ready.reason) == ("False", "HeadStarting")
 
 
 def test_a_new_head_is_not_believed_to_be_in_the_old_session():
     life_2 = {"name": "ray-head", "containerID": "life-2", "state": {"running": {}}}
     pods = (pod("head", containerStatuses=[life_2]), *workers("p-0", "p-1"))
-    early = AgentSign(session=SESSION, seen_with_head_seconds=2.0)
-    ready = ready_of(ready_pool(), children=KNOWN, pods=pods, agent=early)
+    early = AgentSign(SESSION, KNOWN, seen_with_head_seconds=2.0)
+    ready = ready_of(ready_pool(), pods=pods, agent=early)
     assert (ready.status, ready.reason) == ("False", "AgentStarting")
 
 
