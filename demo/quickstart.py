@@ -90,7 +90,8 @@ def _first_not_ready(kubectl: Kubectl) -> str | None:
     for each in kubectl.json(_POOL, _GROUP)["items"]:
         ready = _ready_condition(each)
         if ready["status"] != "True":
-            return f"{each['kind']} {each['metadata']['name']}: {ready['reason']}: {ready['message']}"
+            until = f" (until {deadline})" if (deadline := each.get("status", {}).get("deadline")) else ""
+            return f"{each['kind']} {each['metadata']['name']}: {ready['reason']}: {ready['message']}{until}"
     return None
 
 

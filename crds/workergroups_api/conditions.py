@@ -49,6 +49,8 @@ class Finding(ApiModel):
     status: ConditionStatus
     reason: str
     message: str = ""
+    # It is this that keeps the object from being ready, whatever else is on its way.
+    decisive: bool = False
     # Waiting does not mend it, so no deadline applies.
     final: bool = False
 

@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any, Self
 
 from kubernetes.aio.client.api_client import ApiClient
+from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import load_incluster_config, load_kube_config
 from kubernetes.aio.dynamic import DynamicClient, Resource, Subresource
 from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError
@@ -71,7 +72,10 @@ class Kube:
             load_incluster_config()
         else:
             await load_kube_config()
-        async with ApiClient() as api:
+        configuration = Configuration.get_default_copy()
+        # Without a limit: each object that is followed holds a connection, and a hundred would keep out all else.
+        configuration.connection_pool_maxsize = 0
+        async with ApiClient(configuration) as api:
             yield cls(api, field_manager)
 
     def _resource(self, kind: Kind, subresource: str | None = None) -> Any:

@@ -196,7 +196,8 @@ class WorkerGroupStatus(ApiModel):
         int | None, Field(description="Which making of the ranks this is; each loses the memory of the one before.")
     ] = None
     revision: Annotated[
-        str | None, Field(description="Digest of the worker, env and code that this incarnation is made from.")
+        str | None,
+        Field(description="Digest of the worker, env and code that this incarnation is made from, and of its bundles."),
     ] = None
     session: Annotated[str | None, Field(description="The Ray session that this incarnation belongs to.")] = None
     ranks: Annotated[GroupReport | None, Field(description="What the agent sees of the ranks in Ray.")] = None

@@ -7,8 +7,10 @@ quota, ServiceAccount, Pod Security, webhooks.
 import asyncio
 from collections.abc import Mapping
 
+from kubernetes.aio.dynamic.exceptions import InternalServerError
+
 from workergroups_api.conditions import Explanation
-from workergroups_api.kube import API_ERRORS, Kube, api_error_message
+from workergroups_api.kube import API_ERRORS, Kube, api_error_message, is_refusal
 from workergroups_api.manifest import POD, Manifest
 from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_operator.desired.pods import head_template, worker_template
@@ -60,5 +62,10 @@ async def _ask(client: Kube, pod: Manifest) -> Explanation | None:
     try:
         await client.create(pod, dry_run=True)
     except API_ERRORS as error:
-        return Explanation("PodsRefused", f"the API server refuses the pod: {api_error_message(error)}")
+        # A webhook that cannot be called shows as an internal error, and may stay one.
+        if is_refusal(error) or isinstance(error, InternalServerError):
+            return Explanation("PodsRefused", f"the API server refuses the pod: {api_error_message(error)}")
+        return Explanation(
+            "ApplyFailed", f"the pod cannot be tried now, and is tried again: {api_error_message(error)}"
+        )
     return None

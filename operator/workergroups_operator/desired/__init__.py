@@ -1,4 +1,4 @@
-"""Step three: everything that is to exist for a cluster, as full manifests. Pure: no clock, no I/O."""
+"""Step four: everything that is to exist for a cluster, as full manifests. Pure: no clock, no I/O."""
 
 from workergroups_api.manifest import Manifest
 from workergroups_operator.decisions import Decisions

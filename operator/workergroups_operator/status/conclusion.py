@@ -34,9 +34,9 @@ class Conclusion:
     requeue_after: float
 
 
-def finding(type_: str, status: ConditionStatus, why: Explanation, *, final: bool = False) -> Finding:
+def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool) -> Finding:
     """A finding from an explanation."""
-    return Finding(type=type_, status=status, reason=why.reason, message=why.message, final=final)
+    return Finding(type=type_, status=status, reason=why.reason, message=why.message, **more)
 
 
 def conclude(
@@ -49,11 +49,10 @@ def conclude(
 ) -> Conclusion:
     """The chain, `Ready`, and what stands aside from it.
 
-    `Ready` is the chain's first link that waiting does not mend, else the first that is not true, else the last one. A
-    wait that is longer than the deadline has a reason of its own, and still says what it waits for.
+    `Ready` is the chain's first link that decides it, else the first that is not true, else the last one. A wait that is longer than the deadline has a reason of its own, and still says what it waits for.
     """
     weak = [link for link in chain if link.status != "True"]
-    weakest = next((link for link in weak if link.final), weak[0] if weak else chain[-1])
+    weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])
     ready = weakest.model_copy(update={"type": "Ready"})
     until, requeue_after = None, float("inf")
     if ready.status != "True" and not ready.final:

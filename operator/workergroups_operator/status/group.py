@@ -62,7 +62,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
     count = f"{report.created} of {total} ranks created"
     if report.state == "LaunchFailed":
         why = Explanation("LaunchFailed", f"{report.message}; {_TRY_AGAIN}")
-        return finding("RanksCreated", "False", why, final=True)
+        return finding("RanksCreated", "False", why, decisive=True, final=True)
     if total and report.created == total and report.state != INTERRUPTED:
         return finding("RanksCreated", "True", Explanation("RanksCreated", count))
     failure = situation.failures.of("ConfigMap", "Role")
@@ -82,7 +82,7 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         others = f" (and {len(report.failures) - 1} more)" if len(report.failures) > 1 else ""
         where = f" in pod {first.pod}" if first.pod else ""
         message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_TRY_AGAIN}"
-        return finding("RanksReady", "False", Explanation(first.reason, message), final=True)
+        return finding("RanksReady", "False", Explanation(first.reason, message), decisive=True, final=True)
     if total and report.ready_count == total:
         return finding("RanksReady", "True", Explanation("RanksReady", count))
     return finding("RanksReady", "False", Explanation("RanksStarting", count))

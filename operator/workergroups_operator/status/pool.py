@@ -93,8 +93,7 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     refused = situation.decisions.refused_pods.get(node_group_of(pool))
     if refused and len(pods) < total:
         message = f"{len(pods)} of {total} pods made: {refused.message}"
-        # The cluster may well be on its way: it is this that keeps the pool from being ready.
-        return finding("NodesReady", "False", Explanation(refused.reason, message))
+        return finding("NodesReady", "False", Explanation(refused.reason, message), decisive=True)
     return finding("NodesReady", "False", _nodes_missing(count, report, pods, total, situation))
 
 

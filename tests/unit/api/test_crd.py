@@ -1,15 +1,35 @@
 """The schema that the API server is given."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from workergroups.single_controller.ray.rank_process import PROTECTED_ENV as PROTECTED_BY_THE_LIBRARY
 from workergroups_api.crd import definitions
 from workergroups_api.worker_group import PROTECTED_ENV
 
-FORBIDDEN = ("$ref", "anyOf", "allOf", "title", "nullable")
+FILES = ("resourcepools.yaml", "workergroups.yaml")
+FORBIDDEN = ("$ref", "anyOf", "allOf", "title")
+ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
+MUTABLE = {
+    "resourcepools.yaml": {"podTemplate", "progressDeadlineSeconds"},
+    "workergroups.yaml": {"worker", "code", "env", "progressDeadlineSeconds"},
+}
+
+each_kind = pytest.mark.parametrize("file", FILES)
 
 
-def nodes(schema):
+def version(file: str) -> dict:
+    (only,) = definitions()[file]["spec"]["versions"]
+    return only
+
+
+def schema(file: str) -> dict:
+    return version(file)["schema"]["openAPIV3Schema"]
+
+
+def nodes(schema: dict) -> Iterator[dict]:
+    """The schema and all that is inside it."""
     yield schema
     for value in schema.values():
         if isinstance(value, dict):
@@ -20,20 +40,118 @@ def nodes(schema):
                     yield from nodes(item)
 
 
-@pytest.mark.parametrize("name", ["resourcepools.yaml", "workergroups.yaml"])
-def test_the_schema_is_structural(name):
-    schema = definitions()[name]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    for node in nodes(schema):
+def fields(schema: dict, path: str = "") -> Iterator[tuple[str, dict]]:
+    """Every field with its path; list items and map values are passed through."""
+    for name, field in schema.get("properties", {}).items():
+        yield f"{path}.{name}", field
+        yield from fields(field, f"{path}.{name}")
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            yield from fields(schema[inner], f"{path}[]")
+
+
+@each_kind
+def test_the_schema_is_structural(file):
+    for node in nodes(schema(file)):
         assert not [key for key in FORBIDDEN if key in node and not isinstance(node[key], dict)]
 
 
-@pytest.mark.parametrize("name", ["resourcepools.yaml", "workergroups.yaml"])
-def test_each_rule_says_which_field_and_what_to_do(name):
-    schema = definitions()[name]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    rules = [rule for node in nodes(schema) for rule in node.get("x-kubernetes-validations", ())]
-    assert len(rules) >= 10
+@each_kind
+def test_every_field_is_described(file):
+    described = dict(fields(schema(file)))
+    assert len(described) > 30
+    # The API server describes metadata itself.
+    assert [path for path, field in described.items() if not field.get("description") and path != ".metadata"] == []
+
+
+@each_kind
+def test_what_may_hold_anything_is_a_field_or_inside_one_that_has_a_type(file):
+    """So that `kubectl explain` has a description for it."""
+    free = [node for node in nodes(schema(file)) if node.get("x-kubernetes-preserve-unknown-fields")]
+    inside = [
+        field[inner]
+        for _, field in fields(schema(file))
+        for inner in ("items", "additionalProperties")
+        if "type" in field and isinstance(field.get(inner), dict)
+    ]
+    assert free
+    assert [node for node in free if "description" not in node and node not in inside] == []
+
+
+@each_kind
+def test_each_rule_says_which_field_and_what_to_do(file):
+    rules = [rule for node in nodes(schema(file)) for rule in node.get("x-kubernetes-validations", ())]
+    assert len(rules) >= 8
     for rule in rules:
         assert rule["message"].startswith(("spec.", "metadata.")), rule
+
+
+@each_kind
+def test_a_status_takes_words_of_later_versions(file):
+    assert [path for path, field in fields(schema(file)["properties"]["status"]) if "enum" in field] == []
+
+
+@each_kind
+def test_what_cannot_be_changed_says_so(file):
+    spec = schema(file)["properties"]["spec"]
+    rules = [rule for rule in spec["x-kubernetes-validations"] if " is immutable: delete the " in rule["message"]]
+    immutable = {rule["fieldPath"].removeprefix(".") for rule in rules}
+    assert immutable | MUTABLE[file] == set(spec["properties"])
+    assert not immutable & MUTABLE[file]
+
+
+@each_kind
+def test_only_wide_output_has_the_message(file):
+    columns = {column["name"]: column for column in version(file)["additionalPrinterColumns"]}
+    assert columns["Message"]["priority"] == 1
+    assert columns["Ready"]["jsonPath"] == '.status.conditions[?(@.type=="Ready")].status'
+
+
+@pytest.mark.parametrize(
+    ("file", "columns"),
+    [
+        ("resourcepools.yaml", ["Ready", "Reason", "Nodes", "Ready-Nodes", "Cluster", "Age"]),
+        ("workergroups.yaml", ["Ready", "Reason", "Ranks", "Ready-Ranks", "Age"]),
+    ],
+)
+def test_narrow_output_counts_what_there_is(file, columns):
+    narrow = [column for column in version(file)["additionalPrinterColumns"] if not column.get("priority")]
+    assert [column["name"] for column in narrow] == columns
+    known = {path for path, _ in fields(schema(file))}
+    counted = [column["jsonPath"] for column in narrow if column["type"] == "integer"]
+    assert counted
+    assert set(counted) <= known
+
+
+def test_keyword_arguments_are_a_map_of_anything_null_included():
+    kwargs = dict(fields(schema("workergroups.yaml")))[".spec.worker.kwargs"]
+    assert kwargs["type"] == "object"
+    assert kwargs["additionalProperties"] == ANYTHING | {"nullable": True}
+
+
+def test_arguments_are_a_list_of_anything():
+    args = dict(fields(schema("workergroups.yaml")))[".spec.worker.args"]
+    assert args["type"] == "array"
+    assert args["items"].items() >= ANYTHING.items()
+
+
+@each_kind
+def test_nothing_else_may_be_null(file):
+    nullable = [node for node in nodes(schema(file)) if node.get("nullable")]
+    assert [node for node in nullable if not node.items() >= ANYTHING.items()] == []
+
+
+def test_pools_are_written_as_a_whole():
+    pools = dict(fields(schema("workergroups.yaml")))[".spec.pools"]
+    assert pools["x-kubernetes-list-type"] == "atomic"
+    assert "x-kubernetes-list-map-keys" not in pools
+
+
+@each_kind
+def test_items_of_a_statuss_lists_have_an_identity(file):
+    lists = [node for node in nodes(schema(file)["properties"]["status"]) if node.get("type") == "array"]
+    assert lists
+    assert [each for each in lists if "x-kubernetes-list-map-keys" not in each] == []
 
 
 def test_admission_and_library_protect_the_same_variables():

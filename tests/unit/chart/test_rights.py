@@ -1,25 +1,41 @@
-"""What the operator may do: what its code calls and what it grants to agents, and nothing else."""
+"""What the operator may do: what its code calls and what it grants to agents, and nothing else; and what users may."""
+
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
+import yaml
 
-from workergroups_api import kube
-from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.desired.agent import access
-from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observe import child_names
+from workergroups_api import manifest
+from workergroups_api.manifest import Kind
 
 NAME = "workergroups-operator"
 READ = {"get", "list", "watch"}
+WRITE = {"create", "update", "patch", "delete", "deletecollection"}
+USERS_OBJECTS = (manifest.RESOURCE_POOL, manifest.WORKER_GROUP)
+MADE_FOR_A_CLUSTER = (
+    manifest.SECRET,
+    manifest.CONFIG_MAP,
+    manifest.SERVICE_ACCOUNT,
+    manifest.ROLE,
+    manifest.ROLE_BINDING,
+    manifest.LEASE,
+    manifest.RAY_CLUSTER,
+    manifest.DEPLOYMENT,
+)
+# Every manifest that the operator makes, in several situations.
+GOLDEN = [
+    each
+    for file in sorted((Path(__file__).parents[1] / "operator" / "golden").glob("*.yaml"))
+    for each in yaml.safe_load_all(file.read_text())
+]
+AGENTS_ROLES = [each for each in GOLDEN if each["kind"] == "Role"]
+
+Right = tuple[str, str, str]
 
 
-@pytest.fixture(scope="session")
-def rules(find) -> list[dict]:
-    return find("ClusterRole", NAME)["rules"]
-
-
-@pytest.fixture(scope="session")
-def rights(rules) -> set[tuple[str, str, str]]:
+def rights_of(rules: Iterable[dict]) -> set[Right]:
+    """(API group, resource, verb) of each rule."""
     return {
         (group, resource, verb)
         for rule in rules
@@ -29,44 +45,91 @@ def rights(rules) -> set[tuple[str, str, str]]:
     }
 
 
-def test_no_wildcards_and_no_deletion(rights):
+def verbs_on(rights: Iterable[Right], kind: Kind, subresource: str = "") -> set[str]:
+    return {verb for group, resource, verb in rights if (group, resource) == (kind.group, kind.plural + subresource)}
+
+
+@pytest.fixture(scope="session")
+def rights(find) -> set[Right]:
+    return rights_of(find("ClusterRole", NAME)["rules"])
+
+
+def test_no_wildcards(rights):
     assert not [right for right in rights if "*" in right]
-    assert {verb for _, _, verb in rights} == READ | {"create", "patch"}
 
 
 def test_no_right_to_hand_out_more_than_it_has(rights):
     assert not {"escalate", "bind", "impersonate"} & {verb for _, _, verb in rights}
 
 
-def test_secrets_cannot_be_listed(rights):
-    assert {verb for _, resource, verb in rights if resource == "secrets"} == {"get", "create", "patch"}
+def test_it_deletes_clusters_that_it_makes_anew_and_nothing_else(rights):
+    assert {right for right in rights if right[2].startswith("delete")} == {("ray.io", "rayclusters", "delete")}
 
 
-@pytest.mark.parametrize("kind", child_names("any"), ids=lambda kind: kind.kind)
-def test_it_can_observe_and_apply_each_child(rights, kind):
-    group = kind.api_version.rpartition("/")[0]
-    assert {(group, kind.plural, verb) for verb in ("get", "create", "patch")} <= rights
+def test_nothing_is_written_but_by_apply(rights):
+    assert {verb for _, _, verb in rights} == READ | {"create", "patch", "delete"}
 
 
-@pytest.mark.parametrize("kind", [kube.RESOURCE_POOL, kube.WORKER_GROUP], ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("kind", MADE_FOR_A_CLUSTER, ids=lambda kind: kind.kind)
+def test_it_can_watch_and_apply_each_object_of_a_cluster(rights, kind):
+    assert verbs_on(rights, kind) - {"delete"} == READ | {"create", "patch"}
+
+
+def test_it_makes_nothing_else():
+    made = {manifest.kind_of(each) for each in GOLDEN}
+    assert made
+    assert made <= set(MADE_FOR_A_CLUSTER)
+
+
+@pytest.mark.parametrize("kind", USERS_OBJECTS, ids=lambda kind: kind.kind)
 def test_of_the_users_objects_it_writes_the_status_only(rights, kind):
-    group = kind.api_version.rpartition("/")[0]
-    assert {verb for *what, verb in rights if what == [group, kind.plural]} == READ
-    assert {verb for *what, verb in rights if what == [group, f"{kind.plural}/status"]} == {"patch"}
+    assert verbs_on(rights, kind) == READ
+    assert verbs_on(rights, kind, "/status") == {"patch"}
 
 
-def test_it_holds_what_it_grants_to_an_agent(rights, pool_and_group):
-    pool, group = pool_and_group
-    _, role, _ = access(ClusterKey("somewhere", "cluster"), [pool], [group])
-    granted = {
-        (api_group, resource, verb)
-        for rule in role["rules"]
-        for api_group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
+def test_of_pods_it_changes_none(rights):
+    assert verbs_on(rights, manifest.POD) == {"list", "watch", "create"}
+    assert {resource for _, resource, _ in rights if resource.startswith("pods/")} == set()
+
+
+def test_services_are_looked_at_by_name(rights):
+    assert verbs_on(rights, manifest.SERVICE) == {"get"}
+
+
+def test_it_reads_kuberays_events_and_writes_its_own(rights):
+    assert {right for right in rights if right[1] == "events"} == {
+        ("", "events", "list"),
+        ("events.k8s.io", "events", "create"),
     }
+
+
+def test_it_holds_what_an_agent_is_granted(rights):
+    granted = rights_of(rule for role in AGENTS_ROLES for rule in role["rules"])
     assert granted
     assert granted <= rights
+
+
+def test_it_holds_what_an_agent_needs(rights):
+    assert verbs_on(rights, manifest.CONFIG_MAP) >= READ
+    assert verbs_on(rights, manifest.WORKER_GROUP) >= READ
+    assert verbs_on(rights, manifest.LEASE) >= {"get", "patch"}
+
+
+@pytest.mark.parametrize("role", AGENTS_ROLES, ids=lambda role: role["metadata"]["name"])
+def test_an_agent_is_granted_named_objects_only(role):
+    assert [rule for rule in role["rules"] if not rule.get("resourceNames")] == []
+
+
+@pytest.mark.parametrize("role", AGENTS_ROLES, ids=lambda role: role["metadata"]["name"])
+def test_an_agent_reads_the_plan_and_its_lease_and_writes_status(role):
+    granted = rights_of(role["rules"])
+    assert verbs_on(granted, manifest.CONFIG_MAP) == READ
+    assert verbs_on(granted, manifest.LEASE) == {"get", "patch"}
+    assert verbs_on(granted, manifest.RESOURCE_POOL, "/status") == {"patch"}
+    # Without groups there is nothing to name, and a rule without names would mean all of them.
+    assert verbs_on(granted, manifest.WORKER_GROUP) in (READ, set())
+    assert verbs_on(granted, manifest.WORKER_GROUP, "/status") in ({"patch"}, set())
+    assert verbs_on(granted, manifest.SECRET) == set()
 
 
 def test_the_binding_names_the_deployments_account(find):
@@ -76,12 +139,16 @@ def test_the_binding_names_the_deployments_account(find):
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": "somewhere"}]
 
 
-@pytest.fixture
-def pool_and_group():
-    metadata = {"name": "a", "namespace": "somewhere", "uid": "1", "generation": 1}
-    pool = {"processesPerNode": [1]}
-    group = {"pools": [{"name": "a"}], "worker": {"class": "m.C"}, "code": {"configMap": {"name": "code"}}}
-    return (
-        ResourcePool.model_validate({"metadata": metadata, "spec": pool}),
-        WorkerGroup.model_validate({"metadata": metadata, "spec": group}),
-    )
+@pytest.mark.parametrize("kind", USERS_OBJECTS, ids=lambda kind: kind.kind)
+@pytest.mark.parametrize(("role", "verbs"), [("view", READ), ("edit", READ | WRITE), ("admin", READ | WRITE)])
+def test_kubernetes_own_roles_extend_to_pools_and_groups(manifests, kind, role, verbs):
+    granted = rights_of(aggregated_rules(manifests, role))
+    assert verbs_on(granted, kind) == verbs
+    assert verbs_on(granted, kind, "/status") == READ
+
+
+def aggregated_rules(manifests: list[dict], role: str) -> list[dict]:
+    """Rules that Kubernetes adds to its own ClusterRole of that name."""
+    label = f"rbac.authorization.k8s.io/aggregate-to-{role}"
+    roles = [each for each in manifests if each["metadata"].get("labels", {}).get(label) == "true"]
+    return [rule for each in roles for rule in each["rules"]]

@@ -1,6 +1,8 @@
 """The reference names every field and every reason; links lead somewhere."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,12 +11,34 @@ from workergroups_api.crd import definitions
 
 REPOSITORY = Path(__file__).parents[3]
 API = (REPOSITORY / "docs" / "api.md").read_text()
+OPERATOR = REPOSITORY / "operator" / "workergroups_operator"
 TROUBLESHOOTING = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
 PAGES = [
     path
     for folder in (".", "docs", "examples/*", "changelog.d", "local_cluster")
     for path in REPOSITORY.glob(f"{folder}/*.md")
 ]
+REASON = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-zA-Z]+)+\b")
+# What the operator looks for in pods and Deployments.
+KUBERNETES_WORDS = {
+    "ContainerCreating",
+    "ErrImageNeverPull",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "PodInitializing",
+    "PodScheduled",
+    "ReplicaFailure",
+}
+# A condition that is true has its own name, or another one, for a reason.
+CONDITIONS = {
+    "ClusterReady",
+    "NodesReady",
+    "BundlesReserved",
+    "PoolsReady",
+    "RanksCreated",
+    "RanksReady",
+    "UpToDate",
+}
 # Part of Kubernetes' own types.
 KNOWN = {"type", "status", "reason", "lastTransitionTime", "key", "operator", "effect", "value", "tolerationSeconds"}
 
@@ -35,15 +59,56 @@ def test_the_reference_names_every_field(file):
 
 
 def test_each_reason_has_its_advice():
-    reasons = set(re.findall(r"\b[A-Z][a-z]+(?:[A-Z][a-zA-Z]+)+\b", _tables_of_conditions(API)))
-    conditions = {"ClusterReady", "NodesReady", "BundlesReserved", "PoolsReady", "RanksCreated", "RanksReady"}
-    fine = {"AgentConnected", "NodesJoined"}
-    assert len(reasons) > 20
-    assert [reason for reason in sorted(reasons - conditions - fine) if reason not in TROUBLESHOOTING] == []
+    fine = {"AgentConnected", "NodesJoined", *CONDITIONS}
+    advised = _reasons(_tables(TROUBLESHOOTING, "reason"))
+    reasons = _reasons(_tables(API, "condition"))
+    assert len(reasons) > 35
+    assert sorted(reasons - fine - advised) == []
+    # Reasons of Kubernetes are in the advice only.
+    assert sorted(advised - reasons) == [
+        "CrashLoopBackOff",
+        "ImagePullFailed",
+        "InsufficientResources",
+        "NoMatchingNode",
+    ]
 
 
-def _tables_of_conditions(page: str) -> str:
-    return "\n".join(re.findall(r"\| condition \|.*?\n\n", page, re.DOTALL))
+def test_each_reason_of_the_operator_is_in_the_reference():
+    said = {reason for file in OPERATOR.rglob("*.py") for reason in _reasons_in(file)}
+    assert len(said) > 20
+    assert sorted(reason for reason in said - KUBERNETES_WORDS if not re.search(rf"\b{reason}\b", API)) == []
+
+
+def test_each_reason_of_the_reference_is_said_by_something():
+    sources = "\n".join(
+        file.read_text()
+        for folder in ("operator", "worker_image", "crds/workergroups_api")
+        for file in (REPOSITORY / folder).rglob("*.py")
+    )
+    reasons = _reasons(_tables(API, "condition")) - CONDITIONS
+    assert sorted(reason for reason in reasons if f'"{reason}"' not in sources) == []
+
+
+def _reasons_in(file: Path) -> Iterator[str]:
+    """First arguments of Explanation(...); where conditions are made, all that looks like a reason."""
+    makes_conditions = file.parent.name in ("policy", "status")
+    for node in ast.walk(ast.parse(file.read_text())):
+        explains = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Explanation"
+        candidates = [node] if makes_conditions else node.args[:1] if explains else []
+        for each in candidates:
+            if isinstance(each, ast.Constant) and isinstance(each.value, str) and REASON.fullmatch(each.value):
+                yield each.value
+
+
+def _reasons(text: str) -> set[str]:
+    return set(REASON.findall(text))
+
+
+def _tables(page: str, first_column: str) -> str:
+    """Tables whose first column is called so; of advice only that column, since the rest is prose."""
+    tables = "\n".join(re.findall(rf"\| {first_column}\b[^|]* \|.*?\n\n", page + "\n", re.DOTALL))
+    is_advice = first_column == "reason"
+    return "\n".join(line.split("|")[1] for line in tables.splitlines() if "|" in line) if is_advice else tables
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))

@@ -220,3 +220,8 @@ def test_a_message_of_any_kind_and_length_fits_into_a_condition():
     ready = ready_of(pool(), pods=(), complaint=odd)
     assert len(ready.message) <= 2048
     ready.message.encode()
+
+
+def test_pods_that_are_refused_are_said_before_the_head_is_up():
+    refused = {NODE_GROUP: Explanation("PodsRefused", "quota")}
+    assert ready_of(pool(), pods=(), refused_pods=refused).reason == "PodsRefused"

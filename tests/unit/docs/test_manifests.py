@@ -1,0 +1,64 @@
+"""Manifests in examples and in the README are of the API as it is."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.worker_group import WorkerGroup
+
+REPOSITORY = Path(__file__).parents[3]
+KINDS = {"ResourcePool": ResourcePool, "WorkerGroup": WorkerGroup}
+EXAMPLES = sorted((REPOSITORY / "examples").glob("*/*.yaml"))
+README = (REPOSITORY / "README.md").read_text()
+
+
+def read(text: str) -> list[dict]:
+    return [each for each in yaml.safe_load_all(text) if each["kind"] in KINDS]
+
+
+def of_the_readme() -> list[dict]:
+    return [each for block in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL) for each in read(block)]
+
+
+def left_out(manifest: object, known: object) -> list[str]:
+    """Paths in a manifest that did not survive being read."""
+    if isinstance(manifest, dict) and isinstance(known, dict):
+        lost = [key for key in manifest if key not in known]
+        return lost + [f"{key}.{path}" for key in manifest for path in left_out(manifest[key], known.get(key))]
+    return []
+
+
+ALL = [(file.parent.name, each) for file in EXAMPLES for each in read(file.read_text())]
+ALL += [("README", each) for each in of_the_readme()]
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [each for _, each in ALL],
+    ids=[f"{where}-{each['metadata']['name']}-{each['kind']}" for where, each in ALL],
+)
+def test_a_manifest_has_no_field_that_the_api_lacks(manifest):
+    known = KINDS[manifest["kind"]].model_validate(manifest).to_json()
+    assert left_out(manifest["spec"], known["spec"]) == []
+
+
+@pytest.mark.parametrize("example", sorted({file.parent.name for file in EXAMPLES}))
+def test_groups_run_on_pools_of_their_example(example):
+    objects = [KINDS[each["kind"]].model_validate(each) for where, each in ALL if where == example]
+    pools = {each.name: each for each in objects if isinstance(each, ResourcePool)}
+    groups = [each for each in objects if isinstance(each, WorkerGroup)]
+    assert groups
+    for group in groups:
+        assert {ref.name for ref in group.pools} <= set(pools)
+        assert len({pools[ref.name].cluster for ref in group.pools}) == 1
+
+
+def test_the_readme_shows_the_quickstart():
+    shown = {each["kind"]: each for each in of_the_readme()}
+    kept = {each["kind"]: each for where, each in ALL if where == "quickstart"}
+    assert shown.keys() == kept.keys() == KINDS.keys()
+    for kind, model in KINDS.items():
+        assert model.model_validate(shown[kind]) == model.model_validate(kept[kind])

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from workergroups import incarnations
+from workergroups.incarnations import Incarnation
+
+
+class FakeStore:
+    """The GCS's key-value store, which counts what is written."""
+
+    def __init__(self):
+        self.content = {}
+        self.writes = 0
+
+    def put(self, key, value, overwrite=True, *, namespace):
+        assert overwrite
+        self.writes += 1
+        self.content[namespace, key] = value
+
+    def get(self, key, *, namespace):
+        return self.content.get((namespace, key))
+
+    def delete(self, key, *, namespace):
+        self.content.pop((namespace, key), None)
+
+
+@pytest.fixture
+def store(monkeypatch):
+    store = FakeStore()
+    monkeypatch.setattr(incarnations.internal_kv, "_internal_kv_put", store.put)
+    monkeypatch.setattr(incarnations.internal_kv, "_internal_kv_get", store.get)
+    monkeypatch.setattr(incarnations.internal_kv, "_internal_kv_del", store.delete)
+    return store
+
+
+def test_what_was_announced_last_is_current(store):
+    assert incarnations.current("trainer") is None
+    incarnations.announce("trainer", "uid1", 1)
+    incarnations.announce("critic", "uid2", 7)
+    incarnations.announce("trainer", "uid1", 2)
+    assert incarnations.current("trainer") == Incarnation("uid1", 2)
+    assert incarnations.current("critic") == Incarnation("uid2", 7)
+
+
+def test_what_is_known_is_not_written_again(store):
+    for _ in range(3):
+        incarnations.announce("trainer", "uid1", 1)
+    assert store.writes == 1
+
+
+def test_a_forgotten_group_has_no_incarnation(store):
+    incarnations.announce("trainer", "uid1", 1)
+    incarnations.forget("trainer")
+    incarnations.forget("trainer")
+    assert incarnations.current("trainer") is None
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"",
+        b"\xff\x00",
+        b"null",
+        b"[]",
+        b"3",
+        b'{"uid": "uid1"}',
+        b'{"uid": 1, "incarnation": 1}',
+        b'{"uid": "uid1", "incarnation": "1"}',
+        b'{"uid": "uid1", "incarnation": true}',
+        b'{"uid": "uid1", "incarnation": 0}',
+        b"[" * 100_000,
+    ],
+)
+def test_what_cannot_be_read_counts_as_nothing_and_is_written_over(store, garbage):
+    incarnations.announce("trainer", "uid1", 1)
+    [key] = store.content
+    store.content[key] = garbage
+    assert incarnations.current("trainer") is None
+    incarnations.announce("trainer", "uid1", 1)
+    assert incarnations.current("trainer") == Incarnation("uid1", 1)
