@@ -1,4 +1,4 @@
-"""Step three: everything that is decided about one cluster, as one value: from what was observed, and what trials of pods said."""
+"""Step three: all that is decided about one cluster, as one value, from what was observed and what trials said."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

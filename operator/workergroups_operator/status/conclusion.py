@@ -49,7 +49,8 @@ def conclude(
 ) -> Conclusion:
     """The chain, `Ready`, and what stands aside from it.
 
-    `Ready` is the chain's first link that decides it, else the first that is not true, else the last one. A wait that is longer than the deadline has a reason of its own, and still says what it waits for.
+    `Ready` is the chain's first link that decides it, else the first that is not true, else the last. A wait that is
+    longer than the deadline has a reason of its own, and still says what it waits for.
     """
     weak = [link for link in chain if link.status != "True"]
     weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])

@@ -1,0 +1,156 @@
+"""The agent's executor on the simulated Ray: its own pure functions decide and report, and its actions are played."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulation import ray
+from workergroups.deaths import Death
+from workergroups.naming import RankName
+from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
+from workergroups_agent.executor.decide import (
+    Action,
+    Announce,
+    CreatePlacement,
+    EndRanks,
+    LaunchGroup,
+    RemovePlacement,
+    decide,
+)
+from workergroups_agent.executor.launch_state import Launches
+from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState
+from workergroups_agent.executor.report import report
+from workergroups_api.conditions import Explanation
+from workergroups_api.plan import ClusterPlan
+
+LOOK_SECONDS = 0.05
+START_SECONDS = 0.05
+# Seconds from a rank's creation to the end of its constructor.
+CONSTRUCTOR_SECONDS = 0.05
+DEATHS = {
+    "NodeLost": Death("NodeLost", "the node died", "the node died"),
+    "Removed": Death("Removed", "it was removed", "it was removed"),
+    "ProcessDied": Death("ProcessDied", "it was killed", "it was killed"),
+}
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What an executor finds around it."""
+
+    gcs: Callable[[], ray.Gcs | None]
+    is_frozen: Callable[[], bool]
+    # Class path -> what its constructor raises.
+    failing: Mapping[str, str]
+
+
+class Executor:
+    """One life of the executor's container."""
+
+    def __init__(self, directory: Path, token: str | None, around: Surroundings) -> None:
+        self._exchange = Exchange(directory)
+        self._token = token
+        self._around = around
+        self._gcs: ray.Gcs | None = None
+        self._reported: Reports | None = None
+
+    async def run(self) -> None:
+        """Never returns."""
+        self._exchange.withdraw()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if self._around.is_frozen():
+                continue
+            gcs = self._around.gcs()
+            if gcs is not self._gcs:
+                self._leave()
+                if gcs is not None and gcs.token == self._token:
+                    await asyncio.sleep(START_SECONDS)
+                    self._gcs = gcs
+            elif gcs is not None:
+                self._step(gcs)
+
+    def _leave(self) -> None:
+        """Ray is gone: the process ends, and kubelet starts another."""
+        self._exchange.withdraw()
+        self._gcs, self._reported = None, None
+
+    def _step(self, gcs: ray.Gcs) -> None:
+        self._run_constructors(gcs)
+        plan = self._exchange.read_plan()
+        if plan is None:
+            self._say(Reports(session=gcs.session), gcs)
+            return
+        launches = self._launches(plan, gcs)
+        for action in decide(plan, _state(gcs), launches):
+            self._act(action, gcs, launches)
+        self._say(report(plan, _state(gcs), self._launches(plan, gcs)), gcs)
+
+    def _launches(self, plan: ClusterPlan, gcs: ray.Gcs) -> Launches:
+        prepared = {group.uid: self._exchange.read_launch(group.uid) for group in plan.groups}
+        return Launches(prepared={uid: found for uid, found in prepared.items() if found}, failed=dict(gcs.failed))
+
+    def _say(self, reports: Reports, gcs: ray.Gcs) -> None:
+        if reports != self._reported:
+            self._exchange.write_reports(reports)
+            self._reported = reports
+        self._exchange.beat(gcs.session)
+
+    def _act(self, action: Action, gcs: ray.Gcs, launches: Launches) -> None:
+        match action:
+            case RemovePlacement():
+                gcs.remove_placement(str(action.name))
+            case CreatePlacement():
+                gcs.placements[str(action.name)] = ray.Placement(action.name, action.name.node_id)
+            case Announce():
+                gcs.announced[action.group] = (action.uid, action.incarnation)
+            case EndRanks():
+                for name in action.names:
+                    gcs.kill(gcs.ranks[str(name)], "Removed")
+            case LaunchGroup():
+                self._launch(action, gcs, launches.prepared[action.group.uid])
+
+    def _launch(self, action: LaunchGroup, gcs: ray.Gcs, prepared: PreparedLaunch) -> None:
+        group = action.group
+        assert prepared.launch is not None
+        if prepared.launch.class_path.endswith(".Missing"):
+            why = Explanation("LaunchFailed", f"AttributeError: no {prepared.launch.class_path}")
+            gcs.failed[group.uid, group.incarnation] = why
+            return
+        for number, place in enumerate(action.placements):
+            name = RankName(group.name, group.uid, group.incarnation, number, group.world_size)
+            node_id = place.placement.node_id
+            gcs.ranks[str(name)] = ray.Rank(
+                name, node_id, gcs.hosts[node_id], prepared.revision, made_at=time.monotonic(), launch=prepared.launch
+            )
+
+    def _run_constructors(self, gcs: ray.Gcs) -> None:
+        for rank in gcs.ranks.values():
+            if rank.state == "PENDING_CREATION" and time.monotonic() - rank.made_at > CONSTRUCTOR_SECONDS:
+                error = self._around.failing.get(rank.launch.class_path)
+                if error is None:
+                    rank.state = "ALIVE"
+                else:
+                    rank.state, rank.cause = "DEAD", error
+
+
+def _state(gcs: ray.Gcs) -> RayState:
+    return RayState(
+        session=gcs.session,
+        nodes={node.id: RayNode(node.id, node.pod, node.node_group) for node in gcs.nodes.values()},
+        placements=tuple(Placement(placement.name, "CREATED", "FINISHED") for placement in gcs.placements.values()),
+        ranks=tuple(
+            Rank(rank.name, rank.state, rank.node_id, int(rank.made_at * 1000), _death(rank))
+            for rank in gcs.ranks.values()
+        ),
+        hosts=dict(gcs.hosts),
+    )
+
+
+def _death(rank: ray.Rank) -> Death | None:
+    if rank.is_alive:
+        return None
+    cause = rank.cause or "ProcessDied"
+    return DEATHS.get(cause) or Death("ConstructorFailed", cause, cause)

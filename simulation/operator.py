@@ -1,0 +1,44 @@
+"""The operator in process: kopf with our handlers, for some namespaces, by way of the proxy."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import kopf
+import kubernetes.aio.config.kube_config
+import kubernetes.config.kube_config
+
+from simulation.control_plane import kubeconfig
+from simulation.process import Process
+
+WORKER_IMAGE = "example.test/worker:default"
+
+
+def use_api_server(url: str, token: str, directory: Path) -> None:
+    """Make this the API server that the operator finds by KUBECONFIG. It holds for the whole process."""
+    path = directory / "operator.kubeconfig"
+    path.write_text(json.dumps(kubeconfig({"server": url}, token)))
+    os.environ |= {"KUBECONFIG": str(path), "WORKER_IMAGE": WORKER_IMAGE}
+    # The clients read the variable when they are imported.
+    kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(path)
+    kubernetes.aio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(path)
+
+
+def operator(namespaces: Sequence[str]) -> Process:
+    """An operator that is not started yet."""
+    from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)
+
+    async def main() -> None:
+        settings = kopf.OperatorSettings()
+        settings.process.ultimate_exiting_timeout = None  # it would end the simulation too
+        settings.scanning.disabled = True  # all kinds are there, and the namespaces are named
+        await kopf.operator(
+            namespaces=list(namespaces),
+            standalone=True,
+            settings=settings,
+            registry=kopf.get_default_registry(),
+            memo=kopf.Memo(),
+        )
+
+    return Process("operator", main)

@@ -1,0 +1,52 @@
+import asyncio
+import inspect
+import itertools
+import os
+from contextlib import AsyncExitStack
+
+import pytest
+
+from simulation.control_plane import control_plane
+
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def access():
+    """The API server, with Kubernetes' controllers and KubeRay."""
+    with control_plane() as running:
+        yield running
+
+
+@pytest.fixture
+def runner():
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture
+def namespace_labels():
+    return {}
+
+
+@pytest.fixture
+def scene(access, runner, namespace_labels):
+    """A namespace of the test's own, with an operator for it."""
+    from simulation.scene import Scene
+
+    stack = AsyncExitStack()
+    namespace = f"t{os.getpid()}-{next(_NUMBERS)}"
+    opened = runner.run(stack.enter_async_context(Scene.open(access, namespace, labels=namespace_labels)))
+    opened.start_operator()
+    yield opened
+    runner.run(stack.aclose())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Tests that are coroutines run where their fixtures live."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    pyfuncitem.funcargs["runner"].run(pyfuncitem.obj(**arguments))
+    return True
