@@ -7,9 +7,10 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
+from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError
 
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
+from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_operator.status import StatusUpdate
 
@@ -32,6 +33,9 @@ async def _publish(client: Kube, update: StatusUpdate) -> str | None:
     except (NotFoundError, ConflictError):
         return None  # Deleted meanwhile, and perhaps made again.
     except API_ERRORS as error:
+        if not update.is_readable and isinstance(error, DynamicApiError):
+            await _tell(client, update)  # All that can be done: nobody can write the status of such an object.
+            return None
         return f"status of {update.kind.kind} {update.metadata['name']}: {api_error_message(error)[:500]}"
     if update.ready_before is None or update.ready_before.status != update.ready.status:
         await _tell(client, update)
@@ -54,7 +58,7 @@ def event(update: StatusUpdate, now: datetime) -> Manifest:
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": f"{metadata['name']}.{uuid.uuid4().hex[:16]}", "namespace": metadata["namespace"]},
+        "metadata": {"name": f"{metadata['name']}.{_suffix(update)}", "namespace": metadata["namespace"]},
         "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "type": "Normal" if ready.status == "True" else "Warning",
         "reason": "Ready" if ready.status == "True" else "NotReady",
@@ -72,8 +76,17 @@ def event(update: StatusUpdate, now: datetime) -> Manifest:
     }
 
 
+def _suffix(update: StatusUpdate) -> str:
+    """New for each event; of an object without status it is the same each time, so that the event is there once."""
+    if update.is_readable:
+        return uuid.uuid4().hex[:16]
+    return digest([update.metadata["uid"], update.metadata.get("generation"), update.ready.message])
+
+
 async def _tell(client: Kube, update: StatusUpdate) -> None:
     try:
         await client.create(event(update, datetime.now(UTC)))
+    except ConflictError:
+        return  # It has been told before.
     except API_ERRORS as error:
         LOGGER.warning("no event for %s: %s", update.metadata["name"], api_error_message(error))

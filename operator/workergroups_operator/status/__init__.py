@@ -37,6 +37,8 @@ class StatusUpdate:
     after: ApiModel
     ready_before: Condition | None
     ready: Condition
+    # Otherwise its stored form may be one that its schema no longer allows, and then no status can be written.
+    is_readable: bool = True
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def _unreadable(odd: Unreadable, now: datetime) -> StatusUpdate:
     after = model(conditions=(ready,), observed_generation=metadata.get("generation"))
     before_ready = find(previous, "Ready")
     before = model(conditions=previous, observed_generation=(odd.body.get("status") or {}).get("observedGeneration"))
-    return StatusUpdate(odd.kind, metadata, before, after, before_ready, ready)
+    return StatusUpdate(odd.kind, metadata, before, after, before_ready, ready, is_readable=False)
 
 
 def _conditions(raw: Any) -> tuple[Condition, ...]:
