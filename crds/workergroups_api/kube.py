@@ -109,8 +109,8 @@ class Kube:
         )
         return list(found.to_dict()["items"])
 
-    async def apply(self, manifest: Manifest, subresource: str | None = None) -> Manifest:
-        """Server-side apply; takes over fields that another manager holds."""
+    async def apply(self, manifest: Manifest, subresource: str | None = None, *, dry_run: bool = False) -> Manifest:
+        """Server-side apply; takes over fields that another manager holds. A dry run only asks whether that works."""
         applied = await self._resource(kind_of(manifest), subresource).patch(
             body=as_yaml(manifest),
             content_type=_APPLY,
@@ -119,6 +119,7 @@ class Kube:
             field_manager=self._field_manager,
             force_conflicts=True,
             _request_timeout=REQUEST_TIMEOUT_SECONDS,
+            **({"dry_run": "All"} if dry_run else {}),
         )
         return dict(applied.to_dict())
 

@@ -16,6 +16,7 @@ from workergroups_operator.policy.incarnation import Incarnation, latest, next_i
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.running import Versions, versions
 from workergroups_operator.policy.sharing import refused_pools
+from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.policy.token import restart
 from workergroups_operator.settings import Settings
 
@@ -51,7 +52,7 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
         agent=agent,
         accepted=accepted,
         refused=refused,
-        refused_pods=refused_pods,
+        refused_pods={**refused_pods, **too_large(observed.pools)},
         obstacle=obstacle(observed),
         restart=restart(observed),
         bundles=bundles,

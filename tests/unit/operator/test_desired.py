@@ -10,7 +10,7 @@ from make import NODE_GROUP, SETTINGS, child, decided, group, observed, pod, poo
 from workergroups_api.conditions import Explanation
 from workergroups_operator.desired import desired
 from workergroups_operator.observe import child_names
-from workergroups_operator.try_pods import pods_to_try
+from workergroups_operator.try_pods import trials_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -133,14 +133,15 @@ def test_a_pool_whose_pods_are_refused_keeps_what_it_has_and_never_holds_the_oth
 
 def test_only_pods_that_are_missing_or_new_are_tried():
     def tried(**parts):
-        return set(pods_to_try(observed(pools=(pool(),), **parts), SETTINGS))
+        trials = trials_of(observed(pools=(pool(),), **parts), SETTINGS)
+        return {name for name, trial in trials.items()}, {name for name, trial in trials.items() if trial.ray_cluster}
 
-    assert tried(pods=()) == {"head", NODE_GROUP}
+    assert tried(pods=()) == ({"head", NODE_GROUP}, {NODE_GROUP})
     made = of_kind("RayCluster", pools=(pool(),), pods=())["spec"]["workerGroupSpecs"][0]
     running = (pod("head"), *workers("p-0", "p-1"))
-    assert tried(children=ray_cluster(made), pods=running) == set()
-    assert tried(children=ray_cluster(made), pods=running[:2]) == {NODE_GROUP}
-    assert tried(children=ray_cluster(worker_group(NODE_GROUP, 2)), pods=running) == {NODE_GROUP}
+    assert tried(children=ray_cluster(made), pods=running) == (set(), set())
+    assert tried(children=ray_cluster(made), pods=running[:2]) == ({NODE_GROUP}, set())
+    assert tried(children=ray_cluster(worker_group(NODE_GROUP, 2)), pods=running) == ({NODE_GROUP}, {NODE_GROUP})
 
 
 def test_a_running_cluster_keeps_its_image_and_its_ray_when_the_operators_defaults_change():
@@ -157,3 +158,10 @@ def test_the_labels_by_which_pods_are_found_cannot_be_overwritten():
     cluster = of_kind("RayCluster", pools=(pool(podTemplate=user),))
     labels = cluster["spec"]["workerGroupSpecs"][0]["template"]["metadata"]["labels"]
     assert (labels["workergroups.dev/pool"], labels["team"]) == ("actors", "red")
+
+
+def test_a_template_that_would_leave_the_others_no_room_is_refused():
+    large = {"metadata": {"annotations": {"note": "x" * 70_000}}}
+    critics = pool("critics", clusterName="actors")
+    cluster = of_kind("RayCluster", pools=(pool(podTemplate=large), critics), pods=())
+    assert [group["groupName"] for group in cluster["spec"]["workerGroupSpecs"]] == ["critics-uid-crit"]

@@ -1,0 +1,27 @@
+"""How large a pod template may be: the templates of all pools of a cluster share one RayCluster, and etcd's limit."""
+
+import json
+from collections.abc import Iterable
+
+from workergroups_api.conditions import Explanation
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_operator.observed import node_group_of
+
+MAX_BYTES = 65536
+
+
+def too_large(pools: Iterable[ResourcePool]) -> dict[str, Explanation]:
+    """Pools whose template would leave the others no room, by the name of their worker group."""
+    sizes = {
+        node_group_of(pool): len(json.dumps(pool.spec.pod_template.to_json()))
+        for pool in pools
+        if pool.spec.pod_template is not None
+    }
+    return {
+        name: Explanation(
+            "PodsRefused",
+            f"spec.podTemplate has {size} bytes as JSON, and may have {MAX_BYTES}: move what is large into a ConfigMap",
+        )
+        for name, size in sizes.items()
+        if size > MAX_BYTES
+    }
