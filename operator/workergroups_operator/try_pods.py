@@ -74,9 +74,12 @@ def _pod(observed: Observed, name: str, template: Manifest) -> Manifest:
     }
 
 
-def _ray_cluster(observed: Observed, pool: ResourcePool, settings: Settings) -> Manifest:
+def _ray_cluster(observed: Observed, pool: ResourcePool, settings: Settings) -> Manifest | None:
     alone = replace(observed, pools=(pool,), groups=())
-    return owned(ray_cluster(alone, decide(alone, {}, settings), token=""), observed.key, [pool])
+    decisions = decide(alone, {}, settings)
+    if not decisions.accepted:
+        return None
+    return owned(ray_cluster(alone, decisions, token=""), observed.key, [pool])
 
 
 async def _ask(client: Kube, trial: Trial) -> Explanation | None:
