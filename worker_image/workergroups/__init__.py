@@ -5,6 +5,7 @@ from .distributed import init_process_group
 from .errors import (
     GroupClosedError,
     GroupNotFoundError,
+    IncarnationReplacedError,
     LateCallError,
     PlacementTimeoutError,
     PoolClosedError,
@@ -25,6 +26,7 @@ from .single_controller.ray.base import (
     split_resource_pool,
 )
 from .single_controller.ray.calls import Call, Calls
+from .single_controller.ray.results import get
 
 __all__ = [
     "Call",
@@ -36,6 +38,7 @@ __all__ = [
     "Execute",
     "GroupClosedError",
     "GroupNotFoundError",
+    "IncarnationReplacedError",
     "LateCallError",
     "PlacementTimeoutError",
     "PoolClosedError",
@@ -51,6 +54,7 @@ __all__ = [
     "create_colocated_worker_cls",
     "create_colocated_worker_cls_fused",
     "create_colocated_worker_raw_cls",
+    "get",
     "init_process_group",
     "merge_resource_pool",
     "register",

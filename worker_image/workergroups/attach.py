@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 
 import ray
 from ray.actor import ActorHandle
+from ray.exceptions import GetTimeoutError
 
-from .errors import GroupNotFoundError
+from . import incarnations
+from .errors import GroupNotFoundError, RendezvousTimeoutError
+from .incarnations import Incarnation
 from .naming import NAMESPACE, RankName
 from .single_controller.ray.cluster_state import actor_state
 from .single_controller.ray.waiting import poll
 from .single_controller.ray.worker_group import RayWorkerGroup
 
+_attached: dict[tuple[str, int], str] = {}
+"""The uid of the incarnations that this process has attached to, by group and number: ``newer_than`` has the number."""
 
-def attach(name: str, *, timeout: float = 60.0) -> RayWorkerGroup:
+
+def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -> RayWorkerGroup:
     """The WorkerGroup of that name, with the methods that its class registers.
 
     Connects to the cluster that this process is a driver of, unless it is connected. The class need not be importable
     here. Closing the returned group leaves the ranks alone.
 
+    A WorkerGroup's ranks are replaced when one of them has died or its spec has changed. The new ranks are a new
+    incarnation, whose number is higher; the returned group has it as ``incarnation``. Calls of a group whose ranks were
+    replaced raise `IncarnationReplacedError`.
+
     Args:
         name: The WorkerGroup's name.
-        timeout: Seconds to wait until all ranks of the group are there, and rank 0's process is up.
+        newer_than: The number of an incarnation that will not do: waits for a later one, or for the ranks of a
+            WorkerGroup that was made anew under the name.
+        timeout: Seconds to wait until all ranks of the current incarnation are there, and rank 0's process is up.
 
     Raises:
         GroupNotFoundError: They are not; says which ranks are, or which groups there are instead.
@@ -31,25 +44,80 @@ def attach(name: str, *, timeout: float = 60.0) -> RayWorkerGroup:
     """
     if not ray.is_initialized():
         ray.init(address="auto")
+    wanted = _Wanted(name, newer_than, _attached.get((name, newer_than)) if newer_than is not None else None)
     deadline = time.monotonic() + timeout
-    ranks = poll(lambda: _newest_complete(name), timeout=timeout)
-    if ranks is None:
-        raise GroupNotFoundError(_what_is_missing(name, timeout))
-    handles = [ray.get_actor(str(rank), namespace=NAMESPACE) for rank in ranks]
+    while True:
+        found = poll(wanted.find, timeout=max(0.0, deadline - time.monotonic()))
+        if found is None:
+            raise GroupNotFoundError(_what_is_missing(wanted, timeout))
+        try:
+            group = _group_of(name, found, timeout=max(1.0, deadline - time.monotonic()))
+        except RendezvousTimeoutError as error:
+            # Rank 0 ended just now, perhaps since its incarnation was replaced.
+            if time.monotonic() >= deadline:
+                raise GroupNotFoundError(f"after {timeout:g} s, group {name!r} does not answer: {error}") from error
+            continue
+        _attached[name, found[0].name.incarnation] = found[0].name.uid
+        return group
+
+
+@dataclass(frozen=True)
+class _FoundRank:
+    name: RankName
+    handle: ActorHandle
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """Which group's ranks are wanted, and which of its incarnations are not."""
+
+    group: str
+    newer_than: int | None
+    """The incarnation that is not wanted."""
+    uid: str | None
+    """Whose incarnation it was, if that is known: another WorkerGroup of that name counts from 1 anew."""
+
+    def find(self) -> list[_FoundRank] | None:
+        """The ranks to attach to, in rank order, if they are all there."""
+        current = incarnations.current(self.group)
+        if current is not None and not self.includes(current):
+            return None
+        candidates = [
+            ranks
+            for incarnation, ranks in _incarnations(self.group).items()
+            if len(ranks) == ranks[0].world_size
+            and (incarnation == current if current is not None else self.includes(incarnation))
+        ]
+        return _handles(max(candidates, key=_age_key)) if candidates else None
+
+    def includes(self, incarnation: Incarnation) -> bool:
+        """Whether ranks of this incarnation will do."""
+        if self.newer_than is None or incarnation.incarnation > self.newer_than:
+            return True
+        return self.uid is not None and incarnation.uid != self.uid
+
+
+def _group_of(name: str, ranks: list[_FoundRank], *, timeout: float) -> RayWorkerGroup:
     return RayWorkerGroup.from_detached(
         name_prefix=name,
-        worker_names=[str(rank) for rank in ranks],
-        worker_handles=handles,
-        ray_wait_register_center_timeout=max(1.0, deadline - time.monotonic()),
+        worker_names=[str(rank.name) for rank in ranks],
+        worker_handles=[rank.handle for rank in ranks],
+        ray_wait_register_center_timeout=timeout,
     )
 
 
-def _newest_complete(group: str) -> list[RankName] | None:
-    """The ranks, in rank order, of the newest incarnation that has all of them."""
-    complete = [ranks for ranks in _incarnations(group) if len(ranks) == ranks[0].world_size]
-    if not complete:
-        return None
-    return max(complete, key=_age_key)
+def _handles(ranks: list[RankName]) -> list[_FoundRank] | None:
+    """The ranks with their handles; ``None`` if one has ended since it was listed."""
+    found = [(rank, _handle(rank)) for rank in ranks]
+    with_handle = [_FoundRank(rank, handle) for rank, handle in found if handle is not None]
+    return with_handle if len(with_handle) == len(ranks) else None
+
+
+def _handle(rank: RankName) -> ActorHandle | None:
+    try:
+        return ray.get_actor(str(rank), namespace=NAMESPACE)
+    except (ValueError, GetTimeoutError):
+        return None  # it ended since it was listed, or the GCS does not answer in time
 
 
 def _age_key(ranks: list[RankName]) -> tuple[float, int]:
@@ -59,20 +127,13 @@ def _age_key(ranks: list[RankName]) -> tuple[float, int]:
     return state.start_time if state else 0.0, ranks[0].incarnation
 
 
-def _handle(rank: RankName) -> ActorHandle | None:
-    try:
-        return ray.get_actor(str(rank), namespace=NAMESPACE)
-    except ValueError:
-        return None  # it ended since it was listed
-
-
-def _incarnations(group: str) -> list[list[RankName]]:
+def _incarnations(group: str) -> dict[Incarnation, list[RankName]]:
     """The ranks of the group that exist, each incarnation's in rank order."""
     found = defaultdict(list)
     for rank in _all_ranks():
         if rank.group == group:
-            found[rank.uid, rank.incarnation].append(rank)
-    return [sorted(ranks, key=lambda rank: rank.rank) for ranks in found.values()]
+            found[Incarnation(rank.uid, rank.incarnation)].append(rank)
+    return {incarnation: sorted(ranks, key=lambda rank: rank.rank) for incarnation, ranks in found.items()}
 
 
 def _all_ranks() -> list[RankName]:
@@ -82,14 +143,18 @@ def _all_ranks() -> list[RankName]:
     return [name for name in names if name is not None]
 
 
-def _what_is_missing(group: str, timeout: float) -> str:
-    incarnations = _incarnations(group)
-    if incarnations:
-        newest = max(incarnations, key=lambda ranks: ranks[0].incarnation)
-        return (
-            f"after {timeout:g} s, {len(newest)} of {newest[0].world_size} ranks of group {group!r} are there "
-            f"(incarnation {newest[0].incarnation}); see the WorkerGroup's conditions for what it waits for"
-        )
-    groups = sorted({rank.group for rank in _all_ranks()})
-    known = ", ".join(map(repr, groups)) if groups else "none"
-    return f"there is no group {group!r} on this cluster after {timeout:g} s; the groups here: {known}"
+def _what_is_missing(wanted: _Wanted, timeout: float) -> str:
+    known = _incarnations(wanted.group)
+    current = incarnations.current(wanted.group)
+    if current is None and known:
+        current = max(known, key=lambda incarnation: incarnation.incarnation)
+    if current is None:
+        groups = sorted({rank.group for rank in _all_ranks()})
+        there = ", ".join(map(repr, groups)) if groups else "none"
+        return f"there is no group {wanted.group!r} on this cluster after {timeout:g} s; the groups here: {there}"
+    ranks = known.get(current, [])
+    count = f"{len(ranks)} of {ranks[0].world_size} ranks" if ranks else "no ranks"
+    is_there = f"{count} of group {wanted.group!r} are there (incarnation {current.incarnation})"
+    if not wanted.includes(current):
+        return f"after {timeout:g} s, there is no incarnation newer than {wanted.newer_than} yet: {is_there}"
+    return f"after {timeout:g} s, {is_there}; see the WorkerGroup's conditions for what it waits for"

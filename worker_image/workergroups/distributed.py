@@ -15,7 +15,8 @@ _COLLECTIVES = {"cuda": "nccl", "npu": "hccl"}
 def init_process_group(backend: str | None = None, *, timeout: float = 600.0) -> None:
     """Join torch.distributed with the other ranks, at the group's master address; to be called on all ranks.
 
-    Selects the rank's own device, of which it sees no other. Does nothing where torch.distributed is set up already.
+    Selects the rank's own device, or the first of several; it sees no others. Does nothing where torch.distributed is
+    set up already.
 
     Args:
         backend: torch's name of it. By default gloo for tensors in host memory and, where the rank has a device, nccl

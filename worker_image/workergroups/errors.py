@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from ray.exceptions import RayActorError
 
 
@@ -61,5 +64,30 @@ class RankDiedError(RayActorError):  # type: ignore[misc]  # Ray's classes are u
         self.rank = rank
         self.cause = cause
 
-    def __reduce__(self) -> tuple[type[RankDiedError], tuple[int, str, str, str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.rank, self.actor_id, str(self), self.cause)
+
+
+class IncarnationReplacedError(RankDiedError):
+    """The ranks of a WorkerGroup were replaced by those of a newer incarnation, and what they had in memory is gone.
+
+    ``attach(group, newer_than=incarnation)`` waits for the new ranks.
+
+    Attributes:
+        group: The WorkerGroup's name.
+        incarnation: The incarnation whose ranks these were.
+        current: The incarnation that is current now; it may be the lower one, if the WorkerGroup was deleted and made
+            again.
+    """
+
+    def __init__(
+        self, rank: int, actor_id: str, message: str, cause: str, *, group: str, incarnation: int, current: int
+    ) -> None:
+        super().__init__(rank, actor_id, message, cause)
+        self.group = group
+        self.incarnation = incarnation
+        self.current = current
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        make = partial(type(self), group=self.group, incarnation=self.incarnation, current=self.current)
+        return make, (self.rank, self.actor_id, str(self), self.cause)

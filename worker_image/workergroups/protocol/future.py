@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ray
-
 from .joining import join
 
 
@@ -48,8 +46,14 @@ class DataProtoFuture:
         return DataProtoFuture(self.collect_fn, self.futures, _Then(self.dispatch_fn, _Unpad(rows, padded_rows)))
 
     def get(self) -> Any:
-        """Wait for the data and return it."""
-        batch = self.collect_fn(ray.get(self.futures))
+        """Wait for the data and return it.
+
+        Raises:
+            IncarnationReplacedError: It was computed by ranks of a WorkerGroup that have been replaced since.
+        """
+        from workergroups.single_controller.ray.results import get  # which imports this module
+
+        batch = self.collect_fn(get(self.futures))
         return batch if self.dispatch_fn is None else self.dispatch_fn(batch)
 
 

@@ -30,7 +30,7 @@ class DispatchFns(TypedDict):
 
 
 def dispatch_one_to_all(
-    worker_group: WorkerGroup, *args: Any, **kwargs: Any
+    worker_group: WorkerGroup, /, *args: Any, **kwargs: Any
 ) -> tuple[tuple[list[Any], ...], dict[str, list[Any]]]:
     """Give every rank the same arguments."""
     size = worker_group.world_size
@@ -40,7 +40,9 @@ def dispatch_one_to_all(
     )
 
 
-def dispatch_all_to_all(worker_group: WorkerGroup, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def dispatch_all_to_all(
+    worker_group: WorkerGroup, /, *args: Any, **kwargs: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Pass the arguments on as they are: lists of ``world_size`` are spread over the ranks, others are shared."""
     return args, kwargs
 
@@ -51,7 +53,7 @@ def collect_all_to_all(worker_group: WorkerGroup, output: Any) -> Any:
 
 
 def dispatch_dp_compute(
-    worker_group: WorkerGroup, *args: Any, **kwargs: Any
+    worker_group: WorkerGroup, /, *args: Any, **kwargs: Any
 ) -> tuple[tuple[list[Any], ...], dict[str, list[Any]]]:
     """Spread sequences of ``world_size`` over the ranks.
 
@@ -66,7 +68,7 @@ def dispatch_dp_compute(
 
 
 def dispatch_dp_compute_data_proto(
-    worker_group: WorkerGroup, *args: Any, **kwargs: Any
+    worker_group: WorkerGroup, /, *args: Any, **kwargs: Any
 ) -> tuple[list[list[Any]], dict[str, Any]]:
     """Give each rank its chunk of each batch; pad batches that do not divide, where padding is on.
 
@@ -83,7 +85,7 @@ def dispatch_dp_compute_data_proto(
 
 
 def dispatch_dp_compute_data_proto_with_func(
-    worker_group: WorkerGroup, *args: Any, **kwargs: Any
+    worker_group: WorkerGroup, /, *args: Any, **kwargs: Any
 ) -> tuple[list[list[Any]], dict[str, list[Any]]]:
     """Give every rank the function that is argument 0, and its chunk of each batch.
 
@@ -103,7 +105,7 @@ def collect_dp_compute_data_proto(worker_group: WorkerGroup, output: Any) -> Any
     return concat(output)
 
 
-def dispatch_direct_rollout(worker_group: WorkerGroup, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+def dispatch_direct_rollout(worker_group: WorkerGroup, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     """Refuse: such a method is called by the inference engine, not through the group."""
     raise NotImplementedError("a DIRECT_ROLLOUT_METHOD is called on the rank's actor, not through the group")
 

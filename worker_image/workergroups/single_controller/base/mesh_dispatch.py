@@ -96,7 +96,7 @@ def fns_of_3d_pp_only() -> DispatchFns:
 PlanOf = Callable[[WorkerGroup], MeshPlan]
 
 
-def _dispatch_chunks(plan_of: PlanOf, group: WorkerGroup, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+def _dispatch_chunks(plan_of: PlanOf, group: WorkerGroup, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     plan = plan_of(group)
     chunked_args, chunked_kwargs = chunk_arguments(plan.chunks, args, kwargs)
     readers = Counter(plan.chunk_of_rank)
@@ -111,7 +111,7 @@ def _dispatch_chunks(plan_of: PlanOf, group: WorkerGroup, *args: Any, **kwargs: 
     }
 
 
-def _dispatch_same(plan_of: PlanOf, group: WorkerGroup, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+def _dispatch_same(plan_of: PlanOf, group: WorkerGroup, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     same_args, same_kwargs = dispatch_one_to_all(group, *args, **kwargs)
     return same_args, {**same_kwargs, **_discards(plan_of(group))}
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from .call_forms import first_by_name
 from .decorator import Dispatch, Execute, register
 from .parallel_ranks import ParallelRanks
 
@@ -17,7 +18,7 @@ class Worker:
     `Worker`): ``RANK`` and ``WORLD_SIZE``; ``MASTER_ADDR`` and ``MASTER_PORT``, rank 0's node and a port that is kept
     free for rank 0's process; ``RAY_LOCAL_RANK`` and ``RAY_LOCAL_WORLD_SIZE``, the rank's place among the group's ranks
     on its node; ``LOCAL_RANK`` and ``LOCAL_WORLD_SIZE``, its place among the processes that see the same devices, which
-    is 0 of 1 since each rank sees its own device only (so ``torch.cuda.set_device(LOCAL_RANK)`` is right);
+    is 0 of 1 since each rank sees its own devices only (so ``torch.cuda.set_device(LOCAL_RANK)`` is right);
     ``WG_PREFIX``; and the accelerator's visible-devices variable.
 
     Args:
@@ -64,12 +65,13 @@ class Worker:
         return self.__dict__.get("fused_worker_dict", {}).get(worker_name)
 
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, execute_mode=Execute.RANK_ZERO)
-    def execute_func_rank_zero(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    @first_by_name("func")
+    def execute_func_rank_zero(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run ``func(*args, **kwargs)`` in rank 0's process and return its result."""
         return func(*args, **kwargs)
 
     @register(dispatch_mode=Dispatch.DP_COMPUTE_PROTO_WITH_FUNC)
-    def execute_with_func_generator(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def execute_with_func_generator(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run ``func(worker, *args, **kwargs)`` on every rank, on its chunk of each batch; the results are joined."""
         return func(self, *args, **kwargs)
 

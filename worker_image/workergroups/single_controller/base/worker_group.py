@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from .call_forms import first_by_name
+
 
 class ResourcePool:
     """Processes on nodes: entry i of ``process_on_nodes`` is the number of processes on node i.
@@ -59,7 +61,8 @@ class ResourcePool:
 class ClassWithInitArgs:
     """A class and the arguments of its constructor, to be called later and elsewhere."""
 
-    def __init__(self, cls: Any, *args: Any, **kwargs: Any) -> None:
+    @first_by_name("cls")
+    def __init__(self, cls: Any, /, *args: Any, **kwargs: Any) -> None:
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
@@ -87,14 +90,14 @@ class WorkerGroup(ABC):
         """The number of ranks."""
 
     @abstractmethod
-    def execute_all(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+    def execute_all(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
         """Start a method on all ranks; futures in rank order.
 
         When every argument is a list of ``world_size``, element i goes to rank i. Otherwise, all ranks get the same.
         """
 
     @abstractmethod
-    def execute_rank_zero(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
+    def execute_rank_zero(self, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Start a method on rank 0 with the arguments as they are; its future."""
 
     @abstractmethod

@@ -14,6 +14,8 @@ import ray._private.state
 from ray.core.generated.common_pb2 import TaskStatus
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
+from workergroups.deaths import Death, decode
+
 
 @dataclass(frozen=True)
 class NodeResources:
@@ -29,6 +31,8 @@ class NodeResources:
 class ActorState:
     """One actor as the GCS sees it."""
 
+    name: str
+    """Empty for none."""
     state: str
     """DEPENDENCIES_UNREADY, PENDING_CREATION, ALIVE (its constructor returned), RESTARTING or DEAD."""
     pid: int
@@ -37,8 +41,8 @@ class ActorState:
     node_id: str
     start_time: float
     """When its process was up, in milliseconds since the epoch."""
-    death_cause: str
-    """Empty unless dead; the last line is the constructor's exception, if that was the cause."""
+    death: Death | None = None
+    """Why it is dead, if it is."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +92,13 @@ def actor_state(actor_id: str) -> ActorState | None:
     if not found:
         return None
     return ActorState(
+        name=found["Name"],
         state=found["State"],
         pid=found["Pid"],
         node_address=found["Address"]["IPAddress"],
         node_id=found["Address"]["NodeID"],
         start_time=found["StartTime"],
-        death_cause=_death_cause(found["DeathCause"]),
+        death=decode(found["DeathCause"]) if found["State"] == "DEAD" else None,
     )
 
 
@@ -120,21 +125,6 @@ def _unfinished_task(info: Any, reached: Mapping[int, int]) -> UnfinishedTask:
         since=reached[state] / 1e9,
         job_id=info.job_id.hex(),
     )
-
-
-def _death_cause(cause: Any) -> str:
-    """The text in the GCS's record of a death, whichever of its variants is set."""
-    kind = cause.WhichOneof("context")
-    if kind is None:
-        return ""
-    context = getattr(cause, kind)
-    text: str
-    if kind == "creation_task_failure_context":
-        # Ray appends its own account of the first traceback, which repeats the exception.
-        text = context.formatted_exception_string.split("\n\n\nDuring handling of the above")[0]
-    else:
-        text = context.error_message
-    return text.strip()
 
 
 def node_of_bundles(placement_group: PlacementGroup) -> dict[int, str]:

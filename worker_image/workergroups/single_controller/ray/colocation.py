@@ -42,7 +42,7 @@ class ColocatedWorker(Worker):
             setattr(self, role, worker)
         self.fused_worker_dict = self.worker_dict
 
-    def call_role(self, role: str, method_name: str, *args: Any, **kwargs: Any) -> Any:
+    def call_role(self, role: str, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Run any method of a role."""
         return getattr(self.worker_dict[role], method_name)(*args, **kwargs)
 
@@ -90,13 +90,13 @@ def _delegate(role: str, method_name: str, method: Callable[..., Any], registere
     delegate: Any
     if inspect.iscoroutinefunction(method):
 
-        async def run_async(self: ColocatedWorker, *args: Any, **kwargs: Any) -> Any:
+        async def run_async(self: ColocatedWorker, /, *args: Any, **kwargs: Any) -> Any:
             return await getattr(self.worker_dict[role], method_name)(*args, **kwargs)
 
         delegate = run_async
     else:
 
-        def run(self: ColocatedWorker, *args: Any, **kwargs: Any) -> Any:
+        def run(self: ColocatedWorker, /, *args: Any, **kwargs: Any) -> Any:
             return getattr(self.worker_dict[role], method_name)(*args, **kwargs)
 
         delegate = run

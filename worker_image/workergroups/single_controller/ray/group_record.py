@@ -66,8 +66,9 @@ def wait_for_record(rank_zero: str, *, timeout: float = RECORD_TIMEOUT) -> Group
         record = lookup(rank_zero)
         if record is None:
             state = actor_state(rank_zero)
-            if state is not None and state.state == "DEAD":
-                raise RendezvousTimeoutError(f"rank 0 died before it published its address: {state.death_cause}")
+            if state is not None and state.death is not None:
+                cause = state.death.details or state.death.message
+                raise RendezvousTimeoutError(f"rank 0 died before it published its address: {cause}")
         return record
 
     record = poll(ask, timeout=timeout)

@@ -60,8 +60,8 @@ def _nodes_of(states: Any) -> set[str]:
 def _describe(rank: int, state: ActorState | None, stack: str | None) -> str:
     if state is None:
         return f"rank {rank}: Ray does not know its actor"
-    if state.state == "DEAD":
-        return f"rank {rank}: dead: {state.death_cause}"
+    if state.death is not None:
+        return f"rank {rank}: dead: {state.death.details or state.death.message}"
     if state.state != "ALIVE":
         if stack is not None:
             return f"rank {rank}, in its constructor:\n{stack}"

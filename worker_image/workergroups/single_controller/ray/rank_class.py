@@ -10,6 +10,7 @@ import ray
 from ray.actor import ActorClass
 
 from workergroups.single_controller.base import ClassWithInitArgs
+from workergroups.single_controller.base.call_forms import first_by_name
 
 from .rank_process import RankLaunch
 
@@ -18,12 +19,14 @@ class RayClassWithInitArgs(ClassWithInitArgs):
     """A rank's class with the arguments of its constructor.
 
     Args:
-        cls: A class, with or without ``@ray.remote``; a `Worker` or any other.
+        cls: A class, with or without ``@ray.remote``; a `Worker` or any other. It may be given by name; where it is
+            given by position, a keyword ``cls`` is the constructor's.
         *args: Positional arguments of its constructor, the same for each rank.
-        **kwargs: Keyword arguments of its constructor.
+        **kwargs: Keyword arguments of its constructor, of any name.
     """
 
-    def __init__(self, cls: Any, *args: Any, **kwargs: Any) -> None:
+    @first_by_name("cls")
+    def __init__(self, cls: Any, /, *args: Any, **kwargs: Any) -> None:
         super().__init__(cls, *args, **kwargs)
         self.options: dict[str, Any] = {}
 
@@ -65,15 +68,16 @@ def user_class(cls: Any) -> type:
 
 @functools.lru_cache(maxsize=256)
 def rank_actor_class(cls: Any) -> Any:
-    """The Ray actor class of the ranks of ``cls``; its constructor takes a `RankLaunch` before the user's arguments.
+    """The Ray actor class of the ranks of ``cls``; its constructor takes what `launch_arguments` makes.
 
     Cached, since Ray ships each actor class to the cluster once.
     """
     base: Any = user_class(cls)
 
-    def __init__(self: Any, launch: RankLaunch, /, *args: Any, **kwargs: Any) -> None:
+    def __init__(self: Any, launch: RankLaunch, keywords: tuple[str, ...], /, *values: Any) -> None:
         launch()
-        base.__init__(self, *args, **kwargs)
+        positional = len(values) - len(keywords)
+        base.__init__(self, *values[:positional], **dict(zip(keywords, values[positional:], strict=True)))
 
     namespace = {
         "__init__": __init__,
@@ -84,3 +88,13 @@ def rank_actor_class(cls: Any) -> Any:
     rank_class = type(base)(base.__name__, (base,), namespace)
     options = cls._default_options if isinstance(cls, ActorClass) else {}
     return ray.remote(**options)(rank_class) if options else ray.remote(rank_class)
+
+
+def launch_arguments(launch: RankLaunch, ray_cls_with_init: RayClassWithInitArgs) -> tuple[Any, ...]:
+    """What the constructor of a rank's actor class takes.
+
+    All are positional: a keyword of the user's could have the name of a parameter of Ray's (such as ``self``). And none
+    is inside another, so that Ray gives the constructor the values of object references.
+    """
+    kwargs = ray_cls_with_init.kwargs
+    return launch, tuple(kwargs), *ray_cls_with_init.args, *kwargs.values()

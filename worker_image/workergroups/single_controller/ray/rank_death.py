@@ -1,14 +1,16 @@
-"""Saying which rank died, and why."""
+"""Saying which rank died, and why; and whether its group has been started again since."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ray.actor import ActorHandle
-from ray.exceptions import ActorDiedError
+from ray.exceptions import ActorDiedError, RayActorError
 
-from workergroups.errors import RankDiedError
+from workergroups import incarnations
+from workergroups.errors import IncarnationReplacedError, RankDiedError
 from workergroups.last_line import last_line
+from workergroups.naming import RankName
 
 from .cluster_state import ActorState, actor_state
 from .last_words import last_words
@@ -18,19 +20,63 @@ _NODE_TIMEOUT = 10.0
 """Seconds that a node has to say more about a death than Ray does."""
 
 
-def rank_died(error: ActorDiedError, workers: Sequence[ActorHandle]) -> RankDiedError:
-    """The error to raise instead of Ray's, which does not know of ranks."""
+def rank_died(error: RayActorError, workers: Sequence[ActorHandle]) -> RayActorError:
+    """The error to raise for ranks of a group instead of Ray's, which does not know of ranks.
+
+    Ray's own, if the actor is none of the group's, or may be alive.
+    """
     ids = [worker._actor_id.hex() for worker in workers]
+    state = actor_state(error.actor_id) if error.actor_id else None
+    replaced = _replaced(error, state)
+    if replaced is not None:
+        return replaced
+    if error.actor_id not in ids or not isinstance(error, ActorDiedError):
+        return error
     rank = ids.index(error.actor_id)
-    state = actor_state(error.actor_id)
     # The error can be here before the GCS has heard of the death.
-    cause = (state.death_cause if state else "") or str(error)
+    cause = _cause(state) or str(error)
     where = _where(state)
     if error._actor_init_failed:
         message = f"rank {rank} of {len(ids)}{where} failed in its constructor: {last_line(cause)}\n{cause}"
     else:
         message = "\n".join([f"rank {rank} of {len(ids)}{where} died: {cause}", *_left_behind(state)])
     return RankDiedError(rank, error.actor_id, message, cause)
+
+
+def of_any_group(error: RayActorError) -> RayActorError:
+    """The error to raise where only Ray's is known: it tells of a WorkerGroup's ranks that were replaced."""
+    return rank_died(error, [])
+
+
+def _replaced(error: RayActorError, state: ActorState | None) -> IncarnationReplacedError | None:
+    """The error, if the actor was a rank of an incarnation that is no longer its WorkerGroup's current one."""
+    name = RankName.parse(state.name) if state is not None else None
+    current = incarnations.current(name.group) if name is not None else None
+    if name is None or current is None:
+        return None
+    if current.uid != name.uid:
+        what = f"the WorkerGroup {name.group!r} was deleted and made again: this group's ranks were the former one's"
+    elif current.incarnation > name.incarnation:
+        what = f"the ranks of WorkerGroup {name.group!r} were replaced by new ones: this group's ranks were"
+    else:
+        return None
+    message = (
+        f"{what} incarnation {name.incarnation}, and incarnation {current.incarnation} is current. What they had in "
+        f"memory is gone. For the new ranks, call workergroups.attach({name.group!r}, newer_than={name.incarnation})"
+    )
+    return IncarnationReplacedError(
+        name.rank,
+        error.actor_id,
+        message,
+        _cause(state) or str(error),
+        group=name.group,
+        incarnation=name.incarnation,
+        current=current.incarnation,
+    )
+
+
+def _cause(state: ActorState | None) -> str:
+    return state.death.details if state is not None and state.death is not None else ""
 
 
 def _left_behind(state: ActorState | None) -> list[str]:

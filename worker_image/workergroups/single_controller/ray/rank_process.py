@@ -10,7 +10,7 @@ import ray
 
 from . import group_record, master_port, stack_dump
 from .method_table import Signatures
-from .visible_devices import device_env
+from .visible_devices import bundle_devices, device_env
 
 PROTECTED_ENV = frozenset(
     {
@@ -43,6 +43,8 @@ class RankLaunch:
     local_world_size: int
     wg_prefix: str
     device_name: str
+    devices_per_rank: int
+    """How many devices each bundle has."""
     master: tuple[str, str] | None
     """Address and port if the user chose them; otherwise rank 0 chooses."""
     rank_zero: str | None
@@ -63,7 +65,8 @@ class RankLaunch:
         os.environ.update(
             RANK=str(self.rank),
             WORLD_SIZE=str(self.world_size),
-            # verl's meaning: the rank's place among the processes that see the same devices. It sees its own only.
+            # verl's meaning: the rank's place among the processes that see the same devices. It sees those of
+            # its own bundle only, of which it is the group's only rank.
             LOCAL_RANK="0",
             LOCAL_WORLD_SIZE="1",
             RAY_LOCAL_RANK=str(self.local_rank),
@@ -73,9 +76,14 @@ class RankLaunch:
             WG_PREFIX=self.wg_prefix,
             WG_BACKEND="ray",
         )
-        ids = ray.get_runtime_context().get_accelerator_ids()
-        own_ids = ids["NPU" if self.device_name == "npu" else "GPU"]
-        os.environ.update(device_env(own_ids, self.device_name, os.environ))
+        os.environ.update(device_env(self._own_devices(), self.device_name, os.environ))
+
+    def _own_devices(self) -> list[str]:
+        resource = "NPU" if self.device_name == "npu" else "GPU"
+        assigned = ray.get_runtime_context().get_accelerator_ids()[resource]
+        # As this process found them when it started, before Ray left it the assigned ones only.
+        of_node = ray._private.worker.global_worker.original_visible_accelerator_ids.get(resource)
+        return bundle_devices(assigned, of_node, self.devices_per_rank)
 
     def _publish(self) -> tuple[str, str]:
         address, port = self.master or master_port.reserve_master()

@@ -13,8 +13,9 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from workergroups.single_controller.base.decorator import registered_methods
 
 from .method_table import pickle_methods, signatures_of
-from .rank_class import RayClassWithInitArgs, rank_actor_class
+from .rank_class import RayClassWithInitArgs, launch_arguments, rank_actor_class
 from .rank_process import PROTECTED_ENV, RankLaunch
+from .whole_nodes import check_whole_nodes
 
 
 class Seat(NamedTuple):
@@ -37,6 +38,7 @@ def create_ranks(
     detached: bool = False,
     worker_env: Mapping[str, str] | None = None,
     num_gpus: float = 0,
+    devices_per_rank: int = 1,
     device_name: str = "cuda",
     wg_prefix: str = "",
     master: tuple[str, str] | None = None,
@@ -54,18 +56,29 @@ def create_ranks(
         namespace: The Ray namespace of the names; the caller's by default.
         detached: Whether the ranks outlive the creator.
         worker_env: Environment variables of each rank's process, set before Python starts in it.
-        num_gpus: The share of its bundle's accelerator that each rank takes; 0 for none.
+        num_gpus: The share of one accelerator of its bundle that each rank takes; 0 for none.
+        devices_per_rank: How many accelerators each bundle has. A rank sees them all, and so does every other rank in
+            its bundle. If it is more than one, all accelerators of a node must be in one placement group.
         device_name: ``"cuda"``, ``"amd"`` or ``"npu"``.
         wg_prefix: The ranks' WG_PREFIX.
         master: Address and port at which the ranks meet, instead of those that rank 0 would choose.
 
     Raises:
-        ValueError: ``worker_env`` sets a protected variable, or the numbers of names and seats differ.
+        ValueError: ``worker_env`` sets a protected variable, the numbers of names and seats differ, or
+            ``devices_per_rank`` does not fit ``num_gpus``, or the bundles, or the nodes.
         TypeError: The constructor does not take these arguments, or a variable's value is not a string.
     """
     if len(names) != len(seats):
         raise ValueError(f"there must be one name per seat, not {len(names)} names for {len(seats)} seats")
+    if devices_per_rank < 1 or (devices_per_rank > 1 and num_gpus > 1):
+        raise ValueError(
+            f"devices_per_rank must be at least 1, and num_gpus a share of one of them, not {devices_per_rank} "
+            f"and {num_gpus}"
+        )
     ray_cls_with_init.check_arguments()
+    if num_gpus and devices_per_rank > 1:
+        resource = "NPU" if device_name == "npu" else "GPU"
+        check_whole_nodes([seat.placement_group for seat in seats], resource, devices_per_rank)
     actor_class = rank_actor_class(ray_cls_with_init.cls)
     options = _actor_options(ray_cls_with_init.options, worker_env, num_gpus, device_name)
     if detached:
@@ -85,6 +98,7 @@ def create_ranks(
                 local_world_size=seat.local_world_size,
                 wg_prefix=wg_prefix,
                 device_name=device_name,
+                devices_per_rank=devices_per_rank,
                 master=master,
                 rank_zero=ranks[0]._actor_id.hex() if ranks else None,
                 methods={} if ranks else methods,
@@ -95,7 +109,7 @@ def create_ranks(
                 name=name,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(seat.placement_group, seat.bundle_index),
             )
-            ranks.append(placed.remote(launch, *ray_cls_with_init.args, **ray_cls_with_init.kwargs))
+            ranks.append(placed.remote(*launch_arguments(launch, ray_cls_with_init)))
     except BaseException:
         for created in ranks:
             ray.kill(created)

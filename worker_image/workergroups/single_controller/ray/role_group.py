@@ -35,6 +35,7 @@ class RoleGroup(RayWorkerGroup):
         self.resource_pool = whole.resource_pool
         self.ray_cls_with_init = whole.ray_cls_with_init
         self.name_prefix = whole.name_prefix
+        self.incarnation = whole.incarnation
         self._record_timeout = whole._record_timeout
         self._master = whole._master
         self._workers, self._worker_names = whole._workers, whole._worker_names

@@ -1,7 +1,9 @@
-"""Which devices a rank sees, beyond what Ray sees to.
+"""Which devices a rank sees: those of its bundle, and no others.
 
-Ray gives each rank CUDA_VISIBLE_DEVICES (ASCEND_RT_VISIBLE_DEVICES for an NPU), or HIP_VISIBLE_DEVICES where it detects
-AMD hardware: its own device alone.
+A rank asks Ray for a share of one device only, since several groups share a bundle and Ray shares single devices, no
+more. So of a bundle with several devices, Ray tells a rank one, and leaves only that one visible. The others follow:
+Ray gives bundles whole devices in the order of the node's list of them, so where a placement group of bundles of n
+devices takes all devices of a node, the bundles are the list's blocks of n. (`whole_nodes` makes sure that it does.)
 """
 
 from __future__ import annotations
@@ -18,11 +20,34 @@ _LEAVE_VISIBLE_ENV = (
 )
 
 
+def bundle_devices(assigned: Sequence[str], of_node: Sequence[str] | None, count: int) -> list[str]:
+    """The devices of a rank's bundle, in the node's order.
+
+    Args:
+        assigned: The ids of the devices of which Ray gave the rank a share; empty for none.
+        of_node: The ids that Ray may give out on the node, if the node's own visible-devices variable lists them;
+            ``None`` where they are 0, 1, ...
+        count: How many devices each bundle on the node has.
+
+    Raises:
+        ValueError: The node's devices do not make up such bundles.
+    """
+    if count == 1 or not assigned:
+        return list(assigned)
+    position = of_node.index(assigned[0]) if of_node is not None else int(assigned[0])
+    start = position - position % count
+    if of_node is None:
+        return [str(device) for device in range(start, start + count)]
+    if start + count > len(of_node):
+        raise ValueError(f"the rank's node lists {len(of_node)} devices ({','.join(of_node)}): no bundles of {count}")
+    return list(of_node[start : start + count])
+
+
 def device_env(own_ids: Sequence[str], device_name: str, environ: Mapping[str, str]) -> dict[str, str]:
     """The variables to set in a rank's process so that it uses its own devices.
 
     Args:
-        own_ids: The ids of the devices that Ray assigned to the rank; may be empty.
+        own_ids: The ids of the rank's devices; may be empty.
         device_name: The group's kind of device; the pod's vendor variable goes before it.
         environ: The process's environment as Ray set it up.
     """
@@ -31,9 +56,11 @@ def device_env(own_ids: Sequence[str], device_name: str, environ: Mapping[str, s
     if any(environ.get(name) for name in _LEAVE_VISIBLE_ENV):
         # The user told Ray to leave all devices visible, so the rank must be told which one is its own.
         return {"LOCAL_RANK": own_ids[0]}
+    own = ",".join(own_ids)
     vendor = environ.get(VENDOR_ENV, device_name)
+    if device_name == "npu":
+        return {"ASCEND_RT_VISIBLE_DEVICES": own}
     if vendor == "amd" or "HIP_VISIBLE_DEVICES" in environ:
         # ROCm software reads either name, and where both are set they must agree.
-        own = ",".join(own_ids)
         return {"HIP_VISIBLE_DEVICES": own, "CUDA_VISIBLE_DEVICES": own}
-    return {}
+    return {"CUDA_VISIBLE_DEVICES": own}

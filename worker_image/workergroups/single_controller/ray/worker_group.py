@@ -9,11 +9,13 @@ from typing import Any, Self
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import ActorDiedError, GetTimeoutError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from workergroups.errors import GroupClosedError
+from workergroups.naming import RankName
 from workergroups.single_controller.base import WorkerGroup
 from workergroups.single_controller.base.bound_methods import bind_methods
+from workergroups.single_controller.base.call_forms import first_by_name
 from workergroups.single_controller.base.decorator import RegisteredMethod, registered_methods
 
 from . import group_record, progress
@@ -35,6 +37,9 @@ class RayWorkerGroup(WorkerGroup):
     The group has a method for each that the class registers with ``@register``; any other method of the class runs
     through ``execute_all`` and ``execute_rank_zero``. Constructing a group does not wait for its ranks: the first call
     does. ``close()``, or leaving a ``with`` block, ends the ranks that this group created.
+
+    Attributes:
+        incarnation: Which making of its WorkerGroup's ranks these are, for a group that `attach` returned.
 
     Args:
         resource_pool: Where the ranks run; ``None`` for a handle on ranks that exist (see ``from_detached``).
@@ -84,8 +89,10 @@ class RayWorkerGroup(WorkerGroup):
         self._closed = False
         self._call_timeout: float | None = None
         self._owns_ranks = resource_pool is not None
+        self.incarnation: int | None = None
         if resource_pool is None:
             self._workers, self._worker_names = _find_ranks(worker_names, worker_handles)
+            self.incarnation = _incarnation(self._worker_names)
         elif ray_cls_with_init is None:
             raise ValueError("a group on a resource pool needs ray_cls_with_init, the class of its ranks")
         else:
@@ -157,12 +164,14 @@ class RayWorkerGroup(WorkerGroup):
         """The port at which the ranks meet; waits until rank 0's process is up."""
         return self._find_master()[1]
 
-    def execute_all_sync(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+    @first_by_name("method_name")
+    def execute_all_sync(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
         """As ``execute_all``, but waits: the ranks' results in rank order."""
         results: list[Any] = self._get(method_name, self.execute_all(method_name, *args, **kwargs))
         return results
 
-    def execute_all_async(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+    @first_by_name("method_name")
+    def execute_all_async(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
         """Start a method on all ranks; object references in rank order.
 
         When every argument is a list of ``world_size``, element i goes to rank i. Otherwise, all ranks get the same.
@@ -186,19 +195,23 @@ class RayWorkerGroup(WorkerGroup):
             ]
         return [self._start(worker, method_name, args, kwargs) for worker in workers]
 
-    def execute_all(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+    @first_by_name("method_name")
+    def execute_all(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
         """The same as ``execute_all_async``."""
         return self.execute_all_async(method_name, *args, **kwargs)
 
-    def execute_rank_zero_sync(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
+    @first_by_name("method_name")
+    def execute_rank_zero_sync(self, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Run a method on rank 0; its result."""
         return self._get(method_name, self.execute_rank_zero(method_name, *args, **kwargs))
 
-    def execute_rank_zero_async(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
+    @first_by_name("method_name")
+    def execute_rank_zero_async(self, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Start a method on rank 0; its object reference. Errors as of ``execute_all_async``."""
         return self._start(self._workers[0], method_name, args, kwargs)
 
-    def execute_rank_zero(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
+    @first_by_name("method_name")
+    def execute_rank_zero(self, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
         """The same as ``execute_rank_zero_async``."""
         return self.execute_rank_zero_async(method_name, *args, **kwargs)
 
@@ -303,8 +316,11 @@ class RayWorkerGroup(WorkerGroup):
             return progress.get(output, timeout=timeout, describe=CallProgress(method_name, refs, self._workers))
         except RayTaskError:
             raise  # the method's own exception, which may be of any kind
-        except ActorDiedError as error:
-            raise rank_died(error, self._workers) from error
+        except RayActorError as error:
+            died = rank_died(error, self._workers)
+            if died is error:
+                raise
+            raise died from error
         except GetTimeoutError:
             raise late_call(method_name, refs, self._workers, timeout or 0) from None
 
@@ -324,6 +340,12 @@ class RayWorkerGroup(WorkerGroup):
 
     def _record(self) -> group_record.GroupRecord:
         return group_record.wait_for_record(self._workers[0]._actor_id.hex(), timeout=self._record_timeout)
+
+
+def _incarnation(names: Sequence[str]) -> int | None:
+    """Which incarnation of a WorkerGroup ranks of these names are; ``None`` if they are no WorkerGroup's."""
+    first = RankName.parse(names[0]) if names else None
+    return first.incarnation if first is not None else None
 
 
 def _master(address: str | None, port: str | None) -> tuple[str, str] | None:

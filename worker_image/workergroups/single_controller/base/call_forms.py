@@ -1,0 +1,31 @@
+"""Functions whose arguments are the user's own beside one of ours: names of the two must never meet."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Concatenate, TypeVar
+
+S = TypeVar("S")
+R = TypeVar("R")
+Method = Callable[Concatenate[S, ...], R]
+
+
+def first_by_name(name: str) -> Callable[[Method[S, R]], Method[S, R]]:
+    """Let a method's first argument, which is positional only, be given by this name as well, as verl's users do.
+
+    A keyword of that name beside positional arguments is the user's: ``RayClassWithInitArgs(Model, cls="resnet")``.
+    """
+
+    def decorate(method: Method[S, R]) -> Method[S, R]:
+        @functools.wraps(method)
+        def call(self: S, /, *args: Any, **kwargs: Any) -> R:
+            if not args and name in kwargs:
+                args = (kwargs.pop(name),)
+            return method(self, *args, **kwargs)
+
+        # The signature is this one's: Ray checks calls against it.
+        del call.__wrapped__
+        return call
+
+    return decorate
