@@ -4,10 +4,11 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Self
 
+import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import load_incluster_config, load_kube_config
@@ -17,8 +18,8 @@ from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError
 from workergroups_api.manifest import Kind, Manifest, kind_of
 
 REQUEST_TIMEOUT_SECONDS = 15
-# What a call raises when the API server refuses, cannot be reached, or does not answer: worth another try.
-API_ERRORS = (DynamicApiError, OSError, TimeoutError)
+# What a call raises when the API server refuses, cannot be reached, does not answer, or is cut off in the middle.
+API_ERRORS = (DynamicApiError, aiohttp.ClientError, json.JSONDecodeError, OSError, TimeoutError)
 
 # With a charset, the client sends the text as it is; without, it would make JSON of it again.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
@@ -152,7 +153,7 @@ class Kube:
 
     async def follow(
         self, kind: Kind, namespace: str, name: str, resync_seconds: int
-    ) -> AsyncIterator[Manifest | None]:
+    ) -> AsyncGenerator[Manifest | None, None]:
         """One object now and after each change, None while it does not exist; never ends by itself.
 
         Reads the object again every `resync_seconds`, so that a watch that went silent costs no more than that.

@@ -17,7 +17,9 @@ MANIFEST_ANNOTATION = f"{GROUP}/manifest"
 TEMPLATE_ANNOTATION = f"{GROUP}/template"
 # On a RayCluster and the agent's pods: digest of the token that they were started with.
 TOKEN_ANNOTATION = f"{GROUP}/token"
-# On a RayCluster: the operator's defaults of the time when it was started.
+# On a RayCluster: what it was started with, and the operator's defaults of that time.
+HEAD_IMAGE_ANNOTATION = f"{GROUP}/head-image"
+STARTED_RAY_ANNOTATION = f"{GROUP}/ray-version"
 IMAGE_ANNOTATION = f"{GROUP}/default-image"
 RAY_VERSION_ANNOTATION = f"{GROUP}/default-ray-version"
 # On the agent's Lease, written by the operator: the head and the Ray session that were last seen to belong together.

@@ -114,3 +114,9 @@ def is_running(pod: Manifest) -> bool:
         for condition in status.get("conditions") or ()
     )
     return status.get("phase") == "Running" and not doomed and "deletionTimestamp" not in pod["metadata"]
+
+
+def runs_something(pod: Manifest) -> bool:
+    """Whether one of the pod's containers runs now."""
+    containers = pod.get("status", {}).get("containerStatuses") or ()
+    return any("running" in container.get("state", {}) for container in containers)

@@ -2,15 +2,18 @@
 
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
+    HEAD_IMAGE_ANNOTATION,
     IMAGE_ANNOTATION,
     RAY_VERSION_ANNOTATION,
+    STARTED_RAY_ANNOTATION,
+    TEMPLATE_ANNOTATION,
     TOKEN_ANNOTATION,
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired.pods import device_count, head_template, worker_template
-from workergroups_operator.observed import WORKER, Observed, node_group_of
+from workergroups_operator.observed import WORKER, Observed, node_group_of, runs_something
 
 
 def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifest:
@@ -24,6 +27,8 @@ def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifes
             "name": key.name,
             "annotations": {
                 TOKEN_ANNOTATION: token,
+                HEAD_IMAGE_ANNOTATION: running.head_image,
+                STARTED_RAY_ANNOTATION: running.ray_version,
                 IMAGE_ANNOTATION: running.default_image,
                 RAY_VERSION_ANNOTATION: running.default_ray_version,
             },
@@ -51,6 +56,8 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
         live = observed.live_group(name)
         made = len(observed.pods_of(WORKER, name))
         return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
+    template = worker_template(observed.key, pool, decisions.versions)
+    outdated = _outdated(observed.pods_of(WORKER, name), template)
     return {
         "groupName": name,
         "replicas": pool.spec.nodes,
@@ -61,8 +68,20 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
             "num-cpus": str(pool.spec.processes_per_node * pool.spec.max_colocate_count),
             "num-gpus": str(device_count(pool)),
         },
-        "template": worker_template(observed.key, pool, decisions.versions),
+        "template": template,
+        # KubeRay deletes these, and makes others.
+        **({"scaleStrategy": {"workersToDelete": outdated}} if outdated else {}),
     }
+
+
+def _outdated(pods: list[Manifest], template: Manifest) -> list[str]:
+    """Pods of an older template in which nothing runs: they are in the way, and nobody loses anything with them."""
+    wanted = template["metadata"]["annotations"][TEMPLATE_ANNOTATION]
+    return sorted(
+        str(pod["metadata"]["name"])
+        for pod in pods
+        if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted and not runs_something(pod)
+    )
 
 
 def _retiring_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:

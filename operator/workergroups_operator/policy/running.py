@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from workergroups_api import names
+from workergroups_api.manifest import Manifest
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.observed import HEAD_CONTAINER, Observed
+from workergroups_operator.observed import Observed
 from workergroups_operator.settings import Settings
 
 
@@ -22,27 +23,18 @@ class Versions:
 
 
 def versions(observed: Observed, settings: Settings) -> Versions:
-    """Those of the running cluster; for a new one, the oldest pool's, or the operator's defaults."""
-    cluster = observed.ray_cluster
-    if cluster is None:
-        oldest = observed.pools[0].spec if observed.pools else None
-        return Versions(
-            default_image=settings.worker_image,
-            default_ray_version=settings.ray_version,
-            head_image=(oldest and oldest.image) or settings.worker_image,
-            ray_version=(oldest and oldest.ray_version) or settings.ray_version,
-            offered_image=settings.worker_image,
-        )
-    annotations = cluster["metadata"].get("annotations", {})
-    spec = cluster["spec"]
-    containers = spec["headGroupSpec"]["template"]["spec"]["containers"]
+    """Those of the running cluster; for a new one, the oldest pool's, or the operator's defaults.
+
+    A running cluster's are noted in annotations: its spec may be edited by anyone.
+    """
+    oldest = observed.pools[0].spec if observed.pools else None
+    cluster: Manifest = observed.ray_cluster or {"metadata": {}}
+    noted = cluster["metadata"].get("annotations", {})
     return Versions(
-        default_image=str(annotations.get(names.IMAGE_ANNOTATION, settings.worker_image)),
-        default_ray_version=str(annotations.get(names.RAY_VERSION_ANNOTATION, settings.ray_version)),
-        head_image=next(
-            (str(each["image"]) for each in containers if each["name"] == HEAD_CONTAINER), settings.worker_image
-        ),
-        ray_version=str(spec.get("rayVersion", settings.ray_version)),
+        default_image=noted.get(names.IMAGE_ANNOTATION, settings.worker_image),
+        default_ray_version=noted.get(names.RAY_VERSION_ANNOTATION, settings.ray_version),
+        head_image=noted.get(names.HEAD_IMAGE_ANNOTATION, (oldest and oldest.image) or settings.worker_image),
+        ray_version=noted.get(names.STARTED_RAY_ANNOTATION, (oldest and oldest.ray_version) or settings.ray_version),
         offered_image=settings.worker_image,
     )
 

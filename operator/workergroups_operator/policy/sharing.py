@@ -11,8 +11,8 @@ def refused_pools(pools: Iterable[ResourcePool], ray_version: str, default: str)
     return {
         pool.name: Explanation(
             "RayVersionConflict",
-            f"spec.rayVersion is {pool.spec.ray_version}, but cluster {pool.cluster} runs Ray {ray_version}: use that "
-            "version, or another spec.clusterName",
+            f"the pool's Ray is {pool.spec.ray_version or default}, but cluster {pool.cluster} runs Ray {ray_version}: "
+            "set spec.image and spec.rayVersion to that version's, or choose another spec.clusterName",
         )
         for pool in pools
         if (pool.spec.ray_version or default) != ray_version

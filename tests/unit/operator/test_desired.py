@@ -145,8 +145,9 @@ def test_only_pods_that_are_missing_or_new_are_tried():
 
 
 def test_a_running_cluster_keeps_its_image_and_its_ray_when_the_operators_defaults_change():
-    defaults = {"workergroups.dev/default-image": "then", "workergroups.dev/default-ray-version": "2.55.0"}
-    live = ray_cluster(metadata={"annotations": defaults}, rayVersion="2.55.0")
+    noted = {"default-image": "then", "default-ray-version": "2.55.0", "head-image": "old", "ray-version": "2.55.0"}
+    annotations = {f"workergroups.dev/{key}": value for key, value in noted.items()}
+    live = ray_cluster(metadata={"annotations": annotations}, rayVersion="edited by hand")
     spec = of_kind("RayCluster", pools=(pool(),), children=live)["spec"]
     assert spec["rayVersion"] == "2.55.0"
     assert spec["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] == "old"
@@ -165,3 +166,12 @@ def test_a_template_that_would_leave_the_others_no_room_is_refused():
     critics = pool("critics", clusterName="actors")
     cluster = of_kind("RayCluster", pools=(pool(podTemplate=large), critics), pods=())
     assert [group["groupName"] for group in cluster["spec"]["workerGroupSpecs"]] == ["critics-uid-crit"]
+
+
+def test_pods_of_an_older_template_in_which_nothing_runs_make_room():
+    pending = pod("worker", "p-0", phase="Pending")
+    running = pod("worker", "p-1", containerStatuses=[{"name": "ray-worker", "state": {"running": {}}}])
+    (live,) = of_kind("RayCluster", pools=(pool(),), pods=(pending, running))["spec"]["workerGroupSpecs"]
+    assert live["scaleStrategy"] == {"workersToDelete": ["p-0"]}
+    (live,) = of_kind("RayCluster", pools=(pool(),), pods=(running,))["spec"]["workerGroupSpecs"]
+    assert "scaleStrategy" not in live

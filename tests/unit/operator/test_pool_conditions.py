@@ -63,7 +63,7 @@ def test_a_reserved_pool_is_ready():
                 "children": child(
                     "RayCluster",
                     "actors",
-                    spec={"rayVersion": "2.60.0", "headGroupSpec": {"template": {"spec": {"containers": []}}}},
+                    metadata={"annotations": {"workergroups.dev/ray-version": "2.60.0"}},
                 )
             },
             "RayVersionConflict",
