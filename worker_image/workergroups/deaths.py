@@ -12,7 +12,7 @@ from ray.core.generated.common_pb2 import ActorDiedErrorContext
 
 from .last_line import last_line
 
-Reason = Literal["ConstructorFailed", "OutOfMemory", "Removed", "NodeLost", "ProcessDied"]
+Reason = Literal["ConstructorFailed", "OutOfMemory", "Removed", "NodeLost", "OwnerDied", "ProcessDied"]
 
 _UNKNOWN = "Ray does not say why"
 _SILENT_END = "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed"
@@ -27,7 +27,7 @@ _REASON_OF_WORDS: tuple[tuple[str, Reason], ...] = (
 _REASON_OF_CODE: dict[int, Reason] = {
     ActorDiedErrorContext.NODE_DIED: "NodeLost",
     ActorDiedErrorContext.RAY_KILL: "Removed",
-    ActorDiedErrorContext.OWNER_DIED: "Removed",
+    ActorDiedErrorContext.OWNER_DIED: "OwnerDied",
     ActorDiedErrorContext.OUT_OF_SCOPE: "Removed",
     ActorDiedErrorContext.REF_DELETED: "Removed",
 }

@@ -2,7 +2,7 @@
 
 import pytest
 import ray
-from planned import NODE_GROUP, Agent, orders
+from planned import NODE_GROUP, Agent
 from ray.cluster_utils import Cluster
 
 from workergroups.naming import NAMESPACE
@@ -19,11 +19,11 @@ def cluster(ray_environment):
 
 
 def add_node(cluster):
-    return cluster.add_node(num_cpus=20, num_gpus=2, labels={"ray.io/node-group": NODE_GROUP})
+    return cluster.add_node(num_cpus=40, num_gpus=4, labels={"ray.io/node-group": NODE_GROUP})
 
 
 @pytest.fixture
 def agent(cluster, tmp_path):
     agent = Agent(tmp_path)
     yield agent
-    agent.until(orders(pools=()), lambda _: not ray.util.list_named_actors(all_namespaces=True))
+    agent.until(lambda _: not ray.util.list_named_actors(all_namespaces=True), pools=())

@@ -3,15 +3,83 @@
 import itertools
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from workergroups_agent.exchange import Exchange
+from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
 from workergroups_agent.executor.loop import Executor
-from workergroups_api.plan import ClusterPlan, Orders, PlannedGroup, PlannedNode, PlannedPool, PlannedSeats
+from workergroups_api.conditions import Explanation
+from workergroups_api.launch import Launch, code_digest, revision
+from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
 
-NODE_GROUP = "actors-x2"
+NODE_GROUP = "actors-12345678"
 # Each group is an object of its own: Ray remembers the ranks of those before it.
 UIDS = itertools.count()
+
+
+@dataclass
+class Group:
+    """A group as the user wrote it, and where the operator has put it."""
+
+    name: str = "trainer"
+    uid: str = field(default_factory=lambda: f"uid-{next(UIDS)}")
+    incarnation: int = 1
+    bundles: tuple[tuple[str, int, int], ...] = (("actors", 0, 2),)
+    code: str | None = ""
+    session: str | None = None
+    launch: Launch = field(default_factory=lambda: launch())
+    missing: str | None = None
+
+    def planned(self, session: str) -> PlannedGroup:
+        return PlannedGroup(
+            name=self.name,
+            uid=self.uid,
+            incarnation=self.incarnation,
+            revision=self.revision,
+            session=self.session or session,
+            bundles=tuple(PlannedBundles(pool=name, start=start, count=count) for name, start, count in self.bundles),
+        )
+
+    @property
+    def files(self) -> dict[str, str] | None:
+        return None if self.code is None else {"accumulator.py": self.code or ACCUMULATOR}
+
+    @property
+    def revision(self) -> str | None:
+        return revision(self.launch, code_digest(self.files) if self.files else None)
+
+    def prepared(self) -> PreparedLaunch:
+        if self.missing:
+            return PreparedLaunch(uid=self.uid, missing=Explanation("WaitingForCode", self.missing))
+        return PreparedLaunch(uid=self.uid, revision=self.revision, launch=self.launch, files=self.files)
+
+
+def launch(class_path: str = "accumulator.Accumulator", config_map: str | None = "code", **more) -> Launch:
+    return Launch(class_path=class_path, config_map=config_map, **more)
+
+
+def pool(name: str = "actors", nodes: int = 2, uid: str | None = None, devices: int = 1) -> PlannedPool:
+    return PlannedPool(
+        name=name,
+        uid=uid or f"uid-{name}",
+        node_group=NODE_GROUP,
+        nodes=nodes,
+        processes_per_node=4 // devices,
+        bundle={"CPU": 10.0, "GPU": float(devices)},
+        vendor="nvidia",
+        devices_per_process=devices,
+        max_colocate_count=10,
+    )
+
+
+def write_orders(exchange: Exchange, session: str, groups: tuple[Group, ...], pools: tuple[PlannedPool, ...]) -> None:
+    """What the reporter would write."""
+    for group in groups:
+        exchange.write_launch(group.prepared())
+    exchange.remove_launches_but({group.uid for group in groups})
+    exchange.write_plan(
+        ClusterPlan(cluster="actors", pools=pools, groups=tuple(group.planned(session) for group in groups))
+    )
 
 
 class Agent:
@@ -20,42 +88,28 @@ class Agent:
     def __init__(self, directory: Path) -> None:
         self.exchange = Exchange(directory)
         self.executor = Executor(self.exchange)
+        self.session = self.executor.session
 
-    def until(self, orders: Orders, is_so: Callable[[dict], bool], seconds: float = 60):
+    def until(
+        self,
+        is_so: Callable[[Reports], object],
+        *groups: Group,
+        pools: tuple[PlannedPool, ...] | None = None,
+        seconds: float = 60,
+    ) -> Reports:
         """Look until the reports say what is expected; returns them."""
+        write_orders(self.exchange, self.session, groups, (pool(),) if pools is None else pools)
+        return self.go_on_until(is_so, seconds)
+
+    def go_on_until(self, is_so: Callable[[Reports], object], seconds: float = 60) -> Reports:
         deadline = time.monotonic() + seconds
         while True:
-            self.executor.step(orders)
-            reports = self.exchange.read_reports().to_json()
+            self.executor.look()
+            reports = self.exchange.read_reports()
             if is_so(reports):
                 return reports
             assert time.monotonic() < deadline, f"still: {reports}"
             time.sleep(0.1)
-
-
-def pool(name: str = "actors", nodes: int = 2, uid: str | None = None) -> PlannedPool:
-    return PlannedPool(
-        name=name,
-        uid=uid or f"uid-{name}",
-        generation=1,
-        vendor="nvidia",
-        nodes=(PlannedNode(node_group=NODE_GROUP, processes=2),) * nodes,
-        bundle={"CPU": 10.0, "GPU": 1.0},
-        max_colocate_count=10,
-    )
-
-
-def group(name: str = "trainer", count: int = 4, **more) -> PlannedGroup:
-    defaults = {
-        "name": name,
-        "uid": f"uid-{next(UIDS)}",
-        "generation": 1,
-        "incarnation": 1,
-        "seats": (PlannedSeats(pool="actors", start=0, count=count),),
-        "class_path": "accumulator.Accumulator",
-        "config_map": "code",
-    }
-    return PlannedGroup(**(defaults | more))
 
 
 ACCUMULATOR = """
@@ -63,15 +117,19 @@ import os
 import workergroups
 
 class Accumulator(workergroups.Worker):
-    def __init__(self, start=0, fail_on=None):
+    def __init__(self, start=0, fail_on=None, message="", **more):
         super().__init__()
         if self.rank == fail_on:
-            raise ValueError(f"rank {self.rank} was told to fail")
+            raise ValueError(message or f"rank {self.rank} was told to fail")
         self.value = start + self.rank
+        self.more = more
 
     def add(self, x):
         self.value += x
         return self.value
+
+    def arguments(self):
+        return self.more
 
     def environment(self, name):
         return os.environ.get(name)
@@ -79,8 +137,3 @@ class Accumulator(workergroups.Worker):
     def pid(self):
         return os.getpid()
 """
-
-
-def orders(*groups: PlannedGroup, pools=None, code=ACCUMULATOR) -> Orders:
-    plan = ClusterPlan(cluster="actors", pools=(pool(),) if pools is None else pools, groups=groups)
-    return Orders(plan=plan, code={} if code is None else {"code": {"accumulator.py": code}})

@@ -1,60 +1,88 @@
-"""Builders of plans and of Ray's state."""
+"""Builders of plans, of Ray's state and of what is known of launches."""
 
+from workergroups.deaths import Death
 from workergroups.naming import RankName
+from workergroups_agent.exchange import PreparedLaunch
+from workergroups_agent.executor.launch_state import Launches
 from workergroups_agent.executor.placement_name import PlacementName
-from workergroups_agent.executor.ray_state import Death, Placement, Rank, RayNode, RayState
-from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedNode, PlannedPool, PlannedSeats
+from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState
+from workergroups_api.launch import Launch
+from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
 
+SESSION = "session-1"
 NODES = {
     node.id: node
     for node in (
         RayNode("n-head", "p-head", "headgroup"),
         RayNode("n-agent", "p-agent", None),
-        RayNode("n-c", "p-worker-c", "p-x2"),
-        RayNode("n-b", "p-worker-b", "p-x2"),
-        RayNode("n-single", "p-worker-a", "p-x1"),
+        RayNode("n-c", "p-worker-c", "p-1"),
+        RayNode("n-b", "p-worker-b", "p-1"),
+        RayNode("n-other", "q-worker-a", "q-1"),
     )
 }
+KEY = ("uid-g", 1)
 
 
-def pool(nodes=(2,)):
-    planned = tuple(PlannedNode(node_group=f"p-x{processes}", processes=processes) for processes in nodes)
+def pool(nodes=2, processes=2, devices=1, name="p"):
     return PlannedPool(
-        name="p",
-        uid="uid-p",
-        generation=3,
+        name=name,
+        uid=f"uid-{name}",
+        node_group=f"{name}-1",
+        nodes=nodes,
+        processes_per_node=processes,
+        bundle={"CPU": 10.0, "GPU": float(devices)} if devices else {"CPU": 10.0},
         vendor="nvidia",
-        nodes=planned,
-        bundle={"CPU": 10.0, "GPU": 1.0},
+        devices_per_process=devices,
         max_colocate_count=10,
     )
 
 
-def group(start=0, count=4):
+def group(*bundles, session=SESSION, incarnation=1, revision="r1"):
     return PlannedGroup(
         name="g",
         uid="uid-g",
-        generation=2,
-        incarnation=1,
-        seats=(PlannedSeats(pool="p", start=start, count=count),),
-        class_path="train.Trainer",
+        incarnation=incarnation,
+        revision=revision,
+        session=session,
+        bundles=tuple(
+            PlannedBundles(pool=name, start=start, count=count) for name, start, count in bundles or [("p", 0, 4)]
+        ),
     )
 
 
-def plan(pool_, *groups):
-    return ClusterPlan(cluster="p", pools=(pool_,), groups=groups)
+def plan(*pools_and_groups):
+    return ClusterPlan(
+        cluster="p",
+        pools=tuple(item for item in pools_and_groups if isinstance(item, PlannedPool)),
+        groups=tuple(item for item in pools_and_groups if isinstance(item, PlannedGroup)),
+    )
 
 
-def placement(index=0, node="n-b", uid="uid-p", state="CREATED", scheduling_state="FINISHED"):
-    return Placement(PlacementName("p", uid, index, node), state, scheduling_state)
+def placement(index=0, node="n-b", uid="uid-p", state="CREATED", scheduling_state="FINISHED", pool="p"):
+    return Placement(PlacementName(pool, uid, index, node), state, scheduling_state)
+
+
+RESERVED = (placement(index=0, node="n-b"), placement(index=1, node="n-c"))
 
 
 def rank(number=0, state="ALIVE", death=None, node="n-b", name=None):
     if state == "DEAD" and death is None:
-        death = Death("ProcessDied", "killed by signal 9")
-    return Rank(name or RankName("g", "uid-g", 1, number, 4), state, node, death)
+        death = Death("ProcessDied", "killed by signal 9", "")
+    return Rank(name or RankName("g", "uid-g", 1, number, 4), state, node, death=death)
 
 
-def state(*placements, ranks=()):
+def ranks(*numbers, **more):
+    return [rank(number, **more) for number in numbers]
+
+
+def state(*placements, ranks=(), nodes=None):
+    nodes = NODES if nodes is None else nodes
     hosts = {node.id: node.host for node in NODES.values()} | {"n-gone": "p-worker-gone"}
-    return RayState(NODES, placements, tuple(ranks), hosts)
+    return RayState(SESSION, nodes, placements, tuple(ranks), hosts)
+
+
+PREPARED = PreparedLaunch(uid="uid-g", revision="r1", launch=Launch(class_path="train.Trainer"))
+
+
+def launches(prepared=PREPARED, **more):
+    return Launches(prepared={prepared.uid: prepared} if prepared else {}, **more)

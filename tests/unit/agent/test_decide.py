@@ -1,115 +1,184 @@
 """What the executor does, from the plan and Ray's state."""
 
 import pytest
-from ray_world import NODES, group, placement, plan, pool, rank, state
+from ray_world import (
+    KEY,
+    NODES,
+    RESERVED,
+    group,
+    launches,
+    placement,
+    plan,
+    pool,
+    rank,
+    ranks,
+    state,
+)
 
 from workergroups.naming import RankName
 from workergroups_agent.executor.decide import (
+    Announce,
     CreatePlacement,
     EndRanks,
-    Launch,
+    LaunchGroup,
     RemovePlacement,
-    Seat,
     decide,
 )
+from workergroups_agent.executor.launch_state import RankPlacement
+from workergroups_api.conditions import Explanation
 
-NOTHING = frozenset()
-
-
-def created(actions):
-    return {action.name.index: action.name.node_id for action in actions if isinstance(action, CreatePlacement)}
+WHY = Explanation("LaunchFailed", "ImportError: x")
 
 
-def test_entries_get_nodes_of_their_size_in_the_order_of_the_pods_names():
-    actions = decide(plan(pool(nodes=(2, 1, 2))), state(), NOTHING)
-    assert created(actions) == {0: "n-b", 1: "n-single", 2: "n-c"}
-    first = next(action for action in actions if action.name.index == 0)
-    assert first.bundles == ({"CPU": 10.0, "GPU": 1.0},) * 2
+def of_kind(kind, plan_, state_, launches_=None):
+    return [action for action in decide(plan_, state_, launches_ or launches()) if isinstance(action, kind)]
+
+
+def created(plan_, state_):
+    return {action.name.index: action.name.node_id for action in of_kind(CreatePlacement, plan_, state_)}
+
+
+def test_nodes_are_taken_in_the_order_of_the_pods_names():
+    actions = of_kind(CreatePlacement, plan(pool()), state())
+    assert [(action.name.index, action.name.node_id) for action in actions] == [(0, "n-b"), (1, "n-c")]
+    assert actions[0].bundles == ({"CPU": 10.0, "GPU": 1.0},) * 2
 
 
 def test_what_is_reserved_stays_where_it_is():
-    kept = placement(index=0, node="n-c")
-    assert created(decide(plan(pool(nodes=(2, 2))), state(kept), NOTHING)) == {1: "n-b"}
+    assert created(plan(pool()), state(placement(index=0, node="n-c"))) == {1: "n-b"}
 
 
-def test_an_entry_waits_while_there_is_no_node_for_it():
-    assert decide(plan(pool(nodes=(7,))), state(), NOTHING) == []
+def test_the_nodes_of_a_pool_wait_for_each_other_and_for_no_other_pool():
+    assert created(plan(pool(nodes=3), pool(nodes=1, name="q")), state()) == {0: "n-other"}
 
 
-def test_entries_of_one_size_wait_for_each_other_and_for_nobody_else():
-    assert created(decide(plan(pool(nodes=(2, 1, 2, 2))), state(), NOTHING)) == {1: "n-single"}
-
-
-def test_an_entry_whose_node_is_lost_moves_and_gives_up_the_old_place():
+def test_a_node_that_is_lost_is_replaced_and_gives_up_the_old_place():
     lost = placement(index=0, node="n-gone", state="RESCHEDULING")
-    actions = decide(plan(pool(nodes=(2,))), state(lost), NOTHING)
+    actions = decide(plan(pool(nodes=1)), state(lost), launches())
     assert actions[0] == RemovePlacement(lost.name)
-    assert created(actions) == {0: "n-b"}
+    assert created(plan(pool(nodes=1)), state(lost)) == {0: "n-b"}
 
 
 @pytest.mark.parametrize("stray", [placement(uid="uid-of-another"), placement(index=1)])
 def test_a_placement_group_without_an_owner_is_removed(stray):
-    assert RemovePlacement(stray.name) in decide(plan(pool(nodes=(2,))), state(stray), NOTHING)
+    assert RemovePlacement(stray.name) in decide(plan(pool(nodes=1)), state(stray), launches())
 
 
-RESERVED = (placement(index=0, node="n-b"), placement(index=1, node="n-c"))
-TWO_NODES = pool(nodes=(2, 2))
+def test_nodes_of_the_cluster_that_are_no_pools_are_left_alone():
+    assert {"n-head", "n-agent"} <= NODES.keys()
+    actions = of_kind(CreatePlacement, plan(pool(), pool(nodes=1, name="q")), state())
+    assert {action.name.node_id for action in actions} == {"n-b", "n-c", "n-other"}
 
 
-def launches(actions):
-    return [action for action in actions if isinstance(action, Launch)]
+def launched(*bundles, known=None, more=(), **kwargs):
+    return of_kind(LaunchGroup, plan(pool(), group(*bundles), *more), state(*RESERVED, **kwargs), known)
 
 
-def test_a_group_is_launched_when_all_its_seats_are_reserved():
-    (launch,) = launches(decide(plan(TWO_NODES, group(count=4)), state(*RESERVED), NOTHING))
-    assert launch.seats == tuple(Seat(where.name, bundle, bundle, 2) for where in RESERVED for bundle in range(2))
-    assert launch.num_gpus == 0.1
+def test_a_group_is_launched_when_all_its_bundles_are_reserved():
+    (action,) = launched()
+    assert action.placements == tuple(
+        RankPlacement(where.name, bundle, bundle, 2) for where in RESERVED for bundle in range(2)
+    )
 
 
 def test_local_ranks_count_the_groups_own_ranks_on_a_node():
-    (launch,) = launches(decide(plan(TWO_NODES, group(start=1, count=2)), state(*RESERVED), NOTHING))
-    assert [(seat.bundle, seat.local_rank, seat.local_world_size) for seat in launch.seats] == [(1, 0, 1), (0, 0, 1)]
+    (action,) = launched(("p", 1, 2))
+    assert [(where.bundle, where.local_rank, where.local_world_size) for where in action.placements] == [
+        (1, 0, 1),
+        (0, 0, 1),
+    ]
 
 
-def test_a_group_waits_while_one_of_its_seats_is_not_reserved():
-    pending = placement(index=1, node="n-c", state="PENDING")
-    assert launches(decide(plan(TWO_NODES, group(count=4)), state(RESERVED[0], pending), NOTHING)) == []
-    assert launches(decide(plan(TWO_NODES, group(count=2)), state(RESERVED[0], pending), NOTHING)) != []
+def test_a_pool_may_appear_twice_and_in_any_order():
+    (action,) = launched(("p", 3, 1), ("p", 0, 2))
+    assert [(str(where.placement)[8:9], where.bundle, where.local_rank) for where in action.placements] == [
+        ("1", 1, 0),
+        ("0", 0, 0),
+        ("0", 1, 1),
+    ]
 
 
-def test_a_group_that_is_being_launched_or_has_failed_to_is_let_be():
-    assert launches(decide(plan(TWO_NODES, group()), state(*RESERVED), frozenset({("uid-g", 1)}))) == []
+@pytest.mark.parametrize(("devices", "share"), [(0, 0), (1, 0.1), (4, 0.1)])
+def test_a_rank_takes_the_same_small_share_of_a_bundle_of_any_size_and_sees_all_its_devices(devices, share):
+    plan_ = plan(pool(devices=devices), group())
+    (action,) = of_kind(LaunchGroup, plan_, state(*RESERVED))
+    assert (action.num_gpus, action.devices_per_rank) == (share, devices)
+
+
+@pytest.mark.parametrize(
+    ("bundles", "is_launched"), [([("p", 0, 4)], False), ([("p", 0, 2)], True), ([("p", 1, 2)], False)]
+)
+def test_a_group_waits_while_one_of_its_bundles_is_not_reserved(bundles, is_launched):
+    half = (RESERVED[0], placement(index=1, node="n-c", state="PENDING"))
+    actions = of_kind(LaunchGroup, plan(pool(), group(*bundles)), state(*half))
+    assert bool(actions) is is_launched
+
+
+@pytest.mark.parametrize("bundles", [("p", 2, 4), ("of another cluster", 0, 1)])
+def test_bundles_that_no_pool_has_are_waited_for(bundles):
+    assert launched(bundles) == []
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        launches(prepared=None),
+        launches(running=frozenset({KEY})),
+        launches(failed={KEY: WHY}),
+        launches(died={KEY: WHY}),
+        launches(delayed={KEY: Explanation("Launching", "again soon")}),
+        launches(begun=frozenset({KEY})),
+    ],
+)
+def test_a_group_is_not_launched_without_its_launch_nor_twice(known):
+    assert launched(known=known) == []
+
+
+def test_another_incarnation_does_not_care_for_the_failure_of_the_one_before():
+    plan_ = plan(pool(), group(incarnation=2))
+    assert of_kind(LaunchGroup, plan_, state(*RESERVED), launches(failed={KEY: WHY}))
+
+
+def test_a_group_is_launched_only_in_the_session_and_the_version_that_are_planned():
+    for planned in (group(session=None), group(session="session-0"), group(revision="r2"), group(revision=None)):
+        assert of_kind(LaunchGroup, plan(pool(), planned), state(*RESERVED)) == []
 
 
 def test_ranks_that_are_there_are_adopted():
-    there = [rank(number) for number in range(4)]
-    assert decide(plan(TWO_NODES, group()), state(*RESERVED, ranks=there), NOTHING) == []
+    assert of_kind((LaunchGroup, EndRanks), plan(pool(), group()), state(*RESERVED, ranks=ranks(0, 1, 2, 3))) == []
 
 
 def test_dead_ranks_are_not_made_again():
-    there = [rank(0), rank(1, state="DEAD"), rank(2), rank(3)]
-    assert decide(plan(TWO_NODES, group()), state(*RESERVED, ranks=there), NOTHING) == []
+    there = [*ranks(0, 2, 3), rank(1, state="DEAD")]
+    assert launched(ranks=there) == []
+    assert launched(ranks=ranks(0, 1, 2, 3, state="DEAD")) == []
 
 
-def test_a_launch_that_was_cut_short_is_cleared_away_first():
-    actions = decide(plan(TWO_NODES, group()), state(*RESERVED, ranks=[rank(0), rank(1)]), NOTHING)
-    assert actions == [EndRanks((rank(0).name, rank(1).name), "n-b")]
+def test_a_launch_that_was_cut_short_is_left_until_the_next_incarnation():
+    plan_ = plan(pool(), group())
+    assert of_kind((LaunchGroup, EndRanks), plan_, state(*RESERVED, ranks=ranks(0, 1))) == []
+    plan_ = plan(pool(), group(incarnation=2))
+    actions = decide(plan_, state(*RESERVED, ranks=ranks(0, 1)), launches())
+    assert [type(action) for action in actions] == [Announce, EndRanks, LaunchGroup]
 
 
 @pytest.mark.parametrize(
     "stale",
     [RankName("g", "uid-before", 1, 0, 4), RankName("g", "uid-g", 0, 0, 4), RankName("other", "uid-other", 1, 0, 1)],
 )
-def test_ranks_without_an_owner_are_ended(stale):
-    actions = decide(plan(TWO_NODES, group()), state(*RESERVED, ranks=[rank(name=stale)]), NOTHING)
-    assert EndRanks((stale,), "n-b") in actions
+def test_ranks_without_an_owner_are_ended_after_their_successors_are_announced(stale):
+    first, second, *_ = decide(plan(pool(), group()), state(*RESERVED, ranks=[rank(name=stale)]), launches())
+    assert first == Announce("g", "uid-g", 1)
+    assert isinstance(second, EndRanks)
+    assert (second.names, second.node_ids[0]) == ((stale,), "n-b")
+
+
+def test_an_incarnation_for_another_session_is_not_announced():
+    assert of_kind(Announce, plan(pool(), group(session="session-0")), state(*RESERVED)) == []
 
 
 def test_a_rank_that_waits_for_its_place_is_ended_from_a_pod_that_is_not_the_agents():
-    (action,) = decide(plan(TWO_NODES), state(*RESERVED, ranks=[rank(state="PENDING_CREATION", node="")]), NOTHING)
-    assert NODES[action.node_id].node_group is not None
-
-
-def test_nodes_of_the_cluster_that_are_no_pools_are_left_alone():
-    assert {"n-head", "n-agent"} <= NODES.keys()
-    assert set(created(decide(plan(pool(nodes=(2, 2, 1))), state(), NOTHING)).values()) == {"n-b", "n-c", "n-single"}
+    plan_ = plan(pool())
+    (action,) = of_kind(EndRanks, plan_, state(*RESERVED, ranks=[rank(state="PENDING_CREATION", node="")]))
+    assert action.node_ids
+    assert "n-agent" not in action.node_ids

@@ -1,34 +1,47 @@
-"""What the executor reports, from the plan and Ray's state."""
+"""What the executor reports, from the plan, Ray's state and what is known of launches."""
 
 import pytest
-from ray_world import group, placement, plan, pool, rank, state
+from ray_world import KEY, NODES, RESERVED, SESSION, group, launches, placement, plan, pool, rank, ranks, state
 
-from workergroups.last_line import last_line
-from workergroups_agent.executor.ray_state import Death, brief
-from workergroups_agent.executor.report import Trouble, report
-from workergroups_api.report import ranges
-
-TWO_NODES = pool(nodes=(2, 2))
-
-
-def pool_report(*placements):
-    return report(plan(TWO_NODES), state(*placements), {}).pools["p"]["report"]
+from workergroups.deaths import Death
+from workergroups_agent.exchange import PreparedLaunch
+from workergroups_agent.executor.report import report
+from workergroups_api.conditions import Explanation
+from workergroups_api.report import MAX_FAILURES, MAX_NODES, pods_digest
 
 
-def group_report(*ranks, trouble=None, reserved=True):
-    placements = (placement(index=0, node="n-b"), placement(index=1, node="n-c")) if reserved else ()
-    troubles = {("uid-g", 1): trouble} if trouble else {}
-    return report(plan(TWO_NODES, group()), state(*placements, ranks=ranks), troubles).groups["g"]["report"]
+def pool_report(*placements, nodes=2):
+    return report(plan(pool(nodes=nodes)), state(*placements), launches()).pools["p"].report
 
 
-def test_a_pool_says_which_pod_holds_which_entry():
-    said = pool_report(placement(index=0, node="n-b"))
-    assert (said["reservedBundles"], said["totalBundles"], said["observedGeneration"]) == (2, 4, 3)
-    assert said["joinedNodes"] == 2
-    assert said["nodes"] == [
-        {"index": 0, "state": "Reserved", "pod": "p-worker-b"},
-        {"index": 1, "state": "Waiting"},
+def group_report(*there, known=None, reserved=True, planned=None):
+    state_ = state(*(RESERVED if reserved else ()), ranks=there)
+    return report(plan(pool(), planned or group()), state_, known or launches()).groups["g"].report
+
+
+def test_each_report_names_the_session_and_the_object():
+    reports = report(plan(pool(), group()), state(), launches())
+    assert (reports.session, reports.pools["p"].uid, reports.groups["g"].uid) == (SESSION, "uid-p", "uid-g")
+    assert reports.pools["p"].report.session == reports.groups["g"].report.session == SESSION
+
+
+def test_a_pool_says_which_nodes_are_reserved_and_of_the_others_how_far_they_are():
+    said = pool_report(placement(index=1, node="n-b"), placement(index=0, node="n-c", state="PENDING"), nodes=3)
+    assert (said.reserved_nodes, said.reserved) == (1, "1")
+    assert [(node.index, node.state, node.pod) for node in said.nodes] == [
+        (0, "Reserving", "p-worker-c"),
+        (2, "Waiting", None),
     ]
+
+
+def test_a_pool_says_which_pods_have_joined():
+    said = pool_report()
+    assert said.joined_nodes == 2
+    assert said.joined_pods == pods_digest(["p-worker-b", "p-worker-c"])
+
+
+def test_only_the_first_nodes_that_are_not_reserved_are_told():
+    assert [node.index for node in pool_report(RESERVED[0], nodes=512).nodes] == list(range(1, MAX_NODES + 1))
 
 
 @pytest.mark.parametrize(
@@ -37,36 +50,66 @@ def test_a_pool_says_which_pod_holds_which_entry():
 )
 def test_a_reservation_that_fails_says_why(scheduling_state, words):
     said = pool_report(placement(index=0, node="n-b", state="PENDING", scheduling_state=scheduling_state))
-    assert words in said["message"]
-    assert said["reservedBundles"] == 0
+    assert words in said.message
+    assert said.reserved == ""
+
+
+NO_CODE = PreparedLaunch(uid="uid-g", missing=Explanation("WaitingForCode", "there is no ConfigMap code: create it"))
+FAILED = Explanation("LaunchFailed", "ImportError: x")
+
+
+OWNER_DIED = rank(3, state="DEAD", death=Death("OwnerDied", "Owner's worker process has crashed.", ""))
 
 
 @pytest.mark.parametrize(
-    ("ranks", "more", "expected"),
+    ("there", "more", "expected", "words"),
     [
-        ((), {"reserved": False}, ("WaitingForPools", 0, 0)),
-        ((), {}, ("Launching", 0, 0)),
-        ((rank(0), rank(1, state="PENDING_CREATION")), {}, ("Launching", 2, 1)),
-        ((), {"trouble": Trouble("WaitingForCode", "no ConfigMap")}, ("WaitingForCode", 0, 0)),
-        ((), {"trouble": Trouble("LaunchFailed", "ImportError: x")}, ("LaunchFailed", 0, 0)),
-        (tuple(rank(number) for number in range(4)), {}, ("Launched", 4, 4)),
+        ((), {"reserved": False}, ("WaitingForPools", 0, 0), None),
+        ((), {"planned": group(session="session-0")}, ("WaitingForPools", 0, 0), "another Ray session"),
+        ((), {"known": launches(prepared=None)}, ("WaitingForCode", 0, 0), "to read the WorkerGroup"),
+        ((), {"known": launches(NO_CODE)}, ("WaitingForCode", 0, 0), "there is no ConfigMap code: create it"),
+        ((), {"planned": group(revision="r2")}, ("WaitingForCode", 0, 0), "waiting for the operator's plan"),
+        ((), {}, ("Launching", 0, 0), None),
+        (
+            (rank(0), rank(1, state="PENDING_CREATION")),
+            {"known": launches(running=frozenset({KEY}))},
+            ("Launching", 2, 1),
+            None,
+        ),
+        (
+            (),
+            {"known": launches(delayed={KEY: Explanation("Launching", "did not start")})},
+            ("Launching", 0, 0),
+            "did not start",
+        ),
+        ((), {"known": launches(failed={KEY: FAILED})}, ("LaunchFailed", 0, 0), "ImportError: x"),
+        (ranks(0, 1, state="DEAD"), {"known": launches(failed={KEY: FAILED})}, ("LaunchFailed", 2, 0), "ImportError"),
+        ((), {"known": launches(died={KEY: FAILED})}, ("LaunchFailed", 0, 0), "ImportError: x"),
+        (ranks(0), {"known": launches(died={KEY: FAILED})}, ("LaunchInterrupted", 1, 1), "1 of 4 ranks"),
+        (ranks(0, 1), {}, ("LaunchInterrupted", 2, 2), "cut short when 2 of 4 ranks"),
+        (ranks(0, 1, state="DEAD"), {}, ("LaunchInterrupted", 2, 0), "cut short when 2 of 4 ranks"),
+        ((), {"known": launches(begun=frozenset({KEY}))}, ("LaunchInterrupted", 0, 0), "cut short"),
+        ((*ranks(0, 1, 2), OWNER_DIED), {}, ("LaunchInterrupted", 4, 3), "process ended while ranks were created"),
+        (ranks(0, 1, 2, 3), {"known": launches(failed={KEY: FAILED})}, ("Launched", 4, 4), None),
+        (ranks(0, 1, 2, 3), {"planned": group(session="session-0")}, ("Launched", 4, 4), None),
+        (ranks(0, 1, 2, 3), {"planned": group(incarnation=2)}, ("Launching", 0, 0), None),
     ],
 )
-def test_a_group_says_how_far_it_is(ranks, more, expected):
-    said = group_report(*ranks, **more)
-    assert (said["state"], said["created"], said["readyCount"]) == expected
+def test_a_group_says_how_far_it_is(there, more, expected, words):
+    said = group_report(*there, **more)
+    assert (said.state, said.created, said.ready_count) == expected
+    assert (words in said.message) if words else said.message is None
 
 
 def failures(rank_):
-    return group_report(rank(0), rank(1), rank_, rank(3))["failures"]
+    return group_report(rank(0), rank(1), rank_, rank(3)).failures
 
 
 def test_a_dead_rank_says_why_and_where_it_was():
-    died = Death("ProcessDied", "killed by signal 9")
-    assert failures(rank(2, state="DEAD", death=died)) == [
-        {"rank": 2, "reason": "ProcessDied", "message": "killed by signal 9", "pod": "p-worker-b"}
-    ]
-    assert group_report(rank(0), rank(1), rank(2, state="DEAD"), rank(3))["ready"] == "0-1,3"
+    (failure,) = failures(rank(2, state="DEAD", death=Death("ProcessDied", "killed by signal 9", "")))
+    assert (failure.rank, failure.reason, failure.pod) == (2, "ProcessDied", "p-worker-b")
+    assert failure.message == "killed by signal 9"
+    assert group_report(rank(0), rank(1), rank(2, state="DEAD"), rank(3)).ready == "0-1,3"
 
 
 @pytest.mark.parametrize(
@@ -74,34 +117,18 @@ def test_a_dead_rank_says_why_and_where_it_was():
     [("ProcessDied", "NodeLost"), ("Removed", "NodeLost"), ("ConstructorFailed", "ConstructorFailed")],
 )
 def test_a_rank_that_went_with_its_node_says_so(reason, reported):
-    (failure,) = failures(rank(2, state="DEAD", death=Death(reason, "words"), node="n-gone"))
-    assert (failure["reason"], failure["pod"]) == (reported, "p-worker-gone")
+    (failure,) = failures(rank(2, state="DEAD", death=Death(reason, "words", ""), node="n-gone"))
+    assert (failure.reason, failure.pod) == (reported, "p-worker-gone")
 
 
-@pytest.mark.parametrize(("numbers", "text"), [([], ""), ([3], "3"), ([0, 1, 2, 5], "0-2,5"), ([7, 6, 1], "1,6-7")])
-def test_ranges(numbers, text):
-    assert ranges(numbers) == text
+def test_only_the_first_failures_are_told_and_their_messages_are_short_and_plain():
+    odd = Death("ConstructorFailed", "\U0001f4a5 " + "x" * 40_000 + "\0\ud800 end", "")
+    planned = group(("p", 0, 4))
+    assert len(failures(rank(2, state="DEAD", death=odd))[0].message) <= 1024
+    assert failures(rank(2, state="DEAD", death=odd))[0].message.endswith("\N{REPLACEMENT CHARACTER}" * 2 + " end")
+    assert len(group_report(*ranks(0, 1, 2, 3, state="DEAD"), planned=planned).failures) <= MAX_FAILURES
 
 
-@pytest.mark.parametrize(
-    ("rays", "ours"),
-    [
-        (
-            "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "
-            "Worker unexpectedly exits with a connection error code 2. End of file. Some common causes include: (1)",
-            "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed",
-        ),
-        (
-            "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "
-            "Worker exits unexpectedly. Worker exits with an exit code 3.",
-            "Worker exits unexpectedly. Worker exits with an exit code 3.",
-        ),
-        ("The actor is dead because its node has died.", "The actor is dead because its node has died."),
-    ],
-)
-def test_a_death_is_told_without_what_ray_says_of_every_death(rays, ours):
-    assert brief(rays) == ours
-
-
-def test_of_a_traceback_the_exception_counts():
-    assert last_line("Traceback:\n  File x\nValueError: boom\n\n") == "ValueError: boom"
+def test_pods_of_other_pools_are_not_this_pools():
+    assert {node.host for node in NODES.values()} > {"p-worker-b", "p-worker-c"}
+    assert report(plan(pool(name="q", nodes=1)), state(), launches()).pools["q"].report.joined_nodes == 1

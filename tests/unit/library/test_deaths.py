@@ -57,7 +57,7 @@ def test_a_constructors_exception_is_its_last_line_and_its_traceback_the_details
         (died("killed by `ray.kill`.", "UNSPECIFIED"), "Removed", "killed by `ray.kill`."),
         (died("said in other words", "RAY_KILL"), "Removed", "said in other words"),
         (died("the placement group was removed"), "Removed", "the placement group was removed"),
-        (died("its owner has died", "OWNER_DIED"), "Removed", "its owner has died"),
+        (died("its owner has died", "OWNER_DIED"), "OwnerDied", "its owner has died"),
         (died("its node has died.", "UNSPECIFIED"), "NodeLost", "its node has died."),
         (died("said in other words", "NODE_DIED"), "NodeLost", "said in other words"),
         (died("two\n  lines"), "ProcessDied", "two lines"),

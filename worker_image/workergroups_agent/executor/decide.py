@@ -1,15 +1,23 @@
-"""What to do: a pure function from the plan and Ray's state to actions.
+"""What to do: a pure function from the plan, Ray's state and the launches to actions.
 
 First goes what has no owner any more; then each pool's placement groups are made on the nodes that are there; then
-each group is launched once its seats are reserved.
+each group is launched once its bundles are reserved.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from workergroups.naming import RankName
+from workergroups_agent.executor.launch_state import (
+    Launches,
+    RankPlacement,
+    kept_placements,
+    key_of,
+    launch_state,
+    rank_placements,
+)
 from workergroups_agent.executor.placement_name import PlacementName
-from workergroups_agent.executor.ray_state import Rank, RayNode, RayState
+from workergroups_agent.executor.ray_state import RayNode, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 
 
@@ -29,152 +37,99 @@ class CreatePlacement:
 
 
 @dataclass(frozen=True)
+class Announce:
+    """Tell drivers which incarnation of a group is the current one."""
+
+    group: str
+    uid: str
+    incarnation: int
+
+
+@dataclass(frozen=True)
 class EndRanks:
-    """End ranks that have no owner, or whose group was not launched whole, from a task on this node."""
+    """End ranks that have no owner, from a task on one of these nodes; the first is best."""
 
     names: tuple[RankName, ...]
-    node_id: str
+    node_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Seat:
-    """Where a rank sits. `local_rank` counts the group's ranks on the same node."""
-
-    placement: PlacementName
-    bundle: int
-    local_rank: int
-    local_world_size: int
-
-
-@dataclass(frozen=True)
-class Launch:
+class LaunchGroup:
     """Create all ranks of a group."""
 
     group: PlannedGroup
-    seats: tuple[Seat, ...]
-    # A rank's share of its bundle's devices.
+    placements: tuple[RankPlacement, ...]
+    # The share that a rank takes of each of its bundle's devices' count in Ray; 0 if it has none.
     num_gpus: float
+    devices_per_rank: int
     vendor: str
 
 
-Action = RemovePlacement | CreatePlacement | EndRanks | Launch
+Action = RemovePlacement | CreatePlacement | Announce | EndRanks | LaunchGroup
 
 
-def decide(plan: ClusterPlan, state: RayState, launched: frozenset[tuple[str, int]]) -> list[Action]:
-    """Actions for now. `launched` are the groups, by UID and incarnation, whose launch runs or has failed."""
-    pools = {pool.uid: pool for pool in plan.pools}
-    placed = keep(plan, state)
-    actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in placed.values()]
-    actions += _end([rank for rank in state.ranks if rank.is_alive and not _is_owned(rank, plan)], state)
-    for pool in pools.values():
-        actions += _reserve(pool, state, placed)
+def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Action]:
+    """Actions for now. New incarnations are announced before the ranks of old ones end."""
+    kept = kept_placements(plan, state)
+    actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in kept.values()]
+    actions += [
+        Announce(group.name, group.uid, group.incarnation) for group in plan.groups if group.session == state.session
+    ]
+    actions += _end_ranks(plan, state)
+    for pool in plan.pools:
+        actions += _reserve(pool, state, kept)
     for group in plan.groups:
-        if (group.uid, group.incarnation) not in launched:
-            actions += _launch(group, plan, state)
+        actions += _launch(group, plan, state, launches)
     return actions
 
 
-def keep(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int], PlacementName]:
-    """The placement groups that have an owner and a live node, by pool UID and index."""
-    sizes = {pool.uid: len(pool.nodes) for pool in plan.pools}
-    return {
-        (placement.name.uid, placement.name.index): placement.name
-        for placement in state.placements
-        if placement.name.index < sizes.get(placement.name.uid, 0) and placement.name.node_id in state.nodes
-    }
-
-
-def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, Rank]:
-    """The group's ranks of this incarnation, dead ones included."""
-    return {
-        rank.name.rank: rank
-        for rank in state.ranks
-        if (rank.name.uid, rank.name.incarnation) == (group.uid, group.incarnation)
-    }
-
-
-def _is_owned(rank: Rank, plan: ClusterPlan) -> bool:
-    return any((rank.name.uid, rank.name.incarnation) == (group.uid, group.incarnation) for group in plan.groups)
-
-
-def _end(ranks: list[Rank], state: RayState) -> Iterator[EndRanks]:
+def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
     """All at once, where one of them is: to reach a rank is to load its class, so that is done in a pool's pod."""
-    places = [rank.node_id for rank in ranks if rank.node_id in state.nodes]
+    owned = {key_of(group) for group in plan.groups}
+    ranks = [rank for rank in state.ranks if rank.is_alive and (rank.name.uid, rank.name.incarnation) not in owned]
+    nodes = dict.fromkeys(rank.node_id for rank in ranks if rank.node_id in state.nodes)
     # A rank that waits for its place is nowhere; any pod but the agent's own, which has no node group, will do.
-    places += [node.id for node in state.nodes.values() if node.node_group is not None]
-    if ranks and places:
-        yield EndRanks(tuple(rank.name for rank in ranks), places[0])
+    nodes |= dict.fromkeys(node.id for node in state.nodes.values() if node.node_group is not None)
+    if ranks and nodes:
+        yield EndRanks(tuple(rank.name for rank in ranks), tuple(nodes))
 
 
 def _reserve(
-    pool: PlannedPool, state: RayState, placed: Mapping[tuple[str, int], PlacementName]
+    pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName]
 ) -> Iterator[CreatePlacement]:
-    """Give the entries without a placement group free nodes of their size, in the order of the nodes' pods' names.
+    """Give the pool's nodes that have no placement group a free Ray node each, in the order of the pods' names.
 
-    Entries of one size wait for each other, so that the order does not depend on who joined first.
+    They wait for each other, so that the order does not depend on who joined first.
     """
-    taken = {name.node_id for name in placed.values()}
+    taken = {name.node_id for name in kept.values()}
     free = [node for node in nodes_of(pool, state) if node.id not in taken]
-    vacant: dict[str, list[int]] = {}
-    for index, planned in enumerate(pool.nodes):
-        if (pool.uid, index) not in placed:
-            vacant.setdefault(planned.node_group, []).append(index)
-    for node_group, indexes in vacant.items():
-        candidates = [node for node in free if node.node_group == node_group]
-        if len(candidates) >= len(indexes):
-            for index, node in zip(indexes, candidates, strict=False):
-                name = PlacementName(pool.name, pool.uid, index, node.id)
-                yield CreatePlacement(name, (pool.bundle,) * pool.nodes[index].processes)
+    vacant = [index for index in range(pool.nodes) if (pool.uid, index) not in kept]
+    if len(free) < len(vacant):
+        return
+    for index, node in zip(vacant, free, strict=False):
+        name = PlacementName(pool.name, pool.uid, index, node.id)
+        yield CreatePlacement(name, (pool.bundle,) * pool.processes_per_node)
 
 
 def nodes_of(pool: PlannedPool, state: RayState) -> list[RayNode]:
     """The pool's live Ray nodes by the names of their pods."""
-    groups = {planned.node_group for planned in pool.nodes}
-    return sorted((node for node in state.nodes.values() if node.node_group in groups), key=lambda node: node.host)
+    nodes = (node for node in state.nodes.values() if node.node_group == pool.node_group)
+    return sorted(nodes, key=lambda node: (node.host, node.id))
 
 
-def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> Iterator[Action]:
-    """Launch a group of which nothing exists; take away what a launch that was cut short left behind."""
-    ranks = ranks_of(group, state)
-    if len(ranks) == group.world_size:
+def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Iterator[LaunchGroup]:
+    """Launch a group that waits for nothing, and of which nothing exists."""
+    key = key_of(group)
+    if launch_state(group, plan, state, launches).reason != "Launching":
         return
-    remains = [rank for rank in ranks.values() if rank.is_alive]
-    if remains:
-        yield from _end(remains, state)
+    placements = rank_placements(group, plan, state)
+    if placements is None or key in launches.running or key in launches.delayed:
         return
-    seats = seats_of(group, plan, state)
-    if seats is not None:
-        pool = next(pool for pool in plan.pools if pool.name == group.seats[0].pool)
-        share = pool.bundle.get("GPU", 0.0) / pool.max_colocate_count
-        yield Launch(group, seats, share, pool.vendor)
-
-
-def seats_of(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> tuple[Seat, ...] | None:
-    """The group's seats in rank order, None while one of them is not reserved."""
-    created = {placement.name for placement in state.placements if placement.state == "CREATED"}
-    placed = keep(plan, state)
-    pools = {pool.name: pool for pool in plan.pools}
-    bundles: list[tuple[PlacementName, int]] = []
-    for part in group.seats:
-        pool = pools[part.pool]
-        all_bundles = [
-            (placed.get((pool.uid, index)), bundle)
-            for index, node in enumerate(pool.nodes)
-            for bundle in range(node.processes)
-        ]
-        for name, bundle in all_bundles[part.start : part.start + part.count]:
-            if name is None or name not in created:
-                return None
-            bundles.append((name, bundle))
-    return tuple(_with_local_ranks(bundles))
-
-
-def _with_local_ranks(bundles: list[tuple[PlacementName, int]]) -> Iterator[Seat]:
-    on_node: dict[str, int] = {}
-    for name, _ in bundles:
-        on_node[name.node_id] = on_node.get(name.node_id, 0) + 1
-    seen: dict[str, int] = {}
-    for name, bundle in bundles:
-        local_rank = seen.get(name.node_id, 0)
-        seen[name.node_id] = local_rank + 1
-        yield Seat(name, bundle, local_rank, on_node[name.node_id])
+    pool = next(pool for pool in plan.pools if pool.name == group.bundles[0].pool)
+    yield LaunchGroup(
+        group=group,
+        placements=placements,
+        num_gpus=1 / pool.max_colocate_count if pool.bundle.get("GPU") else 0.0,
+        devices_per_rank=pool.devices_per_process,
+        vendor=pool.vendor,
+    )

@@ -10,7 +10,7 @@ LOGGER = logging.getLogger(__name__)
 POLL_SECONDS = 0.2
 SAY_SO_SECONDS = 10.0
 START_SECONDS = 60.0
-# Ray's smallest; the agent puts nothing into the store but a ConfigMap's text.
+# Ray's smallest; the agent puts nothing into the store but a launch with its ConfigMap's text.
 OBJECT_STORE_BYTES = 80 * 1024 * 1024
 
 

@@ -1,8 +1,14 @@
-"""What runs inside the pool's pods, as Ray tasks: only there is the user's code loaded."""
+"""What runs inside the pool's pods, as Ray tasks: only there is the user's code loaded.
+
+Nothing that these tasks return is read by the executor: how a launch ended stands in the GCS, see `launch_record`.
+"""
 
 import contextlib
 import importlib
+import socket
+import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +20,15 @@ import ray
 from workergroups.last_line import last_line
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.single_controller.ray import ranks
+from workergroups.single_controller.ray.cluster_state import actor_state
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
-from workergroups_agent.executor.decide import Seat
+from workergroups_agent.executor import launch_record
+from workergroups_agent.executor.launch_state import RankPlacement
+from workergroups_api.text import plain
+
+REGISTRATION_SECONDS = 60.0
+# Of a traceback, in the log of the launching process.
+MAX_TRACEBACK = 8192
 
 
 @dataclass(frozen=True)
@@ -30,6 +43,8 @@ class Code:
 class LaunchOrder:
     """Everything that the launcher needs to create a group's ranks."""
 
+    # Which try this is: of two at once, only one creates ranks.
+    attempt: str
     name: str
     uid: str
     incarnation: int
@@ -37,20 +52,29 @@ class LaunchOrder:
     init_args: tuple[Any, ...]
     init_kwargs: Mapping[str, Any]
     env: Mapping[str, str]
-    seats: tuple[Seat, ...]
+    placements: tuple[RankPlacement, ...]
     num_gpus: float
+    devices_per_rank: int
     vendor: str
 
 
-def place_code(code: Code) -> None:
-    """Write the files where the ranks of this node will look for them."""
+def place_code(code: Code) -> str | None:
+    """Write the files where the ranks of this node will look for them; returns what went wrong."""
+    try:
+        _write_code(code)
+    except OSError as error:
+        return f"the code cannot be written in pod {socket.gethostname()}: {error}"
+    return None
+
+
+def _write_code(code: Code) -> None:
     target = Path(code.directory)
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=target.parent))
     for name, text in code.files.items():
-        (draft / name).write_text(text)
+        (draft / Path(name).name).write_text(text, encoding="utf-8", errors="surrogatepass")
     draft.chmod(0o755)
     try:
         draft.rename(target)
@@ -60,20 +84,32 @@ def place_code(code: Code) -> None:
             raise
 
 
-def launch(order: LaunchOrder, code: Code | None, *_placed: None) -> str | None:
-    """Create all ranks, detached. Returns the last line of what went wrong, never the user's own exception.
+def launch(order: LaunchOrder, code: Code | None, *placed: str | None) -> None:
+    """Create all ranks, detached, and record how that ended.
 
-    The code is put on this node here, not by a task before: that would be one more process to wait for.
+    The code is put on this node here, not by a task before: that would be one more process to wait for. `placed` is
+    what the tasks that put it on the other nodes said.
     """
+    launch_record.write(order.uid, order.incarnation, launch_record.Record(order.attempt, "Loading"))
     try:
-        if code is not None:
-            place_code(code)
+        unplaced = next((problem for problem in [*placed, place_code(code) if code else None] if problem), None)
+        if unplaced is not None:
+            record = launch_record.Record(order.attempt, "Failed", unplaced)
+        else:
             importlib.invalidate_caches()  # the directory was not there when this process looked at its PYTHONPATH
-        _create(order, load_class(order.class_path))
-    except Exception as error:
-        traceback.print_exc()
-        return last_line("".join(traceback.format_exception_only(error)))
-    return None
+            loaded = load_class(order.class_path)
+            if not launch_record.claim(order.uid, order.incarnation, order.attempt):
+                return  # another launcher of this very incarnation creates its ranks
+            _wait_until_ray_has(_create(order, loaded))
+            record = launch_record.Record(order.attempt, "Created")
+    except BaseException as error:  # the user's module may raise anything, SystemExit too
+        said = last_line("".join(traceback.format_exception_only(error)))
+        record = launch_record.Record(order.attempt, "Failed", said or type(error).__name__)
+        launch_record.write(order.uid, order.incarnation, record)
+        for line in traceback.format_exc()[-MAX_TRACEBACK:].splitlines():
+            print(plain(line, MAX_TRACEBACK), file=sys.stderr)
+    else:
+        launch_record.write(order.uid, order.incarnation, record)
 
 
 def end(names: Sequence[RankName]) -> None:
@@ -89,21 +125,35 @@ def load_class(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _create(order: LaunchOrder, cls: Any) -> None:
-    world_size = len(order.seats)
-    ranks.create_ranks(
+def _create(order: LaunchOrder, cls: Any) -> list[Any]:
+    world_size = len(order.placements)
+    return ranks.create_ranks(
         RayClassWithInitArgs(cls, *order.init_args, **order.init_kwargs),
-        [_seat(seat) for seat in order.seats],
+        [_seat(placement) for placement in order.placements],
         names=[str(RankName(order.name, order.uid, order.incarnation, rank, world_size)) for rank in range(world_size)],
         namespace=NAMESPACE,
         detached=True,
         worker_env=dict(order.env),
         num_gpus=order.num_gpus,
+        devices_per_rank=order.devices_per_rank,
         device_name="amd" if order.vendor == "amd" else "cuda",
         wg_prefix=order.name,
     )
 
 
-def _seat(seat: Seat) -> ranks.Seat:
-    group = ray.util.get_placement_group(str(seat.placement))
-    return ranks.Seat(group, seat.bundle, seat.local_rank, seat.local_world_size)
+def _wait_until_ray_has(created: list[Any]) -> None:
+    """Wait until the GCS has all that the ranks are made from.
+
+    Until then they end with this process, detached or not, and it ends with this task.
+    """
+    deadline = time.monotonic() + REGISTRATION_SECONDS
+    for rank in created:
+        while (state := actor_state(rank._actor_id.hex())) is None or state.state == "DEPENDENCIES_UNREADY":
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"Ray has not taken all ranks within {REGISTRATION_SECONDS:g} s")
+            time.sleep(0.02)
+
+
+def _seat(placement: RankPlacement) -> ranks.Seat:
+    group = ray.util.get_placement_group(str(placement.placement))
+    return ranks.Seat(group, placement.bundle, placement.local_rank, placement.local_world_size)

@@ -1,77 +1,129 @@
-"""The executor's loop: observe, decide (pure), act, report (pure). It writes reports only when they changed."""
+"""The executor's loop: observe Ray, decide (pure), act, report (pure). It writes reports only when they changed."""
 
+import logging
 import time
 
-import ray
-
-from workergroups_agent.exchange import POLL_SECONDS, Exchange
-from workergroups_agent.executor.act import PodTasks, act, code_digest
+from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports, Stamp
+from workergroups_agent.executor.act import Actor
 from workergroups_agent.executor.decide import decide
-from workergroups_agent.executor.ray_state import observe
+from workergroups_agent.executor.launch_state import Launches, is_complete
+from workergroups_agent.executor.observe import Observer
+from workergroups_agent.executor.pod_tasks import LaunchTasks
+from workergroups_agent.executor.ray_state import RayState
 from workergroups_agent.executor.report import report
-from workergroups_api.plan import ClusterPlan, Orders, Reports
+from workergroups_api.plan import ClusterPlan
 
+LOGGER = logging.getLogger(__name__)
 # How soon a change in Ray is seen: while something is under way, and at rest.
-BUSY_SECONDS = 0.2
-REST_SECONDS = 1.0
-# Groups that are not launched until their orders change.
-HELD = ("LaunchFailed", "WaitingForCode")
+BUSY_SECONDS = 0.1
+REST_SECONDS = 0.25
+POLL_SECONDS = 0.05
 
 
-class Executor:
-    """Carries out orders in the Ray cluster that this process is connected to."""
+class Orders:
+    """Plan and launches as the reporter wrote them; a file is read again when it changed."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._tasks = PodTasks()
-        self._reported: Reports | None = None
-        self._own_node = ray.get_runtime_context().get_node_id()
+        self._plan: tuple[Stamp | None, ClusterPlan] = None, ClusterPlan(cluster="")
+        self._launches: dict[str, tuple[Stamp | None, PreparedLaunch | None]] = {}
+
+    def plan(self) -> ClusterPlan | None:
+        """None before there is one. One that cannot be read leaves the one before in force."""
+        stamp = self._exchange.plan_stamp()
+        if stamp != self._plan[0]:
+            try:
+                plan = self._exchange.read_plan() or self._plan[1]
+            except ValueError as error:
+                LOGGER.warning("the plan cannot be read: %s", type(error).__name__)
+                plan = self._plan[1]
+            self._plan = stamp, plan
+        return self._plan[1] if self._plan[1].cluster else None
+
+    def launches(self, uids: list[str]) -> dict[str, PreparedLaunch]:
+        """What these groups are launched from, by UID; others are no longer held in memory."""
+        self._launches = {uid: self._launch(uid) for uid in uids}
+        return {uid: prepared for uid, (_, prepared) in self._launches.items() if prepared is not None}
+
+    def _launch(self, uid: str) -> tuple[Stamp | None, PreparedLaunch | None]:
+        stamp = self._exchange.launch_stamp(uid)
+        if stamp is None:
+            return None, None
+        known = self._launches.get(uid)
+        if known is not None and known[0] == stamp:
+            return known
+        try:
+            return stamp, self._exchange.read_launch(uid)
+        except (ValueError, RecursionError) as error:
+            LOGGER.warning("the launch of %s cannot be read: %s", uid, type(error).__name__)
+            return stamp, None
+
+
+class Executor:
+    """Carries out the plan in the Ray cluster that this process is connected to."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._orders = Orders(exchange)
+        self._observer = Observer()
+        self.session = self._observer.session
+        self._launches = LaunchTasks()
+        self._actor = Actor(self._launches)
+        self._reports = Reports()
+        self._written: Reports | None = None
+        # What the latest decisions rested on; as long as it is the same, so are they.
+        self._seen: tuple[ClusterPlan, RayState, Launches] | None = None
 
     def run_forever(self) -> None:
         """Look, act and report until Ray cannot be asked any more."""
         while True:
-            stamp = self._exchange.orders_stamp()
-            orders = self._exchange.read_orders()
-            busy = self.step(orders) if orders else self._report(Reports())
-            self._wait(stamp, BUSY_SECONDS if busy else REST_SECONDS)
+            busy = self.look()
+            self._wait(BUSY_SECONDS if busy else REST_SECONDS)
 
-    def step(self, orders: Orders) -> bool:
-        """One look. Returns whether something is under way."""
-        plan = orders.plan
-        self._tasks.collect(_codes(orders))
-        state = observe()
-        if self._own_node not in state.nodes:
-            raise RuntimeError("the agent's own Ray node is dead: joining anew")
-        actions = decide(plan, state, self._tasks.keys)
-        act(actions, orders, self._tasks)
-        self._report(report(plan, state, self._tasks.troubles))
-        return bool(actions) or not _is_at_rest(plan, self._reported)
+    def look(self) -> bool:
+        """One look at plan and Ray, and what follows from it. Returns whether something is under way.
 
-    def _report(self, reports: Reports) -> bool:
-        if reports != self._reported:
-            self._exchange.write_reports(reports)
-            self._reported = reports
-        return False
+        Raises:
+            SessionEnded: This is not the Ray cluster that this process joined.
+        """
+        plan = self._orders.plan()
+        launching = self._launches.are_running()
+        ended = self._launches.ended()
+        state = self._observer.look(launching=launching)
+        if plan is None:
+            self._tell(Reports(session=state.session))
+            return False
+        self._launches.take_note(ended, plan, state)
+        prepared = self._orders.launches([group.uid for group in plan.groups if not is_complete(group, state)])
+        seen = (plan, state, self._launches.snapshot(prepared))
+        if seen == self._seen:
+            self._tell(self._reports)
+            return False
+        under_way = self._carry_out(*seen)
+        self._seen = None if under_way else seen
+        return under_way
 
-    def _wait(self, stamp: int, seconds: float) -> None:
+    def _carry_out(self, plan: ClusterPlan, state: RayState, launches: Launches) -> bool:
+        actions = decide(plan, state, launches)
+        settled = self._actor.act(actions, launches.prepared, state)
+        self._actor.forget_groups_but({group.name for group in plan.groups}, state)
+        launches = self._launches.snapshot(launches.prepared)
+        self._tell(report(plan, state, launches))
+        return not settled or bool(launches.running)
+
+    def _tell(self, reports: Reports) -> None:
+        """Write the reports if they changed, and then that they are true now."""
+        self._reports = reports
+        try:
+            if reports != self._written:
+                self._exchange.write_reports(reports)
+                self._written = reports
+            self._exchange.beat(self._observer.session)
+        except OSError as error:
+            LOGGER.warning("the reports cannot be written: %s", error)
+
+    def _wait(self, seconds: float) -> None:
+        stamp = self._exchange.plan_stamp()
         until = time.monotonic() + seconds
-        while time.monotonic() < until and self._exchange.orders_stamp() == stamp:
+        while time.monotonic() < until and self._exchange.plan_stamp() == stamp:
             time.sleep(POLL_SECONDS)
-
-
-def _codes(orders: Orders) -> dict[tuple[str, int], str | None]:
-    return {
-        (group.uid, group.incarnation): code_digest(orders.code.get(group.config_map)) if group.config_map else None
-        for group in orders.plan.groups
-    }
-
-
-def _is_at_rest(plan: ClusterPlan, reports: Reports | None) -> bool:
-    """Whether every pool is reserved and every rank is ready or dead."""
-    if reports is None:
-        return False
-    pools = [entry["report"] for entry in reports.pools.values()]
-    groups = [entry["report"] for entry in reports.groups.values()]
-    return all(pool["reservedBundles"] == pool["totalBundles"] for pool in pools) and all(
-        group["state"] in HELD or group["readyCount"] + len(group["failures"]) >= group["total"] for group in groups
-    )

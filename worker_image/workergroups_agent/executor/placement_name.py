@@ -6,9 +6,9 @@ from typing import Self
 
 @dataclass(frozen=True)
 class PlacementName:
-    """One entry of a pool's `processesPerNode` on one Ray node.
+    """One node of a pool on one Ray node.
 
-    The node is part of the name: on another node it is another placement group, and no half-lost one lives on.
+    The Ray node is part of the name: on another one it is another placement group, and no half-lost one lives on.
     """
 
     pool: str
@@ -23,6 +23,6 @@ class PlacementName:
     def parse(cls, text: str) -> Self | None:
         """The name, or None if it is not one of ours."""
         parts = text.split("/")
-        if len(parts) != 4 or not parts[2].isdigit():
+        if len(parts) != 4 or not parts[2].isdecimal() or not parts[2].isascii():
             return None
         return cls(parts[0], parts[1], int(parts[2]), parts[3])

@@ -1,65 +1,69 @@
 """What is true: a pure function from the plan, Ray's state and the launches to the reports."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
 
-from workergroups_agent.executor.decide import keep, nodes_of, ranks_of, seats_of
+from workergroups.deaths import Death
+from workergroups_agent.exchange import GroupEntry, PoolEntry, Reports
+from workergroups_agent.executor.decide import nodes_of
+from workergroups_agent.executor.launch_state import Launches, kept_placements, launch_state, ranks_of
 from workergroups_agent.executor.placement_name import PlacementName
-from workergroups_agent.executor.ray_state import Death, Placement, Rank, RayState
-from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool, Reports
-from workergroups_api.report import GroupReport, NodeReport, PoolReport, RankFailure, ranges
+from workergroups_agent.executor.ray_state import Placement, Rank, RayState
+from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
+from workergroups_api.report import (
+    MAX_FAILURES,
+    MAX_NODES,
+    GroupReport,
+    NodeReport,
+    PoolReport,
+    RankFailure,
+    pods_digest,
+    ranges,
+)
+from workergroups_api.text import plain
 
-MAX_FAILURES = 10
 MAX_MESSAGE = 1024
 
 
-class Trouble(NamedTuple):
-    """Why a group is not launched: a failure, or something that it waits for."""
-
-    state: Literal["LaunchFailed", "WaitingForCode"]
-    message: str
-
-
-def report(plan: ClusterPlan, state: RayState, troubles: Mapping[tuple[str, int], Trouble]) -> Reports:
-    """Reports on all pools and groups. `troubles` are of groups by UID and incarnation."""
-    placed = keep(plan, state)
-    pools = {pool.name: _with_uid(pool.uid, _pool(pool, state, placed)) for pool in plan.pools}
-    groups = {
-        group.name: _with_uid(group.uid, _group(group, plan, state, troubles.get((group.uid, group.incarnation))))
-        for group in plan.groups
-    }
-    return Reports(pools=pools, groups=groups)
+def report(plan: ClusterPlan, state: RayState, launches: Launches) -> Reports:
+    """Reports on all pools and groups."""
+    kept = kept_placements(plan, state)
+    return Reports(
+        session=state.session,
+        pools={pool.name: PoolEntry(uid=pool.uid, report=_pool(pool, state, kept)) for pool in plan.pools},
+        groups={
+            group.name: GroupEntry(uid=group.uid, report=_group(group, plan, state, launches)) for group in plan.groups
+        },
+    )
 
 
-def _with_uid(uid: str, value: PoolReport | GroupReport) -> dict[str, Any]:
-    return {"uid": uid, "report": value.to_json()}
-
-
-def _pool(pool: PlannedPool, state: RayState, placed: Mapping[tuple[str, int], PlacementName]) -> PoolReport:
+def _pool(pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName]) -> PoolReport:
     placements = {placement.name: placement for placement in state.placements}
-    nodes = []
-    reserved = 0
-    for index, planned in enumerate(pool.nodes):
-        name = placed.get((pool.uid, index))
-        nodes.append(_node(index, state, placements[name] if name else None))
-        if nodes[-1].state == "Reserved":
-            reserved += planned.processes
+    joined = nodes_of(pool, state)
+    reserved = []
+    others = []
+    for index in range(pool.nodes):
+        name = kept.get((pool.uid, index))
+        placement = placements[name] if name else None
+        if placement is not None and placement.state == "CREATED":
+            reserved.append(index)
+        else:
+            others.append(_node(index, state, placement))
     return PoolReport(
-        observed_generation=pool.generation,
-        joined_nodes=min(len(nodes_of(pool, state)), len(pool.nodes)),
-        reserved_bundles=reserved,
-        total_bundles=sum(node.processes for node in pool.nodes),
-        message=next((node.message for node in nodes if node.message), None),
-        nodes=tuple(nodes),
+        session=state.session,
+        joined_nodes=len(joined),
+        joined_pods=pods_digest(node.host for node in joined),
+        reserved_nodes=len(reserved),
+        reserved=ranges(reserved),
+        nodes=tuple(others[:MAX_NODES]),
+        message=next((node.message for node in others if node.message), None),
     )
 
 
 def _node(index: int, state: RayState, placement: Placement | None) -> NodeReport:
+    """Of a node that is not reserved."""
     if placement is None:
         return NodeReport(index=index, state="Waiting")
     pod = state.nodes[placement.name.node_id].host
-    if placement.state == "CREATED":
-        return NodeReport(index=index, state="Reserved", pod=pod)
     short = {
         "INFEASIBLE": "the Ray node has fewer resources than its bundles need",
         "NO_RESOURCES": "others hold the Ray node's resources",
@@ -68,43 +72,30 @@ def _node(index: int, state: RayState, placement: Placement | None) -> NodeRepor
     return NodeReport(index=index, state="Reserving", pod=pod, message=message)
 
 
-def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, trouble: Trouble | None) -> GroupReport:
+def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> GroupReport:
     ranks = ranks_of(group, state)
     ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
     failures = [_failure(rank, state) for _, rank in sorted(ranks.items()) if not rank.is_alive]
+    explanation = launch_state(group, plan, state, launches)
     return GroupReport(
-        observed_generation=group.generation,
+        session=state.session,
         incarnation=group.incarnation,
-        state=_launch_state(group, plan, state, trouble),
-        total=group.world_size,
+        state=explanation.reason,
         created=len(ranks),
         ready_count=len(ready),
         ready=ranges(ready),
-        message=trouble.message if trouble else None,
+        message=plain(explanation.message, MAX_MESSAGE) or None,
         failures=tuple(failures[:MAX_FAILURES]),
     )
 
 
-def _launch_state(
-    group: PlannedGroup, plan: ClusterPlan, state: RayState, trouble: Trouble | None
-) -> Literal["WaitingForPools", "WaitingForCode", "Launching", "Launched", "LaunchFailed"]:
-    ranks = ranks_of(group, state)
-    if len(ranks) == group.world_size:
-        return "Launched"
-    if trouble:
-        return trouble.state
-    if not ranks and seats_of(group, plan, state) is None:
-        return "WaitingForPools"
-    return "Launching"
-
-
 def _failure(rank: Rank, state: RayState) -> RankFailure:
-    death = rank.death or Death("ProcessDied", "Ray does not say why")
+    death = rank.death or Death("ProcessDied", "Ray does not say why", "")
     # Of a node that goes, Ray says many things, the last of them that the placement group was removed.
     went_with_node = rank.node_id not in state.nodes and death.reason in ("ProcessDied", "Removed")
     return RankFailure(
         rank=rank.name.rank,
         reason="NodeLost" if went_with_node else death.reason,
-        message=death.message[:MAX_MESSAGE],
+        message=plain(death.message, MAX_MESSAGE),
         pod=state.hosts.get(rank.node_id),
     )

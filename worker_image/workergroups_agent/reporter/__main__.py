@@ -6,20 +6,20 @@ import os
 import signal
 
 from workergroups_agent.exchange import Exchange
-from workergroups_agent.reporter.orders import OrderKeeper
-from workergroups_agent.reporter.status import StatusWriter
+from workergroups_agent.reporter.serve import serve
 from workergroups_api.kube import Kube
 from workergroups_api.names import AGENT_FIELD_MANAGER
 
 
 async def report_forever() -> None:
     """Until kubelet ends it."""
-    namespace = os.environ["WORKERGROUPS_NAMESPACE"]
-    exchange = Exchange.from_environment()
-    async with Kube.connect(AGENT_FIELD_MANAGER) as client, asyncio.TaskGroup() as tasks:
-        keeper = OrderKeeper(client, namespace, os.environ["WORKERGROUPS_CLUSTER"], exchange)
-        tasks.create_task(keeper.follow())
-        tasks.create_task(StatusWriter(client, namespace, exchange).follow())
+    async with Kube.connect(AGENT_FIELD_MANAGER) as client:
+        await serve(
+            client,
+            os.environ["WORKERGROUPS_NAMESPACE"],
+            os.environ["WORKERGROUPS_CLUSTER"],
+            Exchange.from_environment(),
+        )
 
 
 def main() -> None:

@@ -1,73 +1,156 @@
-"""Follow the plan and the ConfigMaps that it names, and hand both to the executor whenever one changes."""
+"""Bring the plan, and what its groups are launched from, into the executor's hands, whenever one changes."""
 
 import asyncio
+import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import Callable
+from typing import Any
 
-from kubernetes.aio.dynamic.exceptions import DynamicApiError
-
-from workergroups_agent.exchange import Exchange
-from workergroups_api.kube import CONFIG_MAP, Kube, api_error_message
+from workergroups_agent.exchange import Exchange, PreparedLaunch
+from workergroups_agent.reporter.follow import follow
+from workergroups_agent.reporter.known import CodeFiles, Found, FoundCode, Known, Unreadable
+from workergroups_agent.reporter.prepare import Missing, prepare, read_launch, without
+from workergroups_api.kube import Kube
+from workergroups_api.launch import code_digest
+from workergroups_api.manifest import CONFIG_MAP, WORKER_GROUP, Kind
 from workergroups_api.names import PLAN_KEY, plan_name
-from workergroups_api.plan import ClusterPlan, Orders
+from workergroups_api.plan import ClusterPlan
 
 LOGGER = logging.getLogger(__name__)
-RESYNC_SECONDS = 300
-RETRY_SECONDS = 0.5
+# Until a file that could not be written is tried again.
+RETRY_SECONDS = 1.0
 
 
 class OrderKeeper:
-    """The plan and its code as the API server has them, in the executor's hands."""
+    """Follows the plan, its groups and their code; the only writer of `known`."""
 
-    def __init__(self, client: Kube, namespace: str, cluster: str, exchange: Exchange) -> None:
+    def __init__(self, client: Kube, namespace: str, cluster: str, exchange: Exchange, known: Known) -> None:
         self._client = client
         self._namespace = namespace
         self._cluster = cluster
         self._exchange = exchange
-        self._plan: ClusterPlan | None = None
-        # Files by ConfigMap; None where there is no such ConfigMap.
-        self._code: dict[str, dict[str, str] | None] = {}
-        self._written: Orders | None = None
+        self._known = known
+        self._changed = asyncio.Event()
+        self._followers: dict[tuple[Kind, str], asyncio.Task[None]] = {}
+        self._written_plan: ClusterPlan | None = None
+        self._written: dict[str, PreparedLaunch] = {}
 
-    async def follow(self) -> None:
+    async def run(self) -> None:
         """Never returns."""
         async with asyncio.TaskGroup() as tasks:
-            followers: dict[str, asyncio.Task[None]] = {}
-            async for data in self._versions(plan_name(self._cluster)):
-                if data is None:
-                    continue
-                self._plan = ClusterPlan.model_validate(json.loads(data[PLAN_KEY]))
-                named = {group.config_map for group in self._plan.groups if group.config_map}
-                for name in followers.keys() - named:
-                    followers.pop(name).cancel()
-                    self._code.pop(name, None)
-                for name in named - followers.keys():
-                    followers[name] = tasks.create_task(self._follow_code(name))
-                self._hand_over()
+            tasks.create_task(
+                follow(self._client, CONFIG_MAP, self._namespace, plan_name(self._cluster), self._take_plan)
+            )
+            while True:
+                self._changed.clear()
+                self._follow_named(tasks)
+                all_written = self._hand_over()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(None if all_written else RETRY_SECONDS):
+                        await self._changed.wait()
 
-    async def _follow_code(self, name: str) -> None:
-        async for data in self._versions(name):
-            self._code[name] = data
-            self._hand_over()
-
-    def _hand_over(self) -> None:
-        named = {group.config_map for group in self._plan.groups if group.config_map} if self._plan else set()
-        if self._plan is None or not named <= self._code.keys():
+    def _take_plan(self, found: Found) -> None:
+        """A plan that is gone or cannot be read leaves the one before in force."""
+        if found is None or isinstance(found, Unreadable):
             return
-        orders = Orders(plan=self._plan, code={name: files for name, files in self._code.items() if files is not None})
-        if orders != self._written:
-            self._exchange.write_orders(orders)
-            self._written = orders
+        try:
+            plan = ClusterPlan.model_validate(json.loads(found["data"][PLAN_KEY]))
+        except (KeyError, TypeError, ValueError) as error:
+            LOGGER.warning("the plan cannot be read: %s", type(error).__name__)
+            return
+        if plan != self._known.plan:
+            self._known.plan = plan
+            self._known.version += 1
+            self._changed.set()
 
-    async def _versions(self, config_map: str) -> AsyncIterator[dict[str, str] | None]:
-        """The ConfigMap's data now and after each change, None while it does not exist; survives the API's failures."""
-        while True:
+    def _take_group(self, name: str, found: Found) -> None:
+        before = self._known.groups.get(name)
+        self._known.groups[name] = found
+        self._known.version += 1
+        if _what_is_launched(before) != _what_is_launched(found):
+            self._changed.set()
+
+    def _take_code(self, name: str, found: Found) -> None:
+        if isinstance(found, dict):
+            files = dict(found.get("data") or {})
+            self._known.code[name] = CodeFiles(files, code_digest(files))
+        else:
+            self._known.code[name] = found
+        self._known.version += 1
+        self._changed.set()
+
+    def _follow_named(self, tasks: asyncio.TaskGroup) -> None:
+        """Follow what the plan and its groups name now, and nothing else."""
+        groups = {group.name for group in self._known.plan.groups} if self._known.plan else set()
+        self._follow_only(tasks, WORKER_GROUP, groups, self._known.groups, self._take_group)
+        self._follow_only(tasks, CONFIG_MAP, self._code_names(), self._known.code, self._take_code)
+
+    def _follow_only(
+        self,
+        tasks: asyncio.TaskGroup,
+        kind: Kind,
+        names: set[str],
+        known: dict[str, Found] | dict[str, FoundCode],
+        take: Callable[[str, Found], None],
+    ) -> None:
+        for key in [key for key in self._followers if key[0] == kind and key[1] not in names]:
+            self._followers.pop(key).cancel()
+            known.pop(key[1], None)
+        for name in names - {name for of_kind, name in self._followers if of_kind == kind}:
+
+            def tell(found: Found, name: str = name) -> None:
+                if (kind, name) in self._followers:
+                    take(name, found)
+
+            self._followers[kind, name] = tasks.create_task(follow(self._client, kind, self._namespace, name, tell))
+
+    def _code_names(self) -> set[str]:
+        names = set()
+        for planned in self._known.plan.groups if self._known.plan else ():
             try:
-                async for found in self._client.follow(CONFIG_MAP, self._namespace, config_map, RESYNC_SECONDS):
-                    yield None if found is None else dict(found.get("data") or {})
-            except DynamicApiError as error:
-                LOGGER.warning("ConfigMap %s: %s", config_map, api_error_message(error))
-            except (OSError, TimeoutError) as error:
-                LOGGER.warning("ConfigMap %s: %r", config_map, error)
-            await asyncio.sleep(RETRY_SECONDS)
+                name = read_launch(planned, self._known.groups.get(planned.name)).config_map
+            except Missing:
+                continue
+            if name is not None:
+                names.add(name)
+        return names
+
+    def _hand_over(self) -> bool:
+        """Write the files that changed, launches first. Returns whether all could be written."""
+        plan = self._known.plan
+        if plan is None:
+            return True
+        prepared = [prepare(group, self._known.groups.get(group.name), self._known.code) for group in plan.groups]
+        results = [self._hand_over_launch(launch.uid, launch) for launch in prepared]
+        uids = {planned.uid for planned in plan.groups}
+        self._written = {uid: written for uid, written in self._written.items() if uid in uids}
+        try:
+            self._exchange.remove_launches_but(uids)
+            if plan != self._written_plan:
+                self._exchange.write_plan(plan)
+                self._written_plan = plan
+        except OSError as error:
+            LOGGER.warning("the plan cannot be handed over: %s", error)
+            return False
+        return all(results)
+
+    def _hand_over_launch(self, uid: str, prepared: PreparedLaunch) -> bool:
+        if self._written.get(uid) == prepared:
+            return True
+        try:
+            self._exchange.write_launch(prepared)
+        except (OSError, ValueError, RecursionError) as error:
+            why = f"the agent cannot hand the launch to Ray: {type(error).__name__}: {error}"
+            LOGGER.warning("the launch of %s cannot be written: %s", uid, type(error).__name__)
+            self._written.pop(uid, None)
+            return self._hand_over_launch(uid, without(uid, why)) if prepared.launch else False
+        self._written[uid] = prepared
+        return True
+
+
+def _what_is_launched(found: Found) -> Any:
+    """What of a WorkerGroup its launch is made from; its status changes more often."""
+    if not isinstance(found, dict):
+        return found
+    return found["metadata"].get("uid"), found.get("spec")

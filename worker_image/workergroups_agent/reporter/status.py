@@ -1,67 +1,117 @@
-"""Apply the executor's reports as the agent's subtrees of the custom resources' status, each when it changed."""
+"""Apply entries to the custom resources' status, each when it changed, and each for itself."""
 
 import asyncio
 import logging
-from typing import Any
+import time
+from dataclasses import dataclass
 
-from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError
-
-from workergroups_agent.exchange import POLL_SECONDS, Exchange
-from workergroups_api.kube import RESOURCE_POOL, WORKER_GROUP, Kind, Kube, api_error_message
+from workergroups_agent.exchange import POLL_SECONDS, Exchange, Reports, Stamp
+from workergroups_agent.reporter.entries import SUBTREES, Entry, Identity, entries
+from workergroups_agent.reporter.follow import describe, for_log
+from workergroups_agent.reporter.known import Known
+from workergroups_api.kube import Kube
 
 LOGGER = logging.getLogger(__name__)
-RETRY_SECONDS = 1.0
+# After a failure; doubled with each that follows.
+FIRST_RETRY_SECONDS = 0.5
+LAST_RETRY_SECONDS = 10.0
+# Objects that are gone are asked for again, in case the answer was wrong.
+GONE_SECONDS = 30.0
+MAX_WRITES = 20
 
-SUBTREES = {RESOURCE_POOL: "reservation", WORKER_GROUP: "ranks"}
+
+@dataclass(frozen=True)
+class Retry:
+    """An entry that could not be written, and when to try again."""
+
+    entry: Entry
+    at: float
+    delay: float
+
+
+def next_retry(entry: Entry, before: Retry | None, is_gone: bool, now: float) -> Retry:
+    """When an entry is to be tried again that has just failed."""
+    if is_gone:
+        return Retry(entry, now + GONE_SECONDS, FIRST_RETRY_SECONDS)
+    delay = FIRST_RETRY_SECONDS if before is None else min(2 * before.delay, LAST_RETRY_SECONDS)
+    return Retry(entry, now + delay, delay)
+
+
+def is_gone(error: Exception) -> bool:
+    """Whether the object is no longer there, or another one has its name."""
+    status = getattr(error, "status", None)
+    return status == 404 or (status == 409 and "uid" in describe(error).lower())
 
 
 class StatusWriter:
-    """Brings the reports to the API server."""
+    """Brings the entries to the API server. After its start each is applied once: what is there is not known."""
 
-    def __init__(self, client: Kube, namespace: str, exchange: Exchange) -> None:
+    def __init__(self, client: Kube, namespace: str, exchange: Exchange, known: Known) -> None:
         self._client = client
         self._namespace = namespace
         self._exchange = exchange
-        # (kind, name) -> the entry that the API server has.
-        self._applied: dict[tuple[Kind, str], Any] = {}
+        self._known = known
+        self._reports = Reports()
+        self._read: tuple[Stamp | None, int] | None = None
+        self._wanted: dict[Identity, Entry] = {}
+        self._written: dict[Identity, Entry] = {}
+        self._retries: dict[Identity, Retry] = {}
+        self._in_flight: set[Identity] = set()
+        self._slots = asyncio.Semaphore(MAX_WRITES)
 
-    async def follow(self) -> None:
+    async def run(self) -> None:
         """Never returns."""
-        done = 0
-        while True:
-            stamp = self._exchange.reports_stamp()
-            if stamp != done and await self._apply_all():
-                done = stamp
-            await asyncio.sleep(POLL_SECONDS if stamp == done else RETRY_SECONDS)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                self._look()
+                now = time.monotonic()
+                for identity, entry in self._wanted.items():
+                    if self._is_due(identity, entry, now):
+                        self._in_flight.add(identity)
+                        tasks.create_task(self._apply(identity, entry))
+                await asyncio.sleep(POLL_SECONDS)
 
-    async def _apply_all(self) -> bool:
-        """Whether everything that is reported is now on the API server."""
-        reports = self._exchange.read_reports()
-        if reports is None:
-            return True
-        entries = {(RESOURCE_POOL, name): entry for name, entry in reports.pools.items()}
-        entries |= {(WORKER_GROUP, name): entry for name, entry in reports.groups.items()}
-        self._applied = {identity: entry for identity, entry in self._applied.items() if identity in entries}
-        changed = [identity for identity, entry in entries.items() if self._applied.get(identity) != entry]
-        results = await asyncio.gather(*(self._apply(identity, entries[identity]) for identity in changed))
-        return all(results)
+    def _look(self) -> None:
+        """Bring what is wanted up to the reports and to what is known."""
+        stamp = self._exchange.reports_stamp()
+        if self._read == (stamp, self._known.version):
+            return
+        self._read = stamp, self._known.version
+        try:
+            # While there are none, the executor is not connected: what it said last stays.
+            self._reports = self._exchange.read_reports() or self._reports
+        except (OSError, ValueError) as error:
+            LOGGER.warning("the reports cannot be read: %s", type(error).__name__)
+        self._wanted = entries(self._reports, self._known)
+        self._written = {identity: entry for identity, entry in self._written.items() if identity in self._wanted}
+        self._retries = {identity: retry for identity, retry in self._retries.items() if identity in self._wanted}
 
-    async def _apply(self, identity: tuple[Kind, str], entry: dict[str, Any]) -> bool:
+    def _is_due(self, identity: Identity, entry: Entry, now: float) -> bool:
+        if identity in self._in_flight or self._written.get(identity) == entry:
+            return False
+        retry = self._retries.get(identity)
+        return retry is None or retry.entry != entry or retry.at <= now
+
+    async def _apply(self, identity: Identity, entry: Entry) -> None:
         kind, name = identity
+        # Until the answer is there, nobody knows what the API server has.
+        self._written.pop(identity, None)
         manifest = {
             "apiVersion": kind.api_version,
             "kind": kind.kind,
             # With the UID the write fails if the name has gone to another object meanwhile.
-            "metadata": {"name": name, "namespace": self._namespace, "uid": entry["uid"]},
-            "status": {SUBTREES[kind]: entry["report"]},
+            "metadata": {"name": name, "namespace": self._namespace, "uid": entry.uid},
+            "status": {SUBTREES[kind]: dict(entry.report)},
         }
         try:
-            await self._client.apply(manifest, subresource="status")
-        except (NotFoundError, ConflictError):
-            LOGGER.info("%s %s is gone", kind.kind, name)
-        except (DynamicApiError, OSError, TimeoutError) as error:
-            why = api_error_message(error) if isinstance(error, DynamicApiError) else repr(error)
-            LOGGER.warning("status of %s %s: %s", kind.kind, name, why)
-            return False
-        self._applied[identity] = entry
-        return True
+            async with self._slots:
+                await self._client.apply(manifest, subresource="status")
+        except Exception as error:
+            LOGGER.warning("status of %s %s cannot be written: %s", kind.kind, name, for_log(error))
+            before = self._retries.get(identity)
+            self._retries[identity] = next_retry(entry, before, is_gone(error), time.monotonic())
+        else:
+            self._written[identity] = entry
+            self._retries.pop(identity, None)
+        finally:
+            self._in_flight.discard(identity)

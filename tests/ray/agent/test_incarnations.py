@@ -1,0 +1,95 @@
+"""One incarnation of a group after another, and launches that are cut short."""
+
+import dataclasses
+
+import pytest
+import ray
+from planned import Agent, Group, launch
+from test_executor import all_ready, is_in, ranks
+
+import workergroups
+from workergroups.naming import NAMESPACE
+from workergroups_agent.executor import launch_record
+
+
+def names():
+    return {actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True)}
+
+
+def test_a_new_incarnation_takes_the_place_of_the_old_one(agent):
+    first = Group(launch=launch(init_kwargs={"start": 1}))
+    agent.until(all_ready, first)
+    old = workergroups.attach("trainer")
+    second = dataclasses.replace(first, incarnation=2, launch=launch(init_kwargs={"start": 5}))
+    report = ranks(agent.until(lambda reports: all_ready(reports) and ranks(reports).incarnation == 2, second))
+    assert (report.ready, report.failures) == ("0-1", ())
+    assert workergroups.attach("trainer").execute_all_sync("add", x=[0, 0]) == [5, 6]
+    agent.go_on_until(lambda _: len(names()) == 2)
+    with pytest.raises(ray.exceptions.RayActorError):
+        old.execute_all_sync("add", x=[0, 0])
+
+
+def test_nothing_is_launched_for_another_session(agent):
+    trainer = Group(session="of another Ray")
+    report = ranks(agent.until(is_in("WaitingForPools"), trainer))
+    for _ in range(5):
+        agent.executor.look()
+    assert report.session == agent.session
+    assert "another Ray session" in report.message
+    assert names() == set()
+    trainer.session = None
+    agent.until(all_ready, trainer)
+
+
+@ray.remote(num_cpus=0)
+class Leftover:
+    pass
+
+
+def test_a_launch_that_was_cut_short_is_reported_and_left_until_the_next_incarnation(agent):
+    trainer = Group()
+    leftover = Leftover.options(name=f"trainer/{trainer.uid}/1/0-of-2", namespace=NAMESPACE, lifetime="detached")
+    leftover.remote()
+    report = ranks(agent.until(is_in("LaunchInterrupted"), trainer))
+    assert report.message == "the launch was cut short when 1 of 2 ranks were created"
+    for _ in range(5):
+        agent.executor.look()
+    assert len(names()) == 1
+    agent.until(all_ready, dataclasses.replace(trainer, incarnation=2))
+    agent.go_on_until(lambda _: len(names()) == 2)
+
+
+def test_a_launch_that_another_executor_may_have_begun_is_not_begun_again(agent):
+    trainer = Group()
+    launch_record.claim(trainer.uid, 1, "attempt of an executor that is gone")
+    report = ranks(agent.until(is_in("LaunchInterrupted"), trainer))
+    assert (report.created, names()) == (0, set())
+
+
+def test_a_failed_launch_stays_failed_under_the_next_executor_and_leaves_nothing(agent, tmp_path):
+    trainer = Group(code="raise SystemExit(3)")
+    assert ranks(agent.until(is_in("LaunchFailed"), trainer)).message == "SystemExit: 3"
+    other = tmp_path / "next"
+    other.mkdir()
+    following = Agent(other)
+    assert ranks(following.until(is_in("LaunchFailed"), trainer)).message == "SystemExit: 3"
+    following.until(all_ready, dataclasses.replace(trainer, incarnation=2, code=""))
+    following.until(lambda reports: not reports.groups)
+    assert launch_record.known() == set()
+    following.until(lambda _: not names(), pools=())
+
+
+def test_a_process_that_dies_while_it_launches_is_reported_with_its_pod(agent):
+    report = ranks(agent.until(is_in("LaunchFailed"), Group(code="import os; os._exit(1)")))
+    assert "the launching task ended without a result: its process died in pod" in report.message
+
+
+@pytest.mark.parametrize("name", ["cls", "self", "launch", "name"])
+def test_keyword_arguments_may_have_any_name(agent, name):
+    code = f"class Accumulator:\n    def __init__(this, /, **more):\n        assert more == {{{name!r}: 7}}"
+    agent.until(all_ready, Group(bundles=(("actors", 0, 1),), code=code, launch=launch(init_kwargs={name: 7})))
+
+
+def test_arguments_of_a_third_of_a_megabyte_arrive(agent):
+    agent.until(all_ready, Group(launch=launch(init_kwargs={"text": "x" * 350_000})))
+    assert len(workergroups.attach("trainer").execute_all_sync("arguments")[0]["text"]) == 350_000

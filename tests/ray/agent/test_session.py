@@ -1,0 +1,48 @@
+"""An executor whose Ray hangs says nothing; one whose Ray is gone ends, and kubelet starts another."""
+
+import os
+import signal
+import time
+
+import pytest
+from ray.cluster_utils import Cluster
+from test_untrusted import EXECUTOR, Process
+
+
+@pytest.fixture
+def cluster(ray_environment):
+    ray_environment.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "3")
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    yield cluster
+    cluster.shutdown()
+
+
+def next_pulse(executor, before=None, seconds=60.0):
+    """The pulse after this one, None if there is none in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        pulse = executor.exchange.read_pulse()
+        if pulse is not None and pulse != before:
+            return pulse
+        time.sleep(0.05)
+    return None
+
+
+def test_a_hung_gcs_stops_the_pulse_and_a_dead_one_ends_the_process(cluster, tmp_path):
+    executor = Process(cluster, tmp_path, EXECUTOR)
+    gcs = cluster.head_node.all_processes["gcs_server"][0].process.pid
+    try:
+        first = next_pulse(executor)
+        assert next_pulse(executor, first, seconds=10) is not None
+        os.kill(gcs, signal.SIGSTOP)
+        time.sleep(0.5)  # a look that was under way may end
+        last = executor.exchange.read_pulse()
+        assert next_pulse(executor, last, seconds=3) is None
+        os.kill(gcs, signal.SIGCONT)
+        assert next_pulse(executor, last, seconds=20) is not None
+        os.kill(gcs, signal.SIGKILL)
+        assert executor.process.wait(60) != 0
+        last = executor.exchange.read_pulse()
+        assert next_pulse(executor, last, seconds=1) is None
+    finally:
+        executor.process.kill()

@@ -1,0 +1,86 @@
+"""How a launch went, as JSON in the GCS's key-value store.
+
+The launching task runs the user's code, so nothing that it returns is unpickled by the executor; this is what it reads
+instead. Whatever a user's code writes here can only be a wrong word on that one launch.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from ray.experimental import internal_kv
+
+from workergroups_agent.executor.launch_state import GroupKey
+from workergroups_api.text import plain
+
+MAX_MESSAGE = 1024
+_MAX_BYTES = 16 * 1024
+_NAMESPACE = "workergroups-launches"
+_STATES = ("Loading", "Created", "Failed")
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a launching task says of itself."""
+
+    attempt: str
+    # It loads the user's class; it has created all ranks; it has given up.
+    state: Literal["Loading", "Created", "Failed"]
+    message: str = ""
+
+
+def write(uid: str, incarnation: int, record: Record) -> None:
+    """Called by the launching task."""
+    fields = asdict(record) | {"message": plain(record.message, MAX_MESSAGE)}
+    internal_kv._internal_kv_put(f"{uid}/{incarnation}/record", json.dumps(fields), namespace=_NAMESPACE)
+
+
+def claim(uid: str, incarnation: int, attempt: str) -> bool:
+    """Called by the launching task before it creates ranks: only one attempt ever may, for names would collide."""
+    taken = internal_kv._internal_kv_put(f"{uid}/{incarnation}/claim", attempt, overwrite=False, namespace=_NAMESPACE)
+    return not taken
+
+
+def read(key: GroupKey) -> Record | None:
+    """None if there is none that makes sense."""
+    data = _get(key, "record")
+    if data is None or len(data) > _MAX_BYTES:
+        return None
+    try:
+        raw = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(raw, dict) or raw.get("state") not in _STATES:
+        return None
+    return Record(str(raw.get("attempt")), raw["state"], plain(str(raw.get("message", "")), MAX_MESSAGE))
+
+
+def claimed_by(key: GroupKey) -> str | None:
+    """The attempt that began to create ranks, if one did."""
+    data = _get(key, "claim")
+    return None if data is None else data[:64].decode(errors="replace")
+
+
+def forget(key: GroupKey) -> None:
+    """Remove what is known of a launch."""
+    for kind in ("record", "claim"):
+        internal_kv._internal_kv_del(f"{key[0]}/{key[1]}/{kind}", namespace=_NAMESPACE)
+
+
+def known() -> set[GroupKey]:
+    """The launches of which something is known, by whichever executor they were."""
+    return set(_keys(internal_kv._internal_kv_list("", namespace=_NAMESPACE)))
+
+
+def _keys(names: list[bytes]) -> Iterator[GroupKey]:
+    for name in names:
+        uid, _, rest = name.decode(errors="replace").partition("/")
+        number = rest.partition("/")[0]
+        if number.isascii() and number.isdecimal() and len(number) < 10:
+            yield uid, int(number)
+
+
+def _get(key: GroupKey, kind: str) -> bytes | None:
+    data: bytes | None = internal_kv._internal_kv_get(f"{key[0]}/{key[1]}/{kind}", namespace=_NAMESPACE)
+    return data

@@ -1,0 +1,154 @@
+"""How far the launch of a group is: a pure function that both decisions and reports rest on."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from workergroups_agent.exchange import PreparedLaunch
+from workergroups_agent.executor.placement_name import PlacementName
+from workergroups_agent.executor.ray_state import Rank, RayState
+from workergroups_api.conditions import Explanation
+from workergroups_api.plan import ClusterPlan, PlannedGroup
+
+# A group's UID and incarnation.
+GroupKey = tuple[str, int]
+
+LAUNCHED = Explanation("Launched", "")
+LAUNCHING = Explanation("Launching", "")
+
+
+@dataclass(frozen=True)
+class Launches:
+    """What is known of launches beside Ray's actors."""
+
+    # What groups are launched from, by UID.
+    prepared: Mapping[str, PreparedLaunch] = field(default_factory=dict)
+    # A task of this executor is at it.
+    running: frozenset[GroupKey] = frozenset()
+    # It could not begin, and is tried again in a while; why.
+    delayed: Mapping[GroupKey, Explanation] = field(default_factory=dict)
+    # It said itself that it failed; why.
+    failed: Mapping[GroupKey, Explanation] = field(default_factory=dict)
+    # Its process died while it was at it; what is known of that.
+    died: Mapping[GroupKey, Explanation] = field(default_factory=dict)
+    # A task began to create ranks, and what became of it is not known.
+    begun: frozenset[GroupKey] = frozenset()
+
+
+@dataclass(frozen=True)
+class RankPlacement:
+    """Where a rank runs. `local_rank` counts the group's ranks on the same node."""
+
+    placement: PlacementName
+    bundle: int
+    local_rank: int
+    local_world_size: int
+
+
+def key_of(group: PlannedGroup) -> GroupKey:
+    """What tells one incarnation of one group from all others."""
+    return group.uid, group.incarnation
+
+
+def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, Rank]:
+    """The group's ranks of this incarnation, dead ones included."""
+    return {
+        rank.name.rank: rank
+        for rank in state.ranks
+        if (rank.name.uid, rank.name.incarnation, rank.name.world_size) == (*key_of(group), group.world_size)
+    }
+
+
+def is_complete(group: PlannedGroup, state: RayState) -> bool:
+    """Whether every rank of this incarnation was created, whatever became of it."""
+    return len(ranks_of(group, state)) == group.world_size
+
+
+def launch_state(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Explanation:
+    """The state of the group's report, and a message if there is something to say.
+
+    `Launching` without a task at it means: launch it.
+    """
+    key = key_of(group)
+    ranks = ranks_of(group, state)
+    if any(rank.death is not None and rank.death.reason == "OwnerDied" for rank in ranks.values()):
+        # Ray ends even a detached actor with the process that asked for it, until it has all that it is made from.
+        return _interrupted("the launching task's process ended while ranks were created")
+    if len(ranks) == group.world_size:
+        return LAUNCHED
+    if key in launches.running:
+        return LAUNCHING
+    if key in launches.failed:
+        return launches.failed[key]
+    if ranks:
+        return _interrupted(f"the launch was cut short when {len(ranks)} of {group.world_size} ranks were created")
+    if key in launches.died:
+        return launches.died[key]
+    if key in launches.begun:
+        return _interrupted("the launch was cut short while ranks were created")
+    return _waits_for(group, plan, state, launches) or launches.delayed.get(key, LAUNCHING)
+
+
+def _interrupted(message: str) -> Explanation:
+    return Explanation("LaunchInterrupted", message)
+
+
+def _waits_for(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Explanation | None:
+    """What a launch that has not begun waits for; None if for nothing."""
+    if group.session != state.session:
+        return Explanation(
+            "WaitingForPools", "the plan is for another Ray session: waiting for the operator's plan for this one"
+        )
+    prepared = launches.prepared.get(group.uid)
+    if prepared is None:
+        return Explanation("WaitingForCode", "waiting for the agent's reporter to read the WorkerGroup")
+    if prepared.missing is not None:
+        return prepared.missing
+    if prepared.launch is None or prepared.revision is None or prepared.revision != group.revision:
+        return Explanation(
+            "WaitingForCode", "the WorkerGroup or its code has changed: waiting for the operator's plan for it"
+        )
+    if rank_placements(group, plan, state) is None:
+        return Explanation("WaitingForPools", "")
+    return None
+
+
+def kept_placements(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int], PlacementName]:
+    """The placement groups that have an owner and a live node, by pool UID and index."""
+    pools = {pool.uid: pool for pool in plan.pools}
+    return {
+        (placement.name.uid, placement.name.index): placement.name
+        for placement in state.placements
+        if placement.name.uid in pools
+        and placement.name.index < pools[placement.name.uid].nodes
+        and placement.name.node_id in state.nodes
+    }
+
+
+def rank_placements(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> tuple[RankPlacement, ...] | None:
+    """Where the group's ranks run, in rank order; None while one of its bundles is not reserved."""
+    created = {placement.name for placement in state.placements if placement.state == "CREATED"}
+    kept = kept_placements(plan, state)
+    pools = {pool.name: pool for pool in plan.pools}
+    found: list[tuple[PlacementName, int]] = []
+    for part in group.bundles:
+        pool = pools.get(part.pool)
+        if pool is None or part.start + part.count > pool.world_size:
+            return None
+        for number in range(part.start, part.start + part.count):
+            index, bundle = divmod(number, pool.processes_per_node)
+            name = kept.get((pool.uid, index))
+            if name is None or name not in created:
+                return None
+            found.append((name, bundle))
+    return tuple(_with_local_ranks(found))
+
+
+def _with_local_ranks(bundles: list[tuple[PlacementName, int]]) -> Iterator[RankPlacement]:
+    on_node: dict[str, int] = {}
+    for name, _ in bundles:
+        on_node[name.node_id] = on_node.get(name.node_id, 0) + 1
+    seen: dict[str, int] = {}
+    for name, bundle in bundles:
+        local_rank = seen.get(name.node_id, 0)
+        seen[name.node_id] = local_rank + 1
+        yield RankPlacement(name, bundle, local_rank, on_node[name.node_id])

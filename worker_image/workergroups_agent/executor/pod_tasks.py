@@ -1,0 +1,244 @@
+"""The tasks of this executor in the pools' pods: launches of groups, and endings of ranks.
+
+No result of theirs is ever fetched: it would be unpickled here, and a user's process may have made it.
+"""
+
+import contextlib
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from workergroups.naming import RankName
+from workergroups_agent.exchange import PreparedLaunch
+from workergroups_agent.executor import launch_record, launcher
+from workergroups_agent.executor.decide import LaunchGroup
+from workergroups_agent.executor.launch_state import GroupKey, Launches, is_complete, key_of
+from workergroups_agent.executor.ray_state import RayState
+from workergroups_api.conditions import Explanation
+from workergroups_api.launch import Launch, code_digest
+from workergroups_api.plan import ClusterPlan
+
+LOGGER = logging.getLogger(__name__)
+CODE_DIRECTORY = "/tmp/workergroups/code"
+# A task that ends ranks on a node that hangs is given up after this, and another node does it.
+END_SECONDS = 5.0
+# A launch whose task could not even begin is tried again after this.
+RETRY_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One try to launch a group."""
+
+    attempt: str
+    ref: Any
+    # The nodes without which it cannot succeed; the launching task's own comes first.
+    node_ids: tuple[str, ...]
+    pod: str
+
+
+class LaunchTasks:
+    """Launches, by group UID and incarnation: which run, and what became of those that ended."""
+
+    def __init__(self) -> None:
+        self._running: dict[GroupKey, _Task] = {}
+        self._failed: dict[GroupKey, Explanation] = {}
+        self._died: dict[GroupKey, tuple[_Task, Explanation]] = {}
+        self._delayed: dict[GroupKey, tuple[float, Explanation]] = {}
+        self._begun: set[GroupKey] = set()
+        # Of these the GCS may hold a record; those of earlier executors are adopted at the first look.
+        self._recorded: set[GroupKey] | None = None
+
+    def snapshot(self, prepared: Mapping[str, PreparedLaunch]) -> Launches:
+        """What decisions and reports rest on."""
+        return Launches(
+            prepared=prepared,
+            running=frozenset(self._running),
+            delayed={key: why for key, (_, why) in self._delayed.items()},
+            failed=dict(self._failed),
+            died={key: why for key, (_, why) in self._died.items()},
+            begun=frozenset(self._begun),
+        )
+
+    def are_running(self) -> bool:
+        """Whether a task is at work, or has ended since the last look."""
+        return bool(self._running)
+
+    def ended(self) -> dict[GroupKey, launch_record.Record | None]:
+        """What tasks that have ended say of themselves. To be asked before Ray's state is, so that it is not older."""
+        if not self._running:
+            return {}
+        refs = [task.ref for task in self._running.values()]
+        done, _ = ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)
+        return {key: launch_record.read(key) for key, task in self._running.items() if task.ref in done}
+
+    def take_note(
+        self, ended: Mapping[GroupKey, launch_record.Record | None], plan: ClusterPlan, state: RayState
+    ) -> None:
+        """Bring what is known of launches up to Ray's state and the plan."""
+        for key, record in ended.items():
+            self._settle(key, self._running.pop(key), record, plan, state)
+        for key in [key for key, (task, _) in self._died.items() if _is_node_gone(task, state)]:
+            del self._died[key]  # It did not fail: its node did. The group is launched elsewhere.
+        now = time.monotonic()
+        self._delayed = {key: held for key, held in self._delayed.items() if held[0] > now}
+        planned = {key_of(group): group for group in plan.groups}
+        self._adopt(planned.keys())
+        for key in self._running.keys() - planned.keys():
+            with contextlib.suppress(ray.exceptions.RayError, ValueError):
+                ray.cancel(self._running.pop(key).ref, force=True)
+        # Of groups that are launched, or no longer planned, nothing needs to be known.
+        unfinished = {key for key, group in planned.items() if not is_complete(group, state)}
+        self._forget_all_but(unfinished | self._running.keys())
+
+    def start(self, action: LaunchGroup, prepared: PreparedLaunch, state: RayState) -> None:
+        """Begin to launch a group; one that cannot be is held as failed."""
+        key = key_of(action.group)
+        node_ids = tuple(dict.fromkeys(placement.placement.node_id for placement in action.placements))
+        attempt = uuid.uuid4().hex
+        try:
+            ref = _submit(action, prepared, attempt, node_ids)
+        except Exception as error:
+            # Ray refuses what the user wrote; what it says may hold the user's values, so it is not logged.
+            LOGGER.warning("launch of %s/%s cannot be submitted: %s", action.group.name, key[1], type(error).__name__)
+            self._failed[key] = Explanation("LaunchFailed", f"Ray does not take the launch: {error}")
+            return
+        self._recorded = (self._recorded or set()) | {key}
+        self._running[key] = _Task(attempt, ref, node_ids, state.nodes[node_ids[0]].host)
+
+    def _settle(
+        self, key: GroupKey, task: _Task, record: launch_record.Record | None, plan: ClusterPlan, state: RayState
+    ) -> None:
+        own = record if record is not None and record.attempt == task.attempt else None
+        claim = launch_record.claimed_by(key)
+        LOGGER.info("launch of %s/%s ended: %s", *key, own.state if own else "never began")
+        if own is not None and own.state == "Failed":
+            self._failed[key] = Explanation("LaunchFailed", own.message)
+        elif claim is not None and claim != task.attempt:
+            self._begun.add(key)
+        elif own is None:
+            why = Explanation("Launching", f"the launching task did not start in pod {task.pod}; it is tried again")
+            self._delayed[key] = time.monotonic() + RETRY_SECONDS, why
+        elif own.state == "Created":
+            why = Explanation("LaunchFailed", "the launching task says that it created the ranks, but Ray has not all")
+            self._died[key] = task, why
+        else:
+            message = (
+                f"the launching task ended without a result: its process died in pod {task.pod}; "
+                "its log is in /tmp/ray/session_latest/logs there"
+            )
+            self._died[key] = task, Explanation("LaunchFailed", message)
+
+    def _adopt(self, planned: Iterable[GroupKey]) -> None:
+        """Learn from the GCS, once, how the launches of earlier executors went."""
+        if self._recorded is not None:
+            return
+        self._recorded = launch_record.known()
+        for key in self._recorded.intersection(planned):
+            record = launch_record.read(key)
+            if record is not None and record.state == "Failed":
+                self._failed[key] = Explanation("LaunchFailed", record.message)
+            elif launch_record.claimed_by(key) is not None:
+                self._begun.add(key)
+
+    def _forget_all_but(self, kept: set[GroupKey]) -> None:
+        for key in (self._recorded or set()) - kept:
+            launch_record.forget(key)
+        self._recorded = (self._recorded or set()) & kept
+        self._begun &= kept
+        self._failed = _only(self._failed, kept)
+        self._died = _only(self._died, kept)
+        self._delayed = _only(self._delayed, kept)
+
+
+class EndingTasks:
+    """Tasks that end ranks, one at a time, each on another node than one that hangs."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Any] = {}
+        self._latest = -END_SECONDS
+
+    def end(self, names: Sequence[RankName], node_ids: Sequence[str]) -> bool:
+        """End ranks, unless that is under way already; whether it has been begun now."""
+        done = set(_done(list(self._running.values())))
+        self._running = {node_id: ref for node_id, ref in self._running.items() if ref not in done}
+        if self._running and time.monotonic() - self._latest < END_SECONDS:
+            return False
+        node_id = next((node_id for node_id in node_ids if node_id not in self._running), None)
+        if node_id is None:
+            return False
+        self._running[node_id] = _task(launcher.end, node_id).remote(names)
+        self._latest = time.monotonic()
+        return True
+
+
+def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_ids: tuple[str, ...]) -> Any:
+    """Place the code on all nodes but the first; a task on the first places it there and creates the ranks."""
+    launch = prepared.launch
+    assert launch is not None  # or else there would be no such action
+    _check_env(launch)
+    env = dict(launch.env)
+    code: Any = None
+    placed: list[Any] = []
+    if prepared.files is not None:
+        directory = f"{CODE_DIRECTORY}/{code_digest(prepared.files)}"
+        code = ray.put(launcher.Code(directory, prepared.files))  # one copy, however many nodes
+        env["PYTHONPATH"] = ":".join([directory, *filter(None, [env.get("PYTHONPATH"), "${PYTHONPATH}"])])
+        placed = [_task(launcher.place_code, node_id).remote(code) for node_id in node_ids[1:]]
+    order = launcher.LaunchOrder(
+        attempt=attempt,
+        name=action.group.name,
+        uid=action.group.uid,
+        incarnation=action.group.incarnation,
+        class_path=launch.class_path,
+        init_args=launch.init_args,
+        init_kwargs=launch.init_kwargs,
+        env=env,
+        placements=action.placements,
+        num_gpus=action.num_gpus,
+        devices_per_rank=action.devices_per_rank,
+        vendor=action.vendor,
+    )
+    # With an environment of its own, a group has processes of its own. Without, the process may be used again by
+    # another group's launch, and so it ends after this one, with whatever the user's module has done to it.
+    options = {"runtime_env": {"env_vars": env}} if env else {"max_calls": 1}
+    return _task(launcher.launch, node_ids[0], **options).remote(order, code, *placed)
+
+
+def _check_env(launch: Launch) -> None:
+    """Refuse what no environment can hold.
+
+    Raises:
+        ValueError: Names the variable, not its value.
+    """
+    for name, value in launch.env.items():
+        if "\0" in value or any(0xD800 <= ord(character) <= 0xDFFF for character in value):
+            raise ValueError(f"spec.env: the value of {name} has a character that no variable can hold: remove it")
+
+
+def _task(function: Callable[..., Any], node_id: str, **options: Any) -> Any:
+    """A task that runs on that node and takes none of its resources."""
+    node = NodeAffinitySchedulingStrategy(node_id, soft=False)
+    return partial(ray.remote, num_cpus=0, max_retries=0, scheduling_strategy=node, **options)()(function)
+
+
+def _done(refs: list[Any]) -> list[Any]:
+    if not refs:
+        return []
+    done: list[Any] = ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)[0]
+    return done
+
+
+def _is_node_gone(task: _Task, state: RayState) -> bool:
+    return not set(task.node_ids) <= state.nodes.keys()
+
+
+def _only(held: dict[GroupKey, Any], keys: set[GroupKey]) -> dict[GroupKey, Any]:
+    return {key: value for key, value in held.items() if key in keys}

@@ -1,0 +1,81 @@
+"""What the executor gets to launch a group from: a pure function of the plan, the WorkerGroup and its code."""
+
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from workergroups_agent.exchange import PreparedLaunch
+from workergroups_agent.reporter.known import CodeFiles, Found, FoundCode, Unreadable
+from workergroups_api.conditions import Explanation
+from workergroups_api.launch import Launch, revision
+from workergroups_api.plan import PlannedGroup
+from workergroups_api.worker_group import WorkerGroupSpec
+
+
+class Missing(Exception):
+    """The group cannot be launched yet; the sentence says what is missing."""
+
+
+def prepare(planned: PlannedGroup, group: Found, code: Mapping[str, FoundCode]) -> PreparedLaunch:
+    """The launch, if the version of the group that is planned is the one that is there."""
+    try:
+        launch = read_launch(planned, group)
+        found = _code(launch, code)
+        there = _revision(launch, found)
+        if there != planned.revision:
+            raise Missing("the WorkerGroup or its code has changed: waiting for the operator's plan for it")
+    except Missing as missing:
+        return without(planned.uid, str(missing))
+    return PreparedLaunch(uid=planned.uid, revision=there, launch=launch, files=found.files if found else None)
+
+
+def without(uid: str, message: str) -> PreparedLaunch:
+    """Instead of a launch, what it waits for."""
+    return PreparedLaunch(uid=uid, missing=Explanation("WaitingForCode", message))
+
+
+def read_launch(planned: PlannedGroup, group: Found) -> Launch:
+    """What the WorkerGroup says of its ranks.
+
+    Raises:
+        Missing: It is not there, or says nothing that makes sense.
+    """
+    if isinstance(group, Unreadable):
+        raise Missing(f"the agent cannot read the WorkerGroup: {group.why}")
+    if not isinstance(group, dict) or not is_planned(planned, group):
+        raise Missing("waiting for the agent's reporter to see the WorkerGroup")
+    try:
+        # The spec alone: an odd status of an older version of ours must not stand in the way.
+        return WorkerGroupSpec.model_validate(group.get("spec")).launch
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(["spec", *map(str, first["loc"])])
+        raise Missing(f"the WorkerGroup cannot be read: {field}: {first['msg']}") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Missing(f"the WorkerGroup cannot be read: {type(error).__name__}") from None
+
+
+def is_planned(planned: PlannedGroup, group: Found) -> bool:
+    """Whether this is the very object that the plan means."""
+    return isinstance(group, dict) and group["metadata"].get("uid") == planned.uid
+
+
+def _code(launch: Launch, code: Mapping[str, FoundCode]) -> CodeFiles | None:
+    name = launch.config_map
+    if name is None:
+        return None
+    if name not in code:
+        raise Missing(f"spec.code.configMap: waiting for the agent's reporter to read ConfigMap {name}")
+    found = code[name]
+    if isinstance(found, Unreadable):
+        raise Missing(f"spec.code.configMap: the agent cannot read ConfigMap {name}: {found.why}")
+    if found is None:
+        raise Missing(f"spec.code.configMap: there is no ConfigMap {name}: create it")
+    return found
+
+
+def _revision(launch: Launch, code: CodeFiles | None) -> str | None:
+    try:
+        return revision(launch, code.digest if code else None)
+    except (ValueError, RecursionError):
+        raise Missing("spec.worker: the arguments are nested too deeply: make them flatter") from None

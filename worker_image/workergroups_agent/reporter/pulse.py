@@ -1,0 +1,27 @@
+"""Whether the executor is connected to Ray, judged by when its pulse was last seen to change."""
+
+from workergroups_agent.exchange import Pulse
+
+STALE_SECONDS = 3.0
+
+
+class PulseWatch:
+    """Remembers when the pulse changed, by the clock of whoever asks: no two processes' clocks are compared."""
+
+    def __init__(self) -> None:
+        self._latest: Pulse | None = None
+        self._looks = 0
+        self._changed: float | None = None
+
+    def session(self, pulse: Pulse | None, now: float) -> str | None:
+        """The Ray session that the executor is connected to; None if it is not.
+
+        The first pulse that is seen may be an old one: only one that changes counts.
+        """
+        if pulse != self._latest:
+            self._changed = now if self._looks else None
+            self._latest = pulse
+        self._looks += 1
+        if pulse is None or self._changed is None or now - self._changed > STALE_SECONDS:
+            return None
+        return pulse.session
