@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from copy import copy
 from typing import Any, Self
 
 import aiohttp
@@ -14,6 +15,7 @@ from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import load_incluster_config, load_kube_config
 from kubernetes.aio.dynamic import DynamicClient, Resource, Subresource
 from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError
+from kubernetes.aio.watch import Watch
 
 from workergroups_api.manifest import Kind, Manifest, kind_of
 
@@ -64,6 +66,8 @@ class Kube:
     def __init__(self, api: ApiClient, field_manager: str) -> None:
         self._client = DynamicClient(api)
         self._field_manager = field_manager
+        # Each new one would load all certificates again, for a connection that it does not use.
+        self._watch = Watch()
 
     @classmethod
     @asynccontextmanager
@@ -173,6 +177,7 @@ class Kube:
                 field_selector=selector,
                 resource_version=listed["metadata"]["resourceVersion"],
                 timeout=resync_seconds,
+                watcher=copy(self._watch),
             )
             try:
                 # The server ends the watch; a connection that hangs is ended here, a little later.
