@@ -43,7 +43,7 @@ def _pool(pool: ResourcePool) -> PlannedPool:
         processes_per_node=spec.processes_per_node,
         bundle={"CPU": float(spec.max_colocate_count)} | devices,
         vendor=spec.accelerator.vendor,
-        devices_per_process=spec.accelerator.per_process if devices else 0,
+        devices_per_process=spec.accelerator.per_process,
         max_colocate_count=spec.max_colocate_count,
     )
 
