@@ -77,7 +77,7 @@ def launched(*bundles, known=None, more=(), **kwargs):
 def test_a_group_is_launched_when_all_its_bundles_are_reserved():
     (action,) = launched()
     assert action.placements == tuple(
-        RankPlacement(where.name, bundle, bundle, 2) for where in RESERVED for bundle in range(2)
+        RankPlacement(where.name, bundle, bundle, 2, 0.1, 1) for where in RESERVED for bundle in range(2)
     )
 
 
@@ -102,7 +102,15 @@ def test_a_pool_may_appear_twice_and_in_any_order():
 def test_a_rank_takes_the_same_small_share_of_a_bundle_of_any_size_and_sees_all_its_devices(devices, share):
     plan_ = plan(pool(devices=devices), group())
     (action,) = of_kind(LaunchGroup, plan_, state(*RESERVED))
-    assert (action.num_gpus, action.devices_per_rank) == (share, devices)
+    assert {(where.num_gpus, where.devices) for where in action.placements} == {(share, max(1, devices))}
+
+
+def test_each_rank_sees_as_many_devices_as_its_own_pool_gives_to_a_process():
+    pairs, fours = pool(1, 2, devices=2), pool(1, 2, devices=4, name="q")
+    reserved = (placement(0, "n-b"), placement(0, "n-other", uid="uid-q", pool="q"))
+    plan_ = plan(pairs, fours, group(("p", 0, 2), ("q", 0, 2)))
+    (action,) = of_kind(LaunchGroup, plan_, state(*reserved))
+    assert [where.devices for where in action.placements] == [2, 2, 4, 4]
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,6 @@ class LaunchGroup:
 
     group: PlannedGroup
     placements: tuple[RankPlacement, ...]
-    # The share that a rank takes of each of its bundle's devices' count in Ray; 0 if it has none.
-    num_gpus: float
-    devices_per_rank: int
     vendor: str
 
 
@@ -129,7 +126,5 @@ def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: L
     yield LaunchGroup(
         group=group,
         placements=placements,
-        num_gpus=1 / pool.max_colocate_count if pool.bundle.get("GPU") else 0.0,
-        devices_per_rank=pool.devices_per_process,
         vendor=pool.vendor,
     )

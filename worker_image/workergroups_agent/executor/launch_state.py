@@ -7,7 +7,7 @@ from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.placement_name import PlacementName
 from workergroups_agent.executor.ray_state import Rank, RayState
 from workergroups_api.conditions import Explanation
-from workergroups_api.plan import ClusterPlan, PlannedGroup
+from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 
 # A group's UID and incarnation.
 GroupKey = tuple[str, int]
@@ -42,6 +42,10 @@ class RankPlacement:
     bundle: int
     local_rank: int
     local_world_size: int
+    # The share of one of its bundle's devices that the rank takes in Ray; 0 if there are none.
+    num_gpus: float
+    # How many devices its bundle has.
+    devices: int
 
 
 def key_of(group: PlannedGroup) -> GroupKey:
@@ -129,7 +133,7 @@ def rank_placements(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> 
     created = {placement.name for placement in state.placements if placement.state == "CREATED"}
     kept = kept_placements(plan, state)
     pools = {pool.name: pool for pool in plan.pools}
-    found: list[tuple[PlacementName, int]] = []
+    found: list[tuple[PlacementName, int, PlannedPool]] = []
     for part in group.bundles:
         pool = pools.get(part.pool)
         if pool is None or part.start + part.count > pool.world_size:
@@ -139,16 +143,17 @@ def rank_placements(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> 
             name = kept.get((pool.uid, index))
             if name is None or name not in created:
                 return None
-            found.append((name, bundle))
+            found.append((name, bundle, pool))
     return tuple(_with_local_ranks(found))
 
 
-def _with_local_ranks(bundles: list[tuple[PlacementName, int]]) -> Iterator[RankPlacement]:
+def _with_local_ranks(bundles: list[tuple[PlacementName, int, PlannedPool]]) -> Iterator[RankPlacement]:
     on_node: dict[str, int] = {}
-    for name, _ in bundles:
+    for name, _, _ in bundles:
         on_node[name.node_id] = on_node.get(name.node_id, 0) + 1
     seen: dict[str, int] = {}
-    for name, bundle in bundles:
+    for name, bundle, pool in bundles:
         local_rank = seen.get(name.node_id, 0)
         seen[name.node_id] = local_rank + 1
-        yield RankPlacement(name, bundle, local_rank, on_node[name.node_id])
+        share = 1 / pool.max_colocate_count if pool.bundle.get("GPU") else 0.0
+        yield RankPlacement(name, bundle, local_rank, on_node[name.node_id], share, max(1, pool.devices_per_process))

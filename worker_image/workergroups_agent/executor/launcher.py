@@ -53,8 +53,6 @@ class LaunchOrder:
     init_kwargs: Mapping[str, Any]
     env: Mapping[str, str]
     placements: tuple[RankPlacement, ...]
-    num_gpus: float
-    devices_per_rank: int
     vendor: str
 
 
@@ -134,8 +132,6 @@ def _create(order: LaunchOrder, cls: Any) -> list[Any]:
         namespace=NAMESPACE,
         detached=True,
         worker_env=dict(order.env),
-        num_gpus=order.num_gpus,
-        devices_per_rank=order.devices_per_rank,
         device_name="amd" if order.vendor == "amd" else "cuda",
         wg_prefix=order.name,
     )
@@ -156,4 +152,11 @@ def _wait_until_ray_has(created: list[Any]) -> None:
 
 def _seat(placement: RankPlacement) -> ranks.Seat:
     group = ray.util.get_placement_group(str(placement.placement))
-    return ranks.Seat(group, placement.bundle, placement.local_rank, placement.local_world_size)
+    return ranks.Seat(
+        group,
+        placement.bundle,
+        placement.local_rank,
+        placement.local_world_size,
+        num_gpus=placement.num_gpus,
+        devices=placement.devices,
+    )

@@ -202,8 +202,6 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         init_kwargs=launch.init_kwargs,
         env=env,
         placements=action.placements,
-        num_gpus=action.num_gpus,
-        devices_per_rank=action.devices_per_rank,
         vendor=action.vendor,
     )
     # With an environment of its own, a group has processes of its own. Without, the process may be used again by

@@ -27,6 +27,10 @@ class Seat(NamedTuple):
     """The rank's number among the group's ranks on its node."""
     local_world_size: int
     """The number of the group's ranks on its node."""
+    num_gpus: float | None = None
+    """The share of one accelerator of its bundle that the rank takes; by default as `create_ranks` is told."""
+    devices: int | None = None
+    """How many accelerators its bundle has, all of which the rank sees; by default as `create_ranks` is told."""
 
 
 def create_ranks(
@@ -70,17 +74,17 @@ def create_ranks(
     """
     if len(names) != len(seats):
         raise ValueError(f"there must be one name per seat, not {len(names)} names for {len(seats)} seats")
-    if devices_per_rank < 1 or (devices_per_rank > 1 and num_gpus > 1):
-        raise ValueError(
-            f"devices_per_rank must be at least 1, and num_gpus a share of one of them, not {devices_per_rank} "
-            f"and {num_gpus}"
+    seats = [
+        seat._replace(
+            num_gpus=num_gpus if seat.num_gpus is None else seat.num_gpus,
+            devices=devices_per_rank if seat.devices is None else seat.devices,
         )
+        for seat in seats
+    ]
     ray_cls_with_init.check_arguments()
-    if num_gpus and devices_per_rank > 1:
-        resource = "NPU" if device_name == "npu" else "GPU"
-        check_whole_nodes([seat.placement_group for seat in seats], resource, devices_per_rank)
+    _check_devices(seats, "NPU" if device_name == "npu" else "GPU")
     actor_class = rank_actor_class(ray_cls_with_init.cls)
-    options = _actor_options(ray_cls_with_init.options, worker_env, num_gpus, device_name)
+    options = _actor_options(ray_cls_with_init.options, worker_env)
     if detached:
         options["lifetime"] = "detached"
     if namespace is not None:
@@ -98,14 +102,14 @@ def create_ranks(
                 local_world_size=seat.local_world_size,
                 wg_prefix=wg_prefix,
                 device_name=device_name,
-                devices_per_rank=devices_per_rank,
+                devices_per_rank=seat.devices or 1,
                 master=master,
                 rank_zero=ranks[0]._actor_id.hex() if ranks else None,
                 methods={} if ranks else methods,
                 signatures={} if ranks else signatures,
             )
             placed = actor_class.options(
-                **options,
+                **{**_share(seat.num_gpus or 0, device_name), **options},
                 name=name,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(seat.placement_group, seat.bundle_index),
             )
@@ -133,19 +137,31 @@ def check_worker_env(worker_env: Mapping[str, str]) -> None:
             raise TypeError(f"worker_env values must be strings, but {name} is {value!r}")
 
 
-def _actor_options(
-    user_options: Mapping[str, Any],
-    worker_env: Mapping[str, str] | None,
-    num_gpus: float,
-    device_name: str,
-) -> dict[str, Any]:
-    """Ray's options that all ranks share: what the group needs, and over it what the user asked for."""
-    options: dict[str, Any] = {}
-    if num_gpus and device_name == "npu":
-        options["resources"] = {"NPU": num_gpus}
-    elif num_gpus:
-        options["num_gpus"] = num_gpus
-    options.update(user_options)
+def _check_devices(seats: Sequence[Seat], resource: str) -> None:
+    """Refuse seats of whose devices a rank would see the wrong ones."""
+    whole: dict[int, list[PlacementGroup]] = {}
+    for seat in seats:
+        share, devices = seat.num_gpus or 0, 1 if seat.devices is None else seat.devices
+        if devices < 1 or (devices > 1 and share > 1):
+            raise ValueError(
+                f"devices_per_rank must be at least 1, and num_gpus a share of one of them, not {devices} and {share}"
+            )
+        if share and devices > 1:
+            whole.setdefault(devices, []).append(seat.placement_group)
+    for devices, placement_groups in whole.items():
+        check_whole_nodes(placement_groups, resource, devices)
+
+
+def _share(num_gpus: float, device_name: str) -> dict[str, Any]:
+    """Ray's options for a share of an accelerator."""
+    if not num_gpus:
+        return {}
+    return {"resources": {"NPU": num_gpus}} if device_name == "npu" else {"num_gpus": num_gpus}
+
+
+def _actor_options(user_options: Mapping[str, Any], worker_env: Mapping[str, str] | None) -> dict[str, Any]:
+    """Ray's options that all ranks have in common: what the user asked for, and the environment."""
+    options: dict[str, Any] = dict(user_options)
     if worker_env:
         check_worker_env(worker_env)
         runtime_env = dict(options.get("runtime_env") or {})
