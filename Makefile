@@ -14,12 +14,13 @@ UV_VERSION := 0.13.8
 VERL_VERSION := 0.9.1
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
-SOURCES := crds operator worker_image local_cluster demo bench tests examples charts $(WRITE_REFERENCE)
-TYPED := crds operator worker_image local_cluster demo bench $(WRITE_REFERENCE)
+SOURCES := crds operator worker_image local_cluster demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
+TYPED := crds operator worker_image local_cluster demo bench simulation truth $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready
 UPGRADE ?=
+TRUTH ?=
 
 .PHONY: help
 help: ## say what there is to make
@@ -43,7 +44,7 @@ clean: ## take away what demo and tests brought, with the cluster
 
 .PHONY: test
 test: ## all tiers, and how long each took
-	@times=; for phase in lint cluster-up test-unit test-ray test-cluster; do \
+	@times=; for phase in lint cluster-up test-unit test-api test-ray test-cluster; do \
 	  SECONDS=0; $(MAKE) --no-print-directory $$phase; times+="  $$phase $$SECONDS s"$$'\n'; \
 	done; printf 'passed:\n%s' "$$times"
 
@@ -65,6 +66,19 @@ lint: $(READY) ## style, types, import contracts, generated files
 test-unit: $(READY) ## pure functions, golden YAML, the chart's templates
 	$(BIN)/pytest tests/unit
 
+.PHONY: test-api
+test-api: $(READY) ## operator and reporter against a real API server, in a simulated world
+	$(BIN)/pytest tests/api
+	$(MAKE) --no-print-directory simulate MINUTES=3
+
+# FIRST: by default a number that no run had before. MINUTES=0: all SEEDS.
+SEEDS ?= 1000
+FIRST ?=
+MINUTES ?= 0
+.PHONY: simulate
+simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
+	$(BIN)/python -m simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
+
 .PHONY: test-ray
 test-ray: $(READY) ## library and agent on a local Ray
 	$(BIN)/pytest tests/ray
@@ -72,6 +86,11 @@ test-ray: $(READY) ## library and agent on a local Ray
 .PHONY: test-cluster
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster
+
+# Beside test-cluster, since minutes of stopped nodes are nothing for each run.
+.PHONY: truth
+truth: $(READY) ## seconds of untruth, fault by fault, on the cluster; writes docs/truth.md; TRUTH="--rounds=5 --busy"
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/python -m truth --page=docs/truth.md $(TRUTH)
 
 .PHONY: cluster-up
 cluster-up: python3 ## the cluster with the operator on it; prints what to export

@@ -25,7 +25,7 @@ from workergroups_agent.executor.report import report
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan
 
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 START_SECONDS = 0.05
 # Seconds from a rank's creation to the end of its constructor.
 CONSTRUCTOR_SECONDS = 0.05

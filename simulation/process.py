@@ -52,8 +52,16 @@ class Process:
                 LOGGER.error("%s ended: %r", self.name, error)
         finally:
             if not self._killed:
-                with contextlib.suppress(RuntimeError):
-                    self._loop.close()
+                self._clean_up()
+
+    def _clean_up(self) -> None:
+        """As asyncio.run does when its main coroutine has ended."""
+        with contextlib.suppress(RuntimeError):
+            remaining = asyncio.all_tasks(self._loop)
+            for task in remaining:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*remaining, return_exceptions=True))
+            self._loop.close()
 
     def kill(self) -> None:
         """End it where it is, as SIGKILL would. Its connections are to be cut by whom they lead to."""

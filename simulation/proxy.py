@@ -43,13 +43,16 @@ class Proxy:
     def __init__(self, access: Access, session: aiohttp.ClientSession, faults: Faults) -> None:
         self._access = access
         self._session = session
-        self._faults = faults
+        self.faults = faults
         self._clients: dict[int, str] = {}
         self._transports: dict[str, set[asyncio.BaseTransport]] = {}
+        self._gaps: set[tuple[str, str]] = set()
+        # Whose watches of what go on, and what ends them as too old.
+        self._streams: dict[tuple[str, str, int], asyncio.Event] = {}
         self._earlier: dict[str, bytes] = {}
         self._calm = asyncio.Event()
         self._calm.set()
-        self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True))
+        self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.0)
         self.writes: list[Write] = []
         # When the proxy last held something back or refused it.
         self.last_fault = 0.0
@@ -80,7 +83,7 @@ class Proxy:
 
     async def listen(self, client: str) -> str:
         """A new URL for a client."""
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, shutdown_timeout=0)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         assert site._server is not None
         port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
@@ -90,21 +93,36 @@ class Proxy:
 
     def begin_faults(self, **weather: float) -> None:
         """From now on things go wrong as often as the weather says."""
-        self._faults.weather = type(CALM)(**weather)
+        self.faults.weather = type(CALM)(**weather)
         self._calm.clear()
 
     def end_faults(self) -> None:
         """Nothing goes wrong any more; what was held back is let go."""
-        if self._faults.weather != CALM:
+        if self.faults.weather != CALM:
             self.last_fault = time.monotonic()
-        self._faults.weather = CALM
-        self._faults.rules.clear()
+        self.faults.weather = CALM
+        self.faults.rules.clear()
         self._calm.set()
 
     def rule(self, rule: Rule) -> Rule:
         """Have a fault of one's own choice."""
-        self._faults.rules.append(rule)
+        self.faults.rules.append(rule)
         return rule
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether something may go wrong now."""
+        return self.faults.weather != CALM
+
+    def open_gap(self, client: str, plural: str) -> None:
+        """Watches of a kind say nothing of what happens until the gaps are closed; then the client lists anew."""
+        self._gaps.add((client, plural))
+
+    def close_gaps(self) -> None:
+        """The versions of the watches in gaps are too old now."""
+        gaps, self._gaps = self._gaps, set()
+        for stale in [stream for stream in self._streams if stream[:2] in gaps]:
+            self._streams[stale].set()
 
     def cut_off(self, client: str) -> None:
         """End all connections of a client, as the kernel does when its process dies."""
@@ -140,7 +158,7 @@ class Proxy:
 
     async def _answer(self, incoming: web.BaseRequest, request: Request) -> web.StreamResponse:
         body = await incoming.read()
-        fault = self._faults.of_request(request)
+        fault = self.faults.of_request(request)
         if fault is not None:
             self.last_fault = time.monotonic()
         match fault:
@@ -183,10 +201,13 @@ class Proxy:
         )
 
     async def _watch(self, incoming: web.BaseRequest, request: Request) -> web.StreamResponse:
-        fault = self._faults.of_request(request)
+        fault = self.faults.of_request(request)
         if fault is not None:
             self.last_fault = time.monotonic()
         match fault:
+            case Refuse(status=410):
+                # Of a watch, the API server says so within the stream.
+                return web.Response(body=_expired(), content_type="application/json")
             case Refuse():
                 return _refusal(fault)
             case Cut():
@@ -197,12 +218,34 @@ class Proxy:
             if answer.status != 200:
                 await response.write(await answer.read())
             else:
-                await self._stream(_lines(answer), response)
+                await self._until_stale(request, _lines(answer), response)
             return response
+
+    async def _until_stale(self, request: Request, lines: AsyncIterator[bytes], response: web.StreamResponse) -> None:
+        """Pass on events; within a gap none, and after it the word that the version is too old."""
+        key = request.client, request.plural, id(response)
+        stale = self._streams[key] = asyncio.Event()
+        streaming = asyncio.ensure_future(self._stream(self._outside_gaps(key, lines), response))
+        ending = asyncio.ensure_future(stale.wait())
+        try:
+            await asyncio.wait((streaming, ending), return_when=asyncio.FIRST_COMPLETED)
+            if streaming.done():
+                streaming.result()
+            else:
+                await response.write(_expired())
+        finally:
+            del self._streams[key]
+            for task in (streaming, ending):
+                task.cancel()
+
+    async def _outside_gaps(self, key: tuple[str, str, int], lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for line in lines:
+            if key[:2] not in self._gaps:
+                yield line
 
     async def _stream(self, lines: AsyncIterator[bytes], response: web.StreamResponse) -> None:
         async for line in lines:
-            fault = self._faults.of_event()
+            fault = self.faults.of_event()
             match fault:
                 case Delay():
                     await self._pause(fault.seconds)

@@ -51,7 +51,7 @@ class Scene:
             stack.push_async_callback(api.delete_namespace, namespace)
             world = await stack.enter_async_context(World.run(api, namespace, proxy, random.Random(choices.random())))
             scene = cls(api, proxy, world, [namespace, *others])
-            stack.callback(scene.kill_operator)
+            stack.push_async_callback(scene.stop_operator)
             yield scene
 
     def start_operator(self) -> None:
@@ -150,6 +150,3 @@ def group(namespace: str, name: str, **spec: Any) -> Manifest:
 def _object(kind: Kind, namespace: str, name: str, spec: Mapping[str, Any]) -> Manifest:
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": dict(spec)}
-
-
-

@@ -1,4 +1,4 @@
-"""What a claim of readiness and the world have against each other: a status that says True is compared with the truth."""
+"""What a status claims, compared with the truth of the simulated world."""
 
 from simulation.ray import Gcs
 from simulation.scene import condition
@@ -59,9 +59,7 @@ def _of_pool(world: World, gcs: Gcs, body: Manifest) -> str | None:
 
 def _leaving(world: World) -> set[str]:
     """Names of pods that are being deleted."""
-    return {
-        pod["metadata"]["name"] for pod in world.machines.pods.values() if "deletionTimestamp" in pod["metadata"]
-    }
+    return {pod["metadata"]["name"] for pod in world.machines.pods.values() if "deletionTimestamp" in pod["metadata"]}
 
 
 def outdated(world: World, body: Manifest, cluster: str | None, code: dict[str, str] | None) -> str | None:

@@ -76,7 +76,8 @@ class World:
         return [
             pod
             for pod in self.machines.pods.values()
-            if wanted.items() <= pod["metadata"].get("labels", {}).items() and "deletionTimestamp" not in pod["metadata"]
+            if wanted.items() <= pod["metadata"].get("labels", {}).items()
+            and "deletionTimestamp" not in pod["metadata"]
         ]
 
     def live_ranks(self, cluster: str) -> list[Rank]:
@@ -104,6 +105,12 @@ class World:
         for agent in self.agents.values():
             if _cluster(agent.container) == cluster:
                 self._kill_reporter(agent)
+
+    def cut_off_reporters(self) -> None:
+        """All connections of the reporters end; they themselves go on."""
+        for agent in self.agents.values():
+            if agent.reporter is not None:
+                self._proxy.cut_off(agent.reporter.name)
 
     # What happens to containers.
 
@@ -164,7 +171,7 @@ class World:
             exchange = Path(agent.directory.name)
             process = reporter(client, url, token, self.namespace, _cluster(agent.container), exchange).start()
             agent.reporter = process
-            while process.is_alive:
+            while process.is_alive:  # noqa: ASYNC110 (a thread ends without an event)
                 await asyncio.sleep(0.05)
             self._proxy.cut_off(client)
             await asyncio.sleep(0.1)

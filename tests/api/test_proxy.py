@@ -58,7 +58,7 @@ async def names(api):
 
 
 async def test_requests_pass_and_writes_are_counted(client):
-    api, proxy, session = client
+    _, proxy, session = client
     async with session.post(MAPS, json=config_map("passes")) as answer:
         assert answer.status == 201
     async with session.get(f"{MAPS}/passes") as answer:
@@ -100,7 +100,9 @@ async def test_only_a_list_of_any_version_is_stale(client):
     proxy.rule(Rule(lambda request: request.may_be_stale, Stale(), times=99))
     query = {"resourceVersion": "0", "labelSelector": "a=b"}
     await (await session.get(MAPS, params=query)).read()
-    await api.create(config_map("later") | {"metadata": {"name": "later", "namespace": "default", "labels": {"a": "b"}}})
+    await api.create(
+        config_map("later") | {"metadata": {"name": "later", "namespace": "default", "labels": {"a": "b"}}}
+    )
     assert (await (await session.get(MAPS, params=query)).json())["items"] == []
     assert len((await (await session.get(MAPS, params={"labelSelector": "a=b"})).json())["items"]) == 1
 

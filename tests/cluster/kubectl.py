@@ -113,20 +113,21 @@ def writes() -> dict[str, float]:
     return counts
 
 
-def pool(name: str = "actors", processes: tuple[int, ...] = (2,), **spec: Any) -> dict[str, Any]:
+def pool(name: str = "actors", nodes: int = 1, processes: int = 2, **spec: Any) -> dict[str, Any]:
     """A ResourcePool on the NVIDIA node, unless the spec says otherwise."""
     defaults = {
-        "processesPerNode": list(processes),
+        "nodes": nodes,
+        "processesPerNode": processes,
         "accelerator": {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"},
     }
     return manifest("ResourcePool", name, defaults | spec)
 
 
-def group(name: str = "trainer", pools: Any = ("actors",), **spec: Any) -> dict[str, Any]:
-    """A WorkerGroup of accumulators, unless the spec says otherwise."""
-    refs = [ref if isinstance(ref, dict) else {"name": ref} for ref in pools]
+def group(name: str = "trainer", pools: Any = None, **spec: Any) -> dict[str, Any]:
+    """A WorkerGroup of accumulators on the pool of its own name, unless told otherwise."""
+    refs = [ref if isinstance(ref, dict) else {"name": ref} for ref in pools or ()]
     defaults = {
-        "pools": refs,
+        **({"pools": refs} if refs else {}),
         "worker": {"class": "accumulator.Accumulator"},
         "code": {"configMap": {"name": "accumulator"}},
     }

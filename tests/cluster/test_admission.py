@@ -1,6 +1,7 @@
-"""What the API server refuses, each time naming the field and the way out."""
+"""What the API server refuses, each time naming the field and the way out; and what it takes."""
 
 import copy
+import json
 
 import pytest
 from kubectl import Refused, group, pool
@@ -22,9 +23,11 @@ def changed(manifest, path, value):
 
 BAD_POOLS = {
     "spec.processesPerNode: Required value": ("spec.processesPerNode", ...),
-    "spec.processesPerNode in body should have at least 1 items": ("spec.processesPerNode", []),
-    "spec.processesPerNode[1] in body should be greater than or equal to 1": ("spec.processesPerNode", [1, 0]),
-    "spec.processesPerNode[0] in body should be less than or equal to 64": ("spec.processesPerNode", [65]),
+    "spec.processesPerNode in body must be of type integer": ("spec.processesPerNode", [4]),
+    "spec.processesPerNode in body should be greater than or equal to 1": ("spec.processesPerNode", 0),
+    "spec.processesPerNode in body should be less than or equal to 64": ("spec.processesPerNode", 65),
+    "spec.nodes in body should be greater than or equal to 1": ("spec.nodes", 0),
+    "spec.nodes in body should be less than or equal to 512": ("spec.nodes", 513),
     'spec.accelerator.vendor: Unsupported value: "intel": supported values: "nvidia", "amd", "none"': (
         "spec.accelerator",
         {"vendor": "intel"},
@@ -37,10 +40,7 @@ BAD_POOLS = {
         "spec.accelerator",
         {"vendor": "none", "resourceName": "nvidia.com/gpu"},
     ),
-    "spec.accelerator.countPerProcess needs an accelerator": (
-        "spec.accelerator",
-        {"vendor": "none", "countPerProcess": 2},
-    ),
+    "spec.accelerator.perProcess needs an accelerator": ("spec.accelerator", {"vendor": "none", "perProcess": 2}),
     "spec.accelerator.product must be a label value: copy it from": (
         "spec.accelerator",
         {"product": "NVIDIA A100"},
@@ -49,21 +49,22 @@ BAD_POOLS = {
         "spec.accelerator",
         {"resourceName": "gpu"},
     ),
-    "spec.accelerator.countPerProcess in body should be greater than or equal to 1": (
+    "spec.accelerator.perProcess in body should be greater than or equal to 1": (
         "spec.accelerator",
-        {"countPerProcess": 0},
+        {"perProcess": 0},
     ),
     "spec.rayVersion must be MAJOR.MINOR.PATCH": ("spec.rayVersion", "2.60"),
     "at least 2.52.0, the first with token authentication: use a newer Ray": ("spec.rayVersion", "2.9.3"),
     "spec.rayVersion is required with spec.image": ("spec.image", "example.test/ray:1"),
     "spec.image must be an image reference without spaces": ("spec.image", "my image"),
-    'spec.placementStrategy: Unsupported value: "PACKED"': ("spec.placementStrategy", "PACKED"),
-    "spec.reservationDeadlineSeconds in body should be greater than or equal to 5": (
-        "spec.reservationDeadlineSeconds",
-        0,
+    'spec.topology.mode: Unsupported value: "Packed": supported values: "Required", "Preferred", "Spread"': (
+        "spec.topology",
+        {"mode": "Packed"},
     ),
+    "spec.topology.key must be the key of a node label: copy it from": ("spec.topology", {"key": "row 7"}),
+    "spec.progressDeadlineSeconds in body should be greater than or equal to 5": ("spec.progressDeadlineSeconds", 0),
     "spec.maxColocateCount in body should be greater than or equal to 1": ("spec.maxColocateCount", 0),
-    "spec.cluster must be lower-case letters": ("spec.cluster", "Shared_Cluster"),
+    "spec.clusterName must be lower-case letters": ("spec.clusterName", "Shared_Cluster"),
     "spec.tolerations: operator Exists takes no value": (
         "spec.tolerations",
         [{"key": "gpu", "operator": "Exists", "value": "yes"}],
@@ -78,19 +79,27 @@ BAD_POOLS = {
         {"nvidia.com/gpu.product": "H100"},
     ),
     "spec.nodeSelector must hold label keys and values": ("spec.nodeSelector", {"rack": "row 7"}),
-    'unknown field "spec.proceses"': ("spec.proceses", [4]),
+    'unknown field "spec.proceses"': ("spec.proceses", 4),
     'unknown field "spec.podTemplate.containers"': ("spec.podTemplate", {"containers": []}),
+    "spec.podTemplate.spec.containers in body must be of type array": (
+        "spec.podTemplate",
+        {"spec": {"containers": "ray-worker"}},
+    ),
+    "spec.podTemplate.spec.containers[0].name: Required value": (
+        "spec.podTemplate",
+        {"spec": {"containers": [{"image": "example.test/ray:1"}]}},
+    ),
+    "spec.podTemplate.spec.volumes in body must be of type array": (
+        "spec.podTemplate",
+        {"spec": {"volumes": "data"}},
+    ),
     "metadata.name of a ResourcePool must be at most 40 lower-case letters": ("metadata.name", "a" * 41),
     "metadata.name of a ResourcePool must be": ("metadata.name", "4gpus"),
 }
 
 BAD_GROUPS = {
-    "spec.pools: Required value": ("spec.pools", ...),
-    "spec.pools in body should have at least 1 items": ("spec.pools", []),
-    'spec.pools[1]: Duplicate value: {"name":"actors"}': (
-        "spec.pools",
-        [{"name": "actors"}, {"name": "actors"}],
-    ),
+    "spec.pools must name a pool: leave it out for the pool of the group's own name": ("spec.pools", []),
+    "spec.pools: Too many": ("spec.pools", [{"name": "actors"}] * 17),
     "spec.pools[0].bundles.count: Required value": ("spec.pools", [{"name": "actors", "bundles": {"start": 1}}]),
     "spec.pools[0].bundles.count in body should be greater than or equal to 1": (
         "spec.pools",
@@ -103,6 +112,7 @@ BAD_GROUPS = {
     "spec.pools[].name must be lower-case letters": ("spec.pools", [{"name": "Actors"}]),
     "spec.worker: Required value": ("spec.worker", ...),
     "spec.worker.class must be an import path: write package.module.Class": ("spec.worker", {"class": "Trainer"}),
+    "spec.worker.kwargs in body must be of type object": ("spec.worker", {"class": "a.B", "kwargs": ["x"]}),
     "spec.code.configMap.name must be the name of a ConfigMap": ("spec.code", {"configMap": {"name": "My Code"}}),
     "spec.env[].name must be letters, digits and '_'": ("spec.env", [{"name": "1ST", "value": ""}]),
     "spec.env[].name is set by WorkerGroups for each rank: remove it": (
@@ -111,7 +121,7 @@ BAD_GROUPS = {
     ),
     "spec.env[1]: Duplicate value": ("spec.env", [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]),
     'spec.env[0].value: Invalid value: "integer"': ("spec.env", [{"name": "A", "value": 1}]),
-    "spec.startDeadlineSeconds in body should be greater than or equal to 5": ("spec.startDeadlineSeconds", 1),
+    "spec.progressDeadlineSeconds in body should be greater than or equal to 5": ("spec.progressDeadlineSeconds", 1),
     'unknown field "spec.role"': ("spec.role", "actor"),
     "metadata.name of a WorkerGroup must be": ("metadata.name", "trainer.v1"),
 }
@@ -136,7 +146,7 @@ def refuse(namespace, manifest, words):
 @pytest.fixture(scope="module")
 def unplaceable(namespace):
     """A pool and a group that exist, and hold nothing."""
-    placed = pool("fixed", cluster="fixed", nodeSelector={"no-such-node": "x"})
+    placed = pool("fixed", clusterName="fixed", nodeSelector={"no-such-node": "x"})
     grouped = group("fixed", ["fixed"], worker={"class": "a.B", "args": [1], "kwargs": {"x": {"y": 2}}})
     namespace.apply(placed, grouped)
     return placed, grouped
@@ -145,12 +155,13 @@ def unplaceable(namespace):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("spec.processesPerNode", [3]),
+        ("spec.nodes", 2),
+        ("spec.processesPerNode", 3),
+        ("spec.clusterName", "other"),
         ("spec.accelerator", {"vendor": "amd"}),
-        ("spec.rayVersion", "2.60.0"),
+        ("spec.topology", {"mode": "Spread"}),
         ("spec.maxColocateCount", 3),
-        ("spec.cluster", "other"),
-        ("spec.placementStrategy", "SPREAD"),
+        ("spec.rayVersion", "2.60.0"),
         ("spec.nodeSelector", {"no-such-node": "y"}),
         ("spec.tolerations", [{"operator": "Exists"}]),
     ],
@@ -159,22 +170,48 @@ def test_what_a_pool_was_made_with_stays(namespace, unplaceable, path, value):
     refuse(namespace, changed(unplaceable[0], path, value), f"{path} is immutable: delete the pool and create it again")
 
 
+@pytest.mark.parametrize("value", [[{"name": "another"}], [{"name": "fixed"}, {"name": "fixed"}], ...])
+def test_a_groups_pools_stay(namespace, unplaceable, value):
+    moved = changed(unplaceable[1], "spec.pools", value)
+    refuse(namespace, moved, "spec.pools is immutable: delete the group and create it again")
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("spec.pools", [{"name": "another"}]),
-        ("spec.worker", {"class": "a.B", "args": [2], "kwargs": {"x": {"y": 2}}}),
-        ("spec.worker", {"class": "a.B", "args": [1], "kwargs": {"x": {"y": 3}}}),
-        ("spec.code", ...),
-        ("spec.env", [{"name": "A", "value": "1"}]),
+        ("spec.podTemplate", {"metadata": {"labels": {"team": "rl"}}, "spec": {"serviceAccountName": "trainer"}}),
+        ("spec.progressDeadlineSeconds", 900),
     ],
 )
-def test_what_a_group_was_made_with_stays(namespace, unplaceable, path, value):
-    refuse(
-        namespace, changed(unplaceable[1], path, value), f"{path} is immutable: delete the group and create it again"
-    )
+def test_a_pool_can_be_changed_in(namespace, unplaceable, path, value):
+    namespace.apply(changed(unplaceable[0], path, value))
+    namespace.apply(unplaceable[0])
 
 
-def test_a_deadline_may_be_moved(namespace, unplaceable):
-    namespace.apply(changed(unplaceable[0], "spec.reservationDeadlineSeconds", 900))
-    namespace.apply(changed(unplaceable[1], "spec.startDeadlineSeconds", 900))
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec.worker", {"class": "a.C", "args": [2], "kwargs": {"z": [3]}}),
+        ("spec.code", {"configMap": {"name": "other"}}),
+        ("spec.code", ...),
+        ("spec.env", [{"name": "A", "value": "1"}]),
+        ("spec.progressDeadlineSeconds", 900),
+    ],
+)
+def test_a_group_can_be_changed_in(namespace, unplaceable, path, value):
+    namespace.apply(changed(unplaceable[1], path, value))
+    namespace.apply(unplaceable[1])
+
+
+def test_a_group_may_take_a_pool_twice_and_needs_to_name_none(namespace):
+    halves = [{"name": "actors", "bundles": {"start": start, "count": 1}} for start in (1, 0)]
+    namespace.apply(group("twice", halves), group("own"))
+    assert "pools" not in namespace.get("workergroup", "own")["spec"]
+
+
+def test_nulls_are_values_and_the_status_of_such_a_group_can_be_written(namespace):
+    worker = {"class": "a.B", "args": [None], "kwargs": {"a": None, "b": {"c": None}}}
+    namespace.run("create", "-f", "-", stdin=json.dumps(group("nulls", worker=worker)))
+    assert namespace.get("workergroup", "nulls")["spec"]["worker"] == worker
+    ready = namespace.until(lambda: namespace.ready("workergroup", "nulls"), bool, 10)
+    assert ready["reason"] == "PoolNotFound"

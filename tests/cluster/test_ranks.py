@@ -3,9 +3,12 @@
 import ast
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kubectl import Refused, group, kubectl, pool, writes
+from kubectl import Refused, config_map, group, kubectl, pool, writes
+
+from truth.watch import GROUPS, Watch
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -13,20 +16,28 @@ def running(namespace):
     """One pool; `trainer` on all of it, `critic` sharing its devices, `left` and `right` on a half each."""
     halves = [{"name": "actors", "bundles": {"start": start, "count": 2}} for start in (0, 2)]
     namespace.apply(
-        pool(processes=(4,)),
-        group("trainer", env=[{"name": "FLAVOUR", "value": "mint"}]),
-        group("critic"),
-        group("left", [halves[0]]),
+        config_map("left", accumulator=code(namespace)),
+        pool(processes=4),
+        group("trainer", ["actors"], env=[{"name": "FLAVOUR", "value": "mint"}]),
+        group("critic", ["actors"]),
+        group("left", [halves[0]], code={"configMap": {"name": "left"}}),
         group("right", [halves[1]]),
     )
     for name in ("trainer", "critic", "left", "right"):
         namespace.until_ready("workergroup", name)
 
 
+def code(namespace):
+    return namespace.get("configmap", "accumulator")["data"]["accumulator.py"]
+
+
 def drive(namespace, *lines):
     """Run a driver; returns what its last line evaluates to."""
     program = ["import workergroups", *lines[:-1], f"print('RESULT', repr({lines[-1]}))"]
-    output = namespace.drive("actors", "\n".join(program))
+    return result_of(namespace.drive("actors", "\n".join(program)))
+
+
+def result_of(output):
     (result,) = [line for line in output.splitlines() if line.startswith("RESULT ")]
     return ast.literal_eval(result.removeprefix("RESULT "))
 
@@ -176,15 +187,67 @@ def test_an_operator_that_starts_again_finds_nothing_to_write(namespace):
     assert writes() == before
 
 
-def test_a_killed_rank_turns_ready_to_false_within_five_seconds(namespace):
+def test_a_killed_rank_turns_ready_to_false_within_a_second(namespace):
     (rank,) = [look for look in looks(namespace, "critic") if look["RANK"] == "2"]
-    namespace.run("exec", rank["pod"], "--", "sh", "-c", f"kill -9 {rank['pid']}")
-    ready = namespace.until(lambda: namespace.ready("workergroup", "critic"), lambda seen: seen["status"] == "False", 5)
+    with Watch(namespace.name) as watch:
+        assert watch.wait(lambda: watch.latest(GROUPS, "critic").status == "True", 10)
+        namespace.run("exec", rank["pod"], "--", "sh", "-c", f"kill -9 {rank['pid']}")
+        assert watch.wait(lambda: watch.latest(GROUPS, "critic").status == "False", 1)
+    ready = namespace.ready("workergroup", "critic")
     assert ready["reason"] == "ProcessDied"
     assert ready["message"].startswith(f"rank 2 in pod {rank['pod']}: ")
     assert namespace.ready("workergroup", "trainer")["status"] == "True"
-    report = namespace.get("workergroup", "critic")["status"]["ranks"]
-    assert (report["ready"], report["readyCount"]) == ("0-1,3", 3)
+    status = namespace.get("workergroup", "critic")["status"]
+    assert (status["readyRanks"], status["worldSize"], status["ranks"]["ready"]) == (3, 4, "0-1,3")
+
+
+REPLACED = """
+import pathlib, time, workergroups
+from workergroups.errors import IncarnationReplacedError
+
+old = workergroups.attach("left")
+before = old.execute_all_sync("look")
+pathlib.Path("/tmp/attached").touch()
+said, deadline = None, time.monotonic() + 60
+while said is None and time.monotonic() < deadline:
+    try:
+        old.execute_all_sync("look")
+    except IncarnationReplacedError as error:
+        said = (error.group, error.incarnation, error.current)
+    time.sleep(0.1)
+new = workergroups.attach("left", newer_than=old.incarnation)
+print("RESULT", repr([said, before, new.execute_all_sync("look")]))
+"""
+
+
+def test_changed_env_is_a_new_incarnation_in_the_same_pods_and_drivers_are_told(namespace):
+    changed = {"spec": {"env": [{"name": "FLAVOUR", "value": "lime"}]}}
+    with ThreadPoolExecutor() as threads:
+        driver = threads.submit(namespace.drive, "actors", REPLACED)
+        attached = ["exec", namespace.head("actors"), "--", "sh", "-c", "test -e /tmp/attached && echo yes || true"]
+        namespace.until(lambda: namespace.run(*attached), bool, 60)
+        namespace.run("patch", "workergroup", "left", "--type=merge", "--patch", json.dumps(changed))
+    said, before, after = result_of(driver.result())
+    assert said == ("left", 1, 2)
+    assert [rank["FLAVOUR"] for rank in after] == ["lime", "lime"]
+    same = ("pod", "RANK", "CUDA_VISIBLE_DEVICES")
+    assert [[rank[name] for name in same] for rank in after] == [[rank[name] for name in same] for rank in before]
+    assert namespace.until_ready("workergroup", "left")
+    assert namespace.get("workergroup", "left")["status"]["incarnation"] == 2
+
+
+def test_changed_code_is_a_new_incarnation(namespace):
+    changed = code(namespace).replace("self.value = self.rank", "self.value = self.rank + 100")
+    namespace.apply(config_map("left", accumulator=changed))
+    group = namespace.until(
+        lambda: namespace.get("workergroup", "left")["status"],
+        lambda status: status["incarnation"] == 3 and status["readyRanks"] == 2,
+        60,
+    )
+    assert [rank["value"] for rank in looks(namespace, "left")] == [100, 101]
+    up_to_date = next(found for found in group["conditions"] if found["type"] == "UpToDate")
+    assert up_to_date["status"] == "True"
+    assert namespace.get("workergroup", "trainer")["status"]["incarnation"] == 1
 
 
 def looks(namespace, name):
@@ -205,7 +268,7 @@ def looks(namespace, name):
     ],
 )
 def test_a_class_that_cannot_start_shows_its_exceptions_last_line(namespace, worker, reason, words):
-    namespace.apply(group("broken", worker=worker))
+    namespace.apply(group("broken", ["actors"], worker=worker))
     ready = namespace.until(
         lambda: namespace.ready("workergroup", "broken"), lambda seen: seen.get("reason") == reason, 60
     )
@@ -214,15 +277,15 @@ def test_a_class_that_cannot_start_shows_its_exceptions_last_line(namespace, wor
 
 
 def test_a_config_map_that_comes_late_is_used_when_it_comes(namespace):
-    namespace.apply(group("late", code={"configMap": {"name": "late"}}))
+    namespace.apply(group("late", ["actors"], code={"configMap": {"name": "late"}}))
     ready = namespace.until(
         lambda: namespace.ready("workergroup", "late"), lambda seen: "no ConfigMap late" in seen.get("message", ""), 60
     )
     assert ready["reason"] == "WaitingForCode"
-    assert "deadline" in ready["message"]
-    data = namespace.get("configmap", "accumulator")["data"]
-    namespace.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}, "data": data})
+    assert namespace.get("workergroup", "late")["status"]["deadline"]
+    namespace.apply(config_map("late", accumulator=code(namespace)))
     namespace.until_ready("workergroup", "late")
+    assert "deadline" not in namespace.get("workergroup", "late")["status"]
 
 
 def test_a_deleted_group_gives_its_devices_back(namespace):
@@ -251,11 +314,11 @@ def test_the_status_of_a_group_that_was_deleted_and_made_again_is_its_own(namesp
 
 def test_after_deleting_the_pool_nothing_is_left(namespace):
     namespace.run("delete", "resourcepools,workergroups", "--all", "--wait=true", "--timeout=60s")
-    kinds = "pods,rayclusters,deployments,secrets,configmaps,serviceaccounts,roles,rolebindings,services"
+    kinds = "pods,rayclusters,deployments,secrets,configmaps,serviceaccounts,roles,rolebindings,services,leases"
 
     def left():
         items = json.loads(namespace.run("get", kinds, "-o", "json"))["items"]
-        ours = {("ConfigMap", "accumulator"), ("ConfigMap", "late"), ("ConfigMap", "kube-root-ca.crt")}
+        ours = {("ConfigMap", name) for name in ("accumulator", "late", "left", "kube-root-ca.crt")}
         names = {(item["kind"], item["metadata"]["name"]) for item in items}
         return names - ours - {("ServiceAccount", "default")}
 

@@ -1,0 +1,217 @@
+"""What has to hold at the end of a history, once nothing goes wrong any more."""
+
+import json
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from simulation.api import Api
+from simulation.monitor import Monitor
+from simulation.scene import Scene, condition
+from simulation.story import BROKEN, FAILING_CLASS, Story
+from simulation.truth import contradiction, outdated
+from workergroups_api import manifest as kinds
+from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
+from workergroups_api.names import (
+    CLUSTER_LABEL,
+    HEAD_ANNOTATION,
+    HEAD_IMAGE_ANNOTATION,
+    MANIFEST_ANNOTATION,
+    SESSION_ANNOTATION,
+    TOKEN_ANNOTATION,
+    node_group,
+)
+
+CHILD_KINDS: tuple[Kind, ...] = (
+    kinds.SECRET,
+    kinds.CONFIG_MAP,
+    kinds.SERVICE_ACCOUNT,
+    kinds.ROLE,
+    kinds.ROLE_BINDING,
+    kinds.LEASE,
+    kinds.RAY_CLUSTER,
+    kinds.DEPLOYMENT,
+)
+
+
+async def unsettled(scene: Scene, monitor: Monitor, story: Story) -> list[str]:
+    """What is not yet as it has to be; empty once the history has converged."""
+    pools = {body["metadata"]["name"]: body for body in await scene.api.list(RESOURCE_POOL, scene.namespace)}
+    groups = {body["metadata"]["name"]: body for body in await scene.api.list(WORKER_GROUP, scene.namespace)}
+    wrong = [f"pools are {sorted(pools)}, not {sorted(story.pools)}"] if pools.keys() != story.pools.keys() else []
+    for name, body in pools.items():
+        wrong += _unsettled_pool(scene, monitor, story, name, body)
+    for name, body in groups.items():
+        wrong += _unsettled_group(scene, monitor, story, name, body, pools)
+    return wrong
+
+
+def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, name: str, body: Manifest) -> list[str]:
+    body["kind"] = RESOURCE_POOL.kind
+    broken = story.pools[name].broken
+    ready, up_to_date = condition(body), condition(body, "UpToDate")
+    says = f"pool {name} ({broken or 'healthy'}) says {ready}"
+    if ready.get("observedGeneration") != body["metadata"]["generation"]:
+        return [f"{says}, not of generation {body['metadata']['generation']}"]
+    if ready.get("status") == "True":
+        untrue = contradiction(scene.world, body, monitor.cluster_of(body))
+        stale = broken and up_to_date.get("status") != "False"
+        return [f"{says}: {untrue}"] if untrue else [f"{says}, {up_to_date}"] if stale else []
+    if broken is None:
+        return [says]
+    missing = [pod for pod in _worker_pods(scene, body) if pod]
+    word = BROKEN[broken][1]
+    is_said = word in str(ready.get("message")) or any("deletionTimestamp" in pod["metadata"] for pod in missing)
+    return [] if is_said else [f"{says}, without a word of {word!r}"]
+
+
+def _worker_pods(scene: Scene, body: Manifest) -> list[Manifest]:
+    name = node_group(body["metadata"]["name"], body["metadata"]["uid"])
+    return [
+        pod
+        for pod in scene.world.machines.pods.values()
+        if pod["metadata"].get("labels", {}).get("ray.io/group") == name
+    ]
+
+
+def _unsettled_group(
+    scene: Scene, monitor: Monitor, story: Story, name: str, body: Manifest, pools: dict[str, Manifest]
+) -> list[str]:
+    body["kind"] = WORKER_GROUP.kind
+    ready, cluster = condition(body), monitor.cluster_of(body)
+    says = f"group {name} says {ready}"
+    if ready.get("observedGeneration") != body["metadata"]["generation"]:
+        return [f"{says}, not of generation {body['metadata']['generation']}"]
+    why_not = _why_not_ready(scene, story, name, body, pools, cluster)
+    if ready.get("status") != "True":
+        return [] if why_not else [says]
+    if why_not:
+        return [f"{says}, but {why_not}"]
+    untrue = contradiction(scene.world, body, cluster) or outdated(
+        scene.world, body, cluster, monitor.code.get((body["spec"].get("code") or {}).get("configMap", {}).get("name"))
+    )
+    if untrue:
+        return [f"{says}: {untrue}"]
+    status = body["status"]
+    is_whole = status.get("readyRanks") == status.get("worldSize") and condition(body, "UpToDate")["status"] == "True"
+    return [] if is_whole else [f"{says}, but its status is {status}"]
+
+
+def _why_not_ready(
+    scene: Scene, story: Story, name: str, body: Manifest, pools: dict[str, Manifest], cluster: str | None
+) -> str | None:
+    """Why a group is rightly not ready."""
+    for pool in story.groups[name].pools:
+        if pool not in pools or condition(pools[pool]).get("status") != "True":
+            return f"its pool {pool} is not ready"
+    spec = story.groups[name].spec
+    if spec["worker"]["class"] in (FAILING_CLASS, "train.Missing"):
+        return f"its class is {spec['worker']['class']}"
+    if spec.get("code") and spec["code"]["configMap"]["name"] not in story.code:
+        return "its code is missing"
+    gcs = scene.world.gcs.get(cluster) if cluster else None
+    status = body.get("status", {})
+    ranks = gcs.ranks_of(body["metadata"]["uid"], status.get("incarnation")) if gcs else {}
+    dead = sorted(number for number, rank in ranks.items() if not rank.is_alive)
+    return f"its ranks {dead} are dead" if dead else None
+
+
+async def children(api: Api, namespace: str, broken: Collection[str] = ()) -> dict[str, Any]:
+    """What the operator made, without what differs between two lives of the same thing.
+
+    Pools with a broken template keep the pods that they had, so their worker groups are not compared.
+    """
+    pools = await api.list(RESOURCE_POOL, namespace)
+    groups = await api.list(WORKER_GROUP, namespace)
+    found = {}
+    for kind in CHILD_KINDS:
+        for body in await api.list(kind, namespace, labelSelector=CLUSTER_LABEL):
+            found[f"{kind.kind}/{body['metadata']['name']}"] = _plain(kind, body, broken)
+    text = json.dumps(found, sort_keys=True).replace(namespace, "NAMESPACE")
+    for body in [*pools, *groups]:
+        metadata = body["metadata"]
+        text = text.replace(metadata["uid"], f"UID-{metadata['name']}")
+        text = text.replace(f"{metadata['name']}-{metadata['uid'][:8]}", f"{metadata['name']}-UID")
+    result: dict[str, Any] = json.loads(text)
+    return result
+
+
+# The head's image is that of the pool that was the oldest when its cluster was started.
+_LIVES = {
+    MANIFEST_ANNOTATION,
+    TOKEN_ANNOTATION,
+    HEAD_ANNOTATION,
+    HEAD_IMAGE_ANNOTATION,
+    SESSION_ANNOTATION,
+    "deployment.kubernetes.io/revision",
+}
+
+
+def _plain(kind: Kind, body: Manifest, broken: Collection[str]) -> Any:
+    metadata = body["metadata"]
+    result: dict[str, Any] = {
+        "labels": metadata.get("labels"),
+        "annotations": {key: value for key, value in metadata.get("annotations", {}).items() if key not in _LIVES},
+        "owners": sorted(owner["name"] for owner in metadata.get("ownerReferences", ())),
+    }
+    match kind:
+        case kinds.SECRET:
+            result["keys"] = sorted(body.get("data", {}))
+        case kinds.CONFIG_MAP:
+            result["plan"] = _plain_plan(json.loads(body["data"]["plan.json"]))
+        case kinds.ROLE:
+            result["rules"] = [rule | {"resourceNames": sorted(rule["resourceNames"])} for rule in body["rules"]]
+        case kinds.ROLE_BINDING:
+            result["subjects"] = [body["roleRef"], body["subjects"]]
+        case kinds.DEPLOYMENT:
+            template = body["spec"]["template"]
+            result["spec"] = _without_images(template["spec"])
+        case kinds.RAY_CLUSTER:
+            spec = body["spec"]
+            result["head"] = _without_images(spec["headGroupSpec"])
+            groups = {_pool_of(each): each for each in spec.get("workerGroupSpecs") or ()}
+            result["workers"] = {pool: each for pool, each in groups.items() if pool not in broken}
+            result["rest"] = {k: v for k, v in spec.items() if k not in ("headGroupSpec", "workerGroupSpecs")}
+    return result
+
+
+def _pool_of(worker_group: Manifest) -> str:
+    return re.sub("-[0-9a-f]{8}$", "", worker_group["groupName"])
+
+
+def _plain_plan(plan: Any) -> Any:
+    """Which session and revision are known depends on the agent, and numbers on the past."""
+    for group in plan.get("groups", ()):
+        for key in ("incarnation", "session", "revision", "madeFrom"):
+            group.pop(key, None)
+    return {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in plan.items()}
+
+
+def _without_images(value: Any) -> Any:
+    """The head keeps the image that its cluster was started with."""
+    if isinstance(value, dict):
+        return {key: _without_images(item) for key, item in value.items() if key != "image"}
+    return [_without_images(item) for item in value] if isinstance(value, list) else value
+
+
+def differences(one: Any, other: Any, path: str = "") -> Iterable[str]:
+    """Where two JSON values differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted(one.keys() | other.keys()):
+            yield from differences(one.get(key), other.get(key), f"{path}/{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, (mine, theirs) in enumerate(zip(one, other, strict=True)):
+            yield from differences(mine, theirs, f"{path}/{index}")
+    elif one != other:
+        yield f"{path}: {json.dumps(one)[:200]} instead of {json.dumps(other)[:200]}"
+
+
+async def leftovers(scene: Scene) -> list[str]:
+    """What is still there of ours after everything was deleted."""
+    found = []
+    for kind in (*CHILD_KINDS, POD, kinds.SERVICE):
+        for body in await scene.api.list(kind, scene.namespace):
+            labels = body["metadata"].get("labels", {})
+            if CLUSTER_LABEL in labels or "ray.io/cluster" in labels:
+                found.append(f"{kind.kind} {body['metadata']['name']}")
+    return found

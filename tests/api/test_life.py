@@ -1,0 +1,164 @@
+"""Deleted, edited, made again: what runs follows, and what belongs to an earlier life is never used."""
+
+import asyncio
+
+import pytest
+
+from simulation import oracles
+from simulation.api import eventually
+from simulation.monitor import SLACK_SECONDS
+from simulation.scene import condition
+from workergroups_api import manifest as kinds
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+
+
+async def ready(scene):
+    await scene.pool("p")
+    await scene.group("p")
+    await scene.ready(RESOURCE_POOL, "p")
+    return await scene.ready(WORKER_GROUP, "p")
+
+
+async def new_incarnation(scene, old):
+    number = old["status"]["incarnation"] + 1
+    found = await scene.until(WORKER_GROUP, "p", "Ready", "True")
+
+    async def is_new():
+        nonlocal found
+        found = await scene.get(WORKER_GROUP, "p")
+        return found["status"]["incarnation"] == number and condition(found)["status"] == "True"
+
+    await eventually("a new incarnation", is_new)
+    ranks = scene.world.live_ranks("p")
+    assert {rank.name.incarnation for rank in ranks} == {number}
+    assert condition(found, "UpToDate")["status"] == "True"
+    return ranks[0].launch
+
+
+async def test_other_kwargs_are_a_new_incarnation(scene):
+    old = await ready(scene)
+    await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Trainer", "kwargs": {"rate": 5}}})
+    launch = await new_incarnation(scene, old)
+    assert launch.init_kwargs == {"rate": 5}
+
+
+async def test_other_code_is_a_new_incarnation(scene):
+    await scene.code("code", train="VERSION = 1")
+    await scene.pool("p")
+    await scene.group("p", code={"configMap": {"name": "code"}})
+    old = await scene.ready(WORKER_GROUP, "p")
+    await scene.code("code", train="VERSION = 2")
+    await new_incarnation(scene, old)
+
+
+async def test_code_that_is_gone_ends_no_ranks(scene):
+    await scene.code("code", train="VERSION = 1")
+    await scene.pool("p")
+    await scene.group("p", code={"configMap": {"name": "code"}})
+    old = await scene.ready(WORKER_GROUP, "p")
+    await scene.delete(kinds.CONFIG_MAP, "code")
+    await scene.until(WORKER_GROUP, "p", "UpToDate", "Unknown")
+    new = await scene.get(WORKER_GROUP, "p")
+    assert (condition(new)["status"], new["status"]["incarnation"]) == ("True", old["status"]["incarnation"])
+
+
+CHILDREN = [
+    (kinds.CONFIG_MAP, "p-plan"),
+    (kinds.ROLE, "p-agent"),
+    (kinds.ROLE_BINDING, "p-agent"),
+    (kinds.LEASE, "p-agent"),
+    (kinds.DEPLOYMENT, "p-agent"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), CHILDREN, ids=lambda value: getattr(value, "kind", None))
+async def test_a_deleted_child_comes_back_and_works(scene, kind, name):
+    old = await ready(scene)
+    uid = (await scene.get(kind, name))["metadata"]["uid"]
+    await scene.delete(kind, name)
+
+    async def is_back():
+        found = await scene.api.get(kind, scene.namespace, name)
+        return found is not None and found["metadata"]["uid"] != uid
+
+    await eventually(f"{kind.kind} {name} to come back", is_back, 5)
+    await asyncio.sleep(1)
+    scene.world.kill_rank("p", scene.world.live_ranks("p")[0])
+    await scene.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=8)
+    await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Other"}})
+    await new_incarnation(scene, old)
+
+
+async def test_a_deleted_token_is_a_new_cluster_that_says_why(scene):
+    old = await ready(scene)
+    token = scene.world.gcs["p"].token
+    await scene.delete(kinds.SECRET, "p")
+    said = await scene.until(RESOURCE_POOL, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
+    assert "token" in condition(said)["message"]
+    new = await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert new["status"]["incarnation"] > old["status"]["incarnation"]
+    assert scene.world.gcs["p"].token != token
+
+
+async def test_a_deleted_ray_cluster_is_made_anew(scene):
+    old = await ready(scene)
+    await scene.delete(kinds.RAY_CLUSTER, "p")
+    await scene.until(WORKER_GROUP, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
+    new = await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert new["status"]["incarnation"] == old["status"]["incarnation"] + 1
+
+
+async def test_a_pool_made_again_while_pods_run_gets_none_of_the_old_ones(scene):
+    await ready(scene)
+    scene.world.machines.termination_seconds = 2.0
+    old = {pod["metadata"]["uid"] for pod in scene.world.machines.pods.values()}
+    token = scene.world.gcs["p"].token
+    await scene.delete(RESOURCE_POOL, "p")
+    await scene.pool("p", image="example.test/worker:new", rayVersion="2.60.0")
+    await scene.ready(RESOURCE_POOL, "p", seconds=25)
+    running = scene.world.machines.running.values()
+    assert not {each.pod["metadata"]["uid"] for each in running} & old
+    assert {c["image"] for each in running for c in each.pod["spec"]["containers"]} == {"example.test/worker:new"}
+    assert scene.world.gcs["p"].token != token
+
+
+async def test_a_field_that_is_removed_from_the_template_goes_from_the_cluster(scene):
+    await scene.pool("p", podTemplate={"spec": {"priority": None, "hostname": "h"}, "metadata": {"labels": {"a": "b"}}})
+    await scene.ready(RESOURCE_POOL, "p")
+    await scene.edit(RESOURCE_POOL, "p", {"podTemplate": None})
+
+    async def is_gone():
+        cluster = await scene.get(kinds.RAY_CLUSTER, "p")
+        (group,) = cluster["spec"]["workerGroupSpecs"]
+        return "hostname" not in group["template"]["spec"] and "a" not in group["template"]["metadata"]["labels"]
+
+    await eventually("the field to go", is_gone, 5)
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "OldTemplate")
+
+
+async def test_a_pool_made_again_in_a_gap_of_the_watch(scene):
+    """kopf keeps both in its index."""
+    await scene.pool("other")
+    await scene.pool("p")
+    await scene.ready(RESOURCE_POOL, "p")
+    scene.proxy.open_gap("operator", "resourcepools")
+    await scene.delete(RESOURCE_POOL, "p")
+    await scene.pool("p", clusterName="elsewhere")
+    scene.proxy.close_gaps()
+    await scene.pool("last")
+    for name in ("last", "p", "other"):
+        await scene.ready(RESOURCE_POOL, name, seconds=20)
+    assert (await scene.get(RESOURCE_POOL, "p"))["status"]["clusterName"] == "elsewhere"
+    await scene.group("last")
+    await scene.ready(WORKER_GROUP, "last")
+
+
+async def test_all_that_is_deleted_leaves_nothing(scene):
+    await ready(scene)
+    await scene.delete(RESOURCE_POOL, "p")
+    await scene.delete(WORKER_GROUP, "p")
+
+    async def is_empty():
+        return not await oracles.leftovers(scene)
+
+    await eventually("nothing to be left", is_empty, 15)

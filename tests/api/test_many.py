@@ -1,0 +1,158 @@
+"""Healthy objects beside broken ones behave as if alone."""
+
+import asyncio
+import time
+
+import pytest
+
+from simulation.api import ApiError, eventually
+from simulation.machines import BROKEN_IMAGE, NO_SUCH_NODE
+from simulation.monitor import Monitor
+from simulation.scene import condition, pool
+from workergroups_api import manifest as kinds
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+
+COUNT = 50
+
+
+def container(**fields):
+    return {"podTemplate": {"spec": {"containers": [{"name": "ray-worker", **fields}]}}}
+
+
+def broken_pools():
+    """Pools that cannot be; every other one on the cluster of a healthy one."""
+    specs = [
+        {"podTemplate": {"spec": {"serviceAccountName": "nobody"}}},
+        container(resources={"limits": {"memory": "lots"}}),
+        container(comand=["x"]),
+        container(image=f"{BROKEN_IMAGE}:1"),
+        {"podTemplate": {"spec": {"nodeSelector": {NO_SUCH_NODE: "yes"}}}},
+        {"podTemplate": {"spec": {"priorityClassName": "none"}}},
+        {"podTemplate": {"spec": {"tolerations": "x"}}},
+    ]
+    for number in range(COUNT // 2):
+        shared = {"clusterName": f"h{number}"} if number % 2 else {}
+        yield f"b{number}", specs[number % len(specs)] | shared
+
+
+def broken_groups():
+    """Groups that cannot be, on the bundles of healthy ones."""
+    specs = [
+        {"worker": {"class": "train.Failing"}},
+        {"worker": {"class": "train.Missing"}},
+        {"code": {"configMap": {"name": "none"}}},
+        {
+            "env": [{"name": f"A{number}", "value": "x" * 30_000} for number in range(20)],
+            "worker": {"class": "train.Failing"},
+        },
+    ]
+    for number in range(COUNT // 2):
+        pools = (
+            [{"name": f"h{number}"}] if number % 5 else [{"name": f"h{number}", "bundles": {"start": 7, "count": 9}}]
+        )
+        yield f"b{number}", {"pools": pools} | specs[number % len(specs)]
+
+
+@pytest.mark.timeout(600)
+async def test_fifty_healthy_pools_beside_fifty_broken_objects(scene):
+    scene.world.failing["train.Failing"] = "RuntimeError: \N{COLLISION SYMBOL}" + "x" * 40_000
+    monitor = Monitor(scene)
+    watching = asyncio.create_task(monitor.run())
+    took = await _make_healthy(scene, "a")
+    for name, spec in broken_pools():
+        await scene.pool(name, **spec)
+    for name, spec in broken_groups():
+        await scene.group(name, **spec)
+    await _broken_are_broken(scene)
+    took_beside_broken = await _make_healthy(scene, "h", pools_of_broken_groups=True)
+    await _healthy_stay_ready(scene, monitor)
+    watching.cancel()
+    print(f"{COUNT // 2} pools with groups: alone {took:.1f} s, beside broken ones {took_beside_broken:.1f} s")
+    assert took_beside_broken < 2 * took + 10
+
+
+async def _make_healthy(scene, letter, pools_of_broken_groups=False):
+    """Half of the pools at a time; the seconds until all are ready."""
+    began = time.monotonic()
+    names = [f"{letter}{number}" for number in range(COUNT // 2)]
+    for name in names:
+        await scene.pool(name)
+        await scene.group(name)
+    for name in names:
+        await scene.ready(RESOURCE_POOL, name, seconds=200)
+        await scene.ready(WORKER_GROUP, name, seconds=200)
+    return time.monotonic() - began
+
+
+async def _broken_are_broken(scene):
+    for kind in (RESOURCE_POOL, WORKER_GROUP):
+        for body in await scene.api.list(kind, scene.namespace):
+            if body["metadata"]["name"].startswith("b"):
+                await scene.until(kind, body["metadata"]["name"], "Ready", "False", seconds=60)
+
+
+async def _healthy_stay_ready(scene, monitor):
+    await asyncio.sleep(5)
+    before = len(monitor.turns)
+    writes = len(scene.proxy.writes_since(0))
+    await asyncio.sleep(5)
+    assert monitor.turns[before:] == []
+    assert [str(write.request) for write in scene.proxy.writes_since(0)[writes:]] == []
+    for kind in (RESOURCE_POOL, WORKER_GROUP):
+        for body in await scene.api.list(kind, scene.namespace):
+            name = body["metadata"]["name"]
+            assert (condition(body)["status"] == "True") is not name.startswith("b"), body
+    lost = [turn for turn in monitor.turns if turn.before == "True" and not turn.name.startswith("b")]
+    assert lost == []
+
+
+async def test_a_broken_object_that_is_mended_is_served(scene):
+    await scene.pool("p", podTemplate={"spec": {"serviceAccountName": "nobody"}})
+    await scene.until(RESOURCE_POOL, "p", "Ready", "False", "PodsRefused")
+    await scene.edit(RESOURCE_POOL, "p", {"podTemplate": None})
+    await scene.ready(RESOURCE_POOL, "p", seconds=20)
+
+
+async def test_what_was_stored_before_a_rule_is_said_of_its_own_object(scene):
+    """A CustomResourceDefinition without the schema takes anything, as one of an earlier version did."""
+    name = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{RESOURCE_POOL.plural}.{RESOURCE_POOL.group}"
+    crd = await scene.api.request("GET", name)
+    await scene.pool("good", clusterName="shared")
+    try:
+        await _write_unreadable(scene, name, crd)
+    finally:
+        await _restore(scene, name, crd)
+    await eventually("an event that says so", lambda: _is_told(scene), seconds=15)
+    await scene.ready(RESOURCE_POOL, "good", seconds=20)
+
+
+async def _is_told(scene):
+    """Its status cannot be written either: the API server applies nothing to what its schema does not fit."""
+    events = await scene.api.list(kinds.EVENT, scene.namespace)
+    return any(event["regarding"]["name"] == "odd" and "nodes" in event["note"] for event in events)
+
+
+async def _write_unreadable(scene, name, crd):
+    loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    versions = [version | {"schema": {"openAPIV3Schema": loose}} for version in crd["spec"]["versions"]]
+    await scene.api.request("PATCH", name, {"spec": {"versions": versions}}, "application/merge-patch+json")
+    odd = pool(scene.namespace, "odd", nodes="many", clusterName="shared")
+    for _ in range(50):
+        try:
+            await scene.api.create(odd)
+            return
+        except ApiError:
+            await asyncio.sleep(0.2)
+    raise AssertionError("the loose schema does not count")
+
+
+async def _restore(scene, name, crd):
+    versions = {"spec": {"versions": crd["spec"]["versions"]}}
+    await scene.api.request("PATCH", name, versions, "application/merge-patch+json")
+    for _ in range(50):
+        try:
+            await scene.api.create(pool(scene.namespace, "probe", nodes="many"))
+        except ApiError:
+            return
+        await scene.api.delete(kinds.RESOURCE_POOL, scene.namespace, "probe")
+        await asyncio.sleep(0.2)

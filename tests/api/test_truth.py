@@ -1,0 +1,136 @@
+"""A status that says True is true: of this session, this incarnation, these pods."""
+
+import asyncio
+
+import pytest
+
+from simulation.api import eventually
+from simulation.monitor import SLACK_SECONDS, Monitor
+from simulation.scene import condition
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+
+
+@pytest.fixture
+def turns(scene, runner):
+    """How Ready of all objects turned."""
+    monitor = Monitor(scene)
+    task = runner.get_loop().create_task(monitor.run())
+    yield monitor.turns
+    task.cancel()
+
+
+@pytest.fixture
+def ready(scene, runner):
+    """A pool of two nodes, and a group on it."""
+
+    async def make():
+        await scene.pool("p", nodes=2)
+        await scene.group("p")
+        await scene.ready(WORKER_GROUP, "p")
+        await scene.ready(RESOURCE_POOL, "p")
+
+    runner.run(make())
+    return scene
+
+
+def of(group):
+    return group["status"]["session"], group["status"]["incarnation"]
+
+
+async def test_a_killed_rank_is_said_within_a_second(ready):
+    ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
+    found = await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=1 + SLACK_SECONDS)
+    assert condition(found)["message"].startswith("rank 0")
+    assert (await ready.condition(RESOURCE_POOL, "p"))["status"] == "True"
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_worker_pod_that_goes_is_said_within_a_second(ready, at_once):
+    ready.world.machines.termination_seconds = 3.0
+    await ready.world.delete_pod(ready.world.pods("p", "worker")[0], at_once=at_once)
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
+    await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
+
+
+@pytest.mark.parametrize("how", ["delete", "delete at once", "restart"])
+async def test_a_new_head_is_a_new_session_and_a_new_incarnation(ready, turns, how):
+    old = await ready.get(WORKER_GROUP, "p")
+    if how == "restart":
+        ready.world.restart_head("p")
+    else:
+        await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=how == "delete at once")
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
+    new = await ready.ready(WORKER_GROUP, "p", seconds=20)
+    assert of(new) == (ready.world.gcs["p"].session, of(old)[1] + 1)
+    ranks = ready.world.gcs["p"].ranks_of(new["metadata"]["uid"], of(new)[1])
+    assert [rank.state for rank in ranks.values()] == ["ALIVE"] * 4
+    await eventually("two turns", lambda: [t.after for t in turns if t.kind == "WorkerGroup"][-2:] == ["False", "True"])
+    assert len([turn for turn in turns if turn.kind == "WorkerGroup" and turn.before == "True"]) == 1
+
+
+async def test_an_executor_that_hangs_is_said_within_fifteen_seconds(ready):
+    ready.world.frozen.add("p")
+    found = await ready.until(WORKER_GROUP, "p", "Ready", "Unknown", seconds=15 + SLACK_SECONDS)
+    assert "Ray's GCS does not answer" in condition(found)["message"]
+    ready.world.frozen.clear()
+    assert of(await ready.ready(WORKER_GROUP, "p")) == of(found)
+
+
+async def test_agent_and_rank_that_go_together_are_said_within_five_seconds(ready):
+    ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
+    await ready.world.delete_pod(ready.world.pods("p", "agent")[0], at_once=True)
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
+
+
+async def test_a_restarted_agent_is_no_news(ready, turns):
+    await ready.world.delete_pod(ready.world.pods("p", "agent")[0], at_once=True)
+    await asyncio.sleep(4)
+    ready.world.restart_reporter("p")
+    await asyncio.sleep(2)
+    assert turns == []
+
+
+async def test_an_edited_deadline_changes_no_condition(ready, turns):
+    before = [condition(await ready.get(kind, "p")) for kind in (RESOURCE_POOL, WORKER_GROUP)]
+    for kind in (RESOURCE_POOL, WORKER_GROUP):
+        body = await ready.edit(kind, "p", {"progressDeadlineSeconds": 77})
+        await eventually("it to be seen", lambda kind=kind, n=body["metadata"]["generation"]: _seen(ready, kind, n))
+    after = [condition(await ready.get(kind, "p")) for kind in (RESOURCE_POOL, WORKER_GROUP)]
+    assert turns == []
+    assert [c["lastTransitionTime"] for c in after] == [c["lastTransitionTime"] for c in before]
+
+
+async def _seen(scene, kind, generation):
+    return (await scene.get(kind, "p"))["status"].get("observedGeneration") == generation
+
+
+@pytest.mark.parametrize("kill", [True, False])
+async def test_a_restarted_operator_writes_nothing(ready, turns, kill):
+    await asyncio.sleep(1)
+    writes = len(ready.proxy.writes_since(0))
+    if kill:
+        ready.kill_operator()
+    else:
+        await ready.stop_operator()
+    ready.start_operator()
+    await asyncio.sleep(5)
+    assert [str(write.request) for write in ready.proxy.writes_since(0)[writes:]] == []
+    assert turns == []
+
+
+async def test_what_happened_while_the_operator_was_away_is_said_after_its_start(ready):
+    await ready.stop_operator()
+    ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
+    await asyncio.sleep(1)
+    ready.start_operator()
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=5 + SLACK_SECONDS)
+
+
+async def test_an_api_server_that_is_away_for_a_moment_is_no_news(ready, turns):
+    ready.proxy.begin_faults(requests=1.0)
+    ready.proxy.cut_off("operator")
+    ready.world.cut_off_reporters()
+    await asyncio.sleep(4)
+    ready.proxy.end_faults()
+    await asyncio.sleep(6)
+    assert turns == []

@@ -1,0 +1,123 @@
+"""What somebody outside sees of pools and groups, and when: a watch, with the observer's own clock."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+POOLS, GROUPS = "resourcepools", "workergroups"
+_API = "/apis/workergroups.dev/v1alpha1"
+ABSENT = "Absent"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An object's Ready at one moment."""
+
+    at: float
+    """The observer's monotonic clock."""
+    wall: float
+    """The observer's wall clock, to be compared with those of processes on the same machine only."""
+    status: str
+    """True, False, Unknown; Absent without a condition or an object."""
+    reason: str
+    message: str
+    life: str
+    """Which session and pods (of a pool) or which session and incarnation (of a group) the status speaks of."""
+    incarnation: int = 0
+
+
+class Watch:
+    """All that happens to the pools and groups of a namespace while this is open."""
+
+    def __init__(self, namespace: str) -> None:
+        self._paths = {plural: f"{_API}/namespaces/{namespace}/{plural}?watch=true" for plural in (POOLS, GROUPS)}
+        self._histories: dict[tuple[str, str], list[Seen]] = defaultdict(list)
+        self._news = threading.Condition()
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._closed = False
+        self._threads = [threading.Thread(target=self._follow, args=(plural,)) for plural in self._paths]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        with self._news:
+            self._closed = True
+            for process in self._processes.values():
+                process.terminate()
+        for thread in self._threads:
+            thread.join()
+
+    def history(self, plural: str, name: str, since: float = 0.0) -> list[Seen]:
+        """What was seen of an object, from a moment on."""
+        with self._news:
+            return [seen for seen in self._histories[plural, name] if seen.at >= since]
+
+    def latest(self, plural: str, name: str) -> Seen:
+        """What was seen of an object last."""
+        history = self.history(plural, name)
+        return history[-1] if history else Seen(0.0, 0.0, ABSENT, "Unseen", "nothing was seen of it yet", "")
+
+    def wait(self, is_so: Callable[[], bool], seconds: float) -> bool:
+        """Ask again after each event; whether it became so in time."""
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            with self._news:
+                self._news.wait(min(remaining, 0.2))
+        return True
+
+    def _follow(self, plural: str) -> None:
+        """Watch again when a watch ends, as the API server ends each after a while."""
+        while True:
+            with self._news:
+                if self._closed:
+                    return
+                command = ["kubectl", "get", "--raw", self._paths[plural]]
+                process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                self._processes[plural] = process
+            with process:
+                for line in process.stdout or ():
+                    self._note(plural, json.loads(line))
+            time.sleep(0.1)
+
+    def _note(self, plural: str, event: dict[str, Any]) -> None:
+        at, wall = time.monotonic(), time.time()
+        if event["type"] not in ("ADDED", "MODIFIED", "DELETED"):
+            return
+        manifest = event["object"]
+        seen = _read(manifest, at, wall, is_gone=event["type"] == "DELETED")
+        with self._news:
+            self._histories[plural, manifest["metadata"]["name"]].append(seen)
+            self._news.notify_all()
+
+
+def _read(manifest: dict[str, Any], at: float, wall: float, is_gone: bool) -> Seen:
+    status = {} if is_gone else manifest.get("status", {})
+    reservation = status.get("reservation", {})
+    ready: dict[str, str] = next((each for each in status.get("conditions", ()) if each["type"] == "Ready"), {})
+    incarnation = int(status.get("incarnation", 0))
+    if manifest["kind"] == "WorkerGroup":
+        life = f"{status.get('session')}/{incarnation}"
+    else:
+        life = f"{reservation.get('session')}/{reservation.get('joinedPods')}"
+    return Seen(
+        at=at,
+        wall=wall,
+        status=ready.get("status", ABSENT),
+        reason=ready.get("reason", ""),
+        message=ready.get("message", ""),
+        life=life,
+        incarnation=incarnation,
+    )
