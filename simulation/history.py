@@ -18,8 +18,8 @@ from simulation.story import FAILING_CLASS, FAILURE, Story
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
 CONVERGE_SECONDS = 30.0
-FRESH_SECONDS = 10.0
-EMPTY_SECONDS = 15.0
+FRESH_SECONDS = 30.0
+EMPTY_SECONDS = 30.0
 REST_SECONDS = 1.0
 ACTIONS = 10, 30
 FORGIVABLE = (404, 409)
@@ -238,7 +238,7 @@ class _Play:
 
     async def _rest(self, when: str) -> None:
         """Some time without a write, soon."""
-        deadline = time.monotonic() + 8.0
+        deadline = time.monotonic() + 20.0
         while True:
             began = time.monotonic()
             await asyncio.sleep(REST_SECONDS)
