@@ -69,7 +69,6 @@ test-unit: $(READY) ## pure functions, golden YAML, the chart's templates
 .PHONY: test-api
 test-api: $(READY) ## operator and reporter against a real API server, in a simulated world
 	$(BIN)/pytest tests/api
-	$(MAKE) --no-print-directory simulate MINUTES=3
 
 # FIRST: by default a number that no run had before. MINUTES=0: all SEEDS.
 SEEDS ?= 1000
