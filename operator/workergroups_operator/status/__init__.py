@@ -13,7 +13,7 @@ from workergroups_api.resource_pool import ResourcePool, ResourcePoolStatus
 from workergroups_api.worker_group import WorkerGroup, WorkerGroupStatus
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
-from workergroups_operator.observed import HEAD, Observed, Unreadable
+from workergroups_operator.observed import Observed, Unreadable
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
@@ -21,10 +21,11 @@ from workergroups_operator.status.conclusion import Situation
 
 # Without any event, everything is looked at again after this time.
 RESYNC_SECONDS = 300.0
-# While something is waited for of which no event tells.
+# What is not ready is looked at again this soon, and the less often the longer it lasts: events can be lost.
 POLL_SECONDS = 1.0
-# Pods that the API server refuses are tried again this soon, and less often the longer it lasts.
-RETRY_PODS_SECONDS = (2.0, 60.0)
+POLL_PART = 0.1
+# Pods that the API server refuses are tried again at least this often.
+RETRY_PODS_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
         )
         before_ = last.model_copy(update={"ranks": None})
         updates.append(_update(WORKER_GROUP, group, before_, after_, concluded.ready))
+    waits += [_poll(update.ready, now) for update in updates]
     return Statuses(tuple(updates), min(waits) if updates else None)
 
 
@@ -96,23 +98,17 @@ def _known(count: int, situation: Situation) -> int | None:
 
 def _waits(situation: Situation) -> list[float]:
     """When something may be different of which no event tells."""
-    observed, decisions = situation.observed, situation.decisions
-    waits = [observed.agent.look_again_seconds]
-    if decisions.agent.state is AgentState.STARTING and observed.agent.session and observed.head:
-        waits.append(POLL_SECONDS)
-    if decisions.restart or decisions.obstacle:
-        waits.append(POLL_SECONDS * 5)
-    elif observed.ray_cluster is not None and not observed.pods_of(HEAD):
-        waits.append(POLL_SECONDS * 2)
-    if decisions.refused_pods:
-        first, last = RETRY_PODS_SECONDS
-        since = [
-            (situation.now - condition.last_transition_time).total_seconds()
-            for pool in observed.pools
-            if (condition := find(pool.status.conditions, "NodesReady")) and condition.status != "True"
-        ]
-        waits.append(min(last, max(first, min(since, default=0.0) / 5)))
+    waits = [situation.observed.agent.look_again_seconds]
+    if situation.decisions.refused_pods:
+        waits.append(RETRY_PODS_SECONDS)
     return waits
+
+
+def _poll(ready: Condition, now: datetime) -> float:
+    """When to look again at an object, whatever events say of it."""
+    if ready.status == "True":
+        return RESYNC_SECONDS
+    return max(POLL_SECONDS, POLL_PART * (now - ready.last_transition_time).total_seconds())
 
 
 def _update(
