@@ -8,6 +8,7 @@ import pytest
 
 from simulation.control_plane import control_plane
 
+CLOSE_SECONDS = 60
 _NUMBERS = itertools.count(1)
 
 
@@ -39,7 +40,7 @@ def scene(access, runner, namespace_labels):
     opened = runner.run(stack.enter_async_context(Scene.open(access, namespace, labels=namespace_labels)))
     opened.start_operator()
     yield opened
-    runner.run(stack.aclose())
+    runner.run(asyncio.wait_for(stack.aclose(), CLOSE_SECONDS))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,7 +1,6 @@
 """Healthy objects beside broken ones behave as if alone."""
 
 import asyncio
-import time
 
 import pytest
 
@@ -58,22 +57,19 @@ async def test_fifty_healthy_pools_beside_fifty_broken_objects(scene):
     scene.world.failing["train.Failing"] = "RuntimeError: \N{COLLISION SYMBOL}" + "x" * 40_000
     monitor = Monitor(scene)
     watching = asyncio.create_task(monitor.run())
-    took = await _make_healthy(scene, "a")
+    await _make_healthy(scene, "a")
     for name, spec in broken_pools():
         await scene.pool(name, **spec)
     for name, spec in broken_groups():
         await scene.group(name, **spec)
     await _broken_are_broken(scene)
-    took_beside_broken = await _make_healthy(scene, "h", pools_of_broken_groups=True)
+    await _make_healthy(scene, "h")
     await _healthy_stay_ready(scene, monitor)
     watching.cancel()
-    print(f"{COUNT // 2} pools with groups: alone {took:.1f} s, beside broken ones {took_beside_broken:.1f} s")
-    assert took_beside_broken < 2 * took + 10
 
 
-async def _make_healthy(scene, letter, pools_of_broken_groups=False):
-    """Half of the pools at a time; the seconds until all are ready."""
-    began = time.monotonic()
+async def _make_healthy(scene, letter):
+    """Half of the pools at a time."""
     names = [f"{letter}{number}" for number in range(COUNT // 2)]
     for name in names:
         await scene.pool(name)
@@ -81,7 +77,6 @@ async def _make_healthy(scene, letter, pools_of_broken_groups=False):
     for name in names:
         await scene.ready(RESOURCE_POOL, name, seconds=200)
         await scene.ready(WORKER_GROUP, name, seconds=200)
-    return time.monotonic() - began
 
 
 async def _broken_are_broken(scene):

@@ -22,8 +22,8 @@ from workergroups_operator.status.conclusion import Situation
 # Without any event, everything is looked at again after this time.
 RESYNC_SECONDS = 300.0
 # What is not ready is looked at again this soon, and the less often the longer it lasts: events can be lost.
-POLL_SECONDS = 1.0
-POLL_PART = 0.1
+POLL_SECONDS = 2.0
+POLL_PART = 0.25
 # Pods that the API server refuses are tried again at least this often.
 RETRY_PODS_SECONDS = 60.0
 
