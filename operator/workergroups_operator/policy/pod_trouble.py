@@ -9,6 +9,8 @@ from workergroups_api.manifest import Manifest
 
 _INSUFFICIENT = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*(?:/[^\s,.]+)?)")
 _WAITING_IS_FINE = {"ContainerCreating", "PodInitializing"}
+# Of these, nothing is mended by what else is still on its way, such as the cluster's head.
+DECISIVE = {"InsufficientResources", "NoMatchingNode", "ImagePullFailed"}
 _IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}
 
 

@@ -7,7 +7,7 @@ from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentState
-from workergroups_operator.policy.pod_trouble import first_trouble
+from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.up_to_date import pool_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 
@@ -94,7 +94,8 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     if refused and len(pods) < total:
         message = f"{len(pods)} of {total} pods made: {refused.message}"
         return finding("NodesReady", "False", Explanation(refused.reason, message), decisive=True)
-    return finding("NodesReady", "False", _nodes_missing(count, report, pods, total, situation))
+    why = _nodes_missing(count, report, pods, total, situation)
+    return finding("NodesReady", "False", why, decisive=why.reason in DECISIVE)
 
 
 def _nodes_missing(

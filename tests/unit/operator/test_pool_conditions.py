@@ -232,3 +232,11 @@ def test_a_message_of_any_kind_and_length_fits_into_a_condition():
 def test_pods_that_are_refused_are_said_before_the_head_is_up():
     refused = {NODE_GROUP: Explanation("PodsRefused", "quota")}
     assert ready_of(pool(), pods=(), refused_pods=refused).reason == "PodsRefused"
+
+
+def test_a_pod_that_no_node_takes_is_the_reason_before_the_cluster_is_up():
+    pods = (pod("head"), pod("worker", **UNSCHEDULABLE))
+    assert ready_of(pool(), pods=pods, agent=AgentSign()).reason == "InsufficientResources"
+    crashing = [{"name": "ray-worker", "image": "x", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
+    pods = (pod("worker", containerStatuses=crashing),)
+    assert ready_of(pool(), pods=pods).reason == "HeadStarting"
