@@ -66,7 +66,7 @@ def group(local_ray):
 
 def test_a_late_call_lists_the_ranks_and_where_they_are(group):
     with group.deadline(0.3), pytest.raises(LateCallError) as late:
-        group.execute_all_sync("rest", [0, 4])
+        group.execute_all_sync("rest", [0, 12])
     error = late.value
     assert isinstance(error, TimeoutError)
     assert (error.method_name, error.ranks, error.seconds) == ("rest", [1], 0.3)
