@@ -68,6 +68,8 @@ class World:
             await world.machines.close()
             for uid in list(world.agents):
                 world._end_agent(uid)
+            for task in world._tasks:
+                task.cancel()
             await asyncio.gather(*world._tasks, return_exceptions=True)
 
     def pods(self, cluster: str, component: str) -> list[Manifest]:
