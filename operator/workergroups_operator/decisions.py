@@ -37,6 +37,8 @@ class Decisions:
     # Why the RayCluster is to be deleted, and made anew when it is gone.
     restart: Explanation | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
+    # Which version of class, arguments, environment and code is written down, by group; None while code is not known.
+    written: Mapping[str, str | None] = field(default_factory=dict)
     incarnations: Mapping[str, Incarnation] = field(default_factory=dict)
 
 
@@ -47,6 +49,7 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
     accepted = tuple(pool for pool in observed.pools if pool.name not in refused)
     agent = agent_liveness(observed.head, observed.agent)
     bundles = assign_bundles(observed.groups, accepted, observed.pools_elsewhere)
+    written = {group.name: _written(group) for group in observed.groups}
     return Decisions(
         versions=running,
         agent=agent,
@@ -56,35 +59,36 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
         obstacle=obstacle(observed),
         restart=restart(observed),
         bundles=bundles,
+        written=written,
         incarnations={
-            group.name: _incarnation(group, assigned, accepted, observed, agent.session)
+            group.name: _incarnation(group, written[group.name], assigned, accepted, observed, agent.session)
             for group in observed.groups
             if not isinstance(assigned := bundles[group.name], Explanation)
         },
     )
 
 
-def launch_revision(group: WorkerGroup) -> str | None:
-    """Which version of class, arguments, environment and code is written down; None while the code is not known."""
+def _written(group: WorkerGroup) -> str | None:
     return launch.revision(group.spec.launch, (group.status.ranks or GroupReport()).code)
 
 
 def _incarnation(
     group: WorkerGroup,
+    written: str | None,
     assigned: Assignment,
     pools: tuple[ResourcePool, ...],
     observed: Observed,
     session: str | None,
 ) -> Incarnation:
     """From the group's status and from the plan, of which one may have been written when the other was not."""
-    written = launch_revision(group)
     uids = {pool.name: pool.uid for pool in pools}
     places = [] if isinstance(assigned, Explanation) else [[uids[p.pool], p.start, p.count] for p in assigned]
     revision = None if written is None else launch.digest([written, places])
     status = group.status
+    planned = observed.planned(group.uid)
     last = latest(
         Incarnation(status.incarnation, status.revision, status.session) if status.incarnation else None,
-        _planned(group, observed),
+        Incarnation(planned.incarnation, planned.made_from, planned.session) if planned else None,
     )
     report = status.ranks
     interrupted = (
@@ -93,10 +97,3 @@ def _incarnation(
         and (report.incarnation, report.state) == (last.number, incarnations.INTERRUPTED)
     )
     return next_incarnation(last, revision, session, is_interrupted=interrupted)
-
-
-def _planned(group: WorkerGroup, observed: Observed) -> Incarnation | None:
-    for planned in observed.plan.groups if observed.plan else ():
-        if planned.uid == group.uid:
-            return Incarnation(planned.incarnation, planned.made_from, planned.session)
-    return None

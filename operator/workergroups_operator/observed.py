@@ -7,7 +7,7 @@ from typing import Any
 from workergroups_api import names
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER, Kind, Manifest
-from workergroups_api.plan import ClusterPlan
+from workergroups_api.plan import ClusterPlan, PlannedGroup
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
@@ -71,6 +71,11 @@ class Observed:
     def child(self, kind: Kind, name: str) -> Manifest | None:
         """The object of that kind and name, if there is one."""
         return self.children.get((kind.kind, name))
+
+    def planned(self, group_uid: str) -> PlannedGroup | None:
+        """What the plan says of a group now, if it says anything."""
+        groups = self.plan.groups if self.plan else ()
+        return next((planned for planned in groups if planned.uid == group_uid), None)
 
     @property
     def ray_cluster(self) -> Manifest | None:

@@ -8,7 +8,7 @@ from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.decisions import Decisions, launch_revision
+from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 
 
@@ -53,18 +53,14 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
     if isinstance(bundles, Explanation):
         return None
     incarnation = decisions.incarnations[group.name]
+    before = observed.planned(group.uid)
     return PlannedGroup(
         name=group.name,
         uid=group.uid,
         incarnation=incarnation.number,
-        revision=launch_revision(group) or _planned_revision(group, observed),
+        # While the code is gone, what ran before still runs.
+        revision=decisions.written[group.name] or (before.revision if before else None),
         made_from=incarnation.revision,
         session=incarnation.session,
         bundles=bundles,
     )
-
-
-def _planned_revision(group: WorkerGroup, observed: Observed) -> str | None:
-    """While the code is gone, what ran before still runs."""
-    groups = observed.plan.groups if observed.plan else ()
-    return next((planned.revision for planned in groups if planned.uid == group.uid), None)

@@ -5,7 +5,7 @@ from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.decisions import Decisions, launch_revision
+from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired.pods import worker_template
 from workergroups_operator.observed import WORKER, Observed, node_group_of
 
@@ -42,7 +42,7 @@ def group_up_to_date(group: WorkerGroup, decisions: Decisions) -> Finding:
     incarnation = decisions.incarnations.get(group.name)
     if incarnation is None or incarnation.revision is None:
         return _finding("Unknown", "NotLaunched", "nothing has been launched yet")
-    if launch_revision(group) is None:
+    if decisions.written[group.name] is None:
         return _finding(
             "Unknown",
             "CodeMissing",
