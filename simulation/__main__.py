@@ -15,7 +15,7 @@ from simulation.control_plane import Access, control_plane
 from simulation.pace import quicken
 
 # A history that takes longer hangs.
-HISTORY_SECONDS = 180.0
+HISTORY_SECONDS = 300.0
 
 
 def main() -> int:

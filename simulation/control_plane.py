@@ -186,7 +186,8 @@ class _ControlPlane:
             "max-requests-inflight": 4000,
             "max-mutating-requests-inflight": 2000,
         }
-        self._run("kube-apiserver", flags)
+        # It has little to keep and much to do: collecting its garbage rarely spares a seventh of its CPU time.
+        self._run("kube-apiserver", flags, GOGC="400")
 
     def _start_controllers(self) -> None:
         flags = {
@@ -212,7 +213,10 @@ class _ControlPlane:
             "qps": 1000,
             "burst": 2000,
         }
-        self._run("ray-operator", flags, KUBECONFIG=str(self._kubeconfig("kuberay")))
+        # A pod that is gone before KubeRay has seen it stops its group for 30 s, and until it looks again for any
+        # other reason: by itself after five minutes, here sooner.
+        environment = {"KUBECONFIG": str(self._kubeconfig("kuberay")), "RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "10"}
+        self._run("ray-operator", flags, **environment)
 
     def _grant_operator(self) -> None:
         """What the chart grants, to the user under whose name the operator runs here."""

@@ -17,7 +17,8 @@ from simulation.scene import Scene, condition, group, pool
 from simulation.story import FAILING_CLASS, FAILURE, Story
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
-CONVERGE_SECONDS = 30.0
+# KubeRay waits for 30 s for a pod that was gone before it saw it, and looks again within another 10.
+CONVERGE_SECONDS = 60.0
 FRESH_SECONDS = 30.0
 EMPTY_SECONDS = 30.0
 REST_SECONDS = 1.0
@@ -215,7 +216,7 @@ class _Play:
     async def _do_nothing(self) -> None:
         """At rest nothing is written; and restarts and edited deadlines change no condition."""
         await self._until_fresh_is_gone()
-        await self._rest("at rest")
+        await self._come_to_rest()
         before = len(self.monitor.turns)
         await self.restart_operator(self.choices.random() < 0.5)
         for cluster in sorted(set(self.story.clusters.values())):
@@ -235,6 +236,15 @@ class _Play:
             if time.monotonic() > deadline:
                 raise Violation("the fresh deployment does not go")
             await asyncio.sleep(0.1)
+
+    async def _come_to_rest(self) -> None:
+        """Settled, and still so after some time without a write: what was true once may have been about to turn."""
+        while True:
+            turns = len(self.monitor.turns)
+            await self._converge()
+            await self._rest("at rest")
+            if len(self.monitor.turns) == turns and not await oracles.unsettled(self.scene, self.monitor, self.story):
+                return
 
     async def _rest(self, when: str) -> None:
         """Some time without a write, soon."""

@@ -25,6 +25,8 @@ RAY_VERSION_ANNOTATION = f"{GROUP}/default-ray-version"
 # On the agent's Lease, written by the operator: the head and the Ray session that were last seen to belong together.
 HEAD_ANNOTATION = f"{GROUP}/head"
 SESSION_ANNOTATION = f"{GROUP}/session"
+# There too: why the cluster was started anew, until the agent is connected to the new one.
+RESTART_ANNOTATION = f"{GROUP}/restarted-because"
 
 # Field managers of server-side apply: one per writer, so that neither takes the other's fields.
 OPERATOR_FIELD_MANAGER = "workergroups-operator"

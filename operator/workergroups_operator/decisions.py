@@ -17,7 +17,7 @@ from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.running import Versions, versions
 from workergroups_operator.policy.sharing import refused_pools
 from workergroups_operator.policy.template_size import too_large
-from workergroups_operator.policy.token import restart
+from workergroups_operator.policy.token import restart, restarted
 from workergroups_operator.settings import Settings
 
 
@@ -35,7 +35,9 @@ class Decisions:
     # What must go before anything is made; nothing is written until then.
     obstacle: Explanation | None = None
     # Why the RayCluster is to be deleted, and made anew when it is gone.
-    restart: Explanation | None = None
+    restart: str | None = None
+    # Why that was done, until the new one answers.
+    restarted: str | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
     # Which version of class, arguments, environment and code is written down, by group; None while code is not known.
     written: Mapping[str, str | None] = field(default_factory=dict)
@@ -58,6 +60,7 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
         refused_pods={**refused_pods, **too_large(observed.pools)},
         obstacle=obstacle(observed),
         restart=restart(observed),
+        restarted=restarted(observed, agent),
         bundles=bundles,
         written=written,
         incarnations={

@@ -10,6 +10,7 @@ from simulation.monitor import SLACK_SECONDS
 from simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import RESTART_ANNOTATION
 
 
 async def ready(scene):
@@ -95,9 +96,12 @@ async def test_a_deleted_token_is_a_new_cluster_that_says_why(scene):
     await scene.delete(kinds.SECRET, "p")
     said = await scene.until(RESOURCE_POOL, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
     assert "token" in condition(said)["message"]
+    said = await scene.until(RESOURCE_POOL, "p", "Ready", "False", "AgentStarting", seconds=20)
+    assert "started anew, since Secret p with Ray's token was deleted" in condition(said)["message"]
     new = await scene.ready(WORKER_GROUP, "p", seconds=20)
     assert new["status"]["incarnation"] > old["status"]["incarnation"]
     assert scene.world.gcs["p"].token != token
+    assert RESTART_ANNOTATION not in (await scene.get(kinds.LEASE, "p-agent"))["metadata"]["annotations"]
 
 
 async def test_a_deleted_ray_cluster_is_made_anew(scene):

@@ -16,7 +16,7 @@ def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[
     manifests = [
         secret,
         *access.access(observed.key, pools, observed.groups),
-        lease.lease(observed, decisions.agent),
+        lease.lease(observed, decisions),
         plan.config_map(plan.cluster_plan(observed, decisions)),
     ]
     if not decisions.restart:

@@ -1,12 +1,15 @@
-"""Whether the running Ray still knows the token that is in the Secret. Its pods read it once, when they start."""
+"""Whether the running Ray still knows the token that is in the Secret. Its pods read it once, when they start.
+
+A cluster that is started anew says why from when it is deleted until the agent is connected to the next one.
+"""
 
 import base64
 
 from workergroups_api import names
-from workergroups_api.conditions import Explanation
 from workergroups_api.launch import digest
-from workergroups_api.manifest import SECRET
+from workergroups_api.manifest import LEASE, SECRET
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.agent_liveness import AgentLiveness
 
 
 def present_token(observed: Observed) -> str | None:
@@ -26,7 +29,7 @@ def token_digest(token: str) -> str:
     return digest(["token", token])
 
 
-def restart(observed: Observed) -> Explanation | None:
+def restart(observed: Observed) -> str | None:
     """Why the cluster has to be started anew; None if it has not."""
     if observed.ray_cluster is None:
         return None
@@ -35,9 +38,13 @@ def restart(observed: Observed) -> Explanation | None:
     if started_with is None or (token is not None and token_digest(token) == started_with):
         return None
     name = names.token_secret_name(observed.key.name)
-    what = "was deleted" if token is None else "was changed"
-    return Explanation(
-        "Restarting",
-        f"Secret {name} with Ray's token {what}, and the running Ray knows only the old one: the cluster is started "
-        "anew, and its ranks with it",
-    )
+    return f"Secret {name} with Ray's token was {'deleted' if token is None else 'changed'}"
+
+
+def restarted(observed: Observed, agent: AgentLiveness) -> str | None:
+    """Why the cluster was started anew, while the agent is not connected to it yet."""
+    if agent.is_believed:
+        return None
+    lease = observed.child(LEASE, names.agent_name(observed.key.name)) or {"metadata": {}}
+    why = lease["metadata"].get("annotations", {}).get(names.RESTART_ANNOTATION)
+    return None if why is None else str(why)

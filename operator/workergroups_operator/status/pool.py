@@ -5,6 +5,7 @@ from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.manifest import DEPLOYMENT
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
@@ -35,15 +36,25 @@ def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
 def _cluster_ready(pool: ResourcePool, situation: Situation) -> Finding:
     """The agent is connected to the Ray head. KubeRay's own `ready` is not asked: it never turns back."""
     decisions, observed = situation.decisions, situation.observed
-    why = decisions.refused.get(pool.name) or decisions.restart or decisions.obstacle or _head_missing(situation)
+    refused = decisions.refused.get(pool.name)
+    if refused:
+        return finding("ClusterReady", "False", refused)
+    why = _restarting(decisions) or decisions.obstacle or _head_missing(situation)
+    if why is None and decisions.agent.state is AgentState.LOST:
+        return finding("ClusterReady", "Unknown", LOST)
+    if why is None and decisions.agent.state is AgentState.STARTING:
+        why = _agent_missing(observed, situation)
     if why:
-        return finding("ClusterReady", "False", why)
-    match decisions.agent.state:
-        case AgentState.LOST:
-            return finding("ClusterReady", "Unknown", LOST)
-        case AgentState.STARTING:
-            return finding("ClusterReady", "False", _agent_missing(observed, situation))
+        since = f"; the cluster is started anew, since {decisions.restarted}" if decisions.restarted else ""
+        return finding("ClusterReady", "False", Explanation(why.reason, why.message + since))
     return finding("ClusterReady", "True", Explanation("AgentConnected", "Ray's head answers the agent"))
+
+
+def _restarting(decisions: Decisions) -> Explanation | None:
+    if decisions.restart is None:
+        return None
+    consequence = "the running Ray knows only the old one: the cluster is started anew, and its ranks with it"
+    return Explanation("Restarting", f"{decisions.restart}, and {consequence}")
 
 
 def _head_missing(situation: Situation) -> Explanation | None:

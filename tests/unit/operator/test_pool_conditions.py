@@ -23,6 +23,7 @@ from make import (
 )
 
 from workergroups_api.conditions import Explanation, find
+from workergroups_api.names import RESTART_ANNOTATION
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import AgentSign
 
@@ -161,6 +162,14 @@ def test_with_a_lost_agent_nobody_knows_how_many_nodes_there_are():
     update = status_of(observed(pools=(ready_pool(),), agent=AgentSign(SESSION, KNOWN, is_silent=True)))
     assert update.after.ready_nodes is None
     assert {condition.status for condition in update.after.conditions if condition.type != "UpToDate"} == {"Unknown"}
+
+
+def test_a_cluster_that_is_started_anew_says_why_until_its_agent_is_connected():
+    why = "Secret actors with Ray's token was deleted"
+    noted = child("Lease", "actors-agent", metadata={"annotations": {RESTART_ANNOTATION: why}})
+    starting = ready_of(pool(), children=noted, agent=AgentSign())
+    assert (starting.reason, why in starting.message) == ("AgentStarting", True)
+    assert why not in ready_of(pool(), children=noted, agent=CONNECTED).message
 
 
 def test_a_head_that_is_gone_is_seen_at_once_whatever_was_reported():
