@@ -56,6 +56,11 @@ class Executor:
         self._gcs: ray.Gcs | None = None
         self._reported: Reports | None = None
 
+    @property
+    def session(self) -> str | None:
+        """Which Ray it is connected to."""
+        return self._gcs.session if self._gcs else None
+
     async def run(self) -> None:
         """Never returns."""
         self._exchange.withdraw()

@@ -1,6 +1,7 @@
 """One history: what happens is drawn from its seed; how it ends is judged."""
 
 import asyncio
+import json
 import logging
 import random
 import time
@@ -15,7 +16,7 @@ from simulation.control_plane import Access
 from simulation.monitor import Monitor
 from simulation.scene import Scene, condition, group, pool
 from simulation.story import FAILING_CLASS, FAILURE, Story
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import LEASE, RESOURCE_POOL, WORKER_GROUP
 
 # KubeRay waits for 30 s for a pod that was gone before it saw it, and looks again within another 10.
 CONVERGE_SECONDS = 60.0
@@ -58,6 +59,8 @@ async def run(access: Access, seed: int) -> History:
             await _Play(scene, history, fresh).play()
         except Violation as violation:
             history.violations.append(str(violation))
+            history.violations += scene.world.overview()
+            history.violations += [json.dumps(lease) for lease in await scene.api.list(LEASE, namespace)]
         finally:
             await scene.stop_operator()
             await scene.api.delete_namespace(fresh)

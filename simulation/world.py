@@ -114,6 +114,27 @@ class World:
             if agent.reporter is not None:
                 self._proxy.cut_off(agent.reporter.name)
 
+    def overview(self) -> list[str]:
+        """What is there, for whoever wants to know why something does not come."""
+        lines = []
+        for uid, pod in sorted(self.machines.pods.items(), key=lambda item: str(item[1]["metadata"]["name"])):
+            container = self.machines.running.get(uid)
+            runs = f"runs with token {container.token}" if container else pod.get("status", {}).get("phase")
+            leaving = ", is being deleted" if "deletionTimestamp" in pod["metadata"] else ""
+            lines.append(f"pod {pod['metadata']['name']} {runs}{leaving}")
+        lines += [
+            f"GCS of {cluster} in {gcs.head_pod}: token {gcs.token}, session {gcs.session}, nodes {len(gcs.nodes)}"
+            for cluster, gcs in self.gcs.items()
+        ]
+        for agent in self.agents.values():
+            lives = agent.reporter is not None and agent.reporter.is_alive
+            failure = agent.reporter.failure if agent.reporter else None
+            lines.append(
+                f"agent {agent.container.pod['metadata']['name']}: executor in {agent.executor.session}, "
+                f"reporter {'lives' if lives else f'is dead: {failure!r}'}"
+            )
+        return lines
+
     # What happens to containers.
 
     def _started(self, container: Container) -> None:

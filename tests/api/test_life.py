@@ -104,6 +104,20 @@ async def test_a_deleted_token_is_a_new_cluster_that_says_why(scene):
     assert RESTART_ANNOTATION not in (await scene.get(kinds.LEASE, "p-agent"))["metadata"]["annotations"]
 
 
+async def test_a_lease_that_is_made_again_at_once_is_renewed_at_once(scene):
+    await ready(scene)
+    old = await scene.get(kinds.LEASE, "p-agent")
+    kept = {key: old["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
+    await scene.delete(kinds.LEASE, "p-agent")
+    await scene.api.create({"apiVersion": old["apiVersion"], "kind": old["kind"], "metadata": kept})
+
+    async def is_renewed():
+        return (await scene.get(kinds.LEASE, "p-agent"))["spec"].get("renewTime")
+
+    await eventually("a renewal", is_renewed, 5 + SLACK_SECONDS)
+    assert condition(await scene.get(WORKER_GROUP, "p"))["status"] == "True"
+
+
 async def test_a_deleted_ray_cluster_is_made_anew(scene):
     old = await ready(scene)
     await scene.delete(kinds.RAY_CLUSTER, "p")
