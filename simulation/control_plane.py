@@ -262,8 +262,10 @@ class _ControlPlane:
 
     def _has_our_kinds(self) -> bool:
         wanted = {"ray.io/v1": ("rayclusters", "rayjobs"), f"{GROUP}/{VERSION}": ("resourcepools", "workergroups")}
+        # Named, and past the moment in which their storage is made.
         return all(
             f'"name":"{kind}"'.encode() in (self._get(f"/apis/{group}") or b"")
+            and self._get(f"/apis/{group}/{kind}") is not None
             for group, kinds in wanted.items()
             for kind in kinds
         )

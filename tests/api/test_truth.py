@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from simulation.api import eventually
+from simulation.faults import UNAVAILABLE, Rule
 from simulation.monitor import SLACK_SECONDS, Monitor
-from simulation.scene import condition
+from simulation.scene import OPERATOR, condition
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
 
@@ -48,6 +49,12 @@ async def test_a_killed_rank_is_said_within_a_second(ready):
 async def test_a_worker_pod_that_goes_is_said_within_a_second(ready, at_once):
     ready.world.machines.termination_seconds = 3.0
     await ready.world.delete_pod(ready.world.pods("p", "worker")[0], at_once=at_once)
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
+    await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
+
+
+async def test_a_killed_raylet_of_a_worker_is_said_within_a_second(ready):
+    ready.world.machines.restart(ready.world.pods("p", "worker")[0]["metadata"]["uid"], seconds=4.0)
     await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
     await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
 
@@ -128,9 +135,18 @@ async def test_what_happened_while_the_operator_was_away_is_said_after_its_start
 
 async def test_an_api_server_that_is_away_for_a_moment_is_no_news(ready, turns):
     ready.proxy.begin_faults(requests=1.0)
-    ready.proxy.cut_off("operator")
+    ready.proxy.cut_off(OPERATOR)
     ready.world.cut_off_reporters()
     await asyncio.sleep(4)
     ready.proxy.end_faults()
     await asyncio.sleep(6)
     assert turns == []
+
+
+async def test_what_happens_right_after_a_long_outage_of_the_api_server_is_said_soon(ready):
+    ready.proxy.rule(Rule(lambda request: request.client == OPERATOR, UNAVAILABLE, times=10**6))
+    ready.proxy.cut_off(OPERATOR)
+    await asyncio.sleep(25)
+    ready.proxy.end_faults()
+    await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=True)
+    await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
