@@ -57,10 +57,6 @@ class Membership:
             }
         )
 
-    def cluster_of(self, namespace: str, pool: str) -> str | None:
-        """The cluster of a pool; None if no such pool is known."""
-        return next(iter(self.clusters.get((namespace, pool), ())), None)
-
     def owning_clusters(self, namespace: str, pools: tuple[str, ...]) -> set[ClusterKey]:
         """The cluster of a group's first pool; a pool that does not exist counts as a cluster of its name."""
         first = pools[0]

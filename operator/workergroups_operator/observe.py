@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -57,7 +57,7 @@ async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, 
         pools=pools,
         groups=groups,
         unreadable=(*odd_pools, *odd_groups),
-        pools_elsewhere=_elsewhere(membership, key, group_bodies, {_name(body) for body in here}),
+        pools_elsewhere=await _elsewhere(client, key, group_bodies, {_name(body) for body in here}),
         children=children,
         pods=tuple(pods),
         plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
@@ -90,15 +90,17 @@ async def _complaint(client: Kube, seen: Observed) -> str | None:
     return str(latest.get("message")) if latest else None
 
 
-def _elsewhere(
-    membership: Membership, key: ClusterKey, groups: Collection[Manifest], here: Collection[str]
+async def _elsewhere(
+    client: Kube, key: ClusterKey, groups: Collection[Manifest], here: Collection[str]
 ) -> dict[str, str]:
+    """Pool -> cluster, of the pools that groups name and that are there, but not on this cluster."""
     named = {pool for body in groups for pool in pools_of_group(_name(body), _spec(body))} - set(here)
-    clusters = {pool: membership.cluster_of(key.namespace, pool) for pool in named}
-    return {pool: cluster for pool, cluster in clusters.items() if cluster not in (None, key.name)}
+    bodies = await _read(client, kinds.RESOURCE_POOL, key.namespace, sorted(named))
+    clusters = {_name(body): cluster_of_pool(_name(body), _spec(body)) for body in bodies}
+    return {pool: cluster for pool, cluster in clusters.items() if cluster != key.name}
 
 
-async def _read(client: Kube, kind: Kind, namespace: str, members: list[str]) -> list[Manifest]:
+async def _read(client: Kube, kind: Kind, namespace: str, members: Sequence[str]) -> list[Manifest]:
     """The objects of these names that are not being deleted, in the order of their creation."""
     found = await asyncio.gather(*(client.get(kind, namespace, name) for name in members))
     alive = [body for body in found if body is not None and "deletionTimestamp" not in body["metadata"]]

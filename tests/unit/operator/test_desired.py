@@ -83,6 +83,14 @@ def test_a_role_never_names_no_resource_since_that_would_mean_all():
         assert all(rule["resourceNames"] for rule in of_kind("Role", **situation)["rules"])
 
 
+def test_the_agent_may_read_the_groups_that_have_bundles_and_no_others():
+    code = {"configMap": {"name": "secret-code"}}
+    groups = (group("placed"), group("lost", pools=("gone",), code=code))
+    assert "placed" in str(role := of_kind("Role", pools=(pool(),), groups=groups)["rules"])
+    assert "lost" not in str(role)
+    assert "secret-code" not in str(role)
+
+
 def test_only_the_reporter_has_a_kubernetes_token():
     parts = SITUATIONS["one-pool"]
     cluster = of_kind("RayCluster", **parts)["spec"]
