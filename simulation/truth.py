@@ -42,6 +42,9 @@ def _of_group(world: World, gcs: Gcs, body: Manifest) -> str | None:
 
 def _of_pool(world: World, gcs: Gcs, body: Manifest) -> str | None:
     spec, metadata = body["spec"], body["metadata"]
+    session = body["status"].get("reservation", {}).get("session")
+    if session != gcs.session:
+        return f"the status is of session {session}, the world is in {gcs.session}"
     name = node_group(metadata["name"], metadata["uid"])
     nodes = {node.id: node for node in gcs.nodes.values() if node.node_group == name}
     if len(nodes) != spec["nodes"]:
