@@ -41,10 +41,11 @@ def child_names(cluster: str) -> dict[Kind, str]:
 
 async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, key: ClusterKey) -> Observed:
     """Read a cluster's pools, groups, children and pods, and what its agent shows."""
-    pool_bodies, group_bodies, children, pods = await asyncio.gather(
+    # The agent's Lease first: what it vouches for was written into the objects' status before.
+    children = await _children(client, key)
+    pool_bodies, group_bodies, pods = await asyncio.gather(
         _read(client, kinds.RESOURCE_POOL, key.namespace, membership.pools_of(key)),
         _read(client, kinds.WORKER_GROUP, key.namespace, membership.groups_of(key)),
-        _children(client, key),
         client.list(kinds.POD, key.namespace, label_selector=f"{names.CLUSTER_LABEL}={key.name}"),
     )
     here = [body for body in pool_bodies if cluster_of_pool(_name(body), _spec(body)) == key.name]

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from simulation.api import eventually
-from simulation.faults import UNAVAILABLE, Rule
+from simulation.faults import UNAVAILABLE, Delay, Rule
 from simulation.monitor import SLACK_SECONDS, Monitor
 from simulation.scene import OPERATOR, condition
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
@@ -87,6 +87,21 @@ async def test_agent_and_rank_that_go_together_are_said_within_five_seconds(read
     ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
     await ready.world.delete_pod(ready.world.pods("p", "agent")[0], at_once=True)
     await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
+
+
+def is_report(request):
+    return request.client.startswith("reporter") and request.subresource == "status"
+
+
+async def test_an_agent_that_comes_back_is_believed_when_what_it_says_is_in_the_status(ready, turns):
+    ready.world.frozen.add("p")
+    await ready.until(WORKER_GROUP, "p", "Ready", "Unknown", seconds=15 + SLACK_SECONDS)
+    ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
+    ready.proxy.begin_faults()
+    ready.proxy.rule(Rule(is_report, Delay(2.0), times=10))
+    ready.world.frozen.clear()
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=5 + SLACK_SECONDS)
+    assert [turn.after for turn in turns if turn.kind == "WorkerGroup"] == ["Unknown", "False"]
 
 
 async def test_a_restarted_agent_is_no_news(ready, turns):

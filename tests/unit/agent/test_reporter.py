@@ -9,10 +9,10 @@ from ray_world import SESSION, group, plan, pool
 from workergroups_agent.exchange import GroupEntry, PoolEntry, Pulse, Reports
 from workergroups_agent.reporter.entries import Entry, entries
 from workergroups_agent.reporter.known import CodeFiles, Known, Unreadable
-from workergroups_agent.reporter.lease import Beats, lease_manifest
+from workergroups_agent.reporter.lease import Beats, Holder, lease_manifest
 from workergroups_agent.reporter.prepare import prepare
 from workergroups_agent.reporter.pulse import PulseWatch
-from workergroups_agent.reporter.status import is_gone, next_retry
+from workergroups_agent.reporter.status import covers, is_gone, next_retry
 from workergroups_api.launch import Launch, revision
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.report import GroupReport, PoolReport
@@ -184,6 +184,39 @@ class TestLease:
         assert lease["spec"] == renewed | expected
 
 
+class TestHolder:
+    def test_nobody_holds_the_lease_before_all_is_told(self):
+        told = set()
+        holder = Holder(told.__contains__)
+        assert holder.of(SESSION) is None
+        told.add(SESSION)
+        assert holder.of(SESSION) == SESSION
+        told.clear()
+        assert holder.of(SESSION) == SESSION
+
+    def test_who_was_away_has_to_tell_again(self):
+        told = {SESSION}
+        holder = Holder(told.__contains__)
+        assert holder.of(SESSION) == SESSION
+        told.clear()
+        assert holder.of(None) is None
+        assert holder.of(SESSION) is None
+
+    def test_another_session_has_to_tell_too(self):
+        holder = Holder({SESSION}.__contains__)
+        assert holder.of(SESSION) == SESSION
+        assert holder.of("session-2") is None
+
+    def test_all_is_said_when_it_is_of_this_session_and_of_every_planned_object(self):
+        wanted = plan(pool(), PLANNED)
+        assert covers(REPORTS, SESSION, wanted)
+        assert not covers(REPORTS, "session-2", wanted)
+        assert not covers(Reports(session=SESSION), SESSION, wanted)
+        assert not covers(REPORTS.model_copy(update={"groups": {}}), SESSION, wanted)
+        made_again = PLANNED.model_copy(update={"uid": "uid-of-another"})
+        assert not covers(REPORTS, SESSION, wanted.model_copy(update={"groups": (made_again,)}))
+
+
 class Refusal:
     headers = None
 
@@ -194,13 +227,21 @@ class Refusal:
 ENTRY = Entry("u", {})
 
 
+def refuses(status):
+    return next_retry(ENTRY, None, DynamicApiError(Refusal(status)), 0.0).is_refused
+
+
 class TestRetries:
     def test_a_failed_write_is_tried_again_later_and_later(self):
         retry, delays = None, []
         for _ in range(7):
-            retry = next_retry(ENTRY, retry, False, 100.0)
+            retry = next_retry(ENTRY, retry, TimeoutError(), 100.0)
             delays.append(retry.at - 100.0)
         assert delays == [0.5, 1, 2, 4, 8, 10, 10]
+
+    def test_a_refusal_is_told_from_a_write_that_may_yet_succeed(self):
+        refused = {status for status in (404, 409, 422, 429, 500) if refuses(status)}
+        assert refused == {404, 422}
 
     @pytest.mark.parametrize(
         ("status", "body", "gone"),

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from workergroups_agent.exchange import POLL_SECONDS, Exchange, Pulse
@@ -56,22 +57,43 @@ class Beats:
         self._next = now + RETRY_SECONDS
 
 
+class Holder:
+    """Who holds the Lease: the session that the executor is connected to, once all is told that it says of it.
+
+    The operator believes what the status says of the session that holds the Lease. An agent that comes back finds there
+    what the one before it wrote, which may be no longer so.
+    """
+
+    def __init__(self, has_told: Callable[[str], bool]) -> None:
+        self._has_told = has_told
+        self._told: str | None = None
+
+    def of(self, session: str | None) -> str | None:
+        """The holder while the executor is connected to this session, or to none."""
+        if session != self._told:
+            self._told = session if session is not None and self._has_told(session) else None
+        return self._told
+
+
 class LeaseKeeper:
     """Writes the Lease that the operator has made; as long as there is none, asks for it."""
 
-    def __init__(self, client: Kube, namespace: str, cluster: str, exchange: Exchange) -> None:
+    def __init__(
+        self, client: Kube, namespace: str, cluster: str, exchange: Exchange, has_told: Callable[[str], bool]
+    ) -> None:
         self._client = client
         self._namespace = namespace
         self._name = agent_name(cluster)
         self._exchange = exchange
         self._watch = PulseWatch()
+        self._holder = Holder(has_told)
         self._beats = Beats()
         self._uid: str | None = None
 
     async def run(self) -> None:
         """Never returns."""
         while True:
-            holder = self._watch.session(self._pulse(), time.monotonic())
+            holder = self._holder.of(self._watch.session(self._pulse(), time.monotonic()))
             if self._beats.is_due(holder, time.monotonic()):
                 await self._beat(holder)
             await asyncio.sleep(POLL_SECONDS)

@@ -18,16 +18,23 @@ RESTART_SECONDS = 1.0
 async def serve(client: Kube, namespace: str, cluster: str, exchange: Exchange) -> None:
     """Report until cancelled."""
 
+    writer: StatusWriter | None = None
+
     async def orders_and_status() -> None:
         # Both begin anew together, for the one rests on what the other knows.
+        nonlocal writer
         known = Known()
+        writer = StatusWriter(client, namespace, exchange, known)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(OrderKeeper(client, namespace, cluster, exchange, known).run())
-            tasks.create_task(StatusWriter(client, namespace, exchange, known).run())
+            tasks.create_task(writer.run())
+
+    def has_told(session: str) -> bool:
+        return writer is not None and writer.has_told(session)
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_again_and_again(orders_and_status))
-        tasks.create_task(_again_and_again(LeaseKeeper(client, namespace, cluster, exchange).run))
+        tasks.create_task(_again_and_again(LeaseKeeper(client, namespace, cluster, exchange, has_told).run))
 
 
 async def _again_and_again(run: Callable[[], Awaitable[None]]) -> None:

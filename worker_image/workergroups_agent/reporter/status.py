@@ -9,7 +9,8 @@ from workergroups_agent.exchange import POLL_SECONDS, Exchange, Reports, Stamp
 from workergroups_agent.reporter.entries import SUBTREES, Entry, Identity, entries
 from workergroups_agent.reporter.follow import describe, for_log
 from workergroups_agent.reporter.known import Known
-from workergroups_api.kube import Kube
+from workergroups_api.kube import Kube, is_refusal
+from workergroups_api.plan import ClusterPlan
 
 LOGGER = logging.getLogger(__name__)
 # After a failure; doubled with each that follows.
@@ -27,20 +28,30 @@ class Retry:
     entry: Entry
     at: float
     delay: float
+    # The API server will say the same again until something else changes.
+    is_refused: bool = False
 
 
-def next_retry(entry: Entry, before: Retry | None, is_gone: bool, now: float) -> Retry:
+def next_retry(entry: Entry, before: Retry | None, error: Exception, now: float) -> Retry:
     """When an entry is to be tried again that has just failed."""
-    if is_gone:
-        return Retry(entry, now + GONE_SECONDS, FIRST_RETRY_SECONDS)
+    if is_gone(error):
+        return Retry(entry, now + GONE_SECONDS, FIRST_RETRY_SECONDS, is_refused=True)
     delay = FIRST_RETRY_SECONDS if before is None else min(2 * before.delay, LAST_RETRY_SECONDS)
-    return Retry(entry, now + delay, delay)
+    return Retry(entry, now + delay, delay, is_refusal(error))
 
 
 def is_gone(error: Exception) -> bool:
     """Whether the object is no longer there, or another one has its name."""
     status = getattr(error, "status", None)
     return status == 404 or (status == 409 and "uid" in describe(error).lower())
+
+
+def covers(reports: Reports, session: str, plan: ClusterPlan) -> bool:
+    """Whether the executor has said something of everything in this plan, in this Ray session."""
+    said = {("pool", entry.uid) for entry in reports.pools.values()}
+    said |= {("group", entry.uid) for entry in reports.groups.values()}
+    planned = {("pool", pool.uid) for pool in plan.pools} | {("group", group.uid) for group in plan.groups}
+    return reports.session == session and planned <= said
 
 
 class StatusWriter:
@@ -70,6 +81,20 @@ class StatusWriter:
                         self._in_flight.add(identity)
                         tasks.create_task(self._apply(identity, entry))
                 await asyncio.sleep(POLL_SECONDS)
+
+    def has_told(self, session: str) -> bool:
+        """Whether all that the executor says of the present plan in this session is written, or cannot be."""
+        self._look()
+        plan = self._known.plan
+        if plan is None or not covers(self._reports, session, plan):
+            return False
+        if any(group.name not in self._known.groups for group in plan.groups):
+            return False
+        return all(self._is_settled(identity, entry) for identity, entry in self._wanted.items())
+
+    def _is_settled(self, identity: Identity, entry: Entry) -> bool:
+        retry = self._retries.get(identity)
+        return self._written.get(identity) == entry or (retry is not None and retry.entry == entry and retry.is_refused)
 
     def _look(self) -> None:
         """Bring what is wanted up to the reports and to what is known."""
@@ -109,7 +134,7 @@ class StatusWriter:
         except Exception as error:
             LOGGER.warning("status of %s %s cannot be written: %s", kind.kind, name, for_log(error))
             before = self._retries.get(identity)
-            self._retries[identity] = next_retry(entry, before, is_gone(error), time.monotonic())
+            self._retries[identity] = next_retry(entry, before, error, time.monotonic())
         else:
             self._written[identity] = entry
             self._retries.pop(identity, None)
