@@ -1,5 +1,6 @@
 """The pods of a RayCluster, as templates: the head's, and those of each pool."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from workergroups_api.launch import digest
@@ -8,7 +9,7 @@ from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, T
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
 from workergroups_operator.desired.pod_overlay import overlay
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import HEAD, HEAD_CONTAINER, WORKER, WORKER_CONTAINER
+from workergroups_operator.observed import HEAD, HEAD_CONTAINER, WORKER, WORKER_CONTAINER, runs_something
 from workergroups_operator.policy.running import Versions, image
 
 # KubeRay starts Ray under a shell that passes no signal on: waiting longer would only hold the devices longer.
@@ -77,6 +78,16 @@ def worker_template(key: ClusterKey, pool: ResourcePool, versions: Versions) -> 
     merged = overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
     annotations = {**merged["metadata"].get("annotations", {}), TEMPLATE_ANNOTATION: digest(merged)}
     return merged | {"metadata": merged["metadata"] | {"annotations": annotations}}
+
+
+def superseded(pods: Iterable[Manifest], template: Manifest) -> list[str]:
+    """Pods of an older template in which nothing runs: they are in the way, and nobody loses anything with them."""
+    wanted = template["metadata"]["annotations"][TEMPLATE_ANNOTATION]
+    return sorted(
+        str(pod["metadata"]["name"])
+        for pod in pods
+        if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted and not runs_something(pod)
+    )
 
 
 def device_count(pool: ResourcePool) -> int:

@@ -6,14 +6,13 @@ from workergroups_api.names import (
     IMAGE_ANNOTATION,
     RAY_VERSION_ANNOTATION,
     STARTED_RAY_ANNOTATION,
-    TEMPLATE_ANNOTATION,
     TOKEN_ANNOTATION,
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired.pods import device_count, head_template, worker_template
-from workergroups_operator.observed import WORKER, Observed, node_group_of, runs_something
+from workergroups_operator.desired.pods import device_count, head_template, superseded, worker_template
+from workergroups_operator.observed import WORKER, Observed, node_group_of
 
 
 def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifest:
@@ -57,7 +56,7 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
         made = len(observed.pods_of(WORKER, name))
         return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
     template = worker_template(observed.key, pool, decisions.versions)
-    outdated = _outdated(observed.pods_of(WORKER, name), template)
+    outdated = superseded(observed.pods_of(WORKER, name), template)
     return {
         "groupName": name,
         "replicas": pool.spec.nodes,
@@ -72,16 +71,6 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
         # KubeRay deletes these, and makes others.
         **({"scaleStrategy": {"workersToDelete": outdated}} if outdated else {}),
     }
-
-
-def _outdated(pods: list[Manifest], template: Manifest) -> list[str]:
-    """Pods of an older template in which nothing runs: they are in the way, and nobody loses anything with them."""
-    wanted = template["metadata"]["annotations"][TEMPLATE_ANNOTATION]
-    return sorted(
-        str(pod["metadata"]["name"])
-        for pod in pods
-        if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted and not runs_something(pod)
-    )
 
 
 def _retiring_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:

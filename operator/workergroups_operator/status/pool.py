@@ -6,6 +6,7 @@ from workergroups_api.manifest import DEPLOYMENT
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.decisions import Decisions
+from workergroups_operator.desired.pods import superseded, worker_template
 from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
@@ -102,11 +103,17 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     if report.joined_nodes == total and report.joined_pods == running:
         return finding("NodesReady", "True", Explanation("NodesJoined", count))
     refused = situation.decisions.refused_pods.get(node_group_of(pool))
-    if refused and len(pods) < total:
-        message = f"{len(pods)} of {total} pods made: {refused.message}"
+    if refused and (made := _made(pool, pods, situation)) < total:
+        message = f"{made} of {total} pods made: {refused.message}"
         return finding("NodesReady", "False", Explanation(refused.reason, message), decisive=True)
     why = _nodes_missing(count, report, pods, total, situation)
     return finding("NodesReady", "False", why, decisive=why.reason in DECISIVE)
+
+
+def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
+    """Pods that can stay: not those of an older template that never ran, whose troubles are no longer the pool's."""
+    template = worker_template(situation.observed.key, pool, situation.decisions.versions)
+    return len(pods) - len(superseded(pods, template))
 
 
 def _nodes_missing(

@@ -108,6 +108,13 @@ def test_pods_that_are_refused_are_the_reason_with_the_api_servers_words():
     assert (ready.reason, ready.message) == ("PodsRefused", "0 of 2 pods made: serviceaccount nobody not found")
 
 
+def test_a_refused_template_is_the_reason_though_pods_of_the_one_before_still_wait_for_a_node():
+    refused = {NODE_GROUP: Explanation("PodsRefused", "unknown field")}
+    waiting = [pod("worker", name, **UNSCHEDULABLE) for name in ("p-0", "p-1")]
+    ready = ready_of(pool(), pods=(pod("head"), *waiting), refused_pods=refused)
+    assert (ready.reason, ready.message) == ("PodsRefused", "0 of 2 pods made: unknown field")
+
+
 def test_a_refused_template_does_not_matter_while_all_pods_are_there():
     refused = {NODE_GROUP: Explanation("PodsRefused", "quota")}
     assert ready_of(ready_pool(), refused_pods=refused).status == "True"
