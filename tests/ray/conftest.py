@@ -1,8 +1,41 @@
-"""What Ray's processes find in their environment when tests start them."""
+"""The Ray that test files share, and what its processes find in their environment."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+
+
+class Rays:
+    """One Ray at a time, kept from file to file as long as they want the same: to start one takes long."""
+
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._value: Any = None
+        self._stop: Callable[[], None] | None = None
+
+    def use(self, name: str, start: Callable[[], tuple[Any, Callable[[], None]]]) -> Any:
+        """What `start` returned with the way to stop it, when a Ray of this name was first wanted."""
+        if name != self._name:
+            self.stop()
+            self._value, self._stop = start()
+            self._name = name
+        return self._value
+
+    def stop(self) -> None:
+        """None runs any more: a file has one of its own."""
+        if self._stop is not None:
+            self._stop()
+        self._name, self._value, self._stop = None, None, None
+
+
+@pytest.fixture(scope="session")
+def rays():
+    rays = Rays()
+    yield rays
+    rays.stop()
 
 
 @pytest.fixture(scope="module")

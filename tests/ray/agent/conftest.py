@@ -9,13 +9,20 @@ from workergroups.naming import NAMESPACE
 
 
 @pytest.fixture(scope="module")
-def cluster(ray_environment):
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0})
+def cluster(ray_environment, rays):
+    return rays.use("cluster", start)
+
+
+def start():
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0, "include_dashboard": False})
     cluster.nodes_of_pool = [add_node(cluster), add_node(cluster)]
     ray.init(address=cluster.address, namespace=NAMESPACE, log_to_driver=False)
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
+
+    def stop():
+        ray.shutdown()
+        cluster.shutdown()
+
+    return cluster, stop
 
 
 def add_node(cluster):

@@ -10,7 +10,8 @@ from test_untrusted import EXECUTOR, Process
 
 
 @pytest.fixture
-def cluster(ray_environment):
+def cluster(ray_environment, rays):
+    rays.stop()
     ray_environment.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "3")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     yield cluster

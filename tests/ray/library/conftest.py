@@ -1,4 +1,4 @@
-"""One local Ray per test file, without the dashboard and with fake GPUs."""
+"""A local Ray without the dashboard and with fake GPUs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 
 import pytest
 import ray
+from ray._raylet import PlacementGroupID
+from ray.util import placement_group_table, remove_placement_group
+from ray.util.placement_group import PlacementGroup
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +19,22 @@ def ray_environment(ray_environment):
 
 
 @pytest.fixture(scope="module")
-def local_ray(ray_environment):
-    """Ray with 8 GPUs and CPUs enough for two pools of the default ``max_colocate_count``."""
-    ray.init(address="local", num_cpus=100, num_gpus=8, include_dashboard=False, log_to_driver=False)
+def local_ray(ray_environment, rays):
+    """8 GPUs, and CPUs enough for two pools of the default ``max_colocate_count``; no file leaves anything in it."""
+    rays.use("local", start)
     yield
-    ray.shutdown()
+    clear()
+
+
+def start():
+    ray.init(address="local", num_cpus=100, num_gpus=8, include_dashboard=False, log_to_driver=False)
+    return None, ray.shutdown
+
+
+def clear():
+    """Take away what can still be found, and with the placement groups what runs in them."""
+    for actor in ray.util.list_named_actors(all_namespaces=True):
+        ray.kill(ray.get_actor(**actor))
+    for number, group in placement_group_table().items():
+        if group["state"] != "REMOVED":
+            remove_placement_group(PlacementGroup(PlacementGroupID(bytes.fromhex(number))))

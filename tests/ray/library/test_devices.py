@@ -35,8 +35,9 @@ class Device:
 
 
 @pytest.fixture(scope="module")
-def two_nodes(ray_environment):
+def two_nodes(ray_environment, rays):
     """One node whose devices are numbered, and one whose environment lists them."""
+    rays.stop()
     cluster = Cluster()
     cluster.add_node(num_cpus=32, num_gpus=8, resources={"numbered": 1}, include_dashboard=False)
     listed = {"CUDA_VISIBLE_DEVICES": ",".join(UUIDS)}

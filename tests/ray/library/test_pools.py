@@ -38,7 +38,8 @@ class Probe:
 
 
 @pytest.fixture(scope="module")
-def two_nodes(ray_environment):
+def two_nodes(ray_environment, rays):
+    rays.stop()
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 8, "num_gpus": 4, "include_dashboard": False})
     cluster.add_node(num_cpus=4, num_gpus=2)
     ray.init(address=cluster.address, log_to_driver=False)
