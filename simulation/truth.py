@@ -22,15 +22,15 @@ def contradiction(world: World, body: Manifest, cluster: str | None) -> str | No
         return "the head's pod is being deleted"
     if cluster in world.frozen:
         return "the executor or the GCS does not answer"
-    if body["kind"] == WORKER_GROUP.kind:
-        return _of_group(world, gcs, body)
-    return _of_pool(world, gcs, body)
+    is_group = body["kind"] == WORKER_GROUP.kind
+    session = (body["status"] if is_group else body["status"].get("reservation", {})).get("session")
+    if session != gcs.session:
+        return f"the status is of session {session}, the world is in {gcs.session}"
+    return _of_group(world, gcs, body) if is_group else _of_pool(world, gcs, body)
 
 
 def _of_group(world: World, gcs: Gcs, body: Manifest) -> str | None:
     status, uid = body["status"], body["metadata"]["uid"]
-    if status.get("session") != gcs.session:
-        return f"the status is of session {status.get('session')}, the world is in {gcs.session}"
     ranks = gcs.ranks_of(uid, status.get("incarnation"))
     alive = {number for number, rank in ranks.items() if rank.state == "ALIVE"}
     missing = set(range(status.get("worldSize") or 1)) - alive
@@ -42,9 +42,6 @@ def _of_group(world: World, gcs: Gcs, body: Manifest) -> str | None:
 
 def _of_pool(world: World, gcs: Gcs, body: Manifest) -> str | None:
     spec, metadata = body["spec"], body["metadata"]
-    session = body["status"].get("reservation", {}).get("session")
-    if session != gcs.session:
-        return f"the status is of session {session}, the world is in {gcs.session}"
     name = node_group(metadata["name"], metadata["uid"])
     nodes = {node.id: node for node in gcs.nodes.values() if node.node_group == name}
     if len(nodes) != spec["nodes"]:

@@ -1,6 +1,5 @@
 """Step four: everything that is to exist for a cluster, as full manifests. Pure: no clock, no I/O."""
 
-from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired import access, agent, lease, plan, raycluster, token
@@ -15,7 +14,7 @@ def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[
         return []
     secret = token.secret(observed, fresh_token)
     # The others, such as those whose pools are gone, do not concern the agent.
-    placed = [group for group in observed.groups if not isinstance(decisions.bundles[group.name], Explanation)]
+    placed = [group for group in observed.groups if group.name in decisions.incarnations]
     manifests = [
         secret,
         *access.access(observed.key, pools, placed),

@@ -80,14 +80,16 @@ def worker_template(key: ClusterKey, pool: ResourcePool, versions: Versions) -> 
     return merged | {"metadata": merged["metadata"] | {"annotations": annotations}}
 
 
-def superseded(pods: Iterable[Manifest], template: Manifest) -> list[str]:
-    """Pods of an older template in which nothing runs: they are in the way, and nobody loses anything with them."""
+def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
+    """Pods that were made from an older template, by name."""
     wanted = template["metadata"]["annotations"][TEMPLATE_ANNOTATION]
-    return sorted(
-        str(pod["metadata"]["name"])
-        for pod in pods
-        if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted and not runs_something(pod)
-    )
+    old = (pod for pod in pods if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted)
+    return sorted(old, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+def superseded(pods: Iterable[Manifest], template: Manifest) -> list[str]:
+    """Outdated pods in which nothing runs: they are in the way, and nobody loses anything with them."""
+    return [str(pod["metadata"]["name"]) for pod in outdated(pods, template) if not runs_something(pod)]
 
 
 def device_count(pool: ResourcePool) -> int:

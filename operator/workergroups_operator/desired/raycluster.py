@@ -56,7 +56,7 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
         made = len(observed.pods_of(WORKER, name))
         return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
     template = worker_template(observed.key, pool, decisions.versions)
-    outdated = superseded(observed.pods_of(WORKER, name), template)
+    in_the_way = superseded(observed.pods_of(WORKER, name), template)
     return {
         "groupName": name,
         "replicas": pool.spec.nodes,
@@ -69,7 +69,7 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
         },
         "template": template,
         # KubeRay deletes these, and makes others.
-        **({"scaleStrategy": {"workersToDelete": outdated}} if outdated else {}),
+        **({"scaleStrategy": {"workersToDelete": in_the_way}} if in_the_way else {}),
     }
 
 

@@ -1,29 +1,24 @@
 """Whether what runs is what is written: old templates, images, and code that still run are said."""
 
 from workergroups_api.conditions import Finding
-from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired.pods import worker_template
+from workergroups_operator.desired.pods import outdated, worker_template
 from workergroups_operator.observed import WORKER, Observed, node_group_of
 
 
 def pool_up_to_date(pool: ResourcePool, observed: Observed, decisions: Decisions) -> Finding:
     """Pods are made from the template that is written down."""
-    wanted = worker_template(observed.key, pool, decisions.versions)["metadata"]["annotations"][TEMPLATE_ANNOTATION]
     pods = observed.pods_of(WORKER, node_group_of(pool))
-    old = sorted(
-        str(pod["metadata"]["name"])
-        for pod in pods
-        if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted
-    )
+    old = outdated(pods, worker_template(observed.key, pool, decisions.versions))
     if old:
+        first = old[0]["metadata"]["name"]
         return _finding(
             "False",
             "OldTemplate",
-            f"{len(old)} of {len(pods)} pods were made from an older template, {old[0]} first: delete them to have "
+            f"{len(old)} of {len(pods)} pods were made from an older template, {first} first: delete them to have "
             "them made anew; the ranks in them end",
         )
     running = decisions.versions

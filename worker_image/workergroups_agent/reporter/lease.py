@@ -111,7 +111,8 @@ class LeaseKeeper:
                 written = await self._write(holder)
         except Exception as error:
             LOGGER.warning("Lease %s cannot be renewed: %s", self._name, for_log(error))
-            self._uid = None  # it may be gone, and another one may have its name: 404, 409, 422
+            if getattr(error, "status", None) in (404, 409, 422):
+                self._uid = None  # it is gone, and another one may have its name
             written = False
         if written:
             self._beats.succeeded(holder, time.monotonic())

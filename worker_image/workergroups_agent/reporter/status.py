@@ -48,9 +48,8 @@ def is_gone(error: Exception) -> bool:
 
 def covers(reports: Reports, session: str, plan: ClusterPlan) -> bool:
     """Whether the executor has said something of everything in this plan, in this Ray session."""
-    said = {("pool", entry.uid) for entry in reports.pools.values()}
-    said |= {("group", entry.uid) for entry in reports.groups.values()}
-    planned = {("pool", pool.uid) for pool in plan.pools} | {("group", group.uid) for group in plan.groups}
+    said = {entry.uid for entry in reports.pools.values()} | {entry.uid for entry in reports.groups.values()}
+    planned = {pool.uid for pool in plan.pools} | {group.uid for group in plan.groups}
     return reports.session == session and planned <= said
 
 
