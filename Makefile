@@ -84,9 +84,13 @@ test-ray: $(READY) ## library and agent on a local Ray
 
 .PHONY: test-cluster
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster --ignore=tests/cluster/slow
 
-# Beside test-cluster, since minutes of stopped nodes are nothing for each run.
+# Beside `make test`, since minutes of broken clusters and stopped nodes are nothing for each run.
+.PHONY: test-slow
+test-slow: $(READY) ## lost heads, tokens and the like on the cluster, which the API tier shows in seconds
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/slow
+
 .PHONY: truth
 truth: $(READY) ## seconds of untruth, fault by fault, on the cluster; writes docs/truth.md; TRUTH="--rounds=5 --busy"
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/python -m truth --page=docs/truth.md $(TRUTH)
@@ -111,18 +115,19 @@ lock: $(READY) ## pin what pyproject.toml asks for; what is pinned stays, UPGRAD
 	    --python-version=3.11 $(UPGRADE) --output-file=requirements/$$group.lock; \
 	done
 
-# The checkout's Python environment; made again when what is pinned changes.
+# The checkout's Python environment; made again when what is pinned changes. Its modules are compiled here: where
+# PYTHONDONTWRITEBYTECODE is set, each of Ray's many processes would compile them for itself, for a second or more.
 $(READY): requirements/dev.lock pyproject.toml | python3
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	$(BIN)/uv pip sync --quiet --require-hashes requirements/dev.lock
+	$(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes requirements/dev.lock
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # verl without what it depends on, of which `bench.lock` has what is needed here.
 $(BENCH_READY): requirements/bench.lock | $(READY)
 	$(PYTHON) -m venv --without-pip .venv-bench
-	$(BIN)/uv pip sync --quiet --python=.venv-bench --require-hashes requirements/bench.lock
+	$(BIN)/uv pip sync --quiet --compile-bytecode --python=.venv-bench --require-hashes requirements/bench.lock
 	$(BIN)/uv pip install --quiet --python=.venv-bench --no-deps verl==$(VERL_VERSION)
 	$(BIN)/uv pip install --quiet --python=.venv-bench --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -1,4 +1,4 @@
-"""Try the faults on the cluster that kubectl reaches: `python -m truth [--rounds N] [--busy] [--only NAME]`."""
+"""Try the faults on the cluster that kubectl reaches: `python -m truth [--rounds N] [--busy [WITH]] [--only NAME]`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main() -> int:
     verdicts: dict[str, list[Verdict]] = defaultdict(list)
     try:
         with ExitStack() as undo:
-            if arguments.busy:
+            if arguments.busy == machine.BUSY_CORES:
                 machine.keep_busy(undo)
             stage = undo.enter_context(Stage())
             for number in range(arguments.rounds):
@@ -55,7 +55,13 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m truth", description=__doc__)
     parser.add_argument("--rounds", type=int, default=1, help="how often each fault is tried")
-    parser.add_argument("--busy", action="store_true", help="keep every core busy beside it")
+    parser.add_argument(
+        "--busy",
+        nargs="?",
+        const=machine.BUSY_CORES,
+        metavar="WITH",
+        help="keep every core busy beside it; or say with what you keep the machine busy, and nothing more is started",
+    )
     names = [fault.name for fault in ALL]
     parser.add_argument("--only", action="append", choices=names, help="only this one; may be given again")
     parser.add_argument("--page", type=Path, help="where to put the table of a complete run")

@@ -12,6 +12,8 @@ from demo.console import run
 from local_cluster import cgroups, processes
 from local_cluster.layout import ADMIN_KUBECONFIG
 
+BUSY_CORES = "one process for each core that never rests"
+
 
 def is_local() -> bool:
     """Whether kubectl reaches the local cluster, and this process may touch its processes."""
@@ -57,7 +59,7 @@ def cut_off(node: str, undo: ExitStack) -> None:
 
 
 def keep_busy(undo: ExitStack) -> None:
-    """One process for each core that does nothing but count."""
+    """BUSY_CORES, which do nothing but count."""
     script = ["import os", f"while os.getppid() == {os.getpid()}:", "    for _ in range(10**6): pass"]
     for _ in range(os.cpu_count() or 1):
         pid = os.posix_spawn("/usr/bin/env", ["env", "python3", "-c", "\n".join(script)], os.environ)

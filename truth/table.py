@@ -30,7 +30,7 @@ def markdown(faults: Sequence[Fault | NoFault], verdicts: Verdicts) -> str:
     return "\n".join(lines) + "\n"
 
 
-def publish(page: Path, busy: bool, table: str, rounds: int) -> None:
+def publish(page: Path, busy: str | None, table: str, rounds: int) -> None:
     """Put the table of a complete run in place of the one before.
 
     Raises:
@@ -45,10 +45,10 @@ def publish(page: Path, busy: bool, table: str, rounds: int) -> None:
     page.write_text(f"{before}{begin}\n{environment(busy, rounds)}\n\n{table}\n{end}{after}")
 
 
-def environment(busy: bool, rounds: int) -> str:
+def environment(busy: str | None, rounds: int) -> str:
     """When, where, and beside what."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    beside = ", beside one process for each core that never rests" if busy else ""
+    beside = f", beside {busy}" if busy else ""
     times = "one round" if rounds == 1 else f"{rounds} rounds"
     return f"Measured on {datetime.now(UTC):%Y-%m-%d}: {times}, {os.cpu_count()} cores, {memory:.0f} GiB{beside}."
 

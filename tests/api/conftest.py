@@ -8,7 +8,7 @@ import pytest
 
 from simulation.control_plane import control_plane
 
-CLOSE_SECONDS = 60
+CLOSE_SECONDS = 120
 _NUMBERS = itertools.count(1)
 
 

@@ -18,8 +18,13 @@ def container(**fields):
     return {"podTemplate": {"spec": {"containers": [{"name": "ray-worker", **fields}]}}}
 
 
+def cluster_of(letter, number):
+    """The RayCluster of a healthy pool: the first ten have one of their own, then five share one."""
+    return f"{letter}{number if number < 10 else number - number % 5}"
+
+
 def broken_pools():
-    """Pools that cannot be; every other one on the cluster of a healthy one."""
+    """Pools that cannot be; three of four on the cluster of a healthy one."""
     specs = [
         {"podTemplate": {"spec": {"serviceAccountName": "nobody"}}},
         container(resources={"limits": {"memory": "lots"}}),
@@ -30,7 +35,7 @@ def broken_pools():
         {"podTemplate": {"spec": {"tolerations": "x"}}},
     ]
     for number in range(COUNT // 2):
-        shared = {"clusterName": f"h{number}"} if number % 2 else {}
+        shared = {"clusterName": cluster_of("h", number)} if number % 4 else {}
         yield f"b{number}", specs[number % len(specs)] | shared
 
 
@@ -71,8 +76,8 @@ async def test_fifty_healthy_pools_beside_fifty_broken_objects(scene):
 async def _make_healthy(scene, letter):
     """Half of the pools at a time."""
     names = [f"{letter}{number}" for number in range(COUNT // 2)]
-    for name in names:
-        await scene.pool(name)
+    for number, name in enumerate(names):
+        await scene.pool(name, clusterName=cluster_of(letter, number))
         await scene.group(name)
     for name in names:
         await scene.ready(RESOURCE_POOL, name, seconds=200)

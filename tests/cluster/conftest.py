@@ -17,3 +17,11 @@ def namespace():
     namespace.apply(config_map("accumulator", accumulator=ACCUMULATOR))
     yield namespace
     kubectl("delete", "namespace", name, "--wait=true", "--timeout=120s", timeout=130)
+
+
+@pytest.fixture
+def clean(namespace):
+    """Nothing of this test's is left for the next one, whose devices would be taken."""
+    yield
+    namespace.run("delete", "resourcepools,workergroups", "--all", "--wait=true", "--timeout=60s")
+    namespace.until(lambda: namespace.get("pods"), lambda pods: not pods, 90)

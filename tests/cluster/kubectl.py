@@ -62,6 +62,12 @@ class Namespace:
             assert time.monotonic() < deadline, f"not within {seconds} s; last seen: {seen}\n{self.overview()}"
             time.sleep(0.2)
 
+    def until_said(self, pool: str, words: str, seconds: float = 60) -> dict[str, Any]:
+        """Wait for words in the message of a pool's Ready."""
+        return self.until(
+            lambda: self.ready("resourcepool", pool), lambda seen: words in seen.get("message", ""), seconds
+        )
+
     def overview(self) -> str:
         """What a person would look at first."""
         return self.run("get", "resourcepools,workergroups,rayclusters,pods", "-o", "wide")
@@ -79,11 +85,6 @@ class Namespace:
         """Name of the one Kubernetes node with a label."""
         (node,) = json.loads(kubectl("get", "nodes", "-l", label, "-o", "json"))["items"]
         return str(node["metadata"]["name"])
-
-    def drive(self, cluster: str, program: str, timeout: float = 120) -> str:
-        """Run a driver as a Ray job on the cluster, as the README says; returns its output."""
-        submit = "cat > /tmp/driver.py && ray job submit --log-color=false -- python /tmp/driver.py"
-        return self.run("exec", "-i", self.head(cluster), "--", "sh", "-c", submit, stdin=program, timeout=timeout)
 
 
 # What operator and agent write, and nobody else in a test's cluster.

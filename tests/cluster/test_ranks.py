@@ -1,11 +1,11 @@
 """A pool of four NVIDIA devices with groups on it: the seeds' numbers in real pods, and what deaths do."""
 
-import ast
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from drivers import JOB, drive, look
 from kubectl import Refused, config_map, group, kubectl, pool, writes
 
 from truth.watch import GROUPS, Watch
@@ -31,26 +31,16 @@ def code(namespace):
     return namespace.get("configmap", "accumulator")["data"]["accumulator.py"]
 
 
-def drive(namespace, *lines):
-    """Run a driver; returns what its last line evaluates to."""
-    program = ["import workergroups", *lines[:-1], f"print('RESULT', repr({lines[-1]}))"]
-    return result_of(namespace.drive("actors", "\n".join(program)))
+SEED_000 = """
+group = workergroups.attach("trainer")
+results = [group.execute_all_sync("add", x=[1, 1, 1, 1])]
+results += [group.add_to_all(x=10), group.read_rank_zero(), group.world_size, group.worker_names]
+results += [workergroups.attach("critic").execute_all_sync("add", x=[2, 2, 2, 2])]
+"""
 
 
-def result_of(output):
-    (result,) = [line for line in output.splitlines() if line.startswith("RESULT ")]
-    return ast.literal_eval(result.removeprefix("RESULT "))
-
-
-def test_seed_000_in_real_pods(namespace):
-    results = drive(
-        namespace,
-        "group = workergroups.attach('trainer')",
-        "results = [group.execute_all_sync('add', x=[1, 1, 1, 1])]",
-        "results += [group.add_to_all(x=10), group.read_rank_zero(), group.world_size, group.worker_names]",
-        "results += [workergroups.attach('critic').execute_all_sync('add', x=[2, 2, 2, 2])]",
-        "results",
-    )
+def test_seed_000_in_real_pods_as_a_job(namespace):
+    results = drive(namespace, "actors", SEED_000, "results", way=JOB)
     added, to_all, rank_zero, world_size, names, critic = results
     assert added == [1, 2, 3, 4]
     assert to_all == [11, 12, 13, 14]
@@ -61,26 +51,20 @@ def test_seed_000_in_real_pods(namespace):
 
 
 def test_seed_001_in_real_pods(namespace):
-    results = drive(
-        namespace,
-        "group = workergroups.attach('left')",
-        "[group.execute_all_sync('add', x=[1, 3]), group.world_size]",
-    )
+    attach = "group = workergroups.attach('left')"
+    results = drive(namespace, "actors", attach, "[group.execute_all_sync('add', x=[1, 3]), group.world_size]")
     assert results == [[1, 4], 2]
 
 
 def test_each_rank_sees_its_own_device_only_and_the_groups_environment(namespace):
-    seen = drive(namespace, "workergroups.attach('trainer').execute_all_sync('look')")
+    (seen,) = look(namespace, "actors", "trainer")
     assert [rank["CUDA_VISIBLE_DEVICES"] for rank in seen] == ["0", "1", "2", "3"]
     assert [rank["RANK"] for rank in seen] == ["0", "1", "2", "3"]
     assert {rank["FLAVOUR"] for rank in seen} == {"mint"}
 
 
 def test_halves_of_a_pool_have_different_devices(namespace):
-    seen = drive(
-        namespace,
-        "[workergroups.attach(name).execute_all_sync('look') for name in ('left', 'right')]",
-    )
+    seen = look(namespace, "actors", "left", "right")
     assert [[rank["CUDA_VISIBLE_DEVICES"] for rank in half] for half in seen] == [["0", "1"], ["2", "3"]]
 
 
@@ -126,7 +110,7 @@ found = {node["NodeManagerHostname"]: read_on(node) for node in ray.nodes() if n
 
 
 def test_user_code_finds_no_kubernetes_token_wherever_it_runs(namespace):
-    found = drive(namespace, READ_TOKENS, "found")
+    found = drive(namespace, "actors", READ_TOKENS, "found", way=JOB)
     assert len(found) == 3, "the head, the pool's node and the agent"
     assert any("agent" in host for host in found)
     assert not any(found.values())
@@ -139,11 +123,11 @@ def test_at_rest_nobody_writes(namespace):
 
 
 def test_a_killed_agent_changes_nothing_for_the_ranks(namespace):
-    before = drive(namespace, "workergroups.attach('trainer').execute_all_sync('look')")
+    before = look(namespace, "actors", "trainer")
     (agent,) = namespace.get("pods", selector="workergroups.dev/component=agent")
     namespace.run("delete", "pod", agent["metadata"]["name"], "--grace-period=0", "--force")
     assert namespace.ready("workergroup", "trainer")["status"] == "True"
-    after = drive(namespace, "workergroups.attach('trainer').execute_all_sync('look')")
+    after = look(namespace, "actors", "trainer")
     assert after == before
 
     def next_agent():
@@ -188,7 +172,7 @@ def test_an_operator_that_starts_again_finds_nothing_to_write(namespace):
 
 
 def test_a_killed_rank_turns_ready_to_false_within_a_second(namespace):
-    (rank,) = [look for look in looks(namespace, "critic") if look["RANK"] == "2"]
+    (rank,) = [rank for rank in look(namespace, "actors", "critic")[0] if rank["RANK"] == "2"]
     with Watch(namespace.name) as watch:
         assert watch.wait(lambda: watch.latest(GROUPS, "critic").status == "True", 10)
         namespace.run("exec", rank["pod"], "--", "sh", "-c", f"kill -9 {rank['pid']}")
@@ -202,7 +186,7 @@ def test_a_killed_rank_turns_ready_to_false_within_a_second(namespace):
 
 
 REPLACED = """
-import pathlib, time, workergroups
+import pathlib, time
 from workergroups.errors import IncarnationReplacedError
 
 old = workergroups.attach("left")
@@ -216,18 +200,17 @@ while said is None and time.monotonic() < deadline:
         said = (error.group, error.incarnation, error.current)
     time.sleep(0.1)
 new = workergroups.attach("left", newer_than=old.incarnation)
-print("RESULT", repr([said, before, new.execute_all_sync("look")]))
 """
 
 
 def test_changed_env_is_a_new_incarnation_in_the_same_pods_and_drivers_are_told(namespace):
     changed = {"spec": {"env": [{"name": "FLAVOUR", "value": "lime"}]}}
     with ThreadPoolExecutor() as threads:
-        driver = threads.submit(namespace.drive, "actors", REPLACED)
+        driver = threads.submit(drive, namespace, "actors", REPLACED, "[said, before, new.execute_all_sync('look')]")
         attached = ["exec", namespace.head("actors"), "--", "sh", "-c", "test -e /tmp/attached && echo yes || true"]
         namespace.until(lambda: namespace.run(*attached), bool, 60)
         namespace.run("patch", "workergroup", "left", "--type=merge", "--patch", json.dumps(changed))
-    said, before, after = result_of(driver.result())
+    said, before, after = driver.result()
     assert said == ("left", 1, 2)
     assert [rank["FLAVOUR"] for rank in after] == ["lime", "lime"]
     same = ("pod", "RANK", "CUDA_VISIBLE_DEVICES")
@@ -244,14 +227,10 @@ def test_changed_code_is_a_new_incarnation(namespace):
         lambda status: status["incarnation"] == 3 and status["readyRanks"] == 2,
         60,
     )
-    assert [rank["value"] for rank in looks(namespace, "left")] == [100, 101]
+    assert [rank["value"] for rank in look(namespace, "actors", "left")[0]] == [100, 101]
     up_to_date = next(found for found in group["conditions"] if found["type"] == "UpToDate")
     assert up_to_date["status"] == "True"
     assert namespace.get("workergroup", "trainer")["status"]["incarnation"] == 1
-
-
-def looks(namespace, name):
-    return drive(namespace, f"workergroups.attach('{name}').execute_all_sync('look')")
 
 
 @pytest.mark.parametrize(
@@ -290,11 +269,9 @@ def test_a_config_map_that_comes_late_is_used_when_it_comes(namespace):
 
 def test_a_deleted_group_gives_its_devices_back(namespace):
     def names():
-        return drive(
-            namespace,
-            "import ray; ray.init(address='auto')",
-            "sorted({actor['name'].split('/')[0] for actor in ray.util.list_named_actors(all_namespaces=True)})",
-        )
+        actors = "ray.util.list_named_actors(all_namespaces=True)"
+        result = f"sorted({{actor['name'].split('/')[0] for actor in {actors}}})"
+        return drive(namespace, "actors", "import ray; ray.init(address='auto')", result)
 
     assert "right" in names()
     namespace.run("delete", "workergroup", "right")
@@ -307,7 +284,7 @@ def test_the_status_of_a_group_that_was_deleted_and_made_again_is_its_own(namesp
     namespace.apply(group("left", [{"name": "actors", "bundles": {"start": 0, "count": 2}}]))
     namespace.until_ready("workergroup", "left")
     new = namespace.get("workergroup", "left")["metadata"]["uid"]
-    names = drive(namespace, "workergroups.attach('left').worker_names")
+    names = drive(namespace, "actors", "", "workergroups.attach('left').worker_names")
     assert new != old
     assert {name.split("/")[1] for name in names} == {new}
 

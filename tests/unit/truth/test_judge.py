@@ -82,8 +82,8 @@ def test_a_table_takes_the_place_of_the_one_before_on_a_machine_as_busy(tmp_path
         "a\n<!-- quiet: begin -->\nold\n<!-- quiet: end -->\nb\n<!-- busy: begin -->\n<!-- busy: end -->\nc\n"
     )
     for _ in range(2):
-        publish(page, busy=False, table="QUIET", rounds=1)
-        publish(page, busy=True, table="BUSY", rounds=5)
+        publish(page, busy=None, table="QUIET", rounds=1)
+        publish(page, busy="`make simulate`", table="BUSY", rounds=5)
     text = page.read_text()
     assert [text.count(word) for word in ("old", "QUIET", "BUSY", "5 rounds")] == [0, 1, 1, 1]
     assert text.index("QUIET") < text.index("\nb\n") < text.index("BUSY") < text.index("\nc\n")
@@ -93,4 +93,4 @@ def test_a_page_without_a_place_is_refused(tmp_path):
     page = tmp_path / "truth.md"
     page.write_text("nothing\n")
     with pytest.raises(ValueError, match="quiet: begin"):
-        publish(page, busy=False, table="", rounds=1)
+        publish(page, busy=None, table="", rounds=1)

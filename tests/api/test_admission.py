@@ -1,10 +1,60 @@
 """What the API server refuses, each time naming the field and the way out; and what it takes."""
 
+import asyncio
 import copy
-import json
+from contextlib import AsyncExitStack
 
 import pytest
-from kubectl import Refused, group, pool
+
+from simulation import scene as objects
+from simulation.api import Api, ApiError, path_of
+from workergroups_api.manifest import WORKER_GROUP, kind_of
+
+NAMESPACE = "admission"
+
+
+class Cluster:
+    """What kubectl asks of the API server: unknown fields are errors."""
+
+    def __init__(self, runner, api):
+        self._runner = runner
+        self._api = api
+
+    def create(self, manifest):
+        path = path_of(kind_of(manifest), NAMESPACE)
+        return self._runner.run(self._api.request("POST", path, manifest, fieldValidation="Strict"))
+
+    def change(self, manifest):
+        """Make what is there like the manifest."""
+        kind, name = kind_of(manifest), manifest["metadata"]["name"]
+        present = self._runner.run(self._api.get(kind, NAMESPACE, name))
+        path = path_of(kind, NAMESPACE, name)
+        body = present | {"spec": manifest["spec"]}
+        return self._runner.run(self._api.request("PUT", path, body, fieldValidation="Strict"))
+
+
+@pytest.fixture(scope="module")
+def cluster(access):
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        api = runner.run(stack.enter_async_context(Api.connect(access)))
+        runner.run(api.create_namespace(NAMESPACE))
+        yield Cluster(runner, api)
+        runner.run(api.delete_namespace(NAMESPACE))
+        runner.run(stack.aclose())
+
+
+def pool(name="actors", **spec):
+    """A pool on GPUs."""
+    accelerator = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
+    return objects.pool(NAMESPACE, name, **{"nodes": 1, "accelerator": accelerator} | spec)
+
+
+def group(name="trainer", pools=(), **spec):
+    """A group on these pools, on that of its own name without any."""
+    refs = [ref if isinstance(ref, dict) else {"name": ref} for ref in pools]
+    code = {"configMap": {"name": "accumulator"}}
+    return objects.group(NAMESPACE, name, **({"pools": refs} if refs else {}) | {"code": code} | spec)
 
 
 def changed(manifest, path, value):
@@ -128,27 +178,28 @@ BAD_GROUPS = {
 
 
 @pytest.mark.parametrize("words", BAD_POOLS)
-def test_a_bad_pool_is_refused(namespace, words):
-    refuse(namespace, changed(pool(), *BAD_POOLS[words]), words)
+def test_a_bad_pool_is_refused(cluster, words):
+    refuse(cluster.create, changed(pool(), *BAD_POOLS[words]), words)
 
 
 @pytest.mark.parametrize("words", BAD_GROUPS)
-def test_a_bad_group_is_refused(namespace, words):
-    refuse(namespace, changed(group(), *BAD_GROUPS[words]), words)
+def test_a_bad_group_is_refused(cluster, words):
+    refuse(cluster.create, changed(group(), *BAD_GROUPS[words]), words)
 
 
-def refuse(namespace, manifest, words):
-    with pytest.raises(Refused) as refusal:
-        namespace.apply(manifest)
+def refuse(ask, manifest, words):
+    with pytest.raises(ApiError) as refusal:
+        ask(manifest)
     assert words in str(refusal.value)
 
 
 @pytest.fixture(scope="module")
-def unplaceable(namespace):
+def fixed(cluster):
     """A pool and a group that exist, and hold nothing."""
     placed = pool("fixed", clusterName="fixed", nodeSelector={"no-such-node": "x"})
     grouped = group("fixed", ["fixed"], worker={"class": "a.B", "args": [1], "kwargs": {"x": {"y": 2}}})
-    namespace.apply(placed, grouped)
+    for manifest in (placed, grouped):
+        cluster.create(manifest)
     return placed, grouped
 
 
@@ -166,14 +217,14 @@ def unplaceable(namespace):
         ("spec.tolerations", [{"operator": "Exists"}]),
     ],
 )
-def test_what_a_pool_was_made_with_stays(namespace, unplaceable, path, value):
-    refuse(namespace, changed(unplaceable[0], path, value), f"{path} is immutable: delete the pool and create it again")
+def test_what_a_pool_was_made_with_stays(cluster, fixed, path, value):
+    refuse(cluster.change, changed(fixed[0], path, value), f"{path} is immutable: delete the pool and create it again")
 
 
 @pytest.mark.parametrize("value", [[{"name": "another"}], [{"name": "fixed"}, {"name": "fixed"}], ...])
-def test_a_groups_pools_stay(namespace, unplaceable, value):
-    moved = changed(unplaceable[1], "spec.pools", value)
-    refuse(namespace, moved, "spec.pools is immutable: delete the group and create it again")
+def test_a_groups_pools_stay(cluster, fixed, value):
+    moved = changed(fixed[1], "spec.pools", value)
+    refuse(cluster.change, moved, "spec.pools is immutable: delete the group and create it again")
 
 
 @pytest.mark.parametrize(
@@ -183,9 +234,9 @@ def test_a_groups_pools_stay(namespace, unplaceable, value):
         ("spec.progressDeadlineSeconds", 900),
     ],
 )
-def test_a_pool_can_be_changed_in(namespace, unplaceable, path, value):
-    namespace.apply(changed(unplaceable[0], path, value))
-    namespace.apply(unplaceable[0])
+def test_a_pool_can_be_changed_in(cluster, fixed, path, value):
+    cluster.change(changed(fixed[0], path, value))
+    cluster.change(fixed[0])
 
 
 @pytest.mark.parametrize(
@@ -198,20 +249,19 @@ def test_a_pool_can_be_changed_in(namespace, unplaceable, path, value):
         ("spec.progressDeadlineSeconds", 900),
     ],
 )
-def test_a_group_can_be_changed_in(namespace, unplaceable, path, value):
-    namespace.apply(changed(unplaceable[1], path, value))
-    namespace.apply(unplaceable[1])
+def test_a_group_can_be_changed_in(cluster, fixed, path, value):
+    cluster.change(changed(fixed[1], path, value))
+    cluster.change(fixed[1])
 
 
-def test_a_group_may_take_a_pool_twice_and_needs_to_name_none(namespace):
+def test_a_group_may_take_a_pool_twice_and_needs_to_name_none(cluster):
     halves = [{"name": "actors", "bundles": {"start": start, "count": 1}} for start in (1, 0)]
-    namespace.apply(group("twice", halves), group("own"))
-    assert "pools" not in namespace.get("workergroup", "own")["spec"]
+    cluster.create(group("twice", halves))
+    assert "pools" not in cluster.create(group("own"))["spec"]
 
 
-def test_nulls_are_values_and_the_status_of_such_a_group_can_be_written(namespace):
+async def test_nulls_are_values_and_the_status_of_such_a_group_can_be_written(scene):
     worker = {"class": "a.B", "args": [None], "kwargs": {"a": None, "b": {"c": None}}}
-    namespace.run("create", "-f", "-", stdin=json.dumps(group("nulls", worker=worker)))
-    assert namespace.get("workergroup", "nulls")["spec"]["worker"] == worker
-    ready = namespace.until(lambda: namespace.ready("workergroup", "nulls"), bool, 10)
-    assert ready["reason"] == "PoolNotFound"
+    created = await scene.group("nulls", worker=worker)
+    assert created["spec"]["worker"] == worker
+    await scene.until(WORKER_GROUP, "nulls", "Ready", "False", "PoolNotFound")

@@ -1,0 +1,100 @@
+"""What breaks a whole cluster, and what waits long for pods: a lower tier shows these too, in seconds."""
+
+import pytest
+from drivers import look
+from kubectl import group, kubectl, pool
+
+from truth.judge import relapses
+from truth.watch import GROUPS, POOLS, Watch
+
+
+def test_a_group_on_a_pool_that_comes_later_waits_for_it(namespace, clean):
+    namespace.apply(group("early", ["later"]))
+    ready = namespace.until(lambda: namespace.ready("workergroup", "early"), bool, 20)
+    assert ready["reason"] == "PoolNotFound"
+    namespace.apply(pool("later", processes=1, accelerator={"vendor": "none"}))
+    namespace.until_ready("workergroup", "early")
+
+
+def test_a_pool_whose_pods_cannot_be_made_leaves_its_cluster_to_the_others(namespace, clean):
+    none = {"accelerator": {"vendor": "none"}, "clusterName": "shared", "processes": 1}
+    namespace.apply(pool("broken", podTemplate={"spec": {"serviceAccountName": "nobody"}}, **none))
+    namespace.until_said("broken", "nobody", seconds=5)
+    namespace.apply(pool("whole", **none), group("whole"), group("broken"))
+    namespace.until_ready("workergroup", "whole")
+    ready = namespace.ready("resourcepool", "broken")
+    assert (ready["status"], ready["reason"]) == ("False", "PodsRefused")
+    namespace.run(
+        "patch", "resourcepool", "broken", "--type=merge", "--patch", '{"spec": {"podTemplate": {"spec": null}}}'
+    )
+    namespace.until_ready("workergroup", "broken", 90)
+    assert namespace.get("workergroup", "whole")["status"]["incarnation"] == 1
+
+
+def test_a_namespace_that_refuses_rays_pods_says_so(namespace, clean):
+    level = "pod-security.kubernetes.io/enforce"
+    kubectl("label", "namespace", namespace.name, f"{level}=restricted")
+    try:
+        namespace.apply(pool("refused", accelerator={"vendor": "none"}))
+        ready = namespace.until_said("refused", "violates PodSecurity", seconds=5)
+        assert ready["reason"] == "PodsRefused"
+    finally:
+        kubectl("label", "namespace", namespace.name, f"{level}-")
+    namespace.until_ready("resourcepool", "refused", 90)
+
+
+KILL_GCS = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = gcs_server ] && kill -9 ${p#/proc/}; done; true'
+
+
+@pytest.fixture(scope="module")
+def alone(namespace):
+    """The smallest pool with a group on it: what breaks it here, it survives."""
+    namespace.apply(pool("solo", processes=1, accelerator={"vendor": "none"}), group("solo"))
+    yield
+    namespace.run("delete", "resourcepools,workergroups", "--all", "--wait=true", "--timeout=60s")
+
+
+@pytest.fixture
+def solo(namespace, alone):
+    """The pool and its group, ready; and what is seen of them from then on."""
+    namespace.until_ready("workergroup", "solo")
+    with Watch(namespace.name) as watch:
+        assert watch.wait(lambda: watch.latest(GROUPS, "solo").status == "True", 10)
+        yield watch
+
+
+def comes_back_as_a_new_incarnation(namespace, watch, seconds=180):
+    """Ready turned away, and is True again only for other ranks, which a driver reaches at once."""
+    first = {plural: watch.history(plural, "solo")[0] for plural in (POOLS, GROUPS)}
+    assert watch.wait(lambda: watch.latest(GROUPS, "solo").status != "True", 20)
+    assert watch.wait(lambda: watch.latest(GROUPS, "solo").status == "True", seconds), namespace.overview()
+    assert watch.latest(GROUPS, "solo").incarnation == first[GROUPS].incarnation + 1
+    assert [rank["value"] for rank in look(namespace, "solo", "solo")[0]] == [0]
+    for plural, seen in first.items():
+        assert relapses(watch.history(plural, "solo"), seen.life) == []
+
+
+def test_a_head_that_starts_again_in_its_pod_turns_ready_away_and_comes_back(namespace, solo):
+    namespace.run("exec", namespace.head("solo"), "--", "sh", "-c", KILL_GCS)
+    comes_back_as_a_new_incarnation(namespace, solo)
+
+
+def test_a_lost_head_turns_ready_away_and_comes_back(namespace, solo):
+    namespace.run("delete", "pod", namespace.head("solo"), "--grace-period=0", "--force")
+    comes_back_as_a_new_incarnation(namespace, solo)
+
+
+def test_a_deleted_token_starts_the_cluster_anew_and_says_so(namespace, solo):
+    namespace.run("delete", "secret", "solo")
+    namespace.until_said("solo", "the cluster is started anew, since Secret solo with Ray's token was deleted", 15)
+    comes_back_as_a_new_incarnation(namespace, solo)
+
+
+def test_an_agent_that_somebody_deletes_comes_back(namespace, solo):
+    before = solo.latest(GROUPS, "solo").incarnation
+    namespace.run("delete", "deployment", "solo-agent", "--wait=true")
+    namespace.until(lambda: namespace.get("deployments"), lambda found: len(found) == 1, 30)
+    namespace.until(lambda: namespace.available("solo-agent"), bool, 60)
+    namespace.until_ready("workergroup", "solo", 30)
+    assert solo.latest(GROUPS, "solo").incarnation == before
+    assert "False" not in {seen.status for seen in solo.history(GROUPS, "solo")}
