@@ -12,6 +12,7 @@ export CLUSTER OPERATOR_IMAGE WORKER_IMAGE
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 VERL_VERSION := 0.9.1
+VERL := .verl
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
 SOURCES := crds operator worker_image local_cluster demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
@@ -85,6 +86,26 @@ test-ray: $(READY) ## library and agent on a local Ray
 .PHONY: test-cluster
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster --ignore=tests/cluster/slow
+
+# Those that need no device: of the single controller, and of DataProto.
+VERL_TESTS := $(addprefix single_controller/test_,auto_padding_on_cpu.py colocated_workers.py colocated_workers_fused.py \
+  decorator_on_cpu.py driverfunc_to_worker.py fused_workers_on_cpu.py get_set_dispatch_collect_cpu.py nested_worker.py \
+  ray_local_envs_on_cpu.py worker_group_basics.py worker_group_torch.py) test_protocol_on_cpu.py
+.PHONY: test-verl
+test-verl: $(VERL)/ready ## verl's own tests of single_controller and DataProto, with our modules under verl's names
+	cd $(VERL)/run; PYTHONPATH=$(CURDIR)/tests/verl/shim:$(CURDIR)/tests/verl:$(CURDIR)/$(VERL)/run \
+	  VERL_UTILS=$(CURDIR)/$(VERL)/source/verl/utils $(CURDIR)/$(BIN)/python -P -m pytest --config-file=/dev/null --rootdir=. \
+	  -p no:cacheprovider -p logical_gpus --durations=5 $(addprefix tests/,$(VERL_TESTS))
+
+# verl's tests lie beside its package in the source distribution; here, its package must not be found.
+$(VERL)/ready: tests/verl/source.txt | $(READY)
+	rm -rf $(VERL); mkdir -p $(VERL)/run $(VERL)/source
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary=:all: --no-build-isolation \
+	  --require-hashes --requirement=tests/verl/source.txt --dest=$(VERL)
+	tar --extract --file=$(VERL)/verl-$(VERL_VERSION).tar.gz --directory=$(VERL)/run --strip-components=1 verl-$(VERL_VERSION)/tests
+	tar --extract --file=$(VERL)/verl-$(VERL_VERSION).tar.gz --directory=$(VERL)/source --strip-components=1 \
+	  verl-$(VERL_VERSION)/verl/utils
+	@touch $@
 
 # Beside `make test`, since minutes of broken clusters and stopped nodes are nothing for each run.
 .PHONY: test-slow

@@ -8,6 +8,18 @@ from typing import Any
 from ray.exceptions import RayActorError
 
 
+class InvalidValueError(ValueError, AssertionError):
+    """An argument or a batch that cannot be used. Also an AssertionError, which verl raises in many such places."""
+
+
+class InvalidTypeError(TypeError, AssertionError):
+    """An argument of a type that cannot be used. Also an AssertionError, which verl raises in many such places."""
+
+
+class UnknownKeyError(KeyError, AssertionError):
+    """A batch has no column of that name. Also an AssertionError, which verl raises."""
+
+
 class PlacementTimeoutError(TimeoutError):
     """A pool's placement groups were not placed within the deadline; the message names what is short."""
 

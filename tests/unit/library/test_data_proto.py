@@ -134,6 +134,25 @@ def test_what_arrived_can_be_written_to_without_changing_what_was_sent():
     assert second.batch["a"].tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        torch.zeros(3, 1024)[-1:, -1],
+        torch.arange(12.0).view(3, 4).t(),
+        torch.zeros(1).expand(4, 3),
+        torch.arange(8)[::2],
+        torch.complex(torch.ones(2), torch.ones(2)).conj(),
+        torch.zeros(0, 3),
+        torch.eye(3).to_sparse(),
+        torch.nn.Parameter(torch.ones(2, 2)),
+    ],
+    ids=["one element", "transposed", "expanded", "every other", "conjugate", "no rows", "sparse", "parameter"],
+)
+def test_any_column_that_torch_accepts_travels(column):
+    copy = travel(DataProto.from_dict({"v": column}))
+    assert torch.equal(copy.batch["v"].to_dense(), column.to_dense())
+
+
 def test_tensors_travel_out_of_band():
     data = DataProto.from_dict({"a": torch.zeros(1 << 20)})
     assert data.nbytes == 4 << 20
@@ -242,6 +261,18 @@ def test_columns_unfold_into_rows():
     unfolded = data.unfold_column_chunks(2, split_keys=["pair"])
     assert unfolded.batch["pair"].tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert unfolded.batch["id"].tolist() == [7, 7, 8, 8]
+
+
+def test_sequences_are_unfolded_to_a_column_of_two_dimensions():
+    data = DataProto.from_dict({"id": torch.tensor([7, 8])}, {"pair": [["a", "b"], ["c", "d"]]})
+    unfolded = data.unfold_column_chunks(2, split_keys=["pair"])
+    assert unfolded.non_tensor_batch["pair"].tolist() == [["a"], ["b"], ["c"], ["d"]]
+
+
+def test_what_verl_asserts_raises_an_error_that_is_an_assertion_error_too(data):
+    for misuse in (lambda: data.chunk(4), lambda: data.pop(["c"]), lambda: DataProto.from_single_dict({"a": 1})):
+        with pytest.raises(AssertionError):
+            misuse()
 
 
 def test_folding_the_batch_dimension_and_back(data):

@@ -146,3 +146,16 @@ def test_a_rank_that_never_registered_its_place_says_what_to_call(monkeypatch):
         worker._register_dispatch_collect_info("train", dp_rank=0, is_collect=True)
     with pytest.raises(RuntimeError, match="call register_parallel_ranks first"):
         worker._query_parallel_ranks()
+
+
+def test_a_worker_takes_over_the_place_of_another_in_its_process(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "1")
+    reference, fused = Worker(), Worker()
+    with pytest.raises(ValueError, match="has registered no mesh"):
+        fused.set_dispatch_collect("ref", **reference.get_dispatch_collect())
+    reference._register_dispatch_collect_info("actor", dp_rank=3, is_collect=False)
+    fused.set_dispatch_collect("ref", **reference.get_dispatch_collect())
+    assert (fused._query_dispatch_info("ref"), fused._query_collect_info("ref")) == (3, False)
+    with pytest.raises(ValueError, match="'ref' is registered already"):
+        fused.set_dispatch_collect("ref", **reference.get_dispatch_collect())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workergroups import RayResourcePool, ResourcePool
+from workergroups.single_controller.ray.resource_pool import accelerator_resource
 
 
 def test_rank_lists_follow_the_nodes_even_when_they_differ():
@@ -24,3 +25,7 @@ def test_a_node_can_be_added():
 def test_impossible_pools_are_refused(arguments):
     with pytest.raises(ValueError, match=r"positive|at least 1"):
         RayResourcePool(**arguments)
+
+
+def test_verls_name_for_no_device_stands_for_logical_gpus():
+    assert accelerator_resource("cpu") == "GPU"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from workergroups.errors import InvalidTypeError
+
 
 class _DataProtoConfigMeta(type):
     auto_padding_key = "_workergroups_auto_padding"
@@ -19,7 +21,7 @@ class _DataProtoConfigMeta(type):
     @auto_padding.setter
     def auto_padding(cls, enabled: bool) -> None:
         if not isinstance(enabled, bool):
-            raise TypeError(f"auto_padding must be True or False, not {enabled!r}")
+            raise InvalidTypeError(f"auto_padding must be True or False, not {enabled!r}")
         cls._auto_padding = enabled
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from workergroups.errors import InvalidTypeError, InvalidValueError, UnknownKeyError
 from workergroups.lazy import np, tensordict, torch
 
 from . import columns
@@ -66,7 +67,9 @@ class DataProto:
         others = {key: value for key, value in data.items() if isinstance(value, np.ndarray)}
         for key, value in data.items():
             if key not in tensors and key not in others:
-                raise TypeError(f"column {key!r} must be a tensor or a numpy array, not a {type(value).__name__}")
+                raise InvalidTypeError(
+                    f"column {key!r} must be a tensor or a numpy array, not a {type(value).__name__}"
+                )
         return cls.from_dict(tensors, others, meta_info, auto_padding=auto_padding)
 
     @classmethod
@@ -92,7 +95,7 @@ class DataProto:
         """
         lengths = {key: tuple(value.shape[:num_batch_dims]) for key, value in (tensors or {}).items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"all tensors must have the same first dimension, not {lengths}")
+            raise InvalidValueError(f"all tensors must have the same first dimension, not {lengths}")
         batch = None
         if tensors:
             batch = tensordict.TensorDict(dict(tensors), batch_size=next(iter(lengths.values())))
@@ -128,7 +131,9 @@ class DataProto:
         """
         names = [*(self.batch.keys() if self.batch is not None else ()), *self.non_tensor_batch, *self.meta_info]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"{', '.join(map(repr, twice))} would be in the TensorDict twice; rename or drop one")
+            raise InvalidValueError(
+                f"{', '.join(map(repr, twice))} would be in the TensorDict twice; rename or drop one"
+            )
         out = tensordict.TensorDict(dict(self.batch.items()) if self.batch is not None else {}, batch_size=[len(self)])
         for key, column in self.non_tensor_batch.items():
             out[key] = tensordict.NonTensorStack.from_list([tensordict.NonTensorData(row) for row in column])
@@ -147,6 +152,12 @@ class DataProto:
         with open(filepath, "rb") as file:
             data: DataProto = pickle.load(file)
         return data
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._store, self.non_tensor_batch, self.meta_info
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._store, self.non_tensor_batch, self.meta_info = state
 
     # -- looking at it -------------------------------------------------------------------------------------------------
 
@@ -188,12 +199,18 @@ class DataProto:
             TypeError: A value of ``non_tensor_batch`` is no numpy array.
         """
         if not self._store.is_packed and self.batch is not None and len(self.batch.batch_size) != 1:
-            raise ValueError(f"batch must have one batch dimension, not batch_size {tuple(self.batch.batch_size)}")
+            raise InvalidValueError(
+                f"batch must have one batch dimension, not batch_size {tuple(self.batch.batch_size)}"
+            )
         for key, column in self.non_tensor_batch.items():
             if not isinstance(column, np.ndarray):
-                raise TypeError(f"non_tensor_batch[{key!r}] must be a numpy array, not a {type(column).__name__}")
+                raise InvalidTypeError(
+                    f"non_tensor_batch[{key!r}] must be a numpy array, not a {type(column).__name__}"
+                )
             if len(column) != len(self):
-                raise ValueError(f"non_tensor_batch[{key!r}] has {len(column)} rows, but the batch has {len(self)}")
+                raise InvalidValueError(
+                    f"non_tensor_batch[{key!r}] has {len(column)} rows, but the batch has {len(self)}"
+                )
 
     # -- choosing columns ----------------------------------------------------------------------------------------------
 
@@ -248,7 +265,7 @@ class DataProto:
         old = [old_keys] if isinstance(old_keys, str) else old_keys
         new = [new_keys] if isinstance(new_keys, str) else new_keys
         if len(old) != len(new):
-            raise ValueError(f"there must be a new name for each old one, not {len(new)} for {len(old)}")
+            raise InvalidValueError(f"there must be a new name for each old one, not {len(new)} for {len(old)}")
         self.batch.rename_key_(tuple(old), tuple(new))
         return self
 
@@ -261,7 +278,7 @@ class DataProto:
         mine, theirs = self._store, other._store
         if mine.rows is None or theirs.rows is None:
             if len(self) and len(other) and len(self) != len(other):
-                raise ValueError(f"a union needs equal lengths, not {len(self)} and {len(other)}")
+                raise InvalidValueError(f"a union needs equal lengths, not {len(self)} and {len(other)}")
             self._store = theirs if mine.rows is None else mine
         else:
             self._store = mine.union(theirs) or BatchStore(union_tensor_dict(self.batch, other.batch))
@@ -325,7 +342,7 @@ class DataProto:
             ValueError: ``mini_batch_size`` does not divide the number of rows.
         """
         if len(self) % mini_batch_size:
-            raise ValueError(f"mini_batch_size {mini_batch_size} does not divide {len(self)} rows")
+            raise InvalidValueError(f"mini_batch_size {mini_batch_size} does not divide {len(self)} rows")
         generator = None if seed is None else torch.Generator().manual_seed(seed)
         loader = torch.utils.data.DataLoader(
             range(len(self)),
@@ -348,7 +365,7 @@ class DataProto:
         """
         rows = len(self)
         if rows % chunks and not self.is_padding_enabled():
-            raise ValueError(f"{rows} rows do not divide into {chunks} chunks of equal length")
+            raise InvalidValueError(f"{rows} rows do not divide into {chunks} chunks of equal length")
         size = -(-rows // chunks)
         return [self.slice(min(i * size, rows), min((i + 1) * size, rows)) for i in range(chunks)]
 
@@ -367,7 +384,7 @@ class DataProto:
             ValueError: The batches have different columns, or different values of a key of ``meta_info``.
         """
         if not data:
-            raise ValueError("there is nothing to concatenate; give at least one batch")
+            raise InvalidValueError("there is nothing to concatenate; give at least one batch")
         first = data[0]
         others = {
             key: columns.join([_column(part.non_tensor_batch, key, i) for i, part in enumerate(data)])
@@ -399,6 +416,7 @@ class DataProto:
     def unfold_column_chunks(self, n_split: int, split_keys: Sequence[str] | None = None) -> Self:
         """Split columns of shape ``[rows, k * n_split, ...]`` into ``n_split`` rows each: ``[rows * n_split, k, ...]``.
 
+        A column of sequences of ``k * n_split`` elements becomes one of two dimensions.
         Columns that are not among ``split_keys`` have each row repeated ``n_split`` times.
         """
         keys = set(split_keys or ())
@@ -407,6 +425,8 @@ class DataProto:
         def unfolded(key: str, column: Any, otherwise: Any) -> Any:
             if key not in keys:
                 return otherwise
+            if column.ndim == 1:  # of sequences
+                column = np.array([list(row) for row in column], dtype=object)
             return column.reshape(column.shape[0] * n_split, column.shape[1] // n_split, *column.shape[2:])
 
         batch = None
@@ -477,11 +497,11 @@ def _check_keys(kind: str, keys: Sequence[str], known: Any) -> None:
     known = list(known)
     for key in keys:
         if key not in known:
-            raise KeyError(f"{kind} has no {key!r}; it has {', '.join(map(str, known)) or 'nothing'}")
+            raise UnknownKeyError(f"{kind} has no {key!r}; it has {', '.join(map(str, known)) or 'nothing'}")
 
 
 def _column(source: Any, key: str, part: int) -> Any:
     column = None if source is None else source.get(key)
     if column is None:
-        raise ValueError(f"batch {part} has no column {key!r}, which batch 0 has; concatenate equal columns")
+        raise InvalidValueError(f"batch {part} has no column {key!r}, which batch 0 has; concatenate equal columns")
     return column

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workergroups.errors import InvalidValueError
 from workergroups.lazy import np
 
 from .data_proto import DataProto
@@ -15,7 +16,7 @@ def fold_batch_dim(data: DataProto, new_batch_size: int) -> DataProto:
     """
     rows = len(data)
     if rows % new_batch_size:
-        raise ValueError(f"{rows} rows do not fold into {new_batch_size}")
+        raise InvalidValueError(f"{rows} rows do not fold into {new_batch_size}")
     batch = data.batch.view(new_batch_size, -1)
     batch.auto_batch_size_(batch_dims=1)
     others = {

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from workergroups.errors import InvalidTypeError
 from workergroups.lazy import torch
 
 from .data_proto import DataProto
@@ -20,12 +21,14 @@ def join(batches: Sequence[Any]) -> Any:
     first = batches[0]
     kinds = {type(batch).__name__ for batch in batches}
     if len(kinds) > 1:
-        raise TypeError(f"the ranks returned values of several types, which do not join: {', '.join(sorted(kinds))}")
+        raise InvalidTypeError(
+            f"the ranks returned values of several types, which do not join: {', '.join(sorted(kinds))}"
+        )
     if isinstance(first, DataProto):
         return type(first).concat(list(batches))
     if _is_tensordict(first):
         return torch.cat(list(batches), dim=0)
-    raise TypeError(
+    raise InvalidTypeError(
         f"the ranks returned {kinds.pop()}, which cannot be joined: return a DataProto or a TensorDict, "
         "or use Dispatch.DP_COMPUTE_METRIC for one result per rank"
     )

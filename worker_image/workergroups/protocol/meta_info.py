@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from workergroups.errors import InvalidValueError
+
 from .union import deep_equal, union
 
 
@@ -29,7 +31,7 @@ def merge_meta_info(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
             if key == "metrics":
                 continue
             if key in merged and not deep_equal(merged[key], value):
-                raise ValueError(
+                raise InvalidValueError(
                     f"Conflicting values for meta_info key {key!r}: {merged[key]!r} and, in batch {index}, {value!r}"
                 )
             merged.setdefault(key, value)

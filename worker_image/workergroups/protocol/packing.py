@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from workergroups.lazy import np, tensordict, torch
 
 from .buffers import BUFFERS
+from .columns import as_bytes
 
 _PIECE = 4 * 2**20
 """Bytes that one thread copies at a time."""
@@ -75,7 +76,7 @@ def pack(batch: Any) -> PackedBatch | None:
     for key, column in batch.items():
         if not isinstance(column, torch.Tensor):
             return None
-        if column.is_nested and column.layout != torch.jagged:
+        if column.layout != (torch.jagged if column.is_nested else torch.strided) or column.is_quantized:
             return None
         columns[key] = _pack_jagged(column) if column.is_nested else _pack_dense(column)
     return PackedBatch(batch.batch_size[0], columns)
@@ -104,9 +105,8 @@ def joinable(parts: Sequence[PackedBatch]) -> bool:
 
 
 def _pack_dense(tensor: Any) -> PackedTensor:
-    host = tensor.detach().cpu().contiguous()
-    data = host.flatten().view(torch.uint8).numpy()
-    return PackedTensor(data, str(host.dtype).removeprefix("torch."), tuple(host.shape), str(tensor.device))
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return PackedTensor(as_bytes(tensor), dtype, tuple(tensor.shape), str(tensor.device))
 
 
 def _pack_jagged(tensor: Any) -> PackedJagged:

@@ -6,14 +6,15 @@ from typing import Any
 
 from workergroups.lazy import tensordict, torch
 
+from .columns import as_bytes
+
 Encoded = tuple[str, tuple[int, ...], Any]
 """dtype name, shape, and the bytes as a one-dimensional numpy array."""
 
 
 def serialize_single_tensor(obj: Any) -> Encoded:
     """Encode a dense tensor."""
-    data = obj.detach().cpu().flatten().contiguous().view(torch.uint8).numpy()
-    return str(obj.dtype).removeprefix("torch."), tuple(obj.shape), data
+    return str(obj.dtype).removeprefix("torch."), tuple(obj.shape), as_bytes(obj)
 
 
 def deserialize_single_tensor(arr: Encoded) -> Any:

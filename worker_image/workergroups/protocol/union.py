@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from workergroups.errors import InvalidValueError
 from workergroups.lazy import np
 
 
@@ -16,12 +17,12 @@ def union_tensor_dict(tensor_dict1: Any, tensor_dict2: Any) -> Any:
     """
     if tensor_dict1.batch_size != tensor_dict2.batch_size:
         one, two = tuple(tensor_dict1.batch_size), tuple(tensor_dict2.batch_size)
-        raise ValueError(f"a union needs equal batch sizes, not {one} and {two}")
+        raise InvalidValueError(f"a union needs equal batch sizes, not {one} and {two}")
     for key, column in tensor_dict2.items():
         if key not in tensor_dict1.keys():  # noqa: SIM118 - a TensorDict refuses `in`
             tensor_dict1[key] = column
         elif not _same_tensor(tensor_dict1[key], column):
-            raise ValueError(f"column {key!r} is in both batches with different values; rename or drop one")
+            raise _differ("column", key)
     return tensor_dict1
 
 
@@ -47,9 +48,15 @@ def union(one: dict[str, Any], two: dict[str, Any], kind: str) -> dict[str, Any]
     """
     for key, value in two.items():
         if key in one and not deep_equal(one[key], value):
-            raise ValueError(f"{kind} {key!r} is in both batches with different values; rename or drop one")
+            raise _differ(kind, key)
         one.setdefault(key, value)
     return one
+
+
+def _differ(kind: str, key: str) -> InvalidValueError:
+    verls = f"`{key}` in tensor_dict1 and tensor_dict2 are not the same object."
+    message = f"{kind} {key!r} is in both batches with different values; rename or drop one"
+    return InvalidValueError(f"{message} (in verl's words: {verls})")
 
 
 def _same_tensor(one: Any, two: Any) -> bool:

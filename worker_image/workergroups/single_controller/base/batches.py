@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import ray
 
+from workergroups.errors import InvalidTypeError, InvalidValueError
 from workergroups.protocol import DataProtoFuture
 from workergroups.protocol.joining import join
 
@@ -42,7 +43,7 @@ def pad_arguments(
     if not lengths or not any(length % chunks for length in lengths.values()):
         return list(args), dict(kwargs), None
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"batches that are padded must have one length, not {lengths}")
+        raise InvalidValueError(f"batches that are padded must have one length, not {lengths}")
     rows = next(iter(lengths.values()))
     padding = Padding(rows, rows + -rows % chunks)
 
@@ -97,12 +98,12 @@ def _wants_padding(value: Any) -> bool:
 
 def _chunk(name: str, value: Any, chunks: int) -> list[Any]:
     if not hasattr(value, "chunk"):
-        raise TypeError(
+        raise InvalidTypeError(
             f"{name} is a {type(value).__name__}, which cannot be split over ranks: pass a DataProto or a TensorDict, "
             "or put what every rank needs into meta_info"
         )
     if hasattr(value, "__len__") and len(value) % chunks:
-        raise ValueError(
+        raise InvalidValueError(
             f"{name} has {len(value)} rows, which do not divide into {chunks} chunks of equal length: pass "
             f"{len(value) + -len(value) % chunks} rows, or a DataProto with auto_padding=True"
         )

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from workergroups.errors import InvalidTypeError
+
 from .batches import materialize
 from .dispatch import (
     DispatchFns,
@@ -86,7 +88,7 @@ def register(
     """
     _check_dispatch_mode(dispatch_mode)
     if not isinstance(execute_mode, Execute):
-        raise TypeError(f"execute_mode must be Execute.ALL or Execute.RANK_ZERO, not {execute_mode!r}")
+        raise InvalidTypeError(f"execute_mode must be Execute.ALL or Execute.RANK_ZERO, not {execute_mode!r}")
     registered = RegisteredMethod(dispatch_mode, execute_mode, blocking)
 
     def decorate(function: F) -> F:
@@ -143,12 +145,12 @@ def _check_dispatch_mode(dispatch_mode: object) -> None:
     if isinstance(dispatch_mode, Dispatch):
         return
     if not isinstance(dispatch_mode, dict):
-        raise TypeError(
+        raise InvalidTypeError(
             f"dispatch_mode must be a Dispatch mode, or a dictionary of dispatch_fn and collect_fn: {dispatch_mode!r}"
         )
     missing = [key for key in ("dispatch_fn", "collect_fn") if not callable(dispatch_mode.get(key))]
     if missing:
-        raise TypeError(f"the dispatch_mode dictionary must have a function under {' and '.join(missing)}")
+        raise InvalidTypeError(f"the dispatch_mode dictionary must have a function under {' and '.join(missing)}")
 
 
 def registered_methods(cls: type) -> dict[str, RegisteredMethod]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypedDict
 
+from workergroups.errors import InvalidTypeError, InvalidValueError
+
 from .batches import PADDING_KEY, chunk_arguments, concat, pad_arguments
 from .worker_group import WorkerGroup
 
@@ -94,7 +96,7 @@ def dispatch_dp_compute_data_proto_with_func(
         ValueError: A batch does not divide by ``world_size``.
     """
     if not args or not callable(args[0]):
-        raise TypeError("the first positional argument must be the function to run on each rank")
+        raise InvalidTypeError("the first positional argument must be the function to run on each rank")
     size = worker_group.world_size
     chunked_args, chunked_kwargs = chunk_arguments(size, args[1:], kwargs)
     return [[args[0]] * size, *chunked_args], chunked_kwargs
@@ -117,5 +119,5 @@ def _shared(worker_group: WorkerGroup, value: Any) -> Any:
 def _one_per_rank(name: str, value: Any, size: int) -> list[Any]:
     if not isinstance(value, list | tuple) or len(value) != size:
         got = f"{len(value)} elements" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
-        raise ValueError(f"{name} must be a list or tuple with one element for each of {size} ranks, not {got}")
+        raise InvalidValueError(f"{name} must be a list or tuple with one element for each of {size} ranks, not {got}")
     return list(value)

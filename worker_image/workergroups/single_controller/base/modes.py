@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
+from workergroups.errors import InvalidValueError
+
 
 class _OpenEnumMeta(type):
     """Lets a class of named members be iterated and indexed as an ``enum`` is, and grow."""
@@ -63,7 +65,7 @@ class _OpenEnum(metaclass=_OpenEnumMeta):
         """
         key = name.upper()
         if key in cls._registry:
-            raise ValueError(f"{cls.__name__}.{key} exists already; choose another name")
+            raise InvalidValueError(f"{cls.__name__}.{key} exists already; choose another name")
         member = cls(key, len(cls._registry))
         cls._registry[key] = member
         return member

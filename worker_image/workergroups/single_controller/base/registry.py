@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from workergroups.errors import InvalidValueError
+
 from .dispatch import (
     CollectFn,
     DispatchFn,
@@ -58,7 +60,7 @@ def get_predefined_dispatch_fn(dispatch_mode: Dispatch) -> DispatchFns:
         return _REGISTRY[dispatch_mode]
     except KeyError:
         known = ", ".join(mode.name for mode in _REGISTRY)
-        raise ValueError(f"no dispatch functions for {dispatch_mode!r}; the modes are {known}") from None
+        raise InvalidValueError(f"no dispatch functions for {dispatch_mode!r}; the modes are {known}") from None
 
 
 def register_dispatch_mode(dispatch_mode_name: str, dispatch_fn: DispatchFn, collect_fn: CollectFn) -> None:

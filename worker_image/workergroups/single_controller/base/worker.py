@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from workergroups.errors import InvalidValueError
+
 from .call_forms import first_by_name
 from .decorator import Dispatch, Execute, register
 from .parallel_ranks import ParallelRanks
@@ -88,8 +90,35 @@ class Worker:
         """
         meshes = self._meshes()
         if mesh_name in meshes:
-            raise ValueError(f"mesh {mesh_name!r} is registered already, as {meshes[mesh_name]}")
+            raise InvalidValueError(f"mesh {mesh_name!r} is registered already, as {meshes[mesh_name]}")
         meshes[mesh_name] = (dp_rank, is_collect)
+
+    def get_dispatch_collect(self) -> dict[str, dict[str, Any]]:
+        """This rank's place in all its meshes, in the form that ``set_dispatch_collect`` takes."""
+        meshes = self._meshes()
+        return {
+            "dispatch_dp_rank": {name: dp_rank for name, (dp_rank, _) in meshes.items()},
+            "collect_dp_rank": {name: is_collect for name, (_, is_collect) in meshes.items()},
+        }
+
+    def set_dispatch_collect(
+        self, mesh_name: str, dispatch_dp_rank: dict[str, int], collect_dp_rank: dict[str, bool]
+    ) -> None:
+        """Take over another worker's place in its mesh, as its ``get_dispatch_collect`` gave it; of several, the last.
+
+        Args:
+            mesh_name: What the mesh is called here.
+            dispatch_dp_rank: Which chunk the other worker gets, by mesh.
+            collect_dp_rank: Whether its result is collected, by mesh.
+
+        Raises:
+            ValueError: This rank has a place in a mesh of that name, or the other worker has none.
+        """
+        if not dispatch_dp_rank or not collect_dp_rank:
+            raise InvalidValueError(f"there is no place for mesh {mesh_name!r}: the worker has registered no mesh")
+        *_, dp_rank = dispatch_dp_rank.values()
+        *_, is_collect = collect_dp_rank.values()
+        self._register_dispatch_collect_info(mesh_name, dp_rank, is_collect)
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def _query_dispatch_info(self, mesh_name: str) -> int:
@@ -119,7 +148,7 @@ class Worker:
         try:
             return self._meshes()[mesh_name]
         except KeyError:
-            raise ValueError(
+            raise InvalidValueError(
                 f"mesh {mesh_name!r} is not registered in {type(self).__name__}, which has "
                 f"{', '.join(self._meshes()) or 'none'}: call _register_dispatch_collect_info first"
             ) from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from workergroups.errors import InvalidValueError
+
 from .call_forms import first_by_name
 
 
@@ -25,9 +27,9 @@ class ResourcePool:
     ) -> None:
         self._store = list(process_on_nodes or [])
         if any(count < 1 for count in self._store):
-            raise ValueError(f"process_on_nodes must be positive numbers of processes, not {self._store}")
+            raise InvalidValueError(f"process_on_nodes must be positive numbers of processes, not {self._store}")
         if max_colocate_count < 1:
-            raise ValueError(f"max_colocate_count must be at least 1, not {max_colocate_count}")
+            raise InvalidValueError(f"max_colocate_count must be at least 1, not {max_colocate_count}")
         self.max_colocate_count = max_colocate_count
         self.n_gpus_per_node = n_gpus_per_node
 

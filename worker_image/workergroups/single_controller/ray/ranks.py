@@ -63,7 +63,7 @@ def create_ranks(
         num_gpus: The share of one accelerator of its bundle that each rank takes; 0 for none.
         devices_per_rank: How many accelerators each bundle has. A rank sees them all, and so does every other rank in
             its bundle. If it is more than one, all accelerators of a node must be in one placement group.
-        device_name: ``"cuda"``, ``"amd"`` or ``"npu"``.
+        device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that are but numbers in Ray.
         wg_prefix: The ranks' WG_PREFIX.
         master: Address and port at which the ranks meet, instead of those that rank 0 would choose.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 from ray.util.placement_group import PlacementGroup
 
-from workergroups.errors import PoolClosedError
+from workergroups.errors import InvalidValueError, PoolClosedError
 from workergroups.single_controller.base import ResourcePool
 
 from . import placement
@@ -22,7 +22,8 @@ from .waiting import wait_for_end
 DEFAULT_PLACEMENT_TIMEOUT = 300.0
 """Seconds for which a pool waits for its placement groups, unless it is told otherwise."""
 
-_RESOURCE_OF_DEVICE = {"cuda": "GPU", "amd": "GPU", "npu": "NPU"}
+# "cpu" is what verl's get_device_name() says where there is no device: the GPUs are logical there, numbers only.
+_RESOURCE_OF_DEVICE = {"cuda": "GPU", "amd": "GPU", "npu": "NPU", "cpu": "GPU"}
 
 
 class Bundle(NamedTuple):
@@ -80,7 +81,7 @@ class RayResourcePool(ResourcePool):
         Args:
             strategy: Ray's placement strategy for the processes of one node.
             name: Begins the groups' names instead of ``name_prefix``.
-            device_name: ``"cuda"``, ``"amd"`` or ``"npu"``.
+            device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that are but numbers in Ray.
 
         Raises:
             PlacementTimeoutError: Not placed within the pool's ``timeout``; says which resource is short.
@@ -196,12 +197,14 @@ def split_resource_pool(resource_pool: RayResourcePool, split_size: int | list[i
     world_size = resource_pool.world_size
     if isinstance(split_size, int):
         if split_size < 1 or world_size % split_size:
-            raise ValueError(
+            raise InvalidValueError(
                 f"split_size {split_size} does not divide the pool's world size {world_size}; give a list of sizes"
             )
         split_size = [split_size] * (world_size // split_size)
     if sum(split_size) != world_size or min(split_size) < 1:
-        raise ValueError(f"the split sizes {split_size} must be positive and sum to the pool's world size {world_size}")
+        raise InvalidValueError(
+            f"the split sizes {split_size} must be positive and sum to the pool's world size {world_size}"
+        )
     bundles = iter(resource_pool.bundles())
     return [
         resource_pool._over(
@@ -222,7 +225,7 @@ def merge_resource_pool(rp1: RayResourcePool, rp2: RayResourcePool) -> RayResour
     for setting in ("use_gpu", "max_colocate_count", "n_gpus_per_node", "detached"):
         one, two = getattr(rp1, setting), getattr(rp2, setting)
         if one != two:
-            raise ValueError(f"pools to be merged must have equal {setting}, not {one} and {two}")
+            raise InvalidValueError(f"pools to be merged must have equal {setting}, not {one} and {two}")
     return rp1._over(
         RayResourcePool,
         rp1.bundles() + rp2.bundles(),
@@ -240,7 +243,7 @@ def accelerator_resource(device_name: str) -> str:
     try:
         return _RESOURCE_OF_DEVICE[device_name]
     except KeyError:
-        raise ValueError(
+        raise InvalidValueError(
             f"no accelerator resource is known for device_name {device_name!r}; use one of "
             f"{', '.join(_RESOURCE_OF_DEVICE)}, or a pool with use_gpu=False"
         ) from None

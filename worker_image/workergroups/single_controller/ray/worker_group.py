@@ -54,7 +54,7 @@ class RayWorkerGroup(WorkerGroup):
             process chooses both.
         master_port: The port at which the ranks meet.
         use_gpu: Whether each rank takes its share of a GPU; as the pool says by default.
-        device_name: ``"cuda"``, ``"amd"`` or ``"npu"``.
+        device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that are but numbers in Ray.
         worker_env: More environment variables for the ranks' processes.
 
     Raises:
