@@ -24,6 +24,10 @@ class PlacementTimeoutError(TimeoutError):
     """A pool's placement groups were not placed within the deadline; the message names what is short."""
 
 
+class PlacementImpossibleError(PlacementTimeoutError, InvalidValueError):
+    """A pool needs more than the whole cluster has, and nothing adds nodes to it. It was not waited for."""
+
+
 class PoolClosedError(RuntimeError):
     """The resource pool was closed, and its placement groups are gone."""
 

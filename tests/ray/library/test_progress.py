@@ -8,7 +8,14 @@ import time
 
 import pytest
 
-from workergroups import PlacementTimeoutError, RayClassWithInitArgs, RayResourcePool, RayWorkerGroup, Worker
+from workergroups import (
+    PlacementImpossibleError,
+    PlacementTimeoutError,
+    RayClassWithInitArgs,
+    RayResourcePool,
+    RayWorkerGroup,
+    Worker,
+)
 from workergroups.single_controller.ray import progress
 
 pytestmark = pytest.mark.usefixtures("local_ray")
@@ -56,11 +63,20 @@ def test_a_pool_says_how_much_of_it_is_placed(local_ray):
     screen = Screen(is_terminal=True)
     with (
         contextlib.redirect_stderr(screen),
-        RayResourcePool([40, 40], use_gpu=False, max_colocate_count=2, timeout=8) as pool,
-        pytest.raises(PlacementTimeoutError),
+        RayResourcePool([20], use_gpu=False, max_colocate_count=2) as other,
+        RayResourcePool([20, 20], use_gpu=False, max_colocate_count=2, timeout=8) as pool,
     ):
-        pool.get_placement_groups()
-    assert "1 of 2 placement groups of 40 bundles are placed (" in screen.getvalue()
+        other.get_placement_groups()
+        with pytest.raises(PlacementTimeoutError):
+            pool.get_placement_groups()
+    assert "1 of 2 placement groups of 20 bundles are placed (" in screen.getvalue()
+
+
+def test_a_pool_that_can_never_be_placed_is_not_waited_for(local_ray):
+    began = time.monotonic()
+    with pytest.raises(PlacementImpossibleError, match="GPU: 9 required on one node, the best node has 8 free of 8"):
+        RayResourcePool([9], max_colocate_count=1).get_placement_groups()
+    assert time.monotonic() - began < 5
 
 
 def test_logs_stay_quiet(local_ray):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from workergroups.single_controller.ray.cluster_state import NodeResources
-from workergroups.single_controller.ray.shortage import explain_shortage
+from workergroups.single_controller.ray.shortage import explain_impossible, explain_shortage
 
 
 def node(total, available):
@@ -49,3 +51,25 @@ def test_an_empty_cluster_has_nothing():
     assert "GPU: 4 required on one node, the best node has 0 free of 0" in explain_shortage(
         FOUR_GPUS, [], one_node=True
     )
+
+
+@pytest.mark.parametrize(
+    ("process_on_nodes", "why"),
+    [
+        ([4], None),
+        ([2, 2, 2, 2], None),
+        ([4, 4], None),
+        ([5], "GPU: 5 required on one node, the best node has 4 free of 4"),
+        ([4, 4, 1], "GPU: 9 required on all nodes together, the cluster has 8 free of 8"),
+    ],
+)
+def test_says_what_would_be_short_even_if_nothing_else_ran(process_on_nodes, why):
+    nodes = [node({"CPU": 64, "GPU": 4}, {"CPU": 64, "GPU": 0})] * 2
+    assert explain_impossible(process_on_nodes, {"CPU": 2, "GPU": 1}, nodes, one_node=True) == why
+
+
+def test_what_no_node_has_together_is_impossible():
+    nodes = [node({"CPU": 64}, {"CPU": 64}), node({"GPU": 4}, {"GPU": 4})]
+    why = explain_impossible([1], {"CPU": 2, "GPU": 1}, nodes, one_node=True)
+    assert "no node has all of it free at once" in why
+    assert explain_impossible([1], {"CPU": 2, "GPU": 1}, nodes, one_node=False) is None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray._private.state
+import ray._private.worker
 from ray.core.generated.common_pb2 import TaskStatus
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
@@ -84,6 +85,12 @@ def live_nodes() -> list[NodeResources]:
         for node in ray.nodes()
         if node["Alive"]
     ]
+
+
+def is_own() -> bool:
+    """Whether this process has started the Ray that it uses: nobody adds nodes to that one."""
+    node = ray._private.worker._global_node
+    return node is not None and bool(node.is_head())
 
 
 def actor_state(actor_id: str) -> ActorState | None:

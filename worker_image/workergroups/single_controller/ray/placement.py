@@ -11,12 +11,17 @@ from collections.abc import Mapping, Sequence
 from ray.exceptions import GetTimeoutError, RaySystemError
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
-from workergroups.errors import PlacementTimeoutError
+from workergroups.errors import PlacementImpossibleError, PlacementTimeoutError
 
 from . import progress
-from .cluster_state import is_removed, live_nodes, node_of_bundles
-from .shortage import explain_shortage
+from .cluster_state import is_own, is_removed, live_nodes, node_of_bundles
+from .shortage import explain_impossible, explain_shortage
 from .waiting import not_ready, wait_for_end
+
+_WAY_OUT = (
+    "Free or add resources, or ask for fewer processes or a smaller max_colocate_count (each bundle reserves that "
+    "many CPUs)."
+)
 
 
 def place(
@@ -43,8 +48,10 @@ def place(
 
     Raises:
         PlacementTimeoutError: Some groups were not placed in time. All are removed again.
+        PlacementImpossibleError: They never would be.
         ValueError: A placement group of one of the names exists.
     """
+    _refuse_impossible(name, process_on_nodes, bundle, strategy)
     groups: dict[int, PlacementGroup] = {}
     started = time.monotonic()
     try:
@@ -67,6 +74,17 @@ def remove(groups: Sequence[PlacementGroup]) -> None:
     for group in groups:
         remove_placement_group(group)
     wait_for_end(lambda: all(is_removed(group) for group in groups), what="the pool's placement groups")
+
+
+def _refuse_impossible(name: str, process_on_nodes: Sequence[int], bundle: Mapping[str, float], strategy: str) -> None:
+    """Do not wait for what only more nodes could give, where nobody adds any."""
+    if not is_own():
+        return
+    why = explain_impossible(process_on_nodes, bundle, live_nodes(), one_node=strategy == "STRICT_PACK")
+    if why is not None:
+        raise PlacementImpossibleError(
+            f"pool {name!r} can never be placed on the Ray that this program has started: {why}. {_WAY_OUT}"
+        )
 
 
 def _create(name: str, bundles: list[dict[str, float]], strategy: str, detached: bool) -> PlacementGroup:
@@ -99,8 +117,7 @@ def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, started
     shortage = explain_shortage(bundles, live_nodes(), one_node=strategy == "STRICT_PACK")
     raise PlacementTimeoutError(
         f"pool {name!r} was not placed within {timeout:g} s: {len(pending)} of {len(groups)} placement groups of "
-        f"{len(bundles)} bundles of {bundles[0]} ({strategy}) have no place. {shortage}. Free or add resources, "
-        "or ask for fewer processes or a smaller max_colocate_count (each bundle reserves that many CPUs)."
+        f"{len(bundles)} bundles of {bundles[0]} ({strategy}) have no place. {shortage}. {_WAY_OUT}"
     )
 
 

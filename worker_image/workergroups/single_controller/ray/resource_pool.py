@@ -85,6 +85,7 @@ class RayResourcePool(ResourcePool):
 
         Raises:
             PlacementTimeoutError: Not placed within the pool's ``timeout``; says which resource is short.
+            PlacementImpossibleError: It could never be, on a Ray that this program has started.
             PoolClosedError: The pool was closed.
         """
         return [group for group, _ in groupby(b.placement_group for b in self.bundles(strategy, name, device_name))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from .cluster_state import NodeResources
 
@@ -19,20 +20,55 @@ def explain_shortage(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Nod
     Returns:
         One clause per short resource, with what is required, free and there in all.
     """
-    required = Counter[str]()
-    for bundle in bundles:
-        required.update(bundle)
-    where = "on one node" if one_node else "on all nodes together"
+    required = _sum_of(bundles)
+    if short := _short(required, nodes, one_node=one_node):
+        return "; ".join(short)
+    wanted = ", ".join(f"{amount:g} {resource}" for resource, amount in required.items())
+    return f"each resource alone would fit, but no node has all of it free at once: {wanted} {_where(one_node)}"
+
+
+def explain_impossible(
+    process_on_nodes: Sequence[int], bundle: Mapping[str, float], nodes: Sequence[NodeResources], *, one_node: bool
+) -> str | None:
+    """Why a pool would not fit even if nothing else ran; ``None`` if it might.
+
+    Args:
+        process_on_nodes: Bundles per placement group.
+        bundle: Resources of each bundle.
+        nodes: The live nodes.
+        one_node: Whether one node must hold each placement group.
+    """
+    empty = [replace(node, available=node.total) for node in nodes]
+    largest, whole = ([bundle] * count for count in (max(process_on_nodes, default=0), sum(process_on_nodes)))
+    if one_node and not any(_fits(_sum_of(largest), node) for node in empty):
+        return explain_shortage(largest, empty, one_node=True)
+    return "; ".join(_short(_sum_of(whole), empty, one_node=False)) or None
+
+
+def _short(required: Mapping[str, float], nodes: Sequence[NodeResources], *, one_node: bool) -> list[str]:
     short = []
     for resource, amount in required.items():
         total, available = _best(resource, nodes) if one_node else _sum(resource, nodes)
         if available < amount:
             holder = "the best node" if one_node else "the cluster"
-            short.append(f"{resource}: {amount:g} required {where}, {holder} has {available:g} free of {total:g}")
-    if short:
-        return "; ".join(short)
-    wanted = ", ".join(f"{amount:g} {resource}" for resource, amount in required.items())
-    return f"each resource alone would fit, but no node has all of it free at once: {wanted} {where}"
+            wanted = f"{amount:g} required {_where(one_node)}"
+            short.append(f"{resource}: {wanted}, {holder} has {available:g} free of {total:g}")
+    return short
+
+
+def _sum_of(bundles: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
+    required = Counter[str]()
+    for bundle in bundles:
+        required.update(bundle)
+    return required
+
+
+def _fits(required: Mapping[str, float], node: NodeResources) -> bool:
+    return all(node.available.get(resource, 0) >= amount for resource, amount in required.items())
+
+
+def _where(one_node: bool) -> str:
+    return "on one node" if one_node else "on all nodes together"
 
 
 def _best(resource: str, nodes: Iterable[NodeResources]) -> tuple[float, float]:
