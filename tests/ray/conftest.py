@@ -25,7 +25,7 @@ class Rays:
         return self._value
 
     def stop(self) -> None:
-        """None runs any more: a file has one of its own."""
+        """None runs any more: a file has one of its own. Such files come before those that share one, or after them."""
         if self._stop is not None:
             self._stop()
         self._name, self._value, self._stop = None, None, None

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-LIBRARY = Path(__file__).parents[3] / "docs" / "library.md"
+LIBRARY = Path(__file__).parents[4] / "docs" / "library.md"
 
 
 def test_the_first_program_of_the_documentation_runs_on_a_machine_without_gpus(ray_environment, rays, tmp_path):
