@@ -69,7 +69,7 @@ test-unit: $(READY) ## pure functions, golden YAML, the chart's templates
 
 .PHONY: test-api
 test-api: $(READY) ## operator and reporter against a real API server, in a simulated world
-	$(BIN)/pytest tests/api
+	$(BIN)/pytest --numprocesses=2 --dist=worksteal tests/api
 
 # FIRST: by default a number that no run had before. MINUTES=0: all SEEDS.
 SEEDS ?= 1000

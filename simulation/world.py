@@ -66,8 +66,7 @@ class World:
             follow.cancel()
             await asyncio.gather(follow, return_exceptions=True)
             await world.machines.close()
-            for uid in list(world.agents):
-                world._end_agent(uid)
+            await world._end_agents()
             for task in world._tasks:
                 task.cancel()
             await asyncio.gather(*world._tasks, return_exceptions=True)
@@ -210,6 +209,16 @@ class World:
         if agent.reporter is not None and agent.reporter.is_alive:
             agent.reporter.kill()
             self._proxy.cut_off(agent.reporter.name)
+
+    async def _end_agents(self) -> None:
+        """Their reporters at once: one after the other, each would be kept waiting by those that still run."""
+        for agent in self.agents.values():
+            for task in agent.tasks:
+                task.cancel()
+        reporters = [agent.reporter for agent in self.agents.values() if agent.reporter is not None]
+        await asyncio.gather(*(asyncio.to_thread(each.kill) for each in reporters if each.is_alive))
+        for uid in list(self.agents):
+            self._end_agent(uid)
 
     def _end_agent(self, uid: str) -> None:
         agent = self.agents.pop(uid, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import pytest
@@ -14,21 +15,20 @@ class Rays:
     def __init__(self) -> None:
         self._name: str | None = None
         self._value: Any = None
-        self._stop: Callable[[], None] | None = None
+        self._running = ExitStack()
 
-    def use(self, name: str, start: Callable[[], tuple[Any, Callable[[], None]]]) -> Any:
-        """What `start` returned with the way to stop it, when a Ray of this name was first wanted."""
+    def use(self, name: str, run: Callable[[], AbstractContextManager[Any]]) -> Any:
+        """What `run` gave when a Ray of this name was first wanted."""
         if name != self._name:
             self.stop()
-            self._value, self._stop = start()
+            self._value = self._running.enter_context(run())
             self._name = name
         return self._value
 
     def stop(self) -> None:
         """None runs any more: a file has one of its own. Such files come before those that share one, or after them."""
-        if self._stop is not None:
-            self._stop()
-        self._name, self._value, self._stop = None, None, None
+        self._name, self._value = None, None
+        self._running.close()
 
 
 @pytest.fixture(scope="session")

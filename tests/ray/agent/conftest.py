@@ -1,5 +1,7 @@
 """A Ray of three raylets as a pool's cluster would have: a head without devices, two nodes of one pool."""
 
+from contextlib import contextmanager
+
 import pytest
 import ray
 from planned import NODE_GROUP, Agent
@@ -10,19 +12,17 @@ from workergroups.naming import NAMESPACE
 
 @pytest.fixture(scope="module")
 def cluster(ray_environment, rays):
-    return rays.use("cluster", start)
+    return rays.use("cluster", three_raylets)
 
 
-def start():
+@contextmanager
+def three_raylets():
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0, "include_dashboard": False})
     cluster.nodes_of_pool = [add_node(cluster), add_node(cluster)]
     ray.init(address=cluster.address, namespace=NAMESPACE, log_to_driver=False)
-
-    def stop():
-        ray.shutdown()
-        cluster.shutdown()
-
-    return cluster, stop
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
 
 
 def add_node(cluster):

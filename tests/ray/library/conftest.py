@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 import pytest
 import ray
@@ -21,14 +22,16 @@ def ray_environment(ray_environment):
 @pytest.fixture(scope="module")
 def local_ray(ray_environment, rays):
     """8 GPUs, and CPUs enough for two pools of the default ``max_colocate_count``; no file leaves anything in it."""
-    rays.use("local", start)
+    rays.use("local", local)
     yield
     clear()
 
 
-def start():
+@contextmanager
+def local():
     ray.init(address="local", num_cpus=100, num_gpus=8, include_dashboard=False, log_to_driver=False)
-    return None, ray.shutdown
+    yield
+    ray.shutdown()
 
 
 def clear():
