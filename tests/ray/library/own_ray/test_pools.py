@@ -18,6 +18,7 @@ from workergroups import (
     RayClassWithInitArgs,
     RayResourcePool,
     RayWorkerGroup,
+    ResourcePoolManager,
     merge_resource_pool,
     split_resource_pool,
 )
@@ -161,3 +162,15 @@ def test_a_device_without_a_resource_is_refused():
 def test_ranks_cannot_use_gpus_that_the_pool_does_not_have():
     with pytest.raises(ValueError, match="needs a pool with GPUs"):
         RayWorkerGroup(RayResourcePool([1], use_gpu=False), RayClassWithInitArgs(Probe), use_gpu=True)
+
+
+def test_a_manager_makes_the_pools_of_roles_if_there_are_gpus_enough():
+    manager = ResourcePoolManager({"train": [2, 1], "score": [1]}, {"actor": "train", "critic": "train", "rm": "score"})
+    manager.create_resource_pool()
+    assert manager.get_n_gpus() == 4
+    assert manager.get_resource_pool("actor") is manager.get_resource_pool("critic")
+    assert manager.get_resource_pool("rm").store == [1]
+    with pytest.raises(KeyError, match="no pool for role ref; there are pools for actor, critic, rm"):
+        manager.get_resource_pool("ref")
+    with pytest.raises(ValueError, match="need 7 GPUs, but 6 are free"):
+        ResourcePoolManager({"train": [4, 3]}, {}).create_resource_pool()

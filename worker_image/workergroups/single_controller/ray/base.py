@@ -7,6 +7,7 @@ from .colocation import (
     create_colocated_worker_cls_fused,
     create_colocated_worker_raw_cls,
 )
+from .pool_manager import ResourcePoolManager
 from .rank_class import RayClassWithInitArgs
 from .resource_pool import (
     RayResourcePool,
@@ -22,6 +23,7 @@ __all__ = [
     "RayResourcePool",
     "RayWorkerGroup",
     "ResourcePool",
+    "ResourcePoolManager",
     "SubRayResourcePool",
     "Worker",
     "WorkerGroup",
