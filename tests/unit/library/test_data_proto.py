@@ -124,6 +124,33 @@ def test_collecting_what_was_dispatched_is_the_identity(data, ranks):
     assert_same(cut_padding(output, keywords.get(PADDING_KEY, Padding(len(data), len(data)))), data)
 
 
+class References:
+    """Where a batch's rows are, as verl's BatchMeta."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def chunk(self, chunks):
+        size = len(self) // chunks
+        return [References(self.rows[start : start + size]) for start in range(0, len(self), size)]
+
+    @classmethod
+    def concat(cls, data):
+        return cls([row for part in data for row in part.rows])
+
+
+def test_other_classes_of_batches_are_dispatched_and_collected_too():
+    group = SimpleNamespace(world_size=2)
+    (chunks,), _ = dispatch_dp_compute_data_proto(group, References([1, 2, 3, 4]))
+    assert [chunk.rows for chunk in chunks] == [[1, 2], [3, 4]]
+    assert collect_dp_compute_data_proto(group, chunks).rows == [1, 2, 3, 4]
+    with pytest.raises(TypeError, match="int, which cannot be joined"):
+        collect_dp_compute_data_proto(group, [1, 2])
+
+
 def test_what_arrived_can_be_written_to_without_changing_what_was_sent():
     sent = DataProto.from_dict({"a": torch.zeros(4)})
     buffers = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 from workergroups.errors import InvalidTypeError
 from workergroups.lazy import torch
 
-from .data_proto import DataProto
-
 
 def join(batches: Sequence[Any]) -> Any:
-    """The rows of all batches, one below the other: of `DataProto`s or of TensorDicts.
+    """The rows of all batches, one below the other: of `DataProto`s, of TensorDicts, or of what else joins itself.
+
+    That is a class with a static or class method ``concat``, which takes a list, as verl's BatchMeta has it.
 
     Raises:
         TypeError: They are not of one type, or of another.
@@ -24,13 +25,13 @@ def join(batches: Sequence[Any]) -> Any:
         raise InvalidTypeError(
             f"the ranks returned values of several types, which do not join: {', '.join(sorted(kinds))}"
         )
-    if isinstance(first, DataProto):
+    if isinstance(inspect.getattr_static(type(first), "concat", None), staticmethod | classmethod):
         return type(first).concat(list(batches))
     if _is_tensordict(first):
         return torch.cat(list(batches), dim=0)
     raise InvalidTypeError(
-        f"the ranks returned {kinds.pop()}, which cannot be joined: return a DataProto or a TensorDict, "
-        "or use Dispatch.DP_COMPUTE_METRIC for one result per rank"
+        f"the ranks returned {kinds.pop()}, which cannot be joined: return a DataProto, a TensorDict "
+        "or a class with a static method concat, or use Dispatch.DP_COMPUTE_METRIC for one result per rank"
     )
 
 
