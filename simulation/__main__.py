@@ -91,7 +91,6 @@ def _ended(running: dict[Connection, tuple[int, BaseProcess, float]]) -> list[hi
 
 
 def _play(access: Access, seed: int, pipe: Connection) -> None:
-    history.quiet_logs()
     try:
         result = asyncio.run(history.run(access, seed))
     except BaseException:

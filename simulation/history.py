@@ -13,6 +13,7 @@ from simulation import oracles
 from simulation.actions import Actions
 from simulation.api import ApiError
 from simulation.control_plane import Access
+from simulation.diary import Diary
 from simulation.monitor import Monitor
 from simulation.scene import Scene, condition, group, pool
 from simulation.story import FAILING_CLASS, FAILURE, Story
@@ -25,6 +26,7 @@ EMPTY_SECONDS = 30.0
 REST_SECONDS = 1.0
 ACTIONS = 10, 30
 FORGIVABLE = (404, 409)
+LOGGER = logging.getLogger(__name__)
 
 
 class Violation(Exception):
@@ -50,6 +52,8 @@ class History:
 async def run(access: Access, seed: int) -> History:
     """Play the history of a seed."""
     history = History(seed)
+    diary = Diary()
+    diary.keep()
     began = time.monotonic()
     namespace = f"s{seed}-{int(time.time() * 1000) % 10**8}"
     fresh = f"{namespace}-fresh"
@@ -61,6 +65,7 @@ async def run(access: Access, seed: int) -> History:
             history.violations.append(str(violation))
             history.violations += scene.world.overview()
             history.violations += [json.dumps(lease) for lease in await scene.api.list(LEASE, namespace)]
+            history.violations += diary.lines
         finally:
             await scene.stop_operator()
             await scene.api.delete_namespace(fresh)
@@ -86,6 +91,7 @@ class _Play:
 
     def say(self, text: str) -> None:
         self.history.log.append(f"{time.monotonic() - self.began:6.2f} {text}")
+        LOGGER.info("%s", text)
 
     async def play(self) -> None:
         self.scene.world.failing[FAILING_CLASS] = FAILURE
@@ -273,8 +279,3 @@ class _Play:
                 raise Violation(f"left over: {left}")
             await asyncio.sleep(0.1)
         self.say("all is gone")
-
-
-def quiet_logs() -> None:
-    """What our processes say of faults is no news here."""
-    logging.disable(logging.CRITICAL)

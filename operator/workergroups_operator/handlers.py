@@ -16,6 +16,7 @@ from workergroups_api import manifest as kinds
 from workergroups_api.kube import Kube
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER
+from workergroups_operator.connection import connect
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
 from workergroups_operator.reconcile import reconcile
@@ -55,6 +56,9 @@ def _selector(kind: Kind) -> tuple[str, str, str]:
 
 def _identity(meta: kopf.Meta) -> tuple[str, str]:
     return str(meta.namespace), str(meta.name)
+
+
+kopf.on.login()(connect)
 
 
 @kopf.on.startup()

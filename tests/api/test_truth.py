@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from simulation.api import eventually
-from simulation.faults import UNAVAILABLE, Delay, Rule
+from simulation.faults import UNAVAILABLE, CutBody, Delay, Rule
 from simulation.monitor import SLACK_SECONDS, Monitor
 from simulation.scene import OPERATOR, condition
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
@@ -146,6 +146,17 @@ async def test_what_happened_while_the_operator_was_away_is_said_after_its_start
     await asyncio.sleep(1)
     ready.start_operator()
     await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=5 + SLACK_SECONDS)
+
+
+async def test_an_answer_that_breaks_off_does_not_end_an_operator_that_starts(ready):
+    await ready.stop_operator()
+    ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
+    half = Rule(lambda request: request.client == OPERATOR and not request.plural, CutBody(), times=3)
+    ready.proxy.faults.rules.append(half)
+    ready.start_operator()
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=5 + SLACK_SECONDS)
+    assert half.hits == 3
+    assert ready.operator.is_alive
 
 
 async def test_an_api_server_that_is_away_for_a_moment_is_no_news(ready, turns):
