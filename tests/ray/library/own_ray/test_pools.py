@@ -155,8 +155,8 @@ def test_a_closed_pool_has_given_everything_back():
 
 
 def test_a_device_without_a_resource_is_refused():
-    with pytest.raises(ValueError, match="no accelerator resource is known for device_name 'cpu'"):
-        RayResourcePool([1]).get_placement_groups(device_name="cpu")
+    with pytest.raises(ValueError, match="no accelerator resource is known for device_name 'tpu'"):
+        RayResourcePool([1]).get_placement_groups(device_name="tpu")
 
 
 def test_ranks_cannot_use_gpus_that_the_pool_does_not_have():
