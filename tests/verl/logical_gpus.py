@@ -1,7 +1,6 @@
 """A pytest plugin: verl's tests on CPUs, where Ray's GPUs are but numbers."""
 
 import functools
-import os
 
 import pytest
 import ray
@@ -20,6 +19,5 @@ def logical_gpus(monkeypatch):
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setenv("RAY_prestart_worker_first_driver", "0")
     monkeypatch.setenv("RAY_memory_monitor_refresh_ms", "0")
-    monkeypatch.setenv("PYTHONPATH", os.environ["PYTHONPATH"])
     yield
     ray.shutdown()
