@@ -2,6 +2,7 @@
 
 import logging
 from collections import deque
+from datetime import datetime
 
 LINES = 400
 OURS = ("workergroups_operator", "workergroups_agent", "workergroups_api", "simulation")
@@ -13,12 +14,11 @@ class Diary(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.lines: deque[str] = deque(maxlen=LINES)
-        self.setFormatter(logging.Formatter("%(asctime)s.%(msecs)03d %(threadName)s %(message)s", "%H:%M:%S"))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep one line of it, without its traceback."""
-        record = logging.makeLogRecord({**record.__dict__, "exc_info": None, "exc_text": None, "stack_info": None})
-        self.lines.append(self.format(record).replace("\n", " ")[:400])
+        when = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")
+        self.lines.append(f"{when} {record.threadName} {record.getMessage()}".replace("\n", " ")[:400])
 
     def keep(self) -> None:
         """Everything goes here, and nowhere else; of others, warnings only."""

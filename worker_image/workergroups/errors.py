@@ -17,7 +17,7 @@ class InvalidTypeError(TypeError, AssertionError):
 
 
 class UnknownKeyError(KeyError, AssertionError):
-    """A batch has no column of that name. Also an AssertionError, which verl raises."""
+    """There is no column, or no role, of that name. Also an AssertionError, which verl raises for columns."""
 
 
 class PlacementTimeoutError(TimeoutError):
