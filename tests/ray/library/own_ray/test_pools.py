@@ -174,3 +174,11 @@ def test_a_manager_makes_the_pools_of_roles_if_there_are_gpus_enough():
         manager.get_resource_pool("ref")
     with pytest.raises(ValueError, match="need 7 GPUs, but 6 are free"):
         ResourcePoolManager({"train": [4, 3]}, {}).create_resource_pool()
+
+
+def test_a_manager_counts_gpus_that_were_given_back_a_moment_ago():
+    for _ in range(3):
+        manager = ResourcePoolManager({"all": [4, 2]}, {"actor": "all"}, max_colocate_count=1)
+        manager.create_resource_pool()
+        with manager.get_resource_pool("actor") as pool:
+            pool.get_placement_groups()

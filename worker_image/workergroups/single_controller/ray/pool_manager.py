@@ -9,6 +9,10 @@ from workergroups.errors import InvalidValueError, UnknownKeyError
 
 from .cluster_state import live_nodes
 from .resource_pool import RayResourcePool
+from .waiting import poll
+
+# What a closed pool has given back is free for Ray's control service after its nodes' next report.
+_REPORT_SECONDS = 5.0
 
 
 @dataclass
@@ -30,7 +34,7 @@ class ResourcePoolManager:
         """Make the pools. Each is reserved when it is first used.
 
         Raises:
-            ValueError: The cluster has fewer GPUs free than they need in all.
+            ValueError: The cluster has fewer GPUs free than they need in all, and that for 5 s.
         """
         self._check_resource_available()
         for name, process_on_nodes in self.resource_pool_spec.items():
@@ -55,8 +59,12 @@ class ResourcePoolManager:
         return sum(sum(process_on_nodes) for process_on_nodes in self.resource_pool_spec.values())
 
     def _check_resource_available(self) -> None:
-        free = sum(node.available.get("GPU", 0) or node.available.get("NPU", 0) for node in live_nodes())
-        if free < self.get_n_gpus():
+        needed = self.get_n_gpus()
+        if not poll(lambda: _free_gpus() >= needed, timeout=_REPORT_SECONDS):
             raise InvalidValueError(
-                f"the pools need {self.get_n_gpus()} GPUs, but {free:g} are free: {self.resource_pool_spec}"
+                f"the pools need {needed} GPUs, but {_free_gpus():g} are free: {self.resource_pool_spec}"
             )
+
+
+def _free_gpus() -> float:
+    return sum(node.available.get("GPU", 0) or node.available.get("NPU", 0) for node in live_nodes())
