@@ -14,6 +14,7 @@ Action = Callable[[], Awaitable[str | None]]
 CHILDREN: dict[Kind, Callable[[str], str]] = {
     kinds.SECRET: token_secret_name,
     kinds.CONFIG_MAP: plan_name,
+    kinds.SERVICE_ACCOUNT: agent_name,
     kinds.ROLE: agent_name,
     kinds.ROLE_BINDING: agent_name,
     kinds.LEASE: agent_name,

@@ -128,7 +128,7 @@ class Executor:
             name = RankName(group.name, group.uid, group.incarnation, number, group.world_size)
             node_id = place.placement.node_id
             gcs.ranks[str(name)] = ray.Rank(
-                name, node_id, gcs.hosts[node_id], prepared.revision, made_at=time.monotonic(), launch=prepared.launch
+                name, node_id, gcs.pods[node_id], prepared.revision, made_at=time.monotonic(), launch=prepared.launch
             )
 
     def _run_constructors(self, gcs: ray.Gcs) -> None:
@@ -150,7 +150,7 @@ def _state(gcs: ray.Gcs) -> RayState:
             Rank(rank.name, rank.state, rank.node_id, int(rank.made_at * 1000), _death(rank))
             for rank in gcs.ranks.values()
         ),
-        hosts=dict(gcs.hosts),
+        pods=dict(gcs.pods),
     )
 
 

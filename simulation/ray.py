@@ -59,7 +59,7 @@ class Gcs:
     session: str = field(default_factory=lambda: secrets.token_hex(14))
     nodes: dict[str, Node] = field(default_factory=dict)
     # Pod by node id, of dead nodes too.
-    hosts: dict[str, str] = field(default_factory=dict)
+    pods: dict[str, str] = field(default_factory=dict)
     placements: dict[str, Placement] = field(default_factory=dict)
     ranks: dict[str, Rank] = field(default_factory=dict)
     # Group -> UID and incarnation that the executor announced.
@@ -71,7 +71,7 @@ class Gcs:
         """A new node."""
         node = Node(secrets.token_hex(14), pod, pod_uid, node_group)
         self.nodes[node.id] = node
-        self.hosts[node.id] = pod
+        self.pods[node.id] = pod
         return node
 
     def lose(self, pod_uid: str) -> None:

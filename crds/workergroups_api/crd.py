@@ -109,7 +109,6 @@ def _crd(
                 "plural": plural,
                 "singular": name.lower(),
                 "shortNames": short_names,
-                "categories": ["workergroups"],
             },
             "versions": [version],
         },

@@ -17,6 +17,8 @@ MANIFEST_ANNOTATION = f"{GROUP}/manifest"
 TEMPLATE_ANNOTATION = f"{GROUP}/template"
 # On a RayCluster and the agent's pods: digest of the token that they were started with.
 TOKEN_ANNOTATION = f"{GROUP}/token"
+# On the agent's pods: uid of the ServiceAccount that they were started for.
+SERVICE_ACCOUNT_ANNOTATION = f"{GROUP}/service-account"
 # On a RayCluster: what it was started with, and the operator's defaults of that time.
 HEAD_IMAGE_ANNOTATION = f"{GROUP}/head-image"
 STARTED_RAY_ANNOTATION = f"{GROUP}/ray-version"

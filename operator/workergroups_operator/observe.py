@@ -20,6 +20,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
 from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, Unreadable, is_running, node_group_of
+from workergroups_operator.policy.generated_names import without_generated_names
 
 Object = TypeVar("Object", bound=ApiObject)
 
@@ -88,7 +89,7 @@ async def _complaint(client: Kube, seen: Observed) -> str | None:
     selector = f"involvedObject.uid={uid},type=Warning"
     events = await client.list(kinds.CORE_EVENT, seen.key.namespace, field_selector=selector)
     latest = max(events, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime")), default=None)
-    return str(latest.get("message")) if latest else None
+    return without_generated_names(str(latest.get("message"))) if latest else None
 
 
 async def _elsewhere(

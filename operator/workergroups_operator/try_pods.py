@@ -21,6 +21,7 @@ from workergroups_operator.desired.ownership import owned
 from workergroups_operator.desired.pods import head_template, worker_template
 from workergroups_operator.desired.raycluster import ray_cluster
 from workergroups_operator.observed import HEAD, WORKER, Observed, node_group_of
+from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.running import versions
 from workergroups_operator.settings import Settings
 
@@ -90,10 +91,9 @@ async def _ask(client: Kube, trial: Trial) -> Explanation | None:
     except NotFoundError:
         return None  # There is no RayCluster kind, or the namespace is going: whoever writes it will say so.
     except API_ERRORS as error:
+        why = without_generated_names(api_error_message(error))
         # A webhook that cannot be called shows as an internal error, and may stay one.
         if is_refusal(error) or isinstance(error, InternalServerError):
-            return Explanation("PodsRefused", f"the API server refuses the pod: {api_error_message(error)}")
-        return Explanation(
-            "ApplyFailed", f"the pod cannot be tried now, and is tried again: {api_error_message(error)}"
-        )
+            return Explanation("PodsRefused", f"the API server refuses the pod: {why}")
+        return Explanation("ApplyFailed", f"the pod cannot be tried now, and is tried again: {why}")
     return None

@@ -6,11 +6,16 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from aiolimiter import AsyncLimiter
+
 Key = TypeVar("Key", bound=Hashable)
 
 LOGGER = logging.getLogger(__name__)
 FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 60.0
+# How often a key is worked on, and how soon again after that.
+RUNS_AT_ONCE = 60
+RUN_AGAIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,10 @@ class WorkQueue(Generic[Key]):
     async def _serve(self, key: Key) -> None:
         added = self._added[key]
         failures = 0
+        # What is added again and again, such as by two who undo each other's writes, must not keep the operator busy.
+        limiter = AsyncLimiter(RUNS_AT_ONCE, RUNS_AT_ONCE * RUN_AGAIN_SECONDS)
         while True:
+            await limiter.acquire()
             added.clear()
             result = await self._try(key)
             failures = failures + 1 if result.failure else 0

@@ -1,6 +1,9 @@
 """Whatever is in one object, only that object says so; its neighbours are served as if it were not there."""
 
+import asyncio
 import json
+import time
+from itertools import count
 
 import pytest
 
@@ -10,6 +13,7 @@ from simulation.monitor import SLACK_SECONDS
 from simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_operator import try_pods, work_queue
 
 SHARED = {"clusterName": "shared"}
 
@@ -33,6 +37,7 @@ async def test_a_template_in_which_a_list_is_a_text_is_refused_at_admission(scen
         ({"spec": {"priorityClassName": "none"}}, "none"),
         ({"spec": {"tolerations": "x"}}, "tolerations"),
         ({"spec": {"nodeSelector": {"a": {"deep": 1}}}}, "nodeSelector"),
+        (container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "nonsense"}}}]), "fieldPath"),
     ],
 )
 async def test_a_template_that_the_api_server_refuses_is_said_of_its_own_pool_only(scene, template, said):
@@ -43,6 +48,28 @@ async def test_a_template_that_the_api_server_refuses_is_said_of_its_own_pool_on
     await scene.ready(WORKER_GROUP, "good")
     bad = await scene.until(RESOURCE_POOL, "a-bad", "Ready", "False", "PodsRefused", seconds=5 + SLACK_SECONDS)
     assert said in condition(bad)["message"]
+    assert await writes(scene, RESOURCE_POOL, "a-bad", seconds=2) == 0
+
+
+async def test_an_operator_that_reads_another_refusal_each_time_is_not_kept_busy(scene, monkeypatch):
+    """As by a webhook that says the time, or the number of the request."""
+    monkeypatch.setattr(work_queue, "RUNS_AT_ONCE", 10)
+    numbers = count()
+    monkeypatch.setattr(try_pods, "api_error_message", lambda _: f"request {next(numbers)} denied")
+    await scene.pool("p", podTemplate={"spec": {"serviceAccountName": "nobody"}})
+    await scene.until(RESOURCE_POOL, "p", "Ready", "False", "PodsRefused")
+    await asyncio.sleep(3)
+    assert 1 <= await writes(scene, RESOURCE_POOL, "p", seconds=5) <= 7
+
+
+async def writes(scene, kind, name, seconds):
+    """How often an object is written within that time."""
+    seen = set()
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        seen.add((await scene.get(kind, name))["metadata"]["resourceVersion"])
+        await asyncio.sleep(0.05)
+    return len(seen) - 1
 
 
 async def test_nulls_are_arguments(scene):

@@ -65,6 +65,7 @@ async def test_code_that_is_gone_ends_no_ranks(scene):
 
 CHILDREN = [
     (kinds.CONFIG_MAP, "p-plan"),
+    (kinds.SERVICE_ACCOUNT, "p-agent"),
     (kinds.ROLE, "p-agent"),
     (kinds.ROLE_BINDING, "p-agent"),
     (kinds.LEASE, "p-agent"),

@@ -1,6 +1,7 @@
 """Step four: everything that is to exist for a cluster, as full manifests. Pure: no clock, no I/O."""
 
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import SERVICE_ACCOUNT, Manifest
+from workergroups_api.names import agent_name
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired import access, agent, lease, plan, raycluster, token
 from workergroups_operator.desired.ownership import owned
@@ -23,8 +24,10 @@ def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[
     ]
     if not decisions.restart:
         in_use = token.digest_in(secret)
-        manifests += [
-            raycluster.ray_cluster(observed, decisions, in_use),
-            agent.deployment(observed.key, decisions.versions.head_image, pools[0], in_use),
-        ]
+        manifests.append(raycluster.ray_cluster(observed, decisions, in_use))
+        account = observed.child(SERVICE_ACCOUNT, agent_name(observed.key.name))
+        # Without one there would be no pod, and with one that is made anew, no pod that is let in.
+        if account:
+            image, uid = decisions.versions.head_image, str(account["metadata"]["uid"])
+            manifests.append(agent.deployment(observed.key, image, pools[0], in_use, uid))
     return [owned(manifest, observed.key, pools) for manifest in manifests]

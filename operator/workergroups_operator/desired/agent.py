@@ -10,6 +10,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
     COMPONENT_LABEL,
+    SERVICE_ACCOUNT_ANNOTATION,
     TOKEN_ANNOTATION,
     TOKEN_KEY,
     agent_name,
@@ -32,12 +33,14 @@ _SECURITY = {
 }
 
 
-def deployment(key: ClusterKey, agent_image: str, oldest: ResourcePool, token: str) -> Manifest:
+def deployment(key: ClusterKey, agent_image: str, oldest: ResourcePool, token: str, account: str) -> Manifest:
     """One agent, never two at a time, with the head's image: both have to speak the same Ray.
 
-    `token` is the digest of the token: with another one, the agent starts anew.
+    With another token of Ray (`token` is its digest) or another ServiceAccount (`account` is its uid) the agent starts
+    anew: what it had from the old ones is refused, by Ray and by the API server.
     """
     labels = {CLUSTER_LABEL: key.name, COMPONENT_LABEL: AGENT}
+    annotations = {TOKEN_ANNOTATION: token, SERVICE_ACCOUNT_ANNOTATION: account}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -47,7 +50,7 @@ def deployment(key: ClusterKey, agent_image: str, oldest: ResourcePool, token: s
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": labels},
             "template": {
-                "metadata": {"labels": labels, "annotations": {TOKEN_ANNOTATION: token}},
+                "metadata": {"labels": labels, "annotations": annotations},
                 "spec": {
                     **pull_secrets(oldest),
                     "serviceAccountName": agent_name(key.name),

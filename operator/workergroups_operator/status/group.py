@@ -85,4 +85,5 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         return finding("RanksReady", "False", Explanation(first.reason, message), decisive=True, final=True)
     if total and report.ready_count == total:
         return finding("RanksReady", "True", Explanation("RanksReady", count))
-    return finding("RanksReady", "False", Explanation("RanksStarting", count))
+    waiting = f"{count}; waiting for processes to start and constructors to return"
+    return finding("RanksReady", "False", Explanation("RanksStarting", waiting if report.created else count))

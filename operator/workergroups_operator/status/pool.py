@@ -9,6 +9,7 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired.pods import superseded, worker_template
 from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentState
+from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.up_to_date import pool_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
@@ -62,6 +63,8 @@ def _head_missing(situation: Situation) -> Explanation | None:
     observed = situation.observed
     if observed.head is not None:
         return None
+    if (observed.ray_cluster or {}).get("spec", {}).get("suspend"):
+        return _suspended(observed.key.name)
     heads = observed.pods_of(HEAD)
     trouble = first_trouble(heads)
     if trouble:
@@ -72,6 +75,15 @@ def _head_missing(situation: Situation) -> Explanation | None:
     if refused:
         return Explanation(refused.reason, f"head: {refused.message}")
     return situation.failures.of("Secret", "RayCluster") or _made_by_kuberay("the head", observed)
+
+
+def _suspended(cluster: str) -> Explanation:
+    resume = f"""kubectl patch raycluster {cluster} --type=merge --patch='{{"spec":{{"suspend":false}}}}'"""
+    return Explanation(
+        "RayClusterSuspended",
+        f"RayCluster {cluster} has spec.suspend: true, from a queue such as Kueue or by hand; waiting until it is "
+        f"resumed (by hand: {resume})",
+    )
 
 
 def _made_by_kuberay(what: str, observed: Observed) -> Explanation:
@@ -86,7 +98,8 @@ def _agent_missing(observed: Observed, situation: Situation) -> Explanation:
     deployment = observed.child(DEPLOYMENT, names.agent_name(observed.key.name)) or {}
     for condition in deployment.get("status", {}).get("conditions") or ():
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
-            return Explanation("PodsRefused", f"agent: {condition.get('message', '')}")
+            why = without_generated_names(str(condition.get("message", "")))
+            return Explanation("PodsRefused", f"agent: {why}")
     failure = situation.failures.of("Secret", "ServiceAccount", "Role", "RoleBinding", "Lease", "Deployment")
     return failure or Explanation("AgentStarting", "waiting for the agent to join the Ray cluster")
 

@@ -77,8 +77,8 @@ def ranks(*numbers, **more):
 
 def state(*placements, ranks=(), nodes=None):
     nodes = NODES if nodes is None else nodes
-    hosts = {node.id: node.host for node in NODES.values()} | {"n-gone": "p-worker-gone"}
-    return RayState(SESSION, nodes, placements, tuple(ranks), hosts)
+    pods = {node.id: node.pod for node in NODES.values()} | {"n-gone": "p-worker-gone"}
+    return RayState(SESSION, nodes, placements, tuple(ranks), pods)
 
 
 PREPARED = PreparedLaunch(uid="uid-g", revision="r1", launch=Launch(class_path="train.Trainer"))

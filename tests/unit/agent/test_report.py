@@ -130,5 +130,5 @@ def test_only_the_first_failures_are_told_and_their_messages_are_short_and_plain
 
 
 def test_pods_of_other_pools_are_not_this_pools():
-    assert {node.host for node in NODES.values()} > {"p-worker-b", "p-worker-c"}
+    assert {node.pod for node in NODES.values()} > {"p-worker-b", "p-worker-c"}
     assert report(plan(pool(name="q", nodes=1)), state(), launches()).pools["q"].report.joined_nodes == 1

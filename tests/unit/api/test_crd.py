@@ -56,6 +56,14 @@ def test_the_schema_is_structural(file):
         assert not [key for key in FORBIDDEN if key in node and not isinstance(node[key], dict)]
 
 
+def test_a_word_of_kubectl_means_one_kind():
+    """With a category named as a kind, `kubectl delete workergroups --all` would delete the other kind's objects too."""
+    names = [definition["spec"]["names"] for definition in definitions().values()]
+    words = [word for kind in names for word in (kind["plural"], kind["singular"], *kind["shortNames"])]
+    words += {category for kind in names for category in kind.get("categories", ())}
+    assert len(words) == len(set(words))
+
+
 @each_kind
 def test_every_field_is_described(file):
     described = dict(fields(schema(file)))

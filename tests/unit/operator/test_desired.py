@@ -44,8 +44,11 @@ SITUATIONS = {
 }
 
 
-def manifests(refused_pods=None, **parts):
-    seen = observed(**parts)
+ACCOUNT = child("ServiceAccount", "actors-agent")
+
+
+def manifests(refused_pods=None, children=(), **parts):
+    seen = observed(children=ACCOUNT | dict(children), **parts)
     return desired(seen, decided(seen, refused_pods), fresh_token="fresh")
 
 
@@ -71,6 +74,20 @@ def test_without_a_pool_nothing_is_desired():
 def test_everything_that_is_made_is_also_observed():
     made = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests(**SITUATIONS["one-pool"])}
     assert made == {(kind.kind, name) for kind, name in child_names("actors").items()}
+
+
+def test_an_agent_of_another_service_account_starts_anew():
+    def template(account):
+        return of_kind("Deployment", pools=(pool(),), children=account)["spec"]["template"]
+
+    anew = child("ServiceAccount", "actors-agent", metadata={"uid": "another"})
+    assert template(ACCOUNT) != template(anew)
+
+
+def test_there_is_no_agent_before_its_service_account():
+    seen = observed(pools=(pool(),))
+    kinds = [manifest["kind"] for manifest in desired(seen, decided(seen), fresh_token="fresh")]
+    assert ("ServiceAccount" in kinds, "Deployment" in kinds) == (True, False)
 
 
 def test_a_token_that_exists_is_kept():

@@ -7,6 +7,7 @@ from make import KEY, child, observed, owned_by, pod, pool
 
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy.agent_liveness import AgentState, agent_liveness
+from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.incarnation import Incarnation, latest, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.token import encoded, restart, token_digest
@@ -144,3 +145,20 @@ def test_a_cluster_whose_token_is_lost_is_started_anew_and_says_why(children, wo
     why = restart(observed(pools=(pool(),), children=children))
     assert (why is None) == (words is None)
     assert why is None or words in why
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ('Pod "p-p-cd17-95wkc" is invalid: spec.x: bad', 'Pod "p-p-cd17-" is invalid: spec.x: bad'),
+        ('pods "p-head-xtplh" is forbidden: no quota', 'pods "p-head-" is forbidden: no quota'),
+        (
+            'Failed to create worker Pod ns/p-worker-xtplh, pods "p-worker-xtplh" is forbidden: no',
+            'Failed to create worker Pod ns/p-worker-, pods "p-worker-" is forbidden: no',
+        ),
+        ('pods "p-p-cd17-" is forbidden: no PriorityClass', 'pods "p-p-cd17-" is forbidden: no PriorityClass'),
+        ("the API server is away", "the API server is away"),
+    ],
+)
+def test_a_refusal_reads_the_same_each_time_though_each_pod_has_another_name(said, kept):
+    assert without_generated_names(said) == kept

@@ -74,6 +74,12 @@ def test_a_reserved_pool_is_ready():
         (pool(), {"pods": (), "complaint": "no quota"}, "HeadStarting", "KubeRay: no quota"),
         (
             pool(),
+            {"pods": (), "children": child("RayCluster", "actors", spec={"suspend": True})},
+            "RayClusterSuspended",
+            'kubectl patch raycluster actors --type=merge --patch=\'{"spec":{"suspend":false}}\'',
+        ),
+        (
+            pool(),
             {"pods": (), "refused_pods": {"head": Explanation("PodsRefused", "quota")}},
             "PodsRefused",
             "head: quota",

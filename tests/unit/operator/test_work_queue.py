@@ -83,6 +83,25 @@ def test_a_failure_is_tried_again(monkeypatch):
     assert len(runs) == 3
 
 
+def test_a_key_that_is_added_without_end_is_worked_on_so_often_and_no_more(monkeypatch):
+    monkeypatch.setattr(work_queue, "RUNS_AT_ONCE", 5)
+    runs = []
+
+    async def scenario():
+        async def work(key):
+            runs.append(key)
+            queue.add("k")
+            return Result(60.0)
+
+        queue = WorkQueue(work)
+        queue.add("k")
+        await asyncio.sleep(0.5)
+        await queue.close()
+
+    run(scenario())
+    assert len(runs) == 5
+
+
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 0.5), (2, 1), (3, 2), (8, 60), (50, 60)])
 def test_retries_back_off_to_a_minute(failures, seconds):
     assert retry_delay(failures) == seconds

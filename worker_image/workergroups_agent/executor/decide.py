@@ -111,7 +111,7 @@ def _reserve(
 def nodes_of(pool: PlannedPool, state: RayState) -> list[RayNode]:
     """The pool's live Ray nodes by the names of their pods."""
     nodes = (node for node in state.nodes.values() if node.node_group == pool.node_group)
-    return sorted(nodes, key=lambda node: (node.host, node.id))
+    return sorted(nodes, key=lambda node: (node.pod, node.id))
 
 
 def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Iterator[LaunchGroup]:

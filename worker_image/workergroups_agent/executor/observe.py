@@ -46,17 +46,17 @@ class Observer:
         """
         if self._read_session_name() != self._session_name:
             raise SessionEnded("the GCS is another one")
-        accessor = gcs._connect_and_get_accessor()
-        table = accessor.get_node_table()
-        nodes = {raw["NodeID"]: _node(raw) for raw in table if raw["Alive"]}
+        table = self._client.get_all_node_info().values()
+        nodes = {info.node_id.hex(): _node(info) for info in table if info.state == gcs_pb2.GcsNodeInfo.ALIVE}
         if self._own_node not in nodes:
             raise SessionEnded("the GCS does not know the agent's own Ray node, or counts it as dead")
+        accessor = gcs._connect_and_get_accessor()
         return RayState(
             session=self.session,
             nodes=nodes,
             placements=tuple(self._placements.parse(accessor.get_placement_group_table())),
             ranks=self._ranks.read(accessor, launching),
-            hosts={raw["NodeID"]: raw["NodeManagerHostname"] for raw in table},
+            pods={info.node_id.hex(): _pod_of(info) for info in table},
         )
 
     def _read_session_name(self) -> Any:
@@ -99,8 +99,13 @@ class _Parser(Generic[Parsed]):
         return [parsed for parsed in self._known.values() if parsed is not None]
 
 
-def _node(raw: dict[str, Any]) -> RayNode:
-    return RayNode(raw["NodeID"], raw["NodeManagerHostname"], raw["Labels"].get(NODE_GROUP_LABEL))
+def _node(info: gcs_pb2.GcsNodeInfo) -> RayNode:
+    return RayNode(info.node_id.hex(), _pod_of(info), info.labels.get(NODE_GROUP_LABEL))
+
+
+def _pod_of(info: gcs_pb2.GcsNodeInfo) -> str:
+    """KubeRay names the pod to Ray. Its host's name is another one with `hostNetwork`, or when a template sets it."""
+    return str(info.instance_id or info.node_manager_hostname)
 
 
 def _placement(raw: bytes) -> Placement | None:

@@ -111,7 +111,7 @@ class LaunchTasks:
             self._failed[key] = Explanation("LaunchFailed", f"Ray does not take the launch: {error}")
             return
         self._recorded = (self._recorded or set()) | {key}
-        self._running[key] = _Task(attempt, ref, node_ids, state.nodes[node_ids[0]].host)
+        self._running[key] = _Task(attempt, ref, node_ids, state.nodes[node_ids[0]].pod)
 
     def _settle(
         self, key: GroupKey, task: _Task, record: launch_record.Record | None, plan: ClusterPlan, state: RayState

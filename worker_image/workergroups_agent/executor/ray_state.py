@@ -13,10 +13,10 @@ from workergroups_agent.executor.placement_name import PlacementName
 
 @dataclass(frozen=True)
 class RayNode:
-    """A live Ray node. In a pod, the host name is the pod's name."""
+    """A live Ray node, and the pod in which it runs."""
 
     id: str
-    host: str
+    pod: str
     node_group: str | None
 
 
@@ -54,5 +54,5 @@ class RayState:
     nodes: Mapping[str, RayNode] = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
     ranks: tuple[Rank, ...] = ()
-    # Host by node id, of dead nodes too: a lost rank still says where it was.
-    hosts: Mapping[str, str] = field(default_factory=dict)
+    # Pod by node id, of dead nodes too: a lost rank still says where it was.
+    pods: Mapping[str, str] = field(default_factory=dict)

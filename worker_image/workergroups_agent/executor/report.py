@@ -51,7 +51,7 @@ def _pool(pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], Pla
     return PoolReport(
         session=state.session,
         joined_nodes=len(joined),
-        joined_pods=pods_digest(node.host for node in joined),
+        joined_pods=pods_digest(node.pod for node in joined),
         reserved_nodes=len(reserved),
         reserved=ranges(reserved),
         nodes=tuple(others[:MAX_NODES]),
@@ -63,7 +63,7 @@ def _node(index: int, state: RayState, placement: Placement | None) -> NodeRepor
     """Of a node that is not reserved."""
     if placement is None:
         return NodeReport(index=index, state="Waiting")
-    pod = state.nodes[placement.name.node_id].host
+    pod = state.nodes[placement.name.node_id].pod
     short = {
         "INFEASIBLE": "the Ray node has fewer resources than its bundles need",
         "NO_RESOURCES": "others hold the Ray node's resources",
@@ -97,5 +97,5 @@ def _failure(rank: Rank, state: RayState) -> RankFailure:
         rank=rank.name.rank,
         reason="NodeLost" if went_with_node else death.reason,
         message=plain(death.message, MAX_MESSAGE),
-        pod=state.hosts.get(rank.node_id),
+        pod=state.pods.get(rank.node_id),
     )
