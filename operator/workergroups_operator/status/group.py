@@ -9,7 +9,7 @@ from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.incarnation import INTERRUPTED
 from workergroups_operator.policy.up_to_date import group_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
-from workergroups_operator.status.pool import LOST
+from workergroups_operator.status.pool import agent_lost
 
 _TRY_AGAIN = "to try again, change spec.worker, spec.env or the code, or delete the WorkerGroup and create it again"
 
@@ -57,7 +57,7 @@ def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, F
 
 def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
     if situation.decisions.agent.state is AgentState.LOST:
-        return finding("RanksCreated", "Unknown", LOST)
+        return finding("RanksCreated", "Unknown", agent_lost(situation))
     total = world_size(group, situation) or 0
     count = f"{report.created} of {total} ranks created"
     if report.state == "LaunchFailed":
@@ -74,7 +74,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
 
 def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
     if situation.decisions.agent.state is AgentState.LOST:
-        return finding("RanksReady", "Unknown", LOST)
+        return finding("RanksReady", "Unknown", agent_lost(situation))
     total = world_size(group, situation) or 0
     count = f"{report.ready_count} of {total} ranks ready"
     if report.failures:

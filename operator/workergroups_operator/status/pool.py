@@ -14,11 +14,7 @@ from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.up_to_date import pool_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 
-LOST = Explanation(
-    "AgentLost",
-    "there has been no sign of the agent for some seconds, so nobody knows: its pod is gone or hangs, its node is cut "
-    "off, or Ray's GCS does not answer; ranks that ran go on",
-)
+_MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not answer"
 
 
 def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
@@ -35,6 +31,16 @@ def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
     return report if report and agent.is_believed and report.session == agent.session else PoolReport()
 
 
+def agent_lost(situation: Situation) -> Explanation:
+    """Nobody knows what is true now, and why, as far as that can be seen."""
+    trouble = _agent_trouble(situation.observed)
+    why = trouble.message if trouble else _MAY_BE
+    return Explanation(
+        "AgentLost",
+        f"there has been no sign of the agent for some seconds, so nobody knows: {why}; ranks that ran go on",
+    )
+
+
 def _cluster_ready(pool: ResourcePool, situation: Situation) -> Finding:
     """The agent is connected to the Ray head. KubeRay's own `ready` is not asked: it never turns back."""
     decisions, observed = situation.decisions, situation.observed
@@ -43,7 +49,7 @@ def _cluster_ready(pool: ResourcePool, situation: Situation) -> Finding:
         return finding("ClusterReady", "False", refused)
     why = _restarting(decisions) or decisions.obstacle or _head_missing(situation)
     if why is None and decisions.agent.state is AgentState.LOST:
-        return finding("ClusterReady", "Unknown", LOST)
+        return finding("ClusterReady", "Unknown", agent_lost(situation))
     if why is None and decisions.agent.state is AgentState.STARTING:
         why = _agent_missing(observed, situation)
     if why:
@@ -92,6 +98,12 @@ def _made_by_kuberay(what: str, observed: Observed) -> Explanation:
 
 
 def _agent_missing(observed: Observed, situation: Situation) -> Explanation:
+    failure = situation.failures.of("Secret", "ServiceAccount", "Role", "RoleBinding", "Lease", "Deployment")
+    waiting = Explanation("AgentStarting", "waiting for the agent to join the Ray cluster")
+    return _agent_trouble(observed) or failure or waiting
+
+
+def _agent_trouble(observed: Observed) -> Explanation | None:
     trouble = first_trouble(observed.pods_of(AGENT))
     if trouble:
         return Explanation(trouble.reason, f"agent: {trouble.message}")
@@ -100,8 +112,7 @@ def _agent_missing(observed: Observed, situation: Situation) -> Explanation:
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
             why = without_generated_names(str(condition.get("message", "")))
             return Explanation("PodsRefused", f"agent: {why}")
-    failure = situation.failures.of("Secret", "ServiceAccount", "Role", "RoleBinding", "Lease", "Deployment")
-    return failure or Explanation("AgentStarting", "waiting for the agent to join the Ray cluster")
+    return None
 
 
 def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
@@ -112,7 +123,7 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
     if situation.decisions.agent.state is AgentState.LOST:
-        return finding("NodesReady", "Unknown", LOST)
+        return finding("NodesReady", "Unknown", agent_lost(situation))
     if report.joined_nodes == total and report.joined_pods == running:
         return finding("NodesReady", "True", Explanation("NodesJoined", count))
     refused = situation.decisions.refused_pods.get(node_group_of(pool))
@@ -147,7 +158,7 @@ def _nodes_missing(
 
 def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
     if situation.decisions.agent.state is AgentState.LOST:
-        return finding("BundlesReserved", "Unknown", LOST)
+        return finding("BundlesReserved", "Unknown", agent_lost(situation))
     report = believed_report(pool, situation)
     count = f"{report.reserved_nodes * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if report.reserved_nodes == pool.spec.nodes:

@@ -57,7 +57,7 @@ def test_the_schema_is_structural(file):
 
 
 def test_a_word_of_kubectl_means_one_kind():
-    """With a category named as a kind, `kubectl delete workergroups --all` would delete the other kind's objects too."""
+    """With a category named as a kind, `kubectl delete workergroups --all` would delete the other kind's too."""
     names = [definition["spec"]["names"] for definition in definitions().values()]
     words = [word for kind in names for word in (kind["plural"], kind["singular"], *kind["shortNames"])]
     words += {category for kind in names for category in kind.get("categories", ())}

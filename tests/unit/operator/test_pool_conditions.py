@@ -177,6 +177,14 @@ def test_with_a_lost_agent_nobody_knows_how_many_nodes_there_are():
     assert {condition.status for condition in update.after.conditions if condition.type != "UpToDate"} == {"Unknown"}
 
 
+def test_of_a_lost_agent_it_is_said_what_keeps_it_from_coming_back():
+    pulling = {"name": "executor", "image": "gone:1", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    pods = (pod("head"), *workers("p-0", "p-1"), pod("agent", phase="Pending", containerStatuses=[pulling]))
+    ready = ready_of(ready_pool(), pods=pods, agent=AgentSign(SESSION, KNOWN, is_silent=True))
+    assert (ready.status, ready.reason) == ("Unknown", "AgentLost")
+    assert "nobody knows: agent: pod actors-agent, container executor: cannot pull gone:1" in ready.message
+
+
 def test_a_cluster_that_is_started_anew_says_why_until_its_agent_is_connected():
     why = "Secret actors with Ray's token was deleted"
     noted = child("Lease", "actors-agent", metadata={"annotations": {RESTART_ANNOTATION: why}})
