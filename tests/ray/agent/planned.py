@@ -101,7 +101,7 @@ class Agent:
         write_orders(self.exchange, self.session, groups, (pool(),) if pools is None else pools)
         return self.go_on_until(is_so, seconds)
 
-    def go_on_until(self, is_so: Callable[[Reports], object], seconds: float = 60) -> Reports:
+    def go_on_until(self, is_so: Callable[[Reports], object], seconds: float = 60, pause: float = 0.1) -> Reports:
         deadline = time.monotonic() + seconds
         while True:
             self.executor.look()
@@ -109,7 +109,7 @@ class Agent:
             if is_so(reports):
                 return reports
             assert time.monotonic() < deadline, f"still: {reports}"
-            time.sleep(0.1)
+            time.sleep(pause)
 
 
 ACCUMULATOR = """

@@ -72,6 +72,20 @@ def test_a_constructor_that_raises_is_reported_with_its_last_line(agent):
     assert failure.message == "ValueError: rank 1 was told to fail"
 
 
+def test_a_rank_whose_constructor_raises_is_never_reported_as_ready(agent):
+    """Ray calls it alive for a moment, the longer the more its exception says."""
+    ready = set()
+
+    def has_failed(reports):
+        ready.add(ranks(reports).ready)
+        return ranks(reports).failures
+
+    failing = Group(bundles=(("actors", 0, 1),), launch=launch(init_kwargs={"fail_on": 0, "message": "x" * 1_000_000}))
+    agent.until(is_in("Launched"), failing)
+    agent.go_on_until(has_failed, pause=0)
+    assert not any(ready)
+
+
 def test_a_class_that_does_not_import_is_reported_with_its_last_line(agent):
     report = ranks(agent.until(is_in("LaunchFailed"), Group(code="import no_such_module")))
     assert report.message == "ModuleNotFoundError: No module named 'no_such_module'"

@@ -29,10 +29,10 @@ pytestmark = pytest.mark.usefixtures("local_ray")
 class Plain:
     """No Worker, not decorated."""
 
-    def __init__(self, start, fail_on=None) -> None:
+    def __init__(self, start, fail_on=None, message="no model here") -> None:
         self.env_in_constructor = dict(os.environ)
         if fail_on == os.environ["RANK"]:
-            raise RuntimeError("no model here")
+            raise RuntimeError(message)
         self.value = start
 
     def env(self, name):
@@ -153,7 +153,7 @@ def test_a_method_that_is_not_registered_says_how_to_call_it(group):
 
 def test_constructor_arguments_are_checked_before_anything_starts(pool):
     before = named_actors()
-    with pytest.raises(TypeError, match=r"Plain\(start, fail_on=None\): got an unexpected keyword argument 'end'"):
+    with pytest.raises(TypeError, match=r"Plain\(start, .*\): got an unexpected keyword argument 'end'"):
         RayWorkerGroup(pool, RayClassWithInitArgs(Plain, 1, end=1))
     assert named_actors() == before
 
@@ -184,6 +184,15 @@ def test_a_constructor_that_raises_names_the_rank_and_the_exception(pool):
             group.execute_all_sync("add")
         assert failure.value.rank == 1
         assert failure.value.cause.endswith("RuntimeError: no model here")
+
+
+def test_a_constructor_that_raises_a_long_text_is_quoted_in_part(pool):
+    with RayWorkerGroup(pool, RayClassWithInitArgs(Plain, 1, fail_on="1", message="x" * 1_000_000)) as group:
+        with pytest.raises(RankDiedError, match="failed in its constructor") as failure:
+            group.execute_all_sync("add")
+        assert len(str(failure.value)) < 200_000
+        assert "RuntimeError: xxx" in failure.value.cause
+        assert failure.value.cause.endswith("(of 1000000 characters)")
 
 
 def test_a_dead_rank_is_named_and_a_closed_group_refuses_calls(pool):

@@ -123,9 +123,15 @@ def _rank(raw: bytes) -> Rank | None:
     name = RankName.parse(record.name)
     if name is None or record.ray_namespace != NAMESPACE:
         return None
-    state = gcs_pb2.ActorTableData.ActorState.Name(record.state)
+    state = _state_of(record)
     death = deaths.decode(record.death_cause) if state == "DEAD" else None
     return Rank(name, state, record.address.node_id.hex(), record.start_time, death)
+
+
+def _state_of(record: gcs_pb2.ActorTableData) -> str:
+    """Ray calls an actor alive for a moment though its constructor raised; the name to show comes with its return."""
+    state = gcs_pb2.ActorTableData.ActorState.Name(record.state)
+    return "CONSTRUCTOR_RAISED" if state == "ALIVE" and not record.repr_name else state
 
 
 def _latest(ranks: Iterable[Rank]) -> tuple[Rank, ...]:

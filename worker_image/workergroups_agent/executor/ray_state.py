@@ -34,6 +34,7 @@ class Rank:
     """A rank actor; of several with one name, the latest."""
 
     name: RankName
+    # As Ray has it; ALIVE only once the constructor has returned.
     state: str
     node_id: str
     start_time: int = 0

@@ -14,6 +14,8 @@ from workergroups.single_controller.base.call_forms import first_by_name
 
 from .rank_process import RankLaunch
 
+MAX_ERROR_CHARACTERS = 65536
+
 
 class RayClassWithInitArgs(ClassWithInitArgs):
     """A rank's class with the arguments of its constructor.
@@ -77,10 +79,20 @@ def rank_actor_class(cls: Any) -> Any:
     def __init__(self: Any, launch: RankLaunch, keywords: tuple[str, ...], /, *values: Any) -> None:
         launch()
         positional = len(values) - len(keywords)
-        base.__init__(self, *values[:positional], **dict(zip(keywords, values[positional:], strict=True)))
+        try:
+            base.__init__(self, *values[:positional], **dict(zip(keywords, values[positional:], strict=True)))
+        except Exception as error:
+            shortened = _shortened(error)
+            if shortened is error:
+                raise
+            raise shortened.with_traceback(error.__traceback__) from None
+
+    def __repr__(self: Any) -> str:
+        return _shown_name(self, base)
 
     namespace = {
         "__init__": __init__,
+        "__repr__": __repr__,
         "__doc__": base.__doc__,
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,
@@ -88,6 +100,28 @@ def rank_actor_class(cls: Any) -> Any:
     rank_class = type(base)(base.__name__, (base,), namespace)
     options = cls._default_options if isinstance(cls, ActorClass) else {}
     return ray.remote(**options)(rank_class) if options else ray.remote(rank_class)
+
+
+def _shown_name(rank: Any, base: type) -> str:
+    """What Ray shows before a rank's lines: what its class says, or else the class's name.
+
+    Never empty: by that name the agent knows that the constructor has returned. Ray asks for it then, and calls an
+    actor alive for a moment also when its constructor has raised.
+    """
+    if base.__repr__ is object.__repr__:
+        return base.__name__
+    try:
+        return base.__repr__(rank) or base.__name__
+    except Exception:  # The user's, and no reason for the rank to die.
+        return base.__name__
+
+
+def _shortened(error: Exception) -> Exception:
+    """The error, or one that says the same in fewer words: Ray's control service keeps the words of each rank's."""
+    text = str(error)
+    if len(text) <= MAX_ERROR_CHARACTERS:
+        return error
+    return RuntimeError(f"{type(error).__name__}: {text[:MAX_ERROR_CHARACTERS]} ... (of {len(text)} characters)")
 
 
 def launch_arguments(launch: RankLaunch, ray_cls_with_init: RayClassWithInitArgs) -> tuple[Any, ...]:
