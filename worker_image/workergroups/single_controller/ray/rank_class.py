@@ -102,18 +102,19 @@ def rank_actor_class(cls: Any) -> Any:
     return ray.remote(**options)(rank_class) if options else ray.remote(rank_class)
 
 
-def _shown_name(rank: Any, base: type) -> str:
+def _shown_name(rank: Any, base: Any) -> str:
     """What Ray shows before a rank's lines: what its class says, or else the class's name.
 
     Never empty: by that name the agent knows that the constructor has returned. Ray asks for it then, and calls an
     actor alive for a moment also when its constructor has raised.
     """
+    name = str(base.__name__)
     if base.__repr__ is object.__repr__:
-        return base.__name__
+        return name
     try:
-        return base.__repr__(rank) or base.__name__
+        return str(base.__repr__(rank)) or name
     except Exception:  # The user's, and no reason for the rank to die.
-        return base.__name__
+        return name
 
 
 def _shortened(error: Exception) -> Exception:
