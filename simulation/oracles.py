@@ -213,5 +213,13 @@ async def leftovers(scene: Scene) -> list[str]:
         for body in await scene.api.list(kind, scene.namespace):
             labels = body["metadata"].get("labels", {})
             if CLUSTER_LABEL in labels or "ray.io/cluster" in labels:
-                found.append(f"{kind.kind} {body['metadata']['name']}")
+                found.append(_whose(kind, body["metadata"]))
     return found
+
+
+def _whose(kind: Kind, metadata: Manifest) -> str:
+    """The object, whose it was, and who wrote it last."""
+    owners = [f"{owner['kind']} {owner['name']} {owner['uid'][:8]}" for owner in metadata.get("ownerReferences", ())]
+    writers = [f"{field['manager']} at {field.get('time')}" for field in metadata.get("managedFields", ())]
+    uid, deleted = metadata["uid"][:8], metadata.get("deletionTimestamp")
+    return f"{kind.kind} {metadata['name']} {uid} of {owners} by {writers}, deleted {deleted}"
