@@ -7,6 +7,18 @@ from pydantic import Field
 
 from workergroups_api.conditions import Conditions
 from workergroups_api.model import ApiModel, ApiObject, cel, immutable, schema
+from workergroups_api.pod_settings import (
+    EnvFrom,
+    EnvVars,
+    Head,
+    NameRef,
+    NodeSelector,
+    PodTemplate,
+    Quantity,
+    Resources,
+    Tolerations,
+    Volumes,
+)
 from workergroups_api.report import PoolReport
 
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
@@ -103,80 +115,6 @@ ACCELERATOR_RULES = schema(
 )
 
 
-class Toleration(ApiModel):
-    """As `corev1.Toleration`."""
-
-    key: Annotated[str | None, Field(max_length=316, description="The taint's key; absent with Exists: any.")] = None
-    operator: Annotated[Literal["Exists", "Equal"], Field(description="Whether the taint's value matters.")] = "Equal"
-    value: Annotated[str | None, Field(max_length=63, description="The taint's value, with Equal.")] = None
-    effect: Annotated[
-        Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None,
-        Field(description="The taint's effect; absent: any."),
-    ] = None
-    toleration_seconds: Annotated[
-        int | None, Field(description="How long a NoExecute taint is tolerated; absent: for ever.")
-    ] = None
-
-
-TOLERATION_RULES = schema(
-    cel(
-        "self.operator != 'Exists' || !has(self.value)",
-        "spec.tolerations: operator Exists takes no value: remove value, or use operator Equal",
-        ".value",
-    ),
-    cel(
-        "has(self.key) || self.operator == 'Exists'",
-        "spec.tolerations: operator Equal needs a key: add key, or use operator Exists",
-        ".operator",
-    ),
-    cel(
-        "!has(self.tolerationSeconds) || (has(self.effect) && self.effect == 'NoExecute')",
-        "spec.tolerations: tolerationSeconds works with effect NoExecute only: set it, or remove tolerationSeconds",
-        ".tolerationSeconds",
-    ),
-)
-
-
-Labels = dict[str, str]
-
-# What a strategic merge goes by. The rest of a pod is the API server's to judge, when the operator asks it.
-_NAMED = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "required": ["name"],
-        "properties": {"name": {"type": "string", "description": "What the merge goes by."}},
-        "x-kubernetes-preserve-unknown-fields": True,
-    },
-}
-_POD_SPEC = schema(
-    x_kubernetes_preserve_unknown_fields=True,
-    properties={
-        "containers": {"description": "Ray's container is `ray-worker`."} | _NAMED,
-        "initContainers": {"description": "Containers that run before."} | _NAMED,
-        "volumes": {"description": "Volumes for `volumeMounts`."} | _NAMED,
-        "imagePullSecrets": {"description": "Secrets for the image's registry."} | _NAMED,
-    },
-)
-
-
-class PodMetadata(ApiModel):
-    """Labels and annotations of pods."""
-
-    labels: Annotated[Labels, Field(description="Beside those that WorkerGroups and KubeRay set.")] = {}
-    annotations: Annotated[Labels, Field(description="Beside those that WorkerGroups and KubeRay set.")] = {}
-
-
-class PodTemplate(ApiModel):
-    """What to merge into the pods of the pool's nodes, as a strategic merge patch does."""
-
-    metadata: Annotated[PodMetadata | None, Field(description="Labels and annotations.")] = None
-    spec: Annotated[
-        dict[str, Any] | None,
-        Field(description="As `corev1.PodSpec`; the container is `ray-worker`.", json_schema_extra=_POD_SPEC),
-    ] = None
-
-
 class Topology(ApiModel):
     """How the pool's nodes lie in the network."""
 
@@ -254,14 +192,37 @@ class ResourcePoolSpec(ApiModel):
             ),
         ),
     ] = None
+    image_pull_secrets: Annotated[
+        tuple[NameRef, ...], Field(max_length=16, description="Secrets for the image's registry.")
+    ] = ()
+    env: Annotated[EnvVars, Field(description="Environment of head, drivers and ranks.")] = ()
+    env_from: Annotated[
+        tuple[EnvFrom, ...], Field(max_length=32, description="Secrets and ConfigMaps whose keys are environment too.")
+    ] = ()
+    volumes: Annotated[Volumes, Field(description="Volumes of head, drivers and ranks, each with its mount.")] = ()
+    resources: Annotated[
+        Resources,
+        Field(
+            description="What each node asks for beside the accelerators: requests, and limits but for `cpu`. So many "
+            "whole CPUs are also there for plain Ray tasks."
+        ),
+    ] = {}
+    shared_memory: Annotated[
+        Quantity | None,
+        Field(
+            description="Size of /dev/shm of head and nodes, such as 128Gi; it counts as the pod's memory. Default: "
+            "what KubeRay gives, which is the memory limit if there is one."
+        ),
+    ] = None
     node_selector: Annotated[
-        dict[str, Annotated[str, Field(max_length=63)]],
-        Field(max_length=32, description="Labels that the Kubernetes nodes must have, beside the product's."),
+        NodeSelector, Field(description="Labels that the Kubernetes nodes must have, beside the product's.")
     ] = {}
     tolerations: Annotated[
-        tuple[Annotated[Toleration, Field(json_schema_extra=TOLERATION_RULES)], ...],
-        Field(max_length=32, description="Taints of Kubernetes nodes that the pool's pods put up with."),
+        Tolerations, Field(description="Taints of Kubernetes nodes that the pool's pods put up with.")
     ] = ()
+    head: Annotated[
+        Head | None, Field(description="The pod of Ray's head; of several pools on a cluster, the oldest one's.")
+    ] = None
     pod_template: Annotated[
         PodTemplate | None,
         Field(description="Merged into the pods of the pool's nodes. Changes reach only pods made afterwards."),
@@ -302,8 +263,15 @@ SPEC_RULES = schema(
             "maxColocateCount",
             "image",
             "rayVersion",
+            "imagePullSecrets",
+            "env",
+            "envFrom",
+            "volumes",
+            "resources",
+            "sharedMemory",
             "nodeSelector",
             "tolerations",
+            "head",
         )
     ),
 )

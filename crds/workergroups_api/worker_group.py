@@ -8,6 +8,7 @@ from pydantic import Field
 from workergroups_api.conditions import Conditions
 from workergroups_api.launch import Launch
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
+from workergroups_api.pod_settings import ENV_NAME_RULE, VISIBLE_DEVICES_ENV
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
 
@@ -23,10 +24,7 @@ PROTECTED_ENV = (
     "WG_BACKEND",
     "RAY_LOCAL_RANK",
     "RAY_LOCAL_WORLD_SIZE",
-    "CUDA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "ASCEND_RT_VISIBLE_DEVICES",
+    *VISIBLE_DEVICES_ENV,
 )
 _RECREATE = "delete the group and create it again"
 
@@ -114,10 +112,7 @@ class EnvVar(ApiModel):
             max_length=255,
             description="Name of the variable.",
             json_schema_extra=schema(
-                cel(
-                    "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
-                    "spec.env[].name must be letters, digits and '_', not beginning with a digit: rename it",
-                ),
+                ENV_NAME_RULE,
                 cel(
                     f"!(self in {list(PROTECTED_ENV)!r})",
                     "spec.env[].name is set by WorkerGroups for each rank: remove it; "

@@ -129,6 +129,23 @@ BAD_POOLS = {
         {"nvidia.com/gpu.product": "H100"},
     ),
     "spec.nodeSelector must hold label keys and values": ("spec.nodeSelector", {"rack": "row 7"}),
+    "spec.env[].name must be letters, digits and '_'": ("spec.env", [{"name": "1ST", "value": ""}]),
+    "spec.env[].name is set by WorkerGroups, KubeRay or Ray: remove it": (
+        "spec.env",
+        [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}],
+    ),
+    "spec.env[1]: Duplicate value": ("spec.env", [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]),
+    "spec.volumes[].mountPath must be an absolute path without ':': begin it with '/'": (
+        "spec.volumes",
+        [{"mountPath": "data", "emptyDir": {}}],
+    ),
+    "spec.volumes[1]: Duplicate value": ("spec.volumes", [{"mountPath": "/data", "emptyDir": {}}] * 2),
+    "spec.volumes[0].mountPath: Required value": ("spec.volumes", [{"emptyDir": {}}]),
+    "spec.resources.memory in body should match": ("spec.resources", {"memory": "lots"}),
+    "spec.sharedMemory in body should match": ("spec.sharedMemory", "-1Gi"),
+    "spec.head.resources.cpu in body should match": ("spec.head", {"resources": {"cpu": "two"}}),
+    'unknown field "spec.head.replicas"': ("spec.head", {"replicas": 2}),
+    "spec.imagePullSecrets[0].name: Required value": ("spec.imagePullSecrets", [{}]),
     'unknown field "spec.proceses"': ("spec.proceses", 4),
     'unknown field "spec.podTemplate.containers"': ("spec.podTemplate", {"containers": []}),
     "spec.podTemplate.spec.containers in body must be of type array": (

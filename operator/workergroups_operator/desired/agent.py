@@ -18,7 +18,7 @@ from workergroups_api.names import (
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.desired.pods import pull_secrets
+from workergroups_operator.desired.pod_parts import pull_secrets
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AGENT
 

@@ -6,8 +6,19 @@ from typing import Any
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TEMPLATE_ANNOTATION
+from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
 from workergroups_operator.desired.pod_overlay import overlay
+from workergroups_operator.desired.pod_parts import (
+    environment,
+    given,
+    mounts,
+    named_pull_secrets,
+    pull_secrets,
+    resources,
+    volumes,
+    whole_cpus,
+)
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import HEAD, HEAD_CONTAINER, WORKER, WORKER_CONTAINER, runs_something
 from workergroups_operator.policy.running import Versions, image
@@ -17,6 +28,8 @@ TERMINATION_SECONDS = 5
 # Without any request a pod is the first to starve on a busy node, and its probes with it.
 _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
+# For plain tasks, and helpers of drivers, on nodes that do not say how many CPUs they ask for.
+SPARE_CPUS = 4
 # How soon the GCS calls a node dead that does not answer: after three questions of three seconds each.
 _NODE_HEALTH = {
     "RAY_health_check_period_ms": "1000",
@@ -27,28 +40,33 @@ _NODE_HEALTH = {
 
 def head_template(key: ClusterKey, versions: Versions, oldest: ResourcePool) -> Manifest:
     """The head has no accelerator and runs no ranks."""
-    return {
+    head = oldest.spec.head or Head()
+    container: dict[str, Any] = {
+        "name": HEAD_CONTAINER,
+        "image": versions.head_image,
+        "imagePullPolicy": "IfNotPresent",
+        **environment(oldest, *({"name": name, "value": value} for name, value in _NODE_HEALTH.items())),
+        "resources": resources(head.resources, _HEAD_REQUESTS),
+        **given("volumeMounts", mounts(oldest)),
+        "ports": [
+            {"containerPort": 6379, "name": "gcs-server"},
+            {"containerPort": 8265, "name": "dashboard"},
+            {"containerPort": 10001, "name": "client"},
+        ],
+    }
+    template = {
         "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: HEAD}},
         "spec": {
             **pull_secrets(oldest),
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": TERMINATION_SECONDS,
-            "containers": [
-                {
-                    "name": HEAD_CONTAINER,
-                    "image": versions.head_image,
-                    "imagePullPolicy": "IfNotPresent",
-                    "env": [{"name": name, "value": value} for name, value in _NODE_HEALTH.items()],
-                    "resources": {"requests": _HEAD_REQUESTS},
-                    "ports": [
-                        {"containerPort": 6379, "name": "gcs-server"},
-                        {"containerPort": 8265, "name": "dashboard"},
-                        {"containerPort": 10001, "name": "client"},
-                    ],
-                }
-            ],
+            **given("nodeSelector", head.node_selector),
+            **given("tolerations", [toleration.to_json() for toleration in head.tolerations]),
+            **given("volumes", volumes(oldest)),
+            "containers": [container],
         },
     }
+    return _with_users(template, head.pod_template)
 
 
 def worker_template(key: ClusterKey, pool: ResourcePool, versions: Versions) -> Manifest:
@@ -59,25 +77,31 @@ def worker_template(key: ClusterKey, pool: ResourcePool, versions: Versions) -> 
         "name": WORKER_CONTAINER,
         "image": image(pool, versions),
         "imagePullPolicy": "IfNotPresent",
-        "env": [{"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor}],
-        "resources": {"requests": _WORKER_REQUESTS | devices} | ({"limits": devices} if devices else {}),
+        **environment(pool, {"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor}),
+        "resources": resources(pool.spec.resources, _WORKER_REQUESTS, devices),
+        **given("volumeMounts", mounts(pool)),
     }
     template = {
         "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: WORKER, POOL_LABEL: pool.name}},
         "spec": {
+            **named_pull_secrets(pool),
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": TERMINATION_SECONDS,
             "nodeSelector": _node_selector(pool),
             "tolerations": _tolerations(pool),
             "affinity": _affinity(pool),
+            **given("volumes", volumes(pool)),
             "containers": [container],
         },
     }
-    user = pool.spec.pod_template
-    # The labels that objects are found by are ours, whatever a template says.
-    merged = overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
+    merged = _with_users(template, pool.spec.pod_template)
     annotations = {**merged["metadata"].get("annotations", {}), TEMPLATE_ANNOTATION: digest(merged)}
     return merged | {"metadata": merged["metadata"] | {"annotations": annotations}}
+
+
+def _with_users(template: Manifest, user: PodTemplate | None) -> Manifest:
+    """The labels that objects are found by are ours, whatever a user's template says."""
+    return overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
 
 
 def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
@@ -98,11 +122,14 @@ def device_count(pool: ResourcePool) -> int:
     return 0 if accelerator.vendor == "none" else pool.spec.processes_per_node * accelerator.per_process
 
 
-def pull_secrets(pool: ResourcePool) -> dict[str, Any]:
-    """The registry's secrets that the pool's template names: whoever runs its image needs them."""
-    template = pool.spec.pod_template
-    secrets = (template.spec or {}).get("imagePullSecrets") if template else None
-    return {"imagePullSecrets": secrets} if secrets else {}
+def cpu_count(pool: ResourcePool) -> int:
+    """Logical CPUs of each of the pool's nodes: one for each rank that can sit there, and some for plain tasks.
+
+    Ray's count must not hinder what the bundles allow. Bundles hold those of the ranks; the others are as many as the
+    node asks of Kubernetes.
+    """
+    asked = pool.spec.resources.get("cpu")
+    return pool.spec.processes_per_node * pool.spec.max_colocate_count + (whole_cpus(asked) if asked else SPARE_CPUS)
 
 
 def _node_selector(pool: ResourcePool) -> dict[str, str]:

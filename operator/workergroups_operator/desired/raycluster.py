@@ -11,7 +11,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired.pods import device_count, head_template, superseded, worker_template
+from workergroups_operator.desired.pods import cpu_count, device_count, head_template, superseded, worker_template
 from workergroups_operator.observed import WORKER, Observed, node_group_of
 
 
@@ -63,8 +63,7 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
         "minReplicas": pool.spec.nodes,
         "maxReplicas": pool.spec.nodes,
         "rayStartParams": {
-            # Logical CPUs, one for each rank that can sit here: Ray's count must not hinder what the bundles allow.
-            "num-cpus": str(pool.spec.processes_per_node * pool.spec.max_colocate_count),
+            "num-cpus": str(cpu_count(pool)),
             "num-gpus": str(device_count(pool)),
         },
         "template": template,

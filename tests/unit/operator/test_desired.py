@@ -76,6 +76,85 @@ def test_everything_that_is_made_is_also_observed():
     assert made == {(kind.kind, name) for kind, name in child_names("actors").items()}
 
 
+SETTINGS_OF_PODS = {
+    "imagePullSecrets": [{"name": "registry"}],
+    "env": [
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "wandb"}}},
+        {"name": "RAY_health_check_period_ms", "value": "5000"},
+    ],
+    "envFrom": [{"prefix": "HF_", "secretRef": {"name": "hub"}}],
+    "volumes": [{"mountPath": "/checkpoints", "readOnly": False, "persistentVolumeClaim": {"claimName": "ckpt"}}],
+    "sharedMemory": "128Gi",
+    "resources": {"cpu": 28, "memory": "200Gi", "rdma/hca": 1},
+    "head": {
+        "resources": {"memory": "8Gi"},
+        "nodeSelector": {"role": "cpu"},
+        "tolerations": [{"key": "team", "operator": "Exists"}],
+        "podTemplate": {"spec": {"priorityClassName": "high"}},
+    },
+}
+
+
+def ray_pods(**spec):
+    """The head's pod and the worker's, with Ray's container of each."""
+    cluster = of_kind("RayCluster", pools=(pool(nodes=1, processes=2, **spec),))["spec"]
+    templates = (cluster["headGroupSpec"]["template"], cluster["workerGroupSpecs"][0]["template"])
+    return [(template["spec"], template["spec"]["containers"][0]) for template in templates]
+
+
+def test_environment_and_volumes_are_in_head_and_nodes_alike():
+    for spec, container in ray_pods(**SETTINGS_OF_PODS):
+        assert spec["imagePullSecrets"] == [{"name": "registry"}]
+        assert {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "wandb"}}} in container["env"]
+        assert container["envFrom"] == [{"prefix": "HF_", "secretRef": {"name": "hub", "optional": False}}]
+        (claim,) = [volume for volume in spec["volumes"] if "persistentVolumeClaim" in volume]
+        assert claim["persistentVolumeClaim"] == {"claimName": "ckpt"}
+        assert {"name": claim["name"], "mountPath": "/checkpoints", "readOnly": False} in container["volumeMounts"]
+        assert {"name": "shared-memory", "mountPath": "/dev/shm"} in container["volumeMounts"]
+        assert {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "128Gi"}} in spec["volumes"]
+
+
+def test_a_variable_that_the_pool_sets_is_there_once():
+    _, container = ray_pods(**SETTINGS_OF_PODS)[0]
+    periods = [variable for variable in container["env"] if variable["name"] == "RAY_health_check_period_ms"]
+    assert periods == [{"name": "RAY_health_check_period_ms", "value": "5000"}]
+
+
+def test_resources_are_requests_and_limits_but_for_cpus():
+    (_, head), (_, node) = ray_pods(**SETTINGS_OF_PODS)
+    gpus = {"nvidia.com/gpu": "2"}
+    assert node["resources"]["requests"] == {"cpu": "28", "memory": "200Gi", "rdma/hca": "1"} | gpus
+    assert node["resources"]["limits"] == {"memory": "200Gi", "rdma/hca": "1"} | gpus
+    assert head["resources"] == {"requests": {"cpu": "200m", "memory": "8Gi"}, "limits": {"memory": "8Gi"}}
+
+
+def test_the_head_has_a_place_and_a_template_of_its_own():
+    (head, _), (node, _) = ray_pods(**SETTINGS_OF_PODS)
+    assert (head["nodeSelector"], head["priorityClassName"]) == ({"role": "cpu"}, "high")
+    assert head["tolerations"] == [{"key": "team", "operator": "Exists"}]
+    assert "role" not in node["nodeSelector"]
+    assert "priorityClassName" not in node
+
+
+@pytest.mark.parametrize(
+    ("cpu", "spare"), [(None, 4), ("28", 28), (28, 28), ("1.5", 1), ("500m", 1), ("8000m", 8), ("1Gi", 1)]
+)
+def test_nodes_have_cpus_for_plain_tasks_beside_those_of_the_ranks(cpu, spare):
+    asked = {} if cpu is None else {"resources": {"cpu": cpu}}
+    (group_,) = of_kind("RayCluster", pools=(pool(nodes=1, processes=2, **asked),))["spec"]["workerGroupSpecs"]
+    assert group_["rayStartParams"]["num-cpus"] == str(2 * 10 + spare)
+
+
+def test_pull_secrets_of_pool_and_template_serve_the_agent():
+    template = {"spec": {"imagePullSecrets": [{"name": "other"}]}}
+    named = pool(imagePullSecrets=[{"name": "registry"}], podTemplate=template)
+    spec = of_kind("Deployment", pools=(named,))["spec"]["template"]["spec"]
+    assert spec["imagePullSecrets"] == [{"name": "registry"}, {"name": "other"}]
+    bare = pool(imagePullSecrets=[{"name": "registry"}], podTemplate={"spec": {"priorityClassName": "x"}})
+    spec = of_kind("Deployment", pools=(bare,))["spec"]["template"]["spec"]
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+
+
 def test_an_agent_of_another_service_account_starts_anew():
     def template(account):
         return of_kind("Deployment", pools=(pool(),), children=account)["spec"]["template"]

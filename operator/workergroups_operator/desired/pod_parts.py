@@ -1,0 +1,71 @@
+"""What a pool says of its pods, as the parts of pods that say it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from workergroups_api.launch import digest
+from workergroups_api.manifest import Manifest
+from workergroups_api.pod_settings import Volume
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_operator.desired.pod_overlay import overlay
+
+_SHARED_MEMORY = "shared-memory"
+
+
+def given(field: str, value: Any) -> dict[str, Any]:
+    """The field, unless it is empty: what nobody asked for must not make pods that run look outdated."""
+    return {field: value} if value else {}
+
+
+def pull_secrets(pool: ResourcePool) -> dict[str, Any]:
+    """The registry's secrets that the pool or its template names: whoever runs its image needs them."""
+    template = pool.spec.pod_template
+    theirs = (template.spec or {}).get("imagePullSecrets") if template else None
+    return overlay(named_pull_secrets(pool), given("imagePullSecrets", theirs))
+
+
+def named_pull_secrets(pool: ResourcePool) -> dict[str, Any]:
+    """Those that the pool names; its template is merged over all."""
+    return given("imagePullSecrets", [secret.to_json() for secret in pool.spec.image_pull_secrets])
+
+
+def environment(pool: ResourcePool, *ours: Manifest) -> dict[str, Any]:
+    """A container's environment: ours, with the pool's over it."""
+    theirs = [variable.to_json() for variable in pool.spec.env]
+    taken = {variable["name"] for variable in theirs}
+    sources = [source.to_json() for source in pool.spec.env_from]
+    env = [*(variable for variable in ours if variable["name"] not in taken), *theirs]
+    return {"env": env} | given("envFrom", sources)
+
+
+def resources(
+    asked: Mapping[str, str], at_least: Mapping[str, str], devices: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Requests, with what every pod asks for; and limits, but for CPUs, of which a pod may use what others do not."""
+    limits = {name: amount for name, amount in asked.items() if name != "cpu"} | dict(devices or {})
+    return {"requests": {**at_least, **asked, **(devices or {})}} | given("limits", limits)
+
+
+def volumes(pool: ResourcePool) -> list[Manifest]:
+    """The pool's volumes, and shared memory if its size is asked for."""
+    size = pool.spec.shared_memory
+    shared = [{"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory", "sizeLimit": size}}] if size else []
+    return [*({"name": _volume_name(volume), **volume.source} for volume in pool.spec.volumes), *shared]
+
+
+def mounts(pool: ResourcePool) -> list[Manifest]:
+    """Where a container sees them."""
+    shared = [{"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}] if pool.spec.shared_memory else []
+    return [*({"name": _volume_name(volume), **volume.mount} for volume in pool.spec.volumes), *shared]
+
+
+def _volume_name(volume: Volume) -> str:
+    return f"volume-{digest(volume.mount_path)[:10]}"
+
+
+def whole_cpus(quantity: str) -> int:
+    """How many whole CPUs that is, at least one: 28, 1.5 and 500m are 28, 1 and 1."""
+    number = re.match("[0-9.]+", quantity)
+    count = float(number[0]) if number else 0.0
+    return max(1, int(count / 1000 if quantity.endswith("m") else count))
