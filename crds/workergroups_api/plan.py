@@ -8,7 +8,7 @@ from workergroups_api.model import ApiModel
 
 
 class PlannedPool(ApiModel):
-    """A pool whose placement groups are to be reserved: one for each node, with a bundle for each process."""
+    """A pool, and its placement groups: one for each node, with a bundle for each process."""
 
     name: str
     uid: str
@@ -21,6 +21,8 @@ class PlannedPool(ApiModel):
     vendor: str
     devices_per_process: int
     max_colocate_count: int
+    # Without, the nodes are only watched: programs make placement groups of their own.
+    reserves: bool = True
 
     @property
     def world_size(self) -> int:
@@ -64,3 +66,8 @@ class ClusterPlan(ApiModel):
     cluster: str
     pools: tuple[PlannedPool, ...] = ()
     groups: tuple[PlannedGroup, ...] = ()
+
+    @property
+    def reserved_pools(self) -> tuple[PlannedPool, ...]:
+        """The pools that have placement groups."""
+        return tuple(pool for pool in self.pools if pool.reserves)

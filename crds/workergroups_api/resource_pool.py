@@ -164,6 +164,13 @@ class ResourcePoolSpec(ApiModel):
         int,
         Field(ge=1, le=100, description="How many groups can share a process's devices; all see the same ones."),
     ] = 10
+    reservation: Annotated[
+        Literal["Eager", "None"],
+        Field(
+            description="Eager: each process has its bundle, for WorkerGroups and `attach_pool`. None: the nodes are "
+            "ready and nothing is reserved, for programs that make placement groups of their own."
+        ),
+    ] = "Eager"
     image: Annotated[
         str | None,
         Field(
@@ -261,6 +268,7 @@ SPEC_RULES = schema(
             "accelerator",
             "topology",
             "maxColocateCount",
+            "reservation",
             "image",
             "rayVersion",
             "imagePullSecrets",
@@ -303,6 +311,11 @@ class ResourcePool(ApiObject):
     def cluster(self) -> str:
         """Name of the RayCluster that holds the pool."""
         return self.spec.cluster_name or self.name
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether each process has its bundle."""
+        return self.spec.reservation == "Eager"
 
     @property
     def world_size(self) -> int:

@@ -1,6 +1,7 @@
 """Worker groups on Ray: verl's single-controller programming model, on a laptop's Ray and on Kubernetes."""
 
 from .attach import attach
+from .attach_pool import attach_pool
 from .distributed import init_process_group
 from .errors import (
     GroupClosedError,
@@ -10,6 +11,7 @@ from .errors import (
     PlacementImpossibleError,
     PlacementTimeoutError,
     PoolClosedError,
+    PoolNotFoundError,
     RankDiedError,
     RendezvousTimeoutError,
 )
@@ -45,6 +47,7 @@ __all__ = [
     "PlacementImpossibleError",
     "PlacementTimeoutError",
     "PoolClosedError",
+    "PoolNotFoundError",
     "RankDiedError",
     "RayClassWithInitArgs",
     "RayResourcePool",
@@ -54,6 +57,7 @@ __all__ = [
     "ResourcePoolManager",
     "Worker",
     "attach",
+    "attach_pool",
     "collect_all_to_all",
     "create_colocated_worker_cls",
     "create_colocated_worker_cls_fused",

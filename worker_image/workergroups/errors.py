@@ -40,6 +40,10 @@ class GroupNotFoundError(TimeoutError):
     """No complete worker group of that name was found within the deadline."""
 
 
+class PoolNotFoundError(TimeoutError):
+    """The bundles of a ResourcePool of that name were not all found within the deadline."""
+
+
 class RendezvousTimeoutError(TimeoutError):
     """Rank 0 did not publish its address within the deadline."""
 

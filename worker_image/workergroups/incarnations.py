@@ -6,10 +6,9 @@ that they were replaced, and from which incarnation on there are ranks again.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from ray.experimental import internal_kv
+from . import announcements
 
 _KV_NAMESPACE = "workergroups-incarnations"
 
@@ -26,32 +25,17 @@ class Incarnation:
 
 def announce(group: str, uid: str, incarnation: int) -> None:
     """Say that this incarnation of the group is the current one. Writes nothing if that is known already."""
-    announced = Incarnation(uid, incarnation)
-    if current(group) == announced:
-        return
-    record = json.dumps({"uid": uid, "incarnation": incarnation}).encode()
-    internal_kv._internal_kv_put(group, record, overwrite=True, namespace=_KV_NAMESPACE)
+    announcements.announce(_KV_NAMESPACE, group, {"uid": uid, "incarnation": incarnation})
 
 
 def current(group: str) -> Incarnation | None:
     """The group's current incarnation; ``None`` if none was announced, or what is there cannot be read."""
-    data = internal_kv._internal_kv_get(group, namespace=_KV_NAMESPACE)
-    return None if data is None else _parse(data)
+    match announcements.current(_KV_NAMESPACE, group):
+        case {"uid": str(uid), "incarnation": number} if announcements.is_count(number):
+            return Incarnation(uid, number)
+    return None
 
 
 def forget(group: str) -> None:
     """Remove what was announced of a group that is gone."""
-    internal_kv._internal_kv_del(group, namespace=_KV_NAMESPACE)
-
-
-def _parse(data: bytes) -> Incarnation | None:
-    try:
-        record = json.loads(data)
-    except (ValueError, RecursionError):  # no JSON, or no text at all
-        return None
-    if not isinstance(record, dict):
-        return None
-    uid, number = record.get("uid"), record.get("incarnation")
-    if not isinstance(uid, str) or type(number) is not int or number < 1:
-        return None
-    return Incarnation(uid, number)
+    announcements.forget(_KV_NAMESPACE, group)

@@ -45,6 +45,7 @@ def _pool(pool: ResourcePool) -> PlannedPool:
         vendor=spec.accelerator.vendor,
         devices_per_process=spec.accelerator.per_process,
         max_colocate_count=spec.max_colocate_count,
+        reserves=pool.is_reserved,
     )
 
 

@@ -43,6 +43,12 @@ def _assign(
         pool = pools.get(ref.name)
         if pool is None:
             return _absent(index, ref, pools_elsewhere)
+        if not pool.is_reserved:
+            return Explanation(
+                "PoolNotReserved",
+                f"spec.pools[{index}]: pool {ref.name} has spec.reservation: None, and so no bundles for ranks: use a "
+                "pool with reservation: Eager",
+            )
         part = _part(index, ref, pool)
         if isinstance(part, Explanation):
             return part

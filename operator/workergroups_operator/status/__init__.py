@@ -67,7 +67,7 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
             deadline=concluded.deadline,
             cluster_name=pool.cluster,
             nodes=pool.spec.nodes,
-            ready_nodes=_known(pools.believed_report(pool, situation).reserved_nodes, situation),
+            ready_nodes=_known(pools.ready_nodes(pool, situation), situation),
         )
         before = pool.status.model_copy(update={"reservation": None})
         updates.append(_update(RESOURCE_POOL, pool, before, after, concluded.ready))

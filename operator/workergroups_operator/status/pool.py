@@ -19,7 +19,8 @@ _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not 
 
 def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
     """What is true of the pool."""
-    chain = (_cluster_ready(pool, situation), _nodes_ready(pool, situation), _bundles_reserved(pool, situation))
+    reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
+    chain = (_cluster_ready(pool, situation), _nodes_ready(pool, situation), *reserved)
     aside = (pool_up_to_date(pool, situation.observed, situation.decisions),)
     deadline = pool.spec.progress_deadline_seconds
     return conclude(pool, pool.status.conditions, chain, aside, deadline, situation.now)
@@ -29,6 +30,12 @@ def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
     """What the agent says of the pool in the present Ray session; an empty report if it has not said anything."""
     report, agent = pool.status.reservation, situation.decisions.agent
     return report if report and agent.is_believed and report.session == agent.session else PoolReport()
+
+
+def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
+    """How many nodes have joined Ray, and have their bundles if they are to have some."""
+    report = believed_report(pool, situation)
+    return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, pool.spec.nodes)
 
 
 def agent_lost(situation: Situation) -> Explanation:

@@ -58,7 +58,9 @@ def launch(class_path: str = "accumulator.Accumulator", config_map: str | None =
     return Launch(class_path=class_path, config_map=config_map, **more)
 
 
-def pool(name: str = "actors", nodes: int = 2, uid: str | None = None, devices: int = 1) -> PlannedPool:
+def pool(
+    name: str = "actors", nodes: int = 2, uid: str | None = None, devices: int = 1, reserves: bool = True
+) -> PlannedPool:
     return PlannedPool(
         name=name,
         uid=uid or f"uid-{name}",
@@ -69,6 +71,7 @@ def pool(name: str = "actors", nodes: int = 2, uid: str | None = None, devices: 
         vendor="nvidia",
         devices_per_process=devices,
         max_colocate_count=10,
+        reserves=reserves,
     )
 
 

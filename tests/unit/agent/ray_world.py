@@ -2,9 +2,9 @@
 
 from workergroups.deaths import Death
 from workergroups.naming import RankName
+from workergroups.reservations import PlacementName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.launch_state import Launches
-from workergroups_agent.executor.placement_name import PlacementName
 from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState
 from workergroups_api.launch import Launch
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
@@ -23,7 +23,7 @@ NODES = {
 KEY = ("uid-g", 1)
 
 
-def pool(nodes=2, processes=2, devices=1, name="p"):
+def pool(nodes=2, processes=2, devices=1, name="p", reserves=True):
     return PlannedPool(
         name=name,
         uid=f"uid-{name}",
@@ -34,6 +34,7 @@ def pool(nodes=2, processes=2, devices=1, name="p"):
         vendor="nvidia",
         devices_per_process=devices,
         max_colocate_count=10,
+        reserves=reserves,
     )
 
 

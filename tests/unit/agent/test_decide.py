@@ -18,6 +18,7 @@ from ray_world import (
 from workergroups.naming import RankName
 from workergroups_agent.executor.decide import (
     Announce,
+    AnnouncePool,
     CreatePlacement,
     EndRanks,
     LaunchGroup,
@@ -50,6 +51,16 @@ def test_what_is_reserved_stays_where_it_is():
 
 def test_the_nodes_of_a_pool_wait_for_each_other_and_for_no_other_pool():
     assert created(plan(pool(nodes=3), pool(nodes=1, name="q")), state()) == {0: "n-other"}
+
+
+def test_of_a_pool_that_reserves_nothing_no_placement_group_stays():
+    bare = plan(pool(reserves=False))
+    assert of_kind((CreatePlacement, AnnouncePool), bare, state()) == []
+    assert of_kind(RemovePlacement, bare, state(*RESERVED)) == [RemovePlacement(each.name) for each in RESERVED]
+
+
+def test_a_reserved_pool_is_announced_to_drivers():
+    assert of_kind(AnnouncePool, plan(pool(nodes=3)), state()) == [AnnouncePool("p", "uid-p", 3)]
 
 
 def test_a_node_that_is_lost_is_replaced_and_gives_up_the_old_place():
@@ -167,7 +178,7 @@ def test_a_launch_that_was_cut_short_is_left_until_the_next_incarnation():
     assert of_kind((LaunchGroup, EndRanks), plan_, state(*RESERVED, ranks=ranks(0, 1))) == []
     plan_ = plan(pool(), group(incarnation=2))
     actions = decide(plan_, state(*RESERVED, ranks=ranks(0, 1)), launches())
-    assert [type(action) for action in actions] == [Announce, EndRanks, LaunchGroup]
+    assert [type(action) for action in actions] == [Announce, EndRanks, AnnouncePool, LaunchGroup]
 
 
 @pytest.mark.parametrize(

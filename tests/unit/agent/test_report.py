@@ -40,6 +40,11 @@ def test_a_pool_says_which_pods_have_joined():
     assert said.joined_pods == pods_digest(["p-worker-b", "p-worker-c"])
 
 
+def test_a_pool_that_reserves_nothing_says_who_has_joined_and_misses_nothing():
+    said = report(plan(pool(reserves=False)), state(), launches()).pools["p"].report
+    assert (said.joined_nodes, said.reserved_nodes, said.nodes, said.message) == (2, 0, (), None)
+
+
 def test_only_the_first_nodes_that_are_not_reserved_are_told():
     assert [node.index for node in pool_report(RESERVED[0], nodes=512).nodes] == list(range(1, MAX_NODES + 1))
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workergroups import incarnations
+from workergroups import announcements, incarnations
 from workergroups.incarnations import Incarnation
 
 
@@ -28,9 +28,9 @@ class FakeStore:
 @pytest.fixture
 def store(monkeypatch):
     store = FakeStore()
-    monkeypatch.setattr(incarnations.internal_kv, "_internal_kv_put", store.put)
-    monkeypatch.setattr(incarnations.internal_kv, "_internal_kv_get", store.get)
-    monkeypatch.setattr(incarnations.internal_kv, "_internal_kv_del", store.delete)
+    monkeypatch.setattr(announcements.internal_kv, "_internal_kv_put", store.put)
+    monkeypatch.setattr(announcements.internal_kv, "_internal_kv_get", store.get)
+    monkeypatch.setattr(announcements.internal_kv, "_internal_kv_del", store.delete)
     return store
 
 

@@ -20,6 +20,12 @@ def test_a_whole_pool():
     assert bundles_of(group(), pool()) == (PlannedBundles(pool="actors", start=0, count=4),)
 
 
+def test_a_pool_that_reserves_nothing_has_no_bundles():
+    why = bundles_of(group(), pool(reservation="None"))
+    assert why.reason == "PoolNotReserved"
+    assert "spec.pools[0]: pool actors has spec.reservation: None" in why.message
+
+
 def test_a_part_of_a_pool_is_verls_split():
     assert bundles_of(group(pools=[part(1, 2)]), pool()) == (PlannedBundles(pool="actors", start=1, count=2),)
 

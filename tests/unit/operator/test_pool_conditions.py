@@ -103,6 +103,14 @@ def test_the_first_link_that_is_missing_is_the_reason(pool_, parts, reason, word
     assert words in ready.message
 
 
+def test_a_pool_that_reserves_nothing_is_ready_with_its_nodes():
+    seen = observed(pools=(pool(reservation="None", status=reservation("p-0", "p-1", reserved=0)),))
+    update = status_of(seen)
+    assert (update.ready.status, update.ready.reason) == ("True", "NodesJoined")
+    assert update.after.ready_nodes == 2
+    assert find(update.after.conditions, "BundlesReserved") is None
+
+
 def test_a_failed_write_changes_nothing_about_what_runs():
     failures = Failures({"RayCluster": Explanation("ApplyFailed", "429"), "ConfigMap": Explanation("ApplyFailed", "")})
     assert ready_of(ready_pool(), failures=failures).status == "True"

@@ -1,15 +1,16 @@
 """Carry out actions in Ray. One that fails is tried again at the next look, and never stops the others."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ray.util import get_placement_group, placement_group, remove_placement_group
 
-from workergroups import incarnations
+from workergroups import incarnations, reservations
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.decide import (
     Action,
     Announce,
+    AnnouncePool,
     CreatePlacement,
     EndRanks,
     LaunchGroup,
@@ -17,6 +18,7 @@ from workergroups_agent.executor.decide import (
 )
 from workergroups_agent.executor.pod_tasks import EndingTasks, LaunchTasks
 from workergroups_agent.executor.ray_state import RayState
+from workergroups_api.plan import ClusterPlan
 from workergroups_api.text import plain
 
 LOGGER = logging.getLogger(__name__)
@@ -29,9 +31,8 @@ class Actor:
     def __init__(self, launches: LaunchTasks) -> None:
         self._launches = launches
         self._endings = EndingTasks()
-        # Group -> UID and incarnation.
-        self._announced: dict[str, tuple[str, int]] = {}
-        self._forgotten: set[str] = set()
+        self._groups = _Announced(incarnations.announce, incarnations.forget)
+        self._pools = _Announced(reservations.announce, reservations.forget)
 
     def act(self, actions: Iterable[Action], prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Carry out the actions in order. Returns whether there was nothing to do but what had been done before."""
@@ -46,13 +47,11 @@ class Actor:
 
         return settled
 
-    def forget_groups_but(self, groups: set[str], state: RayState) -> None:
-        """Withdraw the announcements of groups that are gone, those of earlier executors included."""
-        gone = (self._announced.keys() | {rank.name.group for rank in state.ranks}) - groups - self._forgotten
-        for name in gone:
-            incarnations.forget(name)
-            self._announced.pop(name, None)
-        self._forgotten = (self._forgotten | gone) - groups
+    def forget_but(self, plan: ClusterPlan, state: RayState) -> None:
+        """Withdraw the announcements of what is gone, those of earlier executors included."""
+        self._groups.forget_but({group.name for group in plan.groups}, {rank.name.group for rank in state.ranks})
+        pools = {pool.name for pool in plan.reserved_pools}
+        self._pools.forget_but(pools, {placement.name.pool for placement in state.placements})
 
     def _act(self, action: Action, prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Whether something was to be done."""
@@ -70,10 +69,9 @@ class Actor:
                     bundle_label_selector=[{"ray.io/node-id": name.node_id}] * len(bundles),
                 )
             case Announce(group, uid, incarnation):
-                if self._announced.get(group) == (uid, incarnation):
-                    return False
-                incarnations.announce(group, uid, incarnation)
-                self._announced[group] = uid, incarnation
+                return self._groups.announce(group, uid, incarnation)
+            case AnnouncePool(pool, uid, nodes):
+                return self._pools.announce(pool, uid, nodes)
             case EndRanks(names, node_ids):
                 if self._endings.end(names, node_ids):
                     LOGGER.info("ending %d ranks without an owner", len(names))
@@ -81,6 +79,32 @@ class Actor:
                 LOGGER.info("launching %s/%d: %d ranks", group.name, group.incarnation, group.world_size)
                 self._launches.start(action, prepared[group.uid], state)
         return True
+
+
+class _Announced:
+    """What this process has announced of groups, or of pools, and withdrawn."""
+
+    def __init__(self, announce: Callable[[str, str, int], None], forget: Callable[[str], None]) -> None:
+        self._announce = announce
+        self._forget = forget
+        self._announced: dict[str, tuple[str, int]] = {}
+        self._forgotten: set[str] = set()
+
+    def announce(self, name: str, uid: str, number: int) -> bool:
+        """Announce it if this process has not. Returns whether it had not."""
+        if self._announced.get(name) == (uid, number):
+            return False
+        self._announce(name, uid, number)
+        self._announced[name] = uid, number
+        return True
+
+    def forget_but(self, names: set[str], seen: set[str]) -> None:
+        """Withdraw what was announced of all but these; others may have announced what was seen."""
+        gone = (self._announced.keys() | seen) - names - self._forgotten
+        for name in gone:
+            self._forget(name)
+            self._announced.pop(name, None)
+        self._forgotten = (self._forgotten | gone) - names
 
 
 def _brief(error: Exception) -> str:

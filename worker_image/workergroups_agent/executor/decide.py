@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from workergroups.naming import RankName
+from workergroups.reservations import PlacementName
 from workergroups_agent.executor.launch_state import (
     Launches,
     RankPlacement,
@@ -16,7 +17,6 @@ from workergroups_agent.executor.launch_state import (
     launch_state,
     rank_placements,
 )
-from workergroups_agent.executor.placement_name import PlacementName
 from workergroups_agent.executor.ray_state import RayNode, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 
@@ -46,6 +46,15 @@ class Announce:
 
 
 @dataclass(frozen=True)
+class AnnouncePool:
+    """Tell drivers what is reserved for a pool."""
+
+    pool: str
+    uid: str
+    nodes: int
+
+
+@dataclass(frozen=True)
 class EndRanks:
     """End ranks that have no owner, from a task on one of these nodes; the first is best."""
 
@@ -62,7 +71,7 @@ class LaunchGroup:
     vendor: str
 
 
-Action = RemovePlacement | CreatePlacement | Announce | EndRanks | LaunchGroup
+Action = RemovePlacement | CreatePlacement | Announce | AnnouncePool | EndRanks | LaunchGroup
 
 
 def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Action]:
@@ -73,7 +82,8 @@ def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Actio
         Announce(group.name, group.uid, group.incarnation) for group in plan.groups if group.session == state.session
     ]
     actions += _end_ranks(plan, state)
-    for pool in plan.pools:
+    actions += [AnnouncePool(pool.name, pool.uid, pool.nodes) for pool in plan.reserved_pools]
+    for pool in plan.reserved_pools:
         actions += _reserve(pool, state, kept)
     for group in plan.groups:
         actions += _launch(group, plan, state, launches)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from workergroups.reservations import PlacementName
 from workergroups_agent.exchange import PreparedLaunch
-from workergroups_agent.executor.placement_name import PlacementName
 from workergroups_agent.executor.ray_state import Rank, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
@@ -118,7 +118,7 @@ def _waits_for(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches
 
 def kept_placements(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int], PlacementName]:
     """The placement groups that have an owner and a live node, by pool UID and index."""
-    pools = {pool.uid: pool for pool in plan.pools}
+    pools = {pool.uid: pool for pool in plan.reserved_pools}
     return {
         (placement.name.uid, placement.name.index): placement.name
         for placement in state.placements

@@ -106,7 +106,7 @@ class Executor:
     def _carry_out(self, plan: ClusterPlan, state: RayState, launches: Launches) -> bool:
         actions = decide(plan, state, launches)
         settled = self._actor.act(actions, launches.prepared, state)
-        self._actor.forget_groups_but({group.name for group in plan.groups}, state)
+        self._actor.forget_but(plan, state)
         launches = self._launches.snapshot(launches.prepared)
         self._tell(report(plan, state, launches))
         return not settled or bool(launches.running)

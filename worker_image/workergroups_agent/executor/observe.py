@@ -11,7 +11,7 @@ from ray.core.generated import gcs_pb2
 
 from workergroups import deaths
 from workergroups.naming import NAMESPACE, RankName
-from workergroups_agent.executor.placement_name import PlacementName
+from workergroups.reservations import PlacementName
 from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState
 
 READ_ALL_SECONDS = 1.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from workergroups.deaths import Death
 from workergroups.naming import RankName
-from workergroups_agent.executor.placement_name import PlacementName
+from workergroups.reservations import PlacementName
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from workergroups.deaths import Death
+from workergroups.reservations import PlacementName
 from workergroups_agent.exchange import GroupEntry, PoolEntry, Reports
 from workergroups_agent.executor.decide import nodes_of
 from workergroups_agent.executor.launch_state import Launches, kept_placements, launch_state, ranks_of
-from workergroups_agent.executor.placement_name import PlacementName
 from workergroups_agent.executor.ray_state import Placement, Rank, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.report import (
@@ -41,7 +41,7 @@ def _pool(pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], Pla
     joined = nodes_of(pool, state)
     reserved = []
     others = []
-    for index in range(pool.nodes):
+    for index in range(pool.nodes if pool.reserves else 0):
         name = kept.get((pool.uid, index))
         placement = placements[name] if name else None
         if placement is not None and placement.state == "CREATED":

@@ -31,6 +31,8 @@ class Bundle(NamedTuple):
 
     placement_group: PlacementGroup
     bundle_index: int
+    devices: int | None = None
+    """How many accelerators it has, if that is not what the pool says."""
 
 
 class RayResourcePool(ResourcePool):
@@ -116,7 +118,7 @@ class RayResourcePool(ResourcePool):
     def seats(self, strategy: str = "STRICT_PACK", device_name: str = "cuda") -> list[Seat]:
         """Where each rank of a group on this pool runs, in rank order."""
         return [
-            Seat(bundle.placement_group, bundle.bundle_index, local_rank, local_world_size)
+            Seat(bundle.placement_group, bundle.bundle_index, local_rank, local_world_size, devices=bundle.devices)
             for bundle, local_rank, local_world_size in zip(
                 self.bundles(strategy, device_name=device_name),
                 self.local_rank_list(),
@@ -135,6 +137,15 @@ class RayResourcePool(ResourcePool):
         placement.remove(owned)
         # Ray ends the actors of a placement group some time after the group itself is gone.
         wait_for_end(lambda: all_dead(self._rank_ids), what="the ranks on the pool")
+
+    @classmethod
+    def over(cls, bundles: list[Bundle], name_prefix: str, *, use_gpu: bool, max_colocate_count: int) -> Self:
+        """A pool over bundles, node after node, that another owner has reserved and keeps."""
+        counts = [len(list(same)) for _, same in groupby(bundle.placement_group for bundle in bundles)]
+        pool = cls(counts, use_gpu, name_prefix, max_colocate_count, detached=True)
+        pool._placed = bundles
+        pool._origins = []
+        return pool
 
     def note_ranks(self, actor_ids: Iterable[str]) -> None:
         """Remember ranks that were created on this pool, so that closing it waits for their end."""

@@ -1,0 +1,83 @@
+"""Programs on a planned pool: with its bundles, found by its name, and on nodes of which nothing is reserved."""
+
+import os
+
+import pytest
+import ray
+from planned import pool
+
+import workergroups
+from workergroups import (
+    PoolNotFoundError,
+    RayClassWithInitArgs,
+    RayWorkerGroup,
+    ResourcePoolManager,
+    attach_pool,
+    split_resource_pool,
+)
+
+
+def reserved(reports):
+    return all(not entry.report.nodes for entry in reports.pools.values())
+
+
+def where():
+    """A class that travels by value, as a program's own does."""
+
+    class Where(workergroups.Worker):
+        def look(self):
+            return ray.get_runtime_context().get_node_id(), os.environ["CUDA_VISIBLE_DEVICES"]
+
+    return Where
+
+
+def test_a_program_splits_a_pool_and_makes_groups_on_the_parts(agent):
+    agent.until(reserved)
+    actors = attach_pool("actors", timeout=20)
+    assert (actors.store, actors.use_gpu, actors.max_colocate_count) == ([4, 4], True, 10)
+    left, right = split_resource_pool(actors, 4)
+    with (
+        RayWorkerGroup(left, RayClassWithInitArgs(where())) as one,
+        RayWorkerGroup(right, RayClassWithInitArgs(where())) as other,
+    ):
+        (here, there), devices = zip(
+            *[zip(*group.execute_all_sync("look"), strict=True) for group in (one, other)], strict=True
+        )
+    assert len(set(here)) == len(set(there)) == 1
+    assert set(here) != set(there)
+    assert devices == (("0", "1", "2", "3"),) * 2
+
+
+def test_ranks_of_a_program_see_all_devices_of_their_process(agent):
+    agent.until(reserved, pools=(pool(devices=2),))
+    with RayWorkerGroup(attach_pool("actors", timeout=20), RayClassWithInitArgs(where())) as group:
+        assert [devices for _, devices in group.execute_all_sync("look")] == ["0,1", "2,3"] * 2
+
+
+def test_a_program_leaves_the_reservation_as_it_was(agent):
+    before = agent.until(reserved)
+    with attach_pool("actors", timeout=20):
+        pass
+    assert agent.go_on_until(reserved) == before
+
+
+def test_a_pool_that_has_not_all_of_its_bundles_is_not_attached_to(agent):
+    agent.until(lambda reports: reports.pools["actors"].report.joined_nodes == 2, pools=(pool(nodes=3),))
+    with pytest.raises(PoolNotFoundError, match=r"after 0.5 s, 0 of 3 nodes of pool 'actors' have their bundles"):
+        attach_pool("actors", timeout=0.5)
+
+
+def test_a_pool_that_is_gone_is_not_attached_to(agent):
+    agent.until(reserved)
+    agent.until(lambda reports: not reports.pools, pools=())
+    with pytest.raises(PoolNotFoundError, match=r"nothing is reserved for a pool 'actors' .* with bundles here: none"):
+        attach_pool("actors", timeout=0.5)
+
+
+def test_where_nothing_is_reserved_a_program_has_the_devices_for_itself(agent):
+    agent.until(lambda reports: reports.pools["actors"].report.joined_nodes == 2, pools=(pool(reserves=False),))
+    of_a_task = ray.remote(num_gpus=4)(lambda: os.environ["CUDA_VISIBLE_DEVICES"]).remote()
+    assert ray.get(of_a_task, timeout=30) == "0,1,2,3"
+    ResourcePoolManager({"all": [4, 4]}, {}).create_resource_pool()  # verl's check of resources is in it
+    with pytest.raises(PoolNotFoundError, match="a pool with reservation: None has no bundles"):
+        attach_pool("actors", timeout=0.5)

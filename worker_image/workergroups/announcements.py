@@ -1,0 +1,35 @@
+"""What the agent tells drivers through Ray's control service (the GCS): records of JSON, by name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ray.experimental import internal_kv
+
+
+def announce(namespace: str, name: str, record: dict[str, Any]) -> None:
+    """Make the record the current one of that name. Writes nothing if it is."""
+    data = json.dumps(record).encode()
+    if internal_kv._internal_kv_get(name, namespace=namespace) != data:
+        internal_kv._internal_kv_put(name, data, overwrite=True, namespace=namespace)
+
+
+def current(namespace: str, name: str) -> dict[str, Any] | None:
+    """The current record of that name; ``None`` if there is none, or what is there cannot be read."""
+    data = internal_kv._internal_kv_get(name, namespace=namespace)
+    try:
+        record = None if data is None else json.loads(data)
+    except (ValueError, RecursionError):  # no JSON, or no text at all
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def forget(namespace: str, name: str) -> None:
+    """Remove the record of what is gone."""
+    internal_kv._internal_kv_del(name, namespace=namespace)
+
+
+def is_count(value: Any) -> bool:
+    """Whether it is a number of things, from 1."""
+    return type(value) is int and value >= 1

@@ -1,0 +1,96 @@
+"""``attach_pool``: from a driver on a cluster, the bundles that are reserved for one of its ResourcePools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray._raylet import PlacementGroupID
+from ray.util import placement_group_table
+from ray.util.placement_group import PlacementGroup
+
+from . import reservations
+from .errors import PoolNotFoundError
+from .reservations import PlacementName
+from .single_controller.ray.resource_pool import Bundle, RayResourcePool
+from .single_controller.ray.waiting import poll
+
+
+def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:
+    """The ResourcePool of that name: to make groups on, to split and to merge, as a pool that a program has made.
+
+    Connects to the cluster that this process is a driver of, unless it is connected. Closing the returned pool, or
+    ending the program, leaves the reservation alone; the groups that the program has made on it end with it.
+    WorkerGroups on the same bundles share their devices with these groups, up to the pool's ``maxColocateCount``.
+
+    Args:
+        name: The ResourcePool's name.
+        timeout: Seconds to wait until all of its bundles are reserved.
+
+    Raises:
+        PoolNotFoundError: They are not; says how many nodes have theirs, or which pools there are instead.
+        ConnectionError: There is no Ray cluster to connect to.
+    """
+    if not ray.is_initialized():
+        ray.init(address="auto")
+    placed = poll(lambda: _placed(name), timeout=timeout)
+    if placed is None:
+        raise PoolNotFoundError(_what_is_missing(name, timeout))
+    first = placed[0].bundles[0]
+    devices = int(first.get("GPU", 0))
+    bundles = [
+        Bundle(node.group, index, devices=devices or None) for node in placed for index in range(len(node.bundles))
+    ]
+    return RayResourcePool.over(bundles, name, use_gpu=devices > 0, max_colocate_count=int(first["CPU"]))
+
+
+@dataclass(frozen=True)
+class _Node:
+    """The bundles of one of a pool's nodes."""
+
+    name: PlacementName
+    group: PlacementGroup
+    bundles: list[Mapping[str, float]]
+
+
+def _placed(pool: str) -> list[_Node] | None:
+    """The pool's nodes in their order, if all of them have their bundles."""
+    reservation = reservations.current(pool)
+    if reservation is None:
+        return None
+    nodes = sorted(_nodes(pool, reservation.uid), key=lambda node: node.name.index)
+    return nodes if [node.name.index for node in nodes] == list(range(reservation.nodes)) else None
+
+
+def _nodes(pool: str, uid: str) -> list[_Node]:
+    """The pool's nodes whose bundles are reserved."""
+    named = ((PlacementName.parse(record["name"]), record) for record in _placement_groups())
+    return [_node(name, record) for name, record in named if name and (name.pool, name.uid) == (pool, uid)]
+
+
+def _node(name: PlacementName, record: Mapping[str, Any]) -> _Node:
+    bundles = [record["bundles"][index] for index in sorted(record["bundles"])]
+    group = PlacementGroup(PlacementGroupID.from_hex(record["placement_group_id"]), bundle_cache=bundles)
+    return _Node(name, group, bundles)
+
+
+def _placement_groups() -> list[Mapping[str, Any]]:
+    return [record for record in placement_group_table().values() if record["state"] == "CREATED"]
+
+
+def _what_is_missing(pool: str, timeout: float) -> str:
+    reservation = reservations.current(pool)
+    if reservation is None:
+        names = (PlacementName.parse(record["name"]) for record in _placement_groups())
+        there = ", ".join(sorted({repr(name.pool) for name in names if name})) or "none"
+        return (
+            f"nothing is reserved for a pool {pool!r} on this cluster after {timeout:g} s (a pool with reservation: "
+            f"None has no bundles); pools with bundles here: {there}"
+        )
+    reserved = len(_nodes(pool, reservation.uid))
+    return (
+        f"after {timeout:g} s, {reserved} of {reservation.nodes} nodes of pool {pool!r} have their bundles; see the "
+        "ResourcePool's conditions for what it waits for"
+    )
