@@ -21,7 +21,8 @@ from workergroups import RayClassWithInitArgs, RayWorkerGroup, Worker, attach_po
 class Seen(Worker):
     def look(self):
         shm = os.statvfs("/dev/shm")
-        return os.environ["FLAVOUR"], os.path.ismount("/scratch"), shm.f_blocks * shm.f_frsize >> 20, os.uname().nodename
+        megabytes = shm.f_blocks * shm.f_frsize >> 20
+        return os.environ["FLAVOUR"], os.path.ismount("/scratch"), megabytes, os.uname().nodename
 
 made = []
 for part in split_resource_pool(attach_pool("mine"), 1):
@@ -48,10 +49,8 @@ class Parent:
         child = ray.remote(num_cpus=0)(lambda: ray.get_runtime_context().get_node_id()).remote()
         return ray.get_runtime_context().get_node_id(), len(ray.get_gpu_ids()), bool(ray.get(child))
 
-parents = [
-    Parent.options(scheduling_strategy=PlacementGroupSchedulingStrategy(bundles, placement_group_bundle_index=index)).remote()
-    for index in range(2)
-]
+places = [PlacementGroupSchedulingStrategy(bundles, placement_group_bundle_index=index) for index in range(2)]
+parents = [Parent.options(scheduling_strategy=place).remote() for place in places]
 seen = ray.get([parent.look.remote() for parent in parents], timeout=60)
 plain = ray.get([ray.remote(num_cpus=1)(lambda: 7).remote() for _ in range(4)], timeout=60)
 nodes = len({node for node, _, _ in seen})
