@@ -29,7 +29,7 @@ async def reconcile(
         statuses = status(observed, decisions, failures, datetime.now(UTC))
         unpublished = await publish(client, statuses.updates)
     except API_ERRORS as error:
-        return Result(None, f"the API server cannot be asked: {api_error_message(error)[:500]}")
+        return Result(None, f"the API server cannot be asked: {api_error_message(error)[:500]}", is_urgent=True)
     if statuses.requeue_after is None:
         heartbeats.forget(key)
-    return Result(statuses.requeue_after, unpublished or failures.summary)
+    return Result(statuses.requeue_after, unpublished or failures.summary, is_urgent=unpublished is not None)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -13,6 +14,7 @@ Key = TypeVar("Key", bound=Hashable)
 LOGGER = logging.getLogger(__name__)
 FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 60.0
+LAST_URGENT_RETRY_SECONDS = 2.0
 # How often a key is worked on, and how soon again after that.
 RUNS_AT_ONCE = 60
 RUN_AGAIN_SECONDS = 1.0
@@ -26,11 +28,17 @@ class Result:
     requeue_after: float | None
     # What failed, though the rest was done: that is done again with back-off.
     failure: str | None = None
+    # Whether what is said of the objects may be untrue until then: it is done again soon, for however long it fails.
+    is_urgent: bool = False
 
 
-def retry_delay(failures: int) -> float:
-    """Seconds before the next try after that many failures in a row: 0.5, 1, 2, 4, ... 60."""
-    return float(min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 16)))
+def retry_delay(failing_seconds: float, *, is_urgent: bool = False) -> float:
+    """Seconds before the next try: as many as it has failed for, at least 0.5 and at most 60, or 2 if it is urgent.
+
+    Not by the number of tries: events can bring about many of them in a moment.
+    """
+    last = LAST_URGENT_RETRY_SECONDS if is_urgent else LAST_RETRY_SECONDS
+    return min(last, max(FIRST_RETRY_SECONDS, failing_seconds))
 
 
 class WorkQueue(Generic[Key]):
@@ -59,17 +67,21 @@ class WorkQueue(Generic[Key]):
 
     async def _serve(self, key: Key) -> None:
         added = self._added[key]
-        failures = 0
+        failing_since: float | None = None
         # What is added again and again, such as by two who undo each other's writes, must not keep the operator busy.
         limiter = AsyncLimiter(RUNS_AT_ONCE, RUNS_AT_ONCE * RUN_AGAIN_SECONDS)
         while True:
             await limiter.acquire()
             added.clear()
             result = await self._try(key)
-            failures = failures + 1 if result.failure else 0
             delay = result.requeue_after
-            if result.failure:
-                delay = min(retry_delay(failures), delay if delay is not None else LAST_RETRY_SECONDS)
+            if not result.failure:
+                failing_since = None
+            else:
+                now = time.monotonic()
+                failing_since = failing_since or now
+                retry = retry_delay(now - failing_since, is_urgent=result.is_urgent)
+                delay = min(retry, delay if delay is not None else LAST_RETRY_SECONDS)
                 LOGGER.warning("%s: %s; trying again in %.1f s", key, result.failure, delay)
             if delay is None and not added.is_set():
                 del self._added[key]

@@ -176,3 +176,16 @@ async def test_what_happens_right_after_a_long_outage_of_the_api_server_is_said_
     ready.proxy.end_faults()
     await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=True)
     await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
+
+
+async def test_what_happened_while_much_was_refused_is_said_soon_after(ready):
+    """Each event finds the API server refusing, and after the last of them it refuses no more."""
+    ready.proxy.rule(
+        Rule(lambda request: request.client == OPERATOR and "watch" not in request.query, UNAVAILABLE, 10**6)
+    )
+    await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=True)
+    for number in range(15):
+        await ready.edit(WORKER_GROUP, "p", {"progressDeadlineSeconds": 100 + number})
+        await asyncio.sleep(0.1)
+    ready.proxy.end_faults()
+    await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=2 + SLACK_SECONDS)

@@ -1,6 +1,7 @@
 """The queue's promises, in milliseconds."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -102,6 +103,40 @@ def test_a_key_that_is_added_without_end_is_worked_on_so_often_and_no_more(monke
     assert len(runs) == 5
 
 
-@pytest.mark.parametrize(("failures", "seconds"), [(1, 0.5), (2, 1), (3, 2), (8, 60), (50, 60)])
-def test_retries_back_off_to_a_minute(failures, seconds):
-    assert retry_delay(failures) == seconds
+@pytest.mark.parametrize(
+    ("failing_seconds", "is_urgent", "seconds"),
+    [
+        (0, False, 0.5),
+        (0.4, False, 0.5),
+        (3, False, 3),
+        (50, False, 50),
+        (500, False, 60),
+        (0, True, 0.5),
+        (50, True, 2),
+    ],
+)
+def test_retries_back_off_to_a_minute_and_urgent_ones_to_two_seconds(failing_seconds, is_urgent, seconds):
+    assert retry_delay(failing_seconds, is_urgent=is_urgent) == seconds
+
+
+def test_many_failures_in_a_moment_are_one_failure_for_the_time_of_the_next_try(monkeypatch):
+    """As when each event of a busy moment finds the API server away: afterwards no event may come for long."""
+    monkeypatch.setattr(work_queue, "FIRST_RETRY_SECONDS", 0.2)
+    runs = []
+
+    async def scenario():
+        async def work(key):
+            runs.append(time.monotonic())
+            return Result(None, "the API server is away", is_urgent=True)
+
+        queue = WorkQueue(work)
+        for _ in range(20):
+            queue.add("k")
+            await asyncio.sleep(0.005)
+        woken = len(runs)
+        await asyncio.sleep(0.5)
+        await queue.close()
+        return woken
+
+    woken = run(scenario())
+    assert len(runs) > woken + 1
