@@ -101,6 +101,7 @@ async def test_an_agent_that_comes_back_is_believed_when_what_it_says_is_in_the_
     ready.proxy.rule(Rule(is_report, Delay(2.0), times=10))
     ready.world.frozen.clear()
     await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=5 + SLACK_SECONDS)
+    await eventually("the turn", lambda: [t.after for t in turns if t.kind == "WorkerGroup"][-1:] == ["False"])
     assert [turn.after for turn in turns if turn.kind == "WorkerGroup"] == ["Unknown", "False"]
 
 

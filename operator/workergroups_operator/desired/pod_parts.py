@@ -51,13 +51,13 @@ def volumes(pool: ResourcePool) -> list[Manifest]:
     """The pool's volumes, and shared memory if its size is asked for."""
     size = pool.spec.shared_memory
     shared = [{"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory", "sizeLimit": size}}] if size else []
-    return [*({"name": _volume_name(volume), **volume.source} for volume in pool.spec.volumes), *shared]
+    return [*({**volume.source, "name": _volume_name(volume)} for volume in pool.spec.volumes), *shared]
 
 
 def mounts(pool: ResourcePool) -> list[Manifest]:
     """Where a container sees them."""
     shared = [{"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}] if pool.spec.shared_memory else []
-    return [*({"name": _volume_name(volume), **volume.mount} for volume in pool.spec.volumes), *shared]
+    return [*({**volume.mount, "name": _volume_name(volume)} for volume in pool.spec.volumes), *shared]
 
 
 def _volume_name(volume: Volume) -> str:
