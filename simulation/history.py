@@ -258,15 +258,10 @@ class _Play:
 
     async def _rest(self, when: str) -> None:
         """Some time without a write, soon."""
-        deadline = time.monotonic() + 20.0
-        while True:
-            began = time.monotonic()
-            await asyncio.sleep(REST_SECONDS)
-            writes = [w for w in self.scene.proxy.writes_since(began) if w.request.namespace != self.fresh]
-            if not writes:
-                return
-            if time.monotonic() > deadline:
-                raise Violation(f"{when} it writes: {[f'{w.request} {w.status}' for w in writes][:8]}")
+        try:
+            await self.scene.rest(REST_SECONDS, besides=self.fresh)
+        except AssertionError as error:
+            raise Violation(f"{when}: {error}") from None
 
     async def _delete_all(self) -> None:
         """Nothing of ours is left."""

@@ -1,7 +1,9 @@
 """A namespace with all that is needed: the proxy, the operator, the world, and what a user does."""
 
+import asyncio
 import random
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -129,6 +131,18 @@ class Scene:
         except AssertionError as error:
             raise AssertionError(f"{error}; it is {last.get('status')}") from None
         return result
+
+    async def rest(self, quiet: float, within: float = 20.0, besides: str | None = None) -> None:
+        """Until nothing was written for `quiet` seconds; what is written to the namespace `besides` does not count."""
+        deadline = time.monotonic() + within
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(quiet)
+            writes = [write for write in self.proxy.writes_since(began) if write.request.namespace != besides]
+            if not writes:
+                return
+            if time.monotonic() > deadline:
+                raise AssertionError(f"it writes at rest: {[f'{w.request} {w.status}' for w in writes][:8]}")
 
 
 def condition(body: Manifest, type_: str = "Ready") -> Manifest:

@@ -129,7 +129,7 @@ async def _seen(scene, kind, generation):
 
 @pytest.mark.parametrize("kill", [True, False])
 async def test_a_restarted_operator_writes_nothing(ready, turns, kill):
-    await asyncio.sleep(1)
+    await ready.rest(quiet=1)
     writes = len(ready.proxy.writes_since(0))
     if kill:
         ready.kill_operator()
