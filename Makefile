@@ -16,6 +16,8 @@ VERL := .verl
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
 SOURCES := crds operator worker_image local_cluster demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
+# Runs on the oldest Python that Ray has.
+IN_USERS_IMAGES := worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor exchange.py check_image.py)
 TYPED := crds operator worker_image local_cluster demo bench simulation truth $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
@@ -54,6 +56,7 @@ lint: $(READY) ## style, types, import contracts, generated files
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy $(TYPED)
+	$(BIN)/mypy --python-version=3.10 $(IN_USERS_IMAGES)
 	$(BIN)/lint-imports
 	@fresh=$$(mktemp --directory); trap 'rm -r "$$fresh"' EXIT; $(BIN)/python -m workergroups_api.crd "$$fresh"; \
 	for directory in $(CRD_DIRECTORIES); do for file in "$$fresh"/*; do \

@@ -23,7 +23,7 @@ class LocalCluster(Cluster):
         """Build what changed; nodes take only the layers that they lack. A vendor's node has its name."""
         tags = json.loads(_local_cluster("build-images"))
         images = Images(operator=tags["workergroups-operator"], worker=tags["workergroups-worker"])
-        _local_cluster("load-image", images.operator, "plain")
+        _local_cluster("load-image", images.operator, "plain", *vendors)
         _local_cluster("load-image", images.worker, "plain", *vendors)
         return images
 

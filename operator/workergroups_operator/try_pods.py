@@ -75,12 +75,9 @@ def _pod(observed: Observed, name: str, template: Manifest) -> Manifest:
     }
 
 
-def _ray_cluster(observed: Observed, pool: ResourcePool, settings: Settings) -> Manifest | None:
+def _ray_cluster(observed: Observed, pool: ResourcePool, settings: Settings) -> Manifest:
     alone = replace(observed, pools=(pool,), groups=())
-    decisions = decide(alone, {}, settings)
-    if not decisions.accepted:
-        return None
-    return owned(ray_cluster(alone, decisions, token=""), observed.key, [pool])
+    return owned(ray_cluster(alone, decide(alone, {}, settings), token=""), observed.key, [pool])
 
 
 async def _ask(client: Kube, trial: Trial) -> Explanation | None:

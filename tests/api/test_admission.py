@@ -103,9 +103,6 @@ BAD_POOLS = {
         "spec.accelerator",
         {"perProcess": 0},
     ),
-    "spec.rayVersion must be MAJOR.MINOR.PATCH": ("spec.rayVersion", "2.60"),
-    "at least 2.52.0, the first with token authentication: use a newer Ray": ("spec.rayVersion", "2.9.3"),
-    "spec.rayVersion is required with spec.image": ("spec.image", "example.test/ray:1"),
     "spec.image must be an image reference without spaces": ("spec.image", "my image"),
     'spec.topology.mode: Unsupported value: "Packed": supported values: "Required", "Preferred", "Spread"': (
         "spec.topology",
@@ -229,7 +226,7 @@ def fixed(cluster):
         ("spec.accelerator", {"vendor": "amd"}),
         ("spec.topology", {"mode": "Spread"}),
         ("spec.maxColocateCount", 3),
-        ("spec.rayVersion", "2.60.0"),
+        ("spec.image", "example.test/ray:1"),
         ("spec.nodeSelector", {"no-such-node": "y"}),
         ("spec.tolerations", [{"operator": "Exists"}]),
     ],

@@ -8,6 +8,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TEMPLATE_ANNOTATION
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
+from workergroups_operator.desired.library import with_library
 from workergroups_operator.desired.pod_overlay import overlay
 from workergroups_operator.desired.pod_parts import (
     environment,
@@ -66,7 +67,7 @@ def head_template(key: ClusterKey, versions: Versions, oldest: ResourcePool) -> 
             "containers": [container],
         },
     }
-    return _with_users(template, head.pod_template)
+    return _with_users(template, head.pod_template, HEAD_CONTAINER, versions)
 
 
 def worker_template(key: ClusterKey, pool: ResourcePool, versions: Versions) -> Manifest:
@@ -94,14 +95,16 @@ def worker_template(key: ClusterKey, pool: ResourcePool, versions: Versions) -> 
             "containers": [container],
         },
     }
-    merged = _with_users(template, pool.spec.pod_template)
+    merged = _with_users(template, pool.spec.pod_template, WORKER_CONTAINER, versions)
     annotations = {**merged["metadata"].get("annotations", {}), TEMPLATE_ANNOTATION: digest(merged)}
     return merged | {"metadata": merged["metadata"] | {"annotations": annotations}}
 
 
-def _with_users(template: Manifest, user: PodTemplate | None) -> Manifest:
-    """The labels that objects are found by are ours, whatever a user's template says."""
-    return overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
+def _with_users(template: Manifest, user: PodTemplate | None, container: str, versions: Versions) -> Manifest:
+    """The labels that objects are found by are ours, and so is the library, whatever a user's template says."""
+    merged = overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
+    spec = merged["spec"]
+    return merged | {"spec": with_library(spec, container, versions.library_image) if isinstance(spec, dict) else spec}
 
 
 def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:

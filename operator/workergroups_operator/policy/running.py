@@ -1,4 +1,4 @@
-"""What a running cluster keeps: image and Ray that it was started with, whatever the operator's defaults are now."""
+"""What a running cluster keeps: the images that it was started with, whatever the operator's defaults are now."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,16 @@ from workergroups_operator.settings import Settings
 
 @dataclass(frozen=True)
 class Versions:
-    """Images and Ray version of a cluster."""
+    """Images of a cluster."""
 
     # Of pools that name none.
     default_image: str
-    default_ray_version: str
     head_image: str
-    ray_version: str
-    # What a pool that names no image would get on a cluster that starts now.
+    # With the library and the executor, and in which the reporter runs: the operator's own.
+    library_image: str
+    # What the first and the last would be on a cluster that starts now.
     offered_image: str
+    offered_library: str
 
 
 def versions(observed: Observed, settings: Settings) -> Versions:
@@ -32,10 +33,10 @@ def versions(observed: Observed, settings: Settings) -> Versions:
     noted = cluster["metadata"].get("annotations", {})
     return Versions(
         default_image=noted.get(names.IMAGE_ANNOTATION, settings.worker_image),
-        default_ray_version=noted.get(names.RAY_VERSION_ANNOTATION, settings.ray_version),
         head_image=noted.get(names.HEAD_IMAGE_ANNOTATION, (oldest and oldest.image) or settings.worker_image),
-        ray_version=noted.get(names.STARTED_RAY_ANNOTATION, (oldest and oldest.ray_version) or settings.ray_version),
+        library_image=noted.get(names.LIBRARY_IMAGE_ANNOTATION, settings.operator_image),
         offered_image=settings.worker_image,
+        offered_library=settings.operator_image,
     )
 
 

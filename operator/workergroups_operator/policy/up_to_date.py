@@ -29,6 +29,13 @@ def pool_up_to_date(pool: ResourcePool, observed: Observed, decisions: Decisions
             f"the cluster runs {running.default_image}, the default is now {running.offered_image}: delete RayCluster "
             f"{pool.cluster} to have it started anew; its ranks end",
         )
+    if running.library_image != running.offered_library:
+        return _finding(
+            "False",
+            "OldLibrary",
+            f"the cluster has the library of {running.library_image}, the operator is now {running.offered_library}: "
+            f"delete RayCluster {pool.cluster} to have it started anew; its ranks end",
+        )
     return _finding("True", "UpToDate", "")
 
 

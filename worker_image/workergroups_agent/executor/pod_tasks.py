@@ -186,12 +186,14 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
     _check_env(launch)
     env = dict(launch.env)
     code: Any = None
+    directory: str | None = None
     placed: list[Any] = []
     if prepared.files is not None:
         directory = f"{CODE_DIRECTORY}/{code_digest(prepared.files)}"
         code = ray.put(launcher.Code(directory, prepared.files))  # one copy, however many nodes
-        env["PYTHONPATH"] = ":".join([directory, *filter(None, [env.get("PYTHONPATH"), "${PYTHONPATH}"])])
         placed = [_task(launcher.place_code, node_id).remote(code) for node_id in node_ids[1:]]
+    if paths := [path for path in (directory, env.get("PYTHONPATH")) if path]:
+        env["PYTHONPATH"] = ":".join([*paths, "${PYTHONPATH}"])  # where the library is
     order = launcher.LaunchOrder(
         attempt=attempt,
         name=action.group.name,
