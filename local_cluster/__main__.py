@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     down.add_argument("--purge", action="store_true", help="remove the cache of binaries and images too")
     commands.add_parser("status", help="show what is running")
     build = commands.add_parser("build-images", help="build the operator's and the worker's image")
+    build.add_argument("--for-tests", action="store_true", help="build the images that the cluster tests need too")
     build.add_argument("--print-tags", action="store_true", help="print the references as JSON, build nothing")
     load = commands.add_parser("load-image", help="import a built image into nodes")
     load.add_argument("reference", help="as build-images prints it")
@@ -67,7 +68,7 @@ def _change(arguments: argparse.Namespace) -> None:
         case "down":
             cluster.down(purge=arguments.purge)
         case "build-images":
-            print(json.dumps(images.build(), indent=2))
+            print(json.dumps(images.build(for_tests=arguments.for_tests), indent=2))
         case "load-image":
             for node in NODES:
                 if node.name in arguments.nodes:

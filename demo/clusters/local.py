@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from demo.clusters.base import Cluster, Images
+from demo.clusters.base import TEST_IMAGES, Cluster, Images
 from demo.console import run
 
 
@@ -25,6 +25,14 @@ class LocalCluster(Cluster):
         images = Images(operator=tags["workergroups-operator"], worker=tags["workergroups-worker"])
         _local_cluster("load-image", images.operator, "plain", *vendors)
         _local_cluster("load-image", images.worker, "plain", *vendors)
+        return images
+
+    def provide_test_images(self) -> dict[str, str]:
+        """Built and loaded as the others are."""
+        tags = json.loads(_local_cluster("build-images", "--for-tests"))
+        images = {variable: tags[name] for variable, name in TEST_IMAGES.items()}
+        for reference in images.values():
+            _local_cluster("load-image", reference, "plain")
         return images
 
     def environment(self) -> dict[str, str]:
