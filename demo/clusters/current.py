@@ -49,6 +49,7 @@ def _given(variable: str) -> str:
     if not reference:
         raise DemoError(
             f"CLUSTER=current needs {variable}: build the image (operator/Dockerfile, worker_image/Dockerfile, "
-            f"tests/cluster/images), push it to a registry that the cluster pulls from, and set {variable} to its reference"
+            f"tests/cluster/images), push it to a registry that the cluster pulls from, and set {variable} to its "
+            "reference"
         )
     return reference
