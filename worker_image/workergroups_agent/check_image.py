@@ -13,7 +13,7 @@ from pathlib import Path
 
 MINIMUM_RAY = (2, 52)
 MINIMUM_PYTHON = (3, 10)
-MINIMUM_PYDANTIC = (2, 0)
+MINIMUM_PYDANTIC = (2, 5)
 TERMINATION_LOG = Path("/dev/termination-log")
 LIBRARY = Path(__file__).resolve().parent.parent
 

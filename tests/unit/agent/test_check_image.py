@@ -11,7 +11,7 @@ import pytest
 from workergroups_agent import check_image
 
 PACKAGES = Path(__file__).parents[3] / "worker_image"
-GOOD = {"ray": "2.52.0", "pydantic": "2.4.1"}
+GOOD = {"ray": "2.52.0", "pydantic": "2.5.3"}
 
 
 @pytest.fixture
@@ -40,11 +40,11 @@ def test_an_image_with_a_ray_that_knows_tokens_lacks_nothing(image, ray):
 @pytest.mark.parametrize(
     ("has", "said"),
     [
-        ({"pydantic": "2.0"}, "no Ray that"),
+        ({"pydantic": "2.5"}, "no Ray that"),
         (GOOD | {"ray": "2.51.2"}, "has Ray 2.51.2, and needs 2.52 or later, the first with token authentication"),
         (GOOD | {"ray": "2.9.3"}, "has Ray 2.9.3"),
         (GOOD | {"dashboard": False}, "Ray without the dashboard, which KubeRay's probes ask: install ray[default]"),
-        (GOOD | {"pydantic": "1.10.22"}, "has pydantic 1.10.22, and needs 2.0 or later"),
+        (GOOD | {"pydantic": "1.10.22"}, "has pydantic 1.10.22, and needs 2.5 or later"),
         ({"ray": "2.60.0"}, "has no pydantic"),
     ],
 )
