@@ -199,9 +199,7 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         name=action.group.name,
         uid=action.group.uid,
         incarnation=action.group.incarnation,
-        class_path=launch.class_path,
-        init_args=launch.init_args,
-        init_kwargs=launch.init_kwargs,
+        constructors=_constructors(launch),
         env=env,
         placements=action.placements,
         vendor=action.vendor,
@@ -210,6 +208,15 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
     # another group's launch, and so it ends after this one, with whatever the user's module has done to it.
     options = {"runtime_env": {"env_vars": env}} if env else {"max_calls": 1}
     return _task(launcher.launch, node_ids[0], **options).remote(order, code, *placed)
+
+
+def _constructors(launch: Launch) -> tuple[launcher.Constructor, ...]:
+    if launch.class_path is not None:
+        return (launcher.Constructor("", launch.class_path, launch.init_args, launch.init_kwargs),)
+    return tuple(
+        launcher.Constructor(role.name, role.class_path, role.init_args, role.init_kwargs)
+        for role in launch.roles or ()
+    )
 
 
 def _check_env(launch: Launch) -> None:
