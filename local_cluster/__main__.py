@@ -31,7 +31,8 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m local_cluster", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("up", help="start the cluster, or find it running")
+    up = commands.add_parser("up", help="start the cluster, or find it running")
+    up.add_argument("--build-images", action="store_true", help="build the project's images beside the binaries")
     down = commands.add_parser("down", help="stop the cluster and remove all but the cache")
     down.add_argument("--purge", action="store_true", help="remove the cache of binaries and images too")
     commands.add_parser("status", help="show what is running")
@@ -64,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> None:
 def _change(arguments: argparse.Namespace) -> None:
     match arguments.command:
         case "up":
-            cluster.up()
+            cluster.up(with_images=arguments.build_images)
         case "down":
             cluster.down(purge=arguments.purge)
         case "build-images":

@@ -17,7 +17,7 @@ class LocalCluster(Cluster):
 
     def start(self) -> None:
         """Bring it up, or find it running."""
-        _local_cluster("up")
+        _local_cluster("up", "--build-images")
 
     def provide_images(self, vendors: Sequence[str]) -> Images:
         """Build what changed; nodes take only the layers that they lack. A vendor's node has its name."""
