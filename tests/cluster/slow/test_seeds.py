@@ -11,7 +11,7 @@ from pathlib import Path
 from kubectl import pool
 
 PACKAGES = Path(find_spec("torch").origin).parents[1]
-PROGRAMS = sorted((Path(__file__).parents[1] / "ray" / "library").glob("test_seed_*.py"))
+PROGRAMS = sorted((Path(__file__).parents[2] / "ray" / "library").glob("test_seed_*.py"))
 NVIDIA = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
 AMD = {"vendor": "amd", "product": "AMD-Instinct-MI300X"}
 
