@@ -11,9 +11,9 @@ from workergroups_operator.observed import Observed
 from workergroups_operator.policy import incarnation as incarnations
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
+from workergroups_operator.policy.images import Images, images_of
 from workergroups_operator.policy.incarnation import Incarnation, latest, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
-from workergroups_operator.policy.running import Versions, versions
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.policy.token import restart, restarted
 from workergroups_operator.settings import Settings
@@ -23,7 +23,7 @@ from workergroups_operator.settings import Settings
 class Decisions:
     """What is to be, and why something is not."""
 
-    versions: Versions
+    images: Images
     agent: AgentLiveness
     # Why the API server does not take pods, by worker group; the head's under its component.
     refused_pods: Mapping[str, Explanation] = field(default_factory=dict)
@@ -41,12 +41,12 @@ class Decisions:
 
 def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings: Settings) -> Decisions:
     """Pure: no clock, no I/O."""
-    running = versions(observed, settings)
+    images = images_of(observed, settings)
     agent = agent_liveness(observed.head, observed.agent)
     bundles = assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere)
     written = {group.name: _written(group) for group in observed.groups}
     return Decisions(
-        versions=running,
+        images=images,
         agent=agent,
         refused_pods={**refused_pods, **too_large(observed.pools)},
         obstacle=obstacle(observed),

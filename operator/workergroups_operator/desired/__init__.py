@@ -29,5 +29,5 @@ def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[
         # Without one there would be no pod, and with one that is made anew, no pod that is let in.
         if account:
             uid = str(account["metadata"]["uid"])
-            manifests.append(agent.deployment(observed.key, decisions.versions, pools[0], in_use, uid))
+            manifests.append(agent.deployment(observed.key, decisions.images, pools[0], in_use, uid))
     return [owned(manifest, observed.key, pools) for manifest in manifests]

@@ -23,7 +23,7 @@ from workergroups_operator.desired.library import with_library
 from workergroups_operator.desired.pod_parts import pull_secrets
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AGENT
-from workergroups_operator.policy.running import Versions
+from workergroups_operator.policy.images import Images
 
 GCS_PORT = 6379
 EXCHANGE = "/run/workergroups"
@@ -37,7 +37,7 @@ _SECURITY = {
 }
 
 
-def deployment(key: ClusterKey, versions: Versions, oldest: ResourcePool, token: str, account: str) -> Manifest:
+def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token: str, account: str) -> Manifest:
     """One agent, never two at a time.
 
     With another token of Ray (`token` is its digest) or another ServiceAccount (`account` is its uid) the agent starts
@@ -55,13 +55,13 @@ def deployment(key: ClusterKey, versions: Versions, oldest: ResourcePool, token:
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels, "annotations": annotations},
-                "spec": with_library(_pod(key, versions, oldest), EXECUTOR_CONTAINER, versions.library_image),
+                "spec": with_library(_pod(key, images, oldest), EXECUTOR_CONTAINER, images.library),
             },
         },
     }
 
 
-def _pod(key: ClusterKey, versions: Versions, oldest: ResourcePool) -> dict[str, Any]:
+def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any]:
     return {
         **pull_secrets(oldest),
         "serviceAccountName": agent_name(key.name),
@@ -74,7 +74,7 @@ def _pod(key: ClusterKey, versions: Versions, oldest: ResourcePool) -> dict[str,
             "fsGroup": USER_ID,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_executor(key, versions.head_image), _reporter(key, versions.library_image)],
+        "containers": [_executor(key, images.head), _reporter(key, images.library)],
         "volumes": [
             {"name": "exchange", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
             {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},

@@ -2,8 +2,8 @@
 
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
+    DEFAULT_IMAGE_ANNOTATION,
     HEAD_IMAGE_ANNOTATION,
-    IMAGE_ANNOTATION,
     LIBRARY_IMAGE_ANNOTATION,
     TOKEN_ANNOTATION,
     token_secret_name,
@@ -19,7 +19,7 @@ _AT_LEAST = "2.52.0"
 
 def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifest:
     """Pools are in the order of their creation. `token` is the digest of the token that the cluster starts with."""
-    key, running = observed.key, decisions.versions
+    key, images = observed.key, decisions.images
     groups = [group for pool in observed.pools if (group := _worker_group(observed, decisions, pool))]
     return {
         "apiVersion": "ray.io/v1",
@@ -28,9 +28,9 @@ def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifes
             "name": key.name,
             "annotations": {
                 TOKEN_ANNOTATION: token,
-                HEAD_IMAGE_ANNOTATION: running.head_image,
-                IMAGE_ANNOTATION: running.default_image,
-                LIBRARY_IMAGE_ANNOTATION: running.library_image,
+                HEAD_IMAGE_ANNOTATION: images.head,
+                DEFAULT_IMAGE_ANNOTATION: images.default,
+                LIBRARY_IMAGE_ANNOTATION: images.library,
             },
         },
         "spec": {
@@ -39,7 +39,7 @@ def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifes
             "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
             "headGroupSpec": {
                 "rayStartParams": {"dashboard-host": "0.0.0.0", "num-gpus": "0"},
-                "template": head_template(key, running, observed.pools[0]),
+                "template": head_template(key, images, observed.pools[0]),
             },
             "workerGroupSpecs": [*groups, *_retiring_groups(observed, {group["groupName"] for group in groups})],
         },
@@ -56,7 +56,7 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
         live = observed.live_group(name)
         made = len(observed.pods_of(WORKER, name))
         return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
-    template = worker_template(observed.key, pool, decisions.versions)
+    template = worker_template(observed.key, pool, decisions.images)
     in_the_way = superseded(observed.pods_of(WORKER, name), template)
     return {
         "groupName": name,

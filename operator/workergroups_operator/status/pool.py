@@ -148,7 +148,7 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
 
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
     """Pods that can stay: not those of an older template that never ran, whose troubles are no longer the pool's."""
-    template = worker_template(situation.observed.key, pool, situation.decisions.versions)
+    template = worker_template(situation.observed.key, pool, situation.decisions.images)
     return len(pods) - len(superseded(pods, template))
 
 

@@ -10,20 +10,20 @@ from workergroups_operator.settings import Settings
 
 
 @dataclass(frozen=True)
-class Versions:
+class Images:
     """Images of a cluster."""
 
     # Of pools that name none.
-    default_image: str
-    head_image: str
+    default: str
+    head: str
     # With the library and the executor, and in which the reporter runs: the operator's own.
-    library_image: str
+    library: str
     # What the first and the last would be on a cluster that starts now.
-    offered_image: str
+    offered_default: str
     offered_library: str
 
 
-def versions(observed: Observed, settings: Settings) -> Versions:
+def images_of(observed: Observed, settings: Settings) -> Images:
     """Those of the running cluster; for a new one, the oldest pool's, or the operator's defaults.
 
     A running cluster's are noted in annotations: its spec may be edited by anyone.
@@ -31,15 +31,15 @@ def versions(observed: Observed, settings: Settings) -> Versions:
     oldest = observed.pools[0].spec if observed.pools else None
     cluster: Manifest = observed.ray_cluster or {"metadata": {}}
     noted = cluster["metadata"].get("annotations", {})
-    return Versions(
-        default_image=noted.get(names.IMAGE_ANNOTATION, settings.worker_image),
-        head_image=noted.get(names.HEAD_IMAGE_ANNOTATION, (oldest and oldest.image) or settings.worker_image),
-        library_image=noted.get(names.LIBRARY_IMAGE_ANNOTATION, settings.operator_image),
-        offered_image=settings.worker_image,
+    return Images(
+        default=noted.get(names.DEFAULT_IMAGE_ANNOTATION, settings.worker_image),
+        head=noted.get(names.HEAD_IMAGE_ANNOTATION, (oldest and oldest.image) or settings.worker_image),
+        library=noted.get(names.LIBRARY_IMAGE_ANNOTATION, settings.operator_image),
+        offered_default=settings.worker_image,
         offered_library=settings.operator_image,
     )
 
 
-def image(pool: ResourcePool, running: Versions) -> str:
+def image_of(pool: ResourcePool, images: Images) -> str:
     """The pool's image, or the default of the time when its cluster was started."""
-    return pool.spec.image or running.default_image
+    return pool.spec.image or images.default
