@@ -1,7 +1,7 @@
 """The library in pods of any image, and what is said of images in which Ray cannot be run."""
 
 import pytest
-from make import observed, pod, pool, ready_pool, reservation, status_of
+from make import child, observed, pod, pool, ready_pool, reservation, status_of
 
 from workergroups_operator.desired.library import with_library
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
@@ -120,3 +120,21 @@ def test_a_pool_with_another_ray_than_its_head_is_told_so():
     ready = status_of(observed(pools=(pool(status=reservation()),), pods=(head, worker))).ready
     assert ready.reason == "RayVersionConflict"
     assert "Ray 2.52.0 on Python 3.11, but the head of cluster actors runs Ray 2.60.0 on Python 3.11" in ready.message
+
+
+@pytest.mark.parametrize(
+    ("annotation", "spec", "reason"),
+    [
+        ("library-image", {}, "OldLibrary"),
+        ("library-image", {"image": "theirs:1"}, "OldLibrary"),
+        ("default-image", {}, "OldImage"),
+        ("default-image", {"image": "theirs:1"}, "UpToDate"),
+    ],
+)
+def test_what_a_cluster_was_started_with_before_the_operator_changed_is_said(annotation, spec, reason):
+    annotations = {f"workergroups.dev/{annotation}": "example.test/before:1"}
+    cluster = child("RayCluster", "actors", metadata={"annotations": annotations})
+    seen = observed(pools=(pool(**spec),), pods=(pod("head"),), children=cluster)
+    up_to_date = next(each for each in status_of(seen).after.conditions if each.type == "UpToDate")
+    assert up_to_date.reason == reason
+    assert reason == "UpToDate" or "example.test/before:1" in up_to_date.message
