@@ -1,7 +1,4 @@
-"""The seeds' programs, which pass on a laptop's Ray, pass on pods as they are: on nodes of which nothing is reserved.
-
-torch and pytest are the checkout's own, mounted into the pods: in an image they would be some gigabytes for each node.
-"""
+"""The seeds' programs, which pass on a laptop's Ray, pass as they are on pods: on nodes of which nothing is reserved."""
 
 import json
 import re
@@ -9,7 +6,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kubectl import pool
+from packages import mounted
 
+# With torch and pytest.
 PACKAGES = Path(find_spec("torch").origin).parents[1]
 PROGRAMS = sorted((Path(__file__).parents[2] / "ray" / "library").glob("test_seed_*.py"))
 NVIDIA = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
@@ -35,15 +34,8 @@ RUN = "cd /tmp/seeds && python -m pytest -q -rA -p no:cacheprovider --config-fil
 
 
 def test_the_seeds_programs_run_on_pods_as_they_are(namespace, clean):
-    unreserved = {"processes": 4, "clusterName": "seeds", "reservation": "None"}
-    mounted = {
-        "volumes": [{"mountPath": "/packages", "readOnly": True, "hostPath": {"path": str(PACKAGES)}}],
-        "env": [{"name": "PYTHONPATH", "value": "/packages"}],
-    }
-    namespace.apply(
-        pool("green", accelerator=NVIDIA, **unreserved, **mounted),
-        pool("red", accelerator=AMD, **unreserved, **mounted),
-    )
+    unreserved = {"processes": 4, "clusterName": "seeds", "reservation": "None", **mounted(PACKAGES)}
+    namespace.apply(pool("green", accelerator=NVIDIA, **unreserved), pool("red", accelerator=AMD, **unreserved))
     for name in ("green", "red"):
         namespace.until_ready("resourcepool", name)
     files = {path.name: path.read_text() for path in PROGRAMS} | {"conftest.py": ON_THE_CLUSTER}
