@@ -1,4 +1,4 @@
-"""The seeds' programs, which pass on a laptop's Ray, pass as they are on pods: on nodes of which nothing is reserved."""
+"""The seeds' programs, which pass on a laptop's Ray, pass on pods as they are, on unreserved nodes."""
 
 import json
 import re
