@@ -16,6 +16,8 @@ VERL := .verl
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
 SOURCES := crds operator worker_image local_cluster demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
+# Runs on the oldest Python that Ray has.
+IN_USERS_IMAGES := worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor exchange.py check_image.py)
 TYPED := crds operator worker_image local_cluster demo bench simulation truth $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
@@ -54,6 +56,7 @@ lint: $(READY) ## style, types, import contracts, generated files
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy $(TYPED)
+	$(BIN)/mypy --python-version=3.10 $(IN_USERS_IMAGES)
 	$(BIN)/lint-imports
 	@fresh=$$(mktemp --directory); trap 'rm -r "$$fresh"' EXIT; $(BIN)/python -m workergroups_api.crd "$$fresh"; \
 	for directory in $(CRD_DIRECTORIES); do for file in "$$fresh"/*; do \
@@ -109,7 +112,7 @@ $(VERL)/ready: tests/verl/source.txt | $(READY)
 
 # Beside `make test`, since minutes of broken clusters and stopped nodes are nothing for each run.
 .PHONY: test-slow
-test-slow: $(READY) ## lost heads, tokens and the like on the cluster, which the API tier shows in seconds
+test-slow: $(READY) $(BENCH_READY) ## on the cluster: lost heads, tokens and the like, which the API tier shows in seconds; seeds with torch
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/slow
 
 .PHONY: truth
@@ -131,7 +134,7 @@ generate: $(READY) ## write the CustomResourceDefinitions and docs/reference.md 
 
 .PHONY: lock
 lock: $(READY) ## pin what pyproject.toml asks for; what is pinned stays, UPGRADE=--upgrade renews it
-	for group in operator worker dev bench; do \
+	for group in operator worker oldest-ray too-old-ray dev bench; do \
 	  $(BIN)/uv pip compile --quiet --universal --group=$$group --generate-hashes --no-annotate --no-header \
 	    --python-version=3.11 $(UPGRADE) --output-file=requirements/$$group.lock; \
 	done

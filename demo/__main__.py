@@ -38,7 +38,12 @@ def _run(command: str, cluster: clusters.Cluster) -> None:
         case "prepare-tests":
             images = release.install(cluster, vendors=["nvidia", "amd"])
             quickstart.remove(Kubectl(cluster.environment(), DEMO_NAMESPACE))
-            variables = {**cluster.environment(), "OPERATOR_IMAGE": images.operator, "WORKER_IMAGE": images.worker}
+            variables = {
+                **cluster.environment(),
+                "OPERATOR_IMAGE": images.operator,
+                "WORKER_IMAGE": images.worker,
+                **cluster.provide_test_images(),
+            }
             print("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
         case "measure":
             env = cluster.environment()

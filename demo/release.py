@@ -11,7 +11,7 @@ _CHART = "charts/workergroups"
 
 
 def install(cluster: Cluster, vendors: Sequence[str]) -> Images:
-    """Bring the cluster up with the operator on it, and the worker image on the nodes of these vendors."""
+    """Bring the cluster up with the operator on it, and its images on the nodes of these vendors."""
     cluster.start()
     images = cluster.provide_images(vendors)
     say("installing the operator with Helm")

@@ -31,11 +31,13 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m local_cluster", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("up", help="start the cluster, or find it running")
+    up = commands.add_parser("up", help="start the cluster, or find it running")
+    up.add_argument("--build-images", action="store_true", help="build the project's images beside the binaries")
     down = commands.add_parser("down", help="stop the cluster and remove all but the cache")
     down.add_argument("--purge", action="store_true", help="remove the cache of binaries and images too")
     commands.add_parser("status", help="show what is running")
     build = commands.add_parser("build-images", help="build the operator's and the worker's image")
+    build.add_argument("--for-tests", action="store_true", help="build the images that the cluster tests need too")
     build.add_argument("--print-tags", action="store_true", help="print the references as JSON, build nothing")
     load = commands.add_parser("load-image", help="import a built image into nodes")
     load.add_argument("reference", help="as build-images prints it")
@@ -63,11 +65,11 @@ def _run(arguments: argparse.Namespace) -> None:
 def _change(arguments: argparse.Namespace) -> None:
     match arguments.command:
         case "up":
-            cluster.up()
+            cluster.up(with_images=arguments.build_images)
         case "down":
             cluster.down(purge=arguments.purge)
         case "build-images":
-            print(json.dumps(images.build(), indent=2))
+            print(json.dumps(images.build(for_tests=arguments.for_tests), indent=2))
         case "load-image":
             for node in NODES:
                 if node.name in arguments.nodes:

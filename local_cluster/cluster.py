@@ -3,10 +3,23 @@
 import fcntl
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from local_cluster import cgroups, cleanup, components, control_plane, network, node, oci, packages, pki, processes
+from local_cluster import (
+    cgroups,
+    cleanup,
+    components,
+    control_plane,
+    images,
+    network,
+    node,
+    oci,
+    packages,
+    pki,
+    processes,
+)
 from local_cluster.console import ClusterError, say
 from local_cluster.layout import ADMIN_KUBECONFIG, CACHE, NODES, PAUSE_IMAGE, STATE
 
@@ -27,19 +40,29 @@ def exclusive() -> Iterator[None]:
         yield
 
 
-def up() -> None:
+def up(*, with_images: bool) -> None:
     """Bring the cluster up, or find that it is. What an unclean end has left is removed first."""
     if _is_running():
         say(f"the cluster is running; kubeconfig: {ADMIN_KUBECONFIG}")
         return
     packages.install_for_cluster()
-    binaries = components.ensure_built()
+    binaries = _build_with_images() if with_images else components.ensure_built()
     if remains := cleanup.leftovers():
         say(f"removing what an earlier cluster left: {_summary(remains)}")
         cleanup.remove_cluster()
     _start(binaries)
     _COMPLETE.touch()
     say(f"the cluster is up; kubeconfig: {ADMIN_KUBECONFIG}")
+
+
+def _build_with_images() -> Path:
+    """Build both at once: on a cold cache the binaries take all CPUs for minutes, and images mostly wait for others."""
+    packages.install_for_images()
+    with ThreadPoolExecutor() as threads:
+        building = threads.submit(images.build, for_tests=False)
+        binaries = components.ensure_built()
+        building.result()
+    return binaries
 
 
 def down(*, purge: bool) -> None:

@@ -1,4 +1,4 @@
-"""The project's two images, built with buildah on a base made from Debian's packages."""
+"""The project's images, built with buildah on a base made from Debian's packages."""
 
 import hashlib
 import json
@@ -12,6 +12,10 @@ from local_cluster.console import ClusterError, run, run_logged, say
 from local_cluster.layout import CACHE, PAUSE_IMAGE, REPOSITORY
 
 _IMAGES = {"workergroups-operator": "operator/Dockerfile", "workergroups-worker": "worker_image/Dockerfile"}
+_TEST_IMAGES = {
+    "workergroups-oldest-ray": "tests/cluster/images/oldest-ray.Dockerfile",
+    "workergroups-too-old-ray": "tests/cluster/images/too-old-ray.Dockerfile",
+}
 _WORK = CACHE / "images"
 _TAGS = _WORK / "tags.json"
 _CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -31,13 +35,22 @@ CMD ["python3"]
 """
 
 
-def build() -> dict[str, str]:
-    """Build what has changed since the last time, and return the reference of each image by its name."""
+def build(*, for_tests: bool) -> dict[str, str]:
+    """Build what has changed since the last time, and return the reference of each image by its name.
+
+    Images for tests that were built before stay while they are what would be built again.
+    """
     packages.install_for_images()
     _WORK.mkdir(parents=True, exist_ok=True)
-    built = {_BASE: _build_base()}
-    for name, dockerfile in _IMAGES.items():
-        built[name] = _build_image(name, dockerfile, built[_BASE])
+    base = _build_base()
+    images = {
+        name: (_reference(name, dockerfile, base), dockerfile) for name, dockerfile in (_IMAGES | _TEST_IMAGES).items()
+    }
+    wanted = images if for_tests else images.keys() & _IMAGES.keys()
+    for name, (reference, dockerfile) in images.items():
+        if name in wanted and reference not in oci.references():
+            _build_image(name, reference, dockerfile, base)
+    built = {_BASE: base} | {name: reference for name, (reference, _) in images.items()}
     oci.keep_only({PAUSE_IMAGE, *built.values()})
     _drop_replaced(set(built.values()))
     _TAGS.write_text(json.dumps(built, indent=2))
@@ -81,25 +94,24 @@ def _build_base() -> str:
     return reference
 
 
-def _build_image(name: str, dockerfile: str, base: str) -> str:
-    """Build one image, tagged by a hash over all that goes into it, unless it is there."""
+def _reference(name: str, dockerfile: str, base: str) -> str:
+    """The name and a hash over all that goes into the image."""
     if not (REPOSITORY / dockerfile).exists():
         raise ClusterError(f"there is no {dockerfile} to build {name} from")
-    inputs = _inputs(REPOSITORY / dockerfile)
     digest = hashlib.sha256(base.encode())
-    for path in inputs:
+    for path in _inputs(REPOSITORY / dockerfile):
         executable = (REPOSITORY / path).stat().st_mode & 0o111
         content = hashlib.sha256((REPOSITORY / path).read_bytes()).hexdigest()
         digest.update(f"{path} {executable} {content}\n".encode())
-    reference = f"localhost/{name}:{digest.hexdigest()[:12]}"
-    if reference in oci.references():
-        return reference
+    return f"localhost/{name}:{digest.hexdigest()[:12]}"
+
+
+def _build_image(name: str, reference: str, dockerfile: str, base: str) -> None:
     context = _WORK / f"context-{name}"
-    _stage(inputs, context)
+    _stage(_inputs(REPOSITORY / dockerfile), context)
     options = ["--build-arg", f"BASE_IMAGE={base}", *_machine_settings()]
     _bud(reference, context, context / dockerfile, options)
     shutil.rmtree(context)
-    return reference
 
 
 def _inputs(dockerfile: Path) -> list[str]:

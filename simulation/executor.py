@@ -120,7 +120,7 @@ class Executor:
     def _launch(self, action: LaunchGroup, gcs: ray.Gcs, prepared: PreparedLaunch) -> None:
         group = action.group
         assert prepared.launch is not None
-        if prepared.launch.class_path.endswith(".Missing"):
+        if str(prepared.launch.class_path).endswith(".Missing"):
             why = Explanation("LaunchFailed", f"AttributeError: no {prepared.launch.class_path}")
             gcs.failed[group.uid, group.incarnation] = why
             return
@@ -134,7 +134,7 @@ class Executor:
     def _run_constructors(self, gcs: ray.Gcs) -> None:
         for rank in gcs.ranks.values():
             if rank.state == "PENDING_CREATION" and time.monotonic() - rank.made_at > CONSTRUCTOR_SECONDS:
-                error = self._around.failing.get(rank.launch.class_path)
+                error = self._around.failing.get(str(rank.launch.class_path))
                 if error is None:
                     rank.state = "ALIVE"
                 else:

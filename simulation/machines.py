@@ -16,6 +16,8 @@ from workergroups_api.manifest import POD, SECRET, Manifest
 # What a pod can ask for that these machines do not have.
 NO_SUCH_NODE = "simulation/nowhere"
 BROKEN_IMAGE = "example.test/broken"
+# What init containers find in every other image.
+FOUND_VERSIONS = "ray 2.60.0 python 3.11.7"
 
 
 @dataclass
@@ -194,6 +196,17 @@ def _status(pod: Manifest, phase: str, state: Any, number: int, container_id: st
             _condition("Initialized", "True"),
             _condition("ContainersReady", yes),
             _condition("Ready", yes),
+        ],
+        "initContainerStatuses": [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": "",
+                "ready": True,
+                "restartCount": 0,
+                "state": {"terminated": {"exitCode": 0, "reason": "Completed", "message": FOUND_VERSIONS}},
+            }
+            for container in pod["spec"].get("initContainers") or ()
         ],
         "containerStatuses": [
             {

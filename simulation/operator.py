@@ -13,6 +13,7 @@ from simulation.control_plane import kubeconfig
 from simulation.process import Process
 
 WORKER_IMAGE = "example.test/worker:default"
+OPERATOR_IMAGE = "example.test/operator:default"
 
 
 def use_api_server(url: str, token: str, directory: Path) -> None:
@@ -20,7 +21,8 @@ def use_api_server(url: str, token: str, directory: Path) -> None:
     path = directory / "operator.kubeconfig"
     path.write_text(json.dumps(kubeconfig({"server": url}, token)))
     # The clients speak plain HTTP here. Each would load the machine's authorities, a sixth of a history's CPU time.
-    os.environ |= {"KUBECONFIG": str(path), "WORKER_IMAGE": WORKER_IMAGE, "SSL_CERT_FILE": os.devnull}
+    os.environ |= {"KUBECONFIG": str(path), "SSL_CERT_FILE": os.devnull}
+    os.environ |= {"WORKER_IMAGE": WORKER_IMAGE, "OPERATOR_IMAGE": OPERATOR_IMAGE}
     # The clients read the variable when they are imported.
     kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(path)
     kubernetes.aio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(path)

@@ -85,7 +85,7 @@ class Story:
         spec: dict[str, Any] = {"nodes": nodes, "processesPerNode": processes, "clusterName": self.clusters[name]}
         image = self.choices.choice(IMAGES)
         if image:
-            spec |= {"image": image, "rayVersion": "2.60.0"}
+            spec |= {"image": image}
         template, broken = self.template()
         if template:
             spec["podTemplate"] = template

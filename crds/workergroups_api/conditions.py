@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -74,7 +74,7 @@ def merge(
             reason=finding.reason,
             message=plain(finding.message, MAX_MESSAGE),
             observed_generation=generation,
-            last_transition_time=now.astimezone(UTC).replace(microsecond=0)
+            last_transition_time=now.astimezone(timezone.utc).replace(microsecond=0)
             if before is None or changed
             else before.last_transition_time,
         )

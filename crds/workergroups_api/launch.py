@@ -8,14 +8,26 @@ from typing import Any
 from workergroups_api.model import ApiModel
 
 
-class Launch(ApiModel):
-    """Class, constructor's arguments and environment of a group's ranks, as the user wrote them."""
+class RoleLaunch(ApiModel):
+    """Class and constructor's arguments of one role."""
 
+    name: str
     class_path: str
     init_args: tuple[Any, ...] = ()
     init_kwargs: dict[str, Any] = {}
+
+
+class Launch(ApiModel):
+    """What a group's ranks are made from, as the user wrote it: one class or several roles, and their environment."""
+
+    # With the arguments of its constructor; None where there are roles.
+    class_path: str | None = None
+    init_args: tuple[Any, ...] = ()
+    init_kwargs: dict[str, Any] = {}
+    # None, and so no part of a digest, where there is one class.
+    roles: tuple[RoleLaunch, ...] | None = None
     env: dict[str, str] = {}
-    # Name of the ConfigMap with the code; None if the class is in the image.
+    # Name of the ConfigMap with the code; None if the classes are in the image.
     config_map: str | None = None
 
 

@@ -21,9 +21,8 @@ TOKEN_ANNOTATION = f"{GROUP}/token"
 SERVICE_ACCOUNT_ANNOTATION = f"{GROUP}/service-account"
 # On a RayCluster: what it was started with, and the operator's defaults of that time.
 HEAD_IMAGE_ANNOTATION = f"{GROUP}/head-image"
-STARTED_RAY_ANNOTATION = f"{GROUP}/ray-version"
-IMAGE_ANNOTATION = f"{GROUP}/default-image"
-RAY_VERSION_ANNOTATION = f"{GROUP}/default-ray-version"
+DEFAULT_IMAGE_ANNOTATION = f"{GROUP}/default-image"
+LIBRARY_IMAGE_ANNOTATION = f"{GROUP}/library-image"
 # On the agent's Lease, written by the operator: the head and the Ray session that were last seen to belong together.
 HEAD_ANNOTATION = f"{GROUP}/head"
 SESSION_ANNOTATION = f"{GROUP}/session"

@@ -175,26 +175,11 @@ class ResourcePoolSpec(ApiModel):
         str | None,
         Field(
             max_length=512,
-            description="Image with Ray and the workergroups package; default: the operator's.",
+            description="Any image with Ray 2.52 or later on Python 3.10 or later; default: the operator's.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[^\\\\s]+$')",
                     "spec.image must be an image reference without spaces, or be left out for the default",
-                )
-            ),
-        ),
-    ] = None
-    ray_version: Annotated[
-        str | None,
-        Field(
-            max_length=32,
-            description="Version of Ray in the image; default: the operator's.",
-            json_schema_extra=schema(
-                cel(
-                    "self.matches('^[0-9]{1,4}[.][0-9]{1,4}[.][0-9]{1,4}$') && (int(self.split('.')[0]) > 2 || "
-                    "(int(self.split('.')[0]) == 2 && int(self.split('.')[1]) >= 52))",
-                    "spec.rayVersion must be MAJOR.MINOR.PATCH and at least 2.52.0, the first with token "
-                    "authentication: use a newer Ray",
                 )
             ),
         ),
@@ -242,11 +227,6 @@ class ResourcePoolSpec(ApiModel):
 
 SPEC_RULES = schema(
     cel(
-        "!has(self.image) || has(self.rayVersion)",
-        "spec.rayVersion is required with spec.image: set it to the version of Ray inside the image",
-        ".image",
-    ),
-    cel(
         "!has(self.nodeSelector) || !has(self.accelerator.product) || "
         "!self.nodeSelector.exists(k, k in ['nvidia.com/gpu.product', 'amd.com/gpu.product-name'])",
         "spec.nodeSelector must not repeat the product label: spec.accelerator.product sets it; remove one of the two",
@@ -270,7 +250,6 @@ SPEC_RULES = schema(
             "maxColocateCount",
             "reservation",
             "image",
-            "rayVersion",
             "imagePullSecrets",
             "env",
             "envFrom",
@@ -298,6 +277,9 @@ class ResourcePoolStatus(ApiModel):
     cluster_name: Annotated[str | None, Field(description="Name of the RayCluster that holds the pool.")] = None
     nodes: Annotated[int | None, Field(description="Nodes that the pool is to have.")] = None
     ready_nodes: Annotated[int | None, Field(description="Nodes whose bundles are reserved now.")] = None
+    ray_version: Annotated[
+        str | None, Field(description="Version of Ray in the nodes' image, as it was found there.")
+    ] = None
     reservation: Annotated[PoolReport | None, Field(description="What the agent sees of the pool in Ray.")] = None
 
 

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from workergroups_api.conditions import Conditions
-from workergroups_api.launch import Launch
+from workergroups_api.launch import Launch, RoleLaunch
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.pod_settings import ENV_NAME_RULE, VISIBLE_DEVICES_ENV
 from workergroups_api.report import GroupReport
@@ -27,6 +27,10 @@ PROTECTED_ENV = (
     *VISIBLE_DEVICES_ENV,
 )
 _RECREATE = "delete the group and create it again"
+_ONE_OF_TWO = (
+    "spec.worker or spec.roles must say what the ranks are, and not both: for one class set spec.worker, for several "
+    "in one process spec.roles"
+)
 
 
 class BundleRange(ApiModel):
@@ -63,7 +67,7 @@ class WorkerClass(ApiModel):
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)+$')",
-                    "spec.worker.class must be an import path: write package.module.Class",
+                    "spec.worker.class or spec.roles[].class must be an import path: write package.module.Class",
                 )
             ),
         ),
@@ -77,6 +81,24 @@ class WorkerClass(ApiModel):
         dict[str, Annotated[Any, Field(json_schema_extra=schema(nullable=True) | ANYTHING)]],
         Field(alias="kwargs", max_length=256, description="Keyword arguments, any JSON."),
     ] = {}
+
+
+class Role(WorkerClass):
+    """One of several classes of which each rank has an instance, in one process (verl's colocated classes)."""
+
+    name: Annotated[
+        str,
+        Field(
+            max_length=63,
+            description="What the group's `spawn` knows the role by.",
+            json_schema_extra=schema(
+                cel(
+                    "self.matches('^[a-z][a-z0-9_]*$')",
+                    "spec.roles[].name must be lower-case letters, digits and '_', and begin with a letter",
+                )
+            ),
+        ),
+    ]
 
 
 class ConfigMapRef(ApiModel):
@@ -142,7 +164,18 @@ class WorkerGroupSpec(ApiModel):
             ),
         ),
     ] = ()
-    worker: Annotated[WorkerClass, Field(description="The ranks' class; a change makes the ranks anew.")]
+    worker: Annotated[
+        WorkerClass | None, Field(description="The ranks' class; a change makes the ranks anew. This, or `roles`.")
+    ] = None
+    roles: Annotated[
+        tuple[Role, ...],
+        Field(
+            max_length=16,
+            description="Classes of which each rank has one instance, all in its process; a change makes the ranks "
+            "anew. `attach(name).spawn(roles)` has a handle for each.",
+            json_schema_extra=dict(list_map("name")),
+        ),
+    ] = ()
     code: Annotated[
         Code | None,
         Field(description="Where the class comes from; a change makes the ranks anew. Default: it is in the image."),
@@ -160,19 +193,34 @@ class WorkerGroupSpec(ApiModel):
         Field(ge=5, le=604800, description="After this many seconds without being ready, Ready says so; it goes on."),
     ] = 600
 
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> "WorkerGroupSpec":
+        if (self.worker is None) != bool(self.roles):
+            raise ValueError(_ONE_OF_TWO)
+        return self
+
     @property
     def launch(self) -> Launch:
         """What the ranks are made from."""
-        return Launch(
-            class_path=self.worker.class_,
-            init_args=self.worker.args,
-            init_kwargs=self.worker.kwargs_,
-            env={variable.name: variable.value for variable in self.env},
-            config_map=self.code.config_map.name if self.code else None,
-        )
+        env = {variable.name: variable.value for variable in self.env}
+        config_map = self.code.config_map.name if self.code else None
+        if self.worker is None:
+            roles = tuple(RoleLaunch(name=role.name, **_constructor(role)) for role in self.roles)
+            return Launch(roles=roles, env=env, config_map=config_map)
+        return Launch(**_constructor(self.worker), env=env, config_map=config_map)
 
 
-SPEC_RULES = schema(immutable("pools", _RECREATE))
+def _constructor(worker: WorkerClass) -> dict[str, Any]:
+    return {"class_path": worker.class_, "init_args": worker.args, "init_kwargs": worker.kwargs_}
+
+
+SPEC_RULES = schema(
+    immutable("pools", _RECREATE),
+    cel(
+        "has(self.worker) != (has(self.roles) && size(self.roles) > 0)",
+        _ONE_OF_TWO,
+    ),
+)
 
 
 class WorkerGroupStatus(ApiModel):

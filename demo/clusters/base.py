@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+# Images that stand for users' own: the variable that tells the cluster tests of each, and its name.
+TEST_IMAGES = {"OLDEST_RAY_IMAGE": "workergroups-oldest-ray", "TOO_OLD_RAY_IMAGE": "workergroups-too-old-ray"}
+
 
 @dataclass(frozen=True)
 class Images:
@@ -27,6 +30,10 @@ class Cluster(ABC):
     @abstractmethod
     def provide_images(self, vendors: Sequence[str]) -> Images:
         """Build the images if need be, and bring them to the nodes that take any pod or have these vendors' devices."""
+
+    @abstractmethod
+    def provide_test_images(self) -> dict[str, str]:
+        """Build images of users for the cluster tests, and bring them to nodes without accelerators; by variable."""
 
     @abstractmethod
     def environment(self) -> dict[str, str]:

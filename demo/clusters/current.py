@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from demo.clusters.base import Cluster, Images
+from demo.clusters.base import TEST_IMAGES, Cluster, Images
 from demo.console import DemoError, run
 from demo.names import DEMO_NAMESPACE, OPERATOR_NAMESPACE, RELEASE
 
@@ -21,6 +21,10 @@ class CurrentCluster(Cluster):
     def provide_images(self, vendors: Sequence[str]) -> Images:
         """The user built and pushed them."""
         return Images(operator=_given("OPERATOR_IMAGE"), worker=_given("WORKER_IMAGE"))
+
+    def provide_test_images(self) -> dict[str, str]:
+        """The user built and pushed them too."""
+        return {variable: _given(variable) for variable in TEST_IMAGES}
 
     def environment(self) -> dict[str, str]:
         """As the user has it already."""
@@ -44,7 +48,8 @@ def _given(variable: str) -> str:
     reference = os.environ.get(variable)
     if not reference:
         raise DemoError(
-            f"CLUSTER=current needs {variable}: build the image (operator/Dockerfile, worker_image/Dockerfile), push "
-            f"it to a registry that the cluster pulls from, and set {variable} to its reference"
+            f"CLUSTER=current needs {variable}: build the image (operator/Dockerfile, worker_image/Dockerfile, "
+            f"tests/cluster/images), push it to a registry that the cluster pulls from, and set {variable} to its "
+            "reference"
         )
     return reference

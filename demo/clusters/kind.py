@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from demo.clusters.base import Cluster, Images
+from demo.clusters.base import TEST_IMAGES, Cluster, Images
 from demo.console import REPOSITORY, run, say
 
 _NAME = "workergroups"
@@ -38,6 +38,13 @@ class KindCluster(Cluster):
             operator=_provide("workergroups-operator", "operator/Dockerfile"),
             worker=_provide("workergroups-worker", "worker_image/Dockerfile"),
         )
+
+    def provide_test_images(self) -> dict[str, str]:
+        """Built and loaded as the others are."""
+        return {
+            variable: _provide(name, f"tests/cluster/images/{name.removeprefix('workergroups-')}.Dockerfile")
+            for variable, name in TEST_IMAGES.items()
+        }
 
     def environment(self) -> dict[str, str]:
         """Its kubeconfig."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from demo.clusters.base import Cluster, Images
+from demo.clusters.base import TEST_IMAGES, Cluster, Images
 from demo.console import run
 
 
@@ -17,14 +17,22 @@ class LocalCluster(Cluster):
 
     def start(self) -> None:
         """Bring it up, or find it running."""
-        _local_cluster("up")
+        _local_cluster("up", "--build-images")
 
     def provide_images(self, vendors: Sequence[str]) -> Images:
         """Build what changed; nodes take only the layers that they lack. A vendor's node has its name."""
         tags = json.loads(_local_cluster("build-images"))
         images = Images(operator=tags["workergroups-operator"], worker=tags["workergroups-worker"])
-        _local_cluster("load-image", images.operator, "plain")
+        _local_cluster("load-image", images.operator, "plain", *vendors)
         _local_cluster("load-image", images.worker, "plain", *vendors)
+        return images
+
+    def provide_test_images(self) -> dict[str, str]:
+        """Built and loaded as the others are."""
+        tags = json.loads(_local_cluster("build-images", "--for-tests"))
+        images = {variable: tags[name] for variable, name in TEST_IMAGES.items()}
+        for reference in images.values():
+            _local_cluster("load-image", reference, "plain")
         return images
 
     def environment(self) -> dict[str, str]:

@@ -6,16 +6,14 @@ from dataclasses import dataclass, field
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
 from workergroups_api.report import GroupReport
-from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy import incarnation as incarnations
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
+from workergroups_operator.policy.images import Images, images_of
 from workergroups_operator.policy.incarnation import Incarnation, latest, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
-from workergroups_operator.policy.running import Versions, versions
-from workergroups_operator.policy.sharing import refused_pools
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.policy.token import restart, restarted
 from workergroups_operator.settings import Settings
@@ -25,11 +23,8 @@ from workergroups_operator.settings import Settings
 class Decisions:
     """What is to be, and why something is not."""
 
-    versions: Versions
+    images: Images
     agent: AgentLiveness
-    # Pools that are part of the cluster, and why others are not, by name.
-    accepted: tuple[ResourcePool, ...] = ()
-    refused: Mapping[str, Explanation] = field(default_factory=dict)
     # Why the API server does not take pods, by worker group; the head's under its component.
     refused_pods: Mapping[str, Explanation] = field(default_factory=dict)
     # What must go before anything is made; nothing is written until then.
@@ -46,17 +41,13 @@ class Decisions:
 
 def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings: Settings) -> Decisions:
     """Pure: no clock, no I/O."""
-    running = versions(observed, settings)
-    refused = refused_pools(observed.pools, running.ray_version, running.default_ray_version)
-    accepted = tuple(pool for pool in observed.pools if pool.name not in refused)
+    images = images_of(observed, settings)
     agent = agent_liveness(observed.head, observed.agent)
-    bundles = assign_bundles(observed.groups, accepted, observed.pools_elsewhere)
+    bundles = assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere)
     written = {group.name: _written(group) for group in observed.groups}
     return Decisions(
-        versions=running,
+        images=images,
         agent=agent,
-        accepted=accepted,
-        refused=refused,
         refused_pods={**refused_pods, **too_large(observed.pools)},
         obstacle=obstacle(observed),
         restart=restart(observed),
@@ -64,7 +55,7 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
         bundles=bundles,
         written=written,
         incarnations={
-            group.name: _incarnation(group, written[group.name], assigned, accepted, observed, agent.session)
+            group.name: _incarnation(group, written[group.name], assigned, observed, agent.session)
             for group in observed.groups
             if not isinstance(assigned := bundles[group.name], Explanation)
         },
@@ -79,12 +70,11 @@ def _incarnation(
     group: WorkerGroup,
     written: str | None,
     assigned: Assignment,
-    pools: tuple[ResourcePool, ...],
     observed: Observed,
     session: str | None,
 ) -> Incarnation:
     """From the group's status and from the plan, of which one may have been written when the other was not."""
-    uids = {pool.name: pool.uid for pool in pools}
+    uids = {pool.name: pool.uid for pool in observed.pools}
     places = [] if isinstance(assigned, Explanation) else [[uids[p.pool], p.start, p.count] for p in assigned]
     revision = None if written is None else launch.digest([written, places])
     status = group.status

@@ -16,6 +16,8 @@ from workergroups_operator.membership import ClusterKey
 HEAD, WORKER, AGENT = "head", "worker", "agent"
 HEAD_CONTAINER = "ray-head"
 WORKER_CONTAINER = "ray-worker"
+# The init container that looks at the image of a pod's Ray.
+CHECK_CONTAINER = "check-image"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from workergroups_operator.desired.pods import head_template, worker_template
 from workergroups_operator.desired.raycluster import ray_cluster
 from workergroups_operator.observed import HEAD, WORKER, Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
-from workergroups_operator.policy.running import versions
+from workergroups_operator.policy.images import images_of
 from workergroups_operator.settings import Settings
 
 
@@ -46,13 +46,13 @@ def trials_of(observed: Observed, settings: Settings) -> dict[str, Trial]:
     """A pod of each kind of which some are missing, or whose template is new. Pure."""
     if not observed.pools:
         return {}
-    running = versions(observed, settings)
+    images = images_of(observed, settings)
     trials = {}
     if not observed.pods_of(HEAD):
-        trials[HEAD] = Trial(_pod(observed, HEAD, head_template(observed.key, running, observed.pools[0])))
+        trials[HEAD] = Trial(_pod(observed, HEAD, head_template(observed.key, images, observed.pools[0])))
     for pool in observed.pools:
         name = node_group_of(pool)
-        template = worker_template(observed.key, pool, running)
+        template = worker_template(observed.key, pool, images)
         is_new = _template_digest((observed.live_group(name) or {}).get("template")) != _template_digest(template)
         if is_new or len(observed.pods_of(WORKER, name)) < pool.spec.nodes:
             cluster = _ray_cluster(observed, pool, settings) if is_new else None
@@ -75,12 +75,9 @@ def _pod(observed: Observed, name: str, template: Manifest) -> Manifest:
     }
 
 
-def _ray_cluster(observed: Observed, pool: ResourcePool, settings: Settings) -> Manifest | None:
+def _ray_cluster(observed: Observed, pool: ResourcePool, settings: Settings) -> Manifest:
     alone = replace(observed, pools=(pool,), groups=())
-    decisions = decide(alone, {}, settings)
-    if not decisions.accepted:
-        return None
-    return owned(ray_cluster(alone, decisions, token=""), observed.key, [pool])
+    return owned(ray_cluster(alone, decide(alone, {}, settings), token=""), observed.key, [pool])
 
 
 async def _ask(client: Kube, trial: Trial) -> Explanation | None:

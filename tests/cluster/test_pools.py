@@ -30,7 +30,7 @@ def test_a_pool_that_asks_for_more_than_there_is_names_the_resource(namespace, c
 
 
 def test_an_image_that_cannot_be_pulled_is_named(namespace, clean):
-    namespace.apply(pool("bad-image", image="localhost/no-such-image:1", rayVersion="2.60.0"))
+    namespace.apply(pool("bad-image", image="localhost/no-such-image:1"))
     ready = namespace.until_said("bad-image", "cannot pull localhost/no-such-image:1")
     assert ready["reason"] == "ImagePullFailed"
 

@@ -6,6 +6,7 @@ from drivers import drive
 from kubectl import group, pool
 
 NVIDIA = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
+ACCUMULATOR = {"class": "accumulator.Accumulator"}
 SECRET = "not-to-be-seen-anywhere"
 SETTINGS = {
     "env": [{"name": "FLAVOUR", "valueFrom": {"secretKeyRef": {"name": "flavours", "key": "best"}}}],
@@ -30,6 +31,8 @@ for part in split_resource_pool(attach_pool("mine"), 1):
         made += group.execute_all_sync("look")
 here = Seen.look(None)
 ranks = [rank["FLAVOUR"] for rank in workergroups.attach("mine").execute_all_sync("look")]
+roles = workergroups.attach("both").spawn(["left", "right"])
+added = [roles["left"].add_to_all(2), roles["right"].add_to_all(3), roles["left"].add_to_all(0)]
 """
 
 # As a program for any Ray cluster is: no word of ours in it.
@@ -61,10 +64,15 @@ result = [free, nodes, [count for _, count, _ in seen], [child for _, _, child i
 def test_programs_run_on_the_bundles_of_a_pool_and_with_its_settings(namespace, clean):
     flavours = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "flavours"}, "stringData": {"best": SECRET}}
     namespace.apply(
-        flavours, pool("mine", clusterName="programs", accelerator={"vendor": "none"}, **SETTINGS), group("mine")
+        flavours,
+        pool("mine", clusterName="programs", accelerator={"vendor": "none"}, **SETTINGS),
+        group("mine"),
+        group("both", ["mine"], worker=None, roles=[ACCUMULATOR | {"name": name} for name in ("left", "right")]),
     )
-    namespace.until_ready("workergroup", "mine")
-    made, here, ranks = drive(namespace, "programs", ON_BUNDLES, "[made, here, ranks]")
+    for name in ("mine", "both"):
+        namespace.until_ready("workergroup", name)
+    made, here, ranks, added = drive(namespace, "programs", ON_BUNDLES, "[made, here, ranks, added]")
+    assert added == [[2, 3], [3, 4], [2, 3]]
     assert ranks == [SECRET] * 2
     for flavour, scratch, shared_memory, _ in [*made, here]:
         assert (flavour, scratch, shared_memory) == (SECRET, True, 96)

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 import ray
 from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError
+from ray.util import placement_group_table
 
 from . import incarnations
 from .errors import GroupNotFoundError, RendezvousTimeoutError
 from .incarnations import Incarnation
 from .naming import NAMESPACE, RankName
+from .single_controller.ray import group_record
 from .single_controller.ray.cluster_state import actor_state
+from .single_controller.ray.reserved_bundles import pool_over
+from .single_controller.ray.resource_pool import RayResourcePool
 from .single_controller.ray.waiting import poll
 from .single_controller.ray.worker_group import RayWorkerGroup
 
@@ -26,7 +30,8 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
     """The WorkerGroup of that name, with the methods that its class registers.
 
     Connects to the cluster that this process is a driver of, unless it is connected. The class need not be importable
-    here. Closing the returned group leaves the ranks alone.
+    here. Closing the returned group leaves the ranks alone. Its ``resource_pool`` is a pool over the ranks' bundles: to
+    ask where they are (``local_rank_list()``), and to make groups of this program's own beside them.
 
     A WorkerGroup's ranks are replaced when one of them has died or its spec has changed. The new ranks are a new
     incarnation, whose number is higher; the returned group has it as ``incarnation``. Calls of a group whose ranks were
@@ -98,12 +103,23 @@ class _Wanted:
 
 
 def _group_of(name: str, ranks: list[_FoundRank], *, timeout: float) -> RayWorkerGroup:
-    return RayWorkerGroup.from_detached(
+    group = RayWorkerGroup.from_detached(
         name_prefix=name,
         worker_names=[str(rank.name) for rank in ranks],
         worker_handles=[rank.handle for rank in ranks],
         ray_wait_register_center_timeout=timeout,
     )
+    group.resource_pool = _pool_of(name, ranks[0].handle)
+    return group
+
+
+def _pool_of(name: str, rank_zero: ActorHandle) -> RayResourcePool | None:
+    """A pool over the ranks' bundles; ``None`` if some are being taken away, and the ranks with them."""
+    record = group_record.lookup(rank_zero._actor_id.hex())
+    table = placement_group_table()
+    places = [(table.get(placement_group), index) for placement_group, index in record.places] if record else []
+    known = [(placed, index) for placed, index in places if placed is not None and placed["state"] == "CREATED"]
+    return pool_over(name, known) if known and len(known) == len(places) else None
 
 
 def _handles(ranks: list[RankName]) -> list[_FoundRank] | None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import ray
-from ray._raylet import PlacementGroupID
 from ray.util import placement_group_table
-from ray.util.placement_group import PlacementGroup
 
 from . import reservations
 from .errors import PoolNotFoundError
 from .reservations import PlacementName
-from .single_controller.ray.resource_pool import Bundle, RayResourcePool
+from .single_controller.ray.reserved_bundles import Record, pool_over
+from .single_controller.ray.resource_pool import RayResourcePool
 from .single_controller.ray.waiting import poll
 
 
@@ -38,12 +35,7 @@ def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:
     placed = poll(lambda: _placed(name), timeout=timeout)
     if placed is None:
         raise PoolNotFoundError(_what_is_missing(name, timeout))
-    first = placed[0].bundles[0]
-    devices = int(first.get("GPU", 0))
-    bundles = [
-        Bundle(node.group, index, devices=devices or None) for node in placed for index in range(len(node.bundles))
-    ]
-    return RayResourcePool.over(bundles, name, use_gpu=devices > 0, max_colocate_count=int(first["CPU"]))
+    return pool_over(name, [(node.record, index) for node in placed for index in sorted(node.record["bundles"])])
 
 
 @dataclass(frozen=True)
@@ -51,8 +43,7 @@ class _Node:
     """The bundles of one of a pool's nodes."""
 
     name: PlacementName
-    group: PlacementGroup
-    bundles: list[Mapping[str, float]]
+    record: Record
 
 
 def _placed(pool: str) -> list[_Node] | None:
@@ -67,16 +58,10 @@ def _placed(pool: str) -> list[_Node] | None:
 def _nodes(pool: str, uid: str) -> list[_Node]:
     """The pool's nodes whose bundles are reserved."""
     named = ((PlacementName.parse(record["name"]), record) for record in _placement_groups())
-    return [_node(name, record) for name, record in named if name and (name.pool, name.uid) == (pool, uid)]
+    return [_Node(name, record) for name, record in named if name and (name.pool, name.uid) == (pool, uid)]
 
 
-def _node(name: PlacementName, record: Mapping[str, Any]) -> _Node:
-    bundles = [record["bundles"][index] for index in sorted(record["bundles"])]
-    group = PlacementGroup(PlacementGroupID.from_hex(record["placement_group_id"]), bundle_cache=bundles)
-    return _Node(name, group, bundles)
-
-
-def _placement_groups() -> list[Mapping[str, Any]]:
+def _placement_groups() -> list[Record]:
     return [record for record in placement_group_table().values() if record["state"] == "CREATED"]
 
 

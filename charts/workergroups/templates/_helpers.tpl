@@ -20,7 +20,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- define "workergroups.workerImage" -}}
-{{ required "worker.image is empty: build worker_image/Dockerfile, push it to your registry and give its reference" .Values.worker.image }}
+{{ required "worker.image is empty: give the reference of an image with Ray, such as one built from worker_image/Dockerfile" .Values.worker.image }}
 {{- end }}
 
 {{- define "workergroups.containerSecurity" -}}

@@ -10,7 +10,7 @@ from workergroups_operator.observed import Observed
 
 def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[Manifest]:
     """The manifests in the order in which to apply them; none without a pool, or while something is in the way."""
-    pools = decisions.accepted
+    pools = observed.pools
     if not pools or decisions.obstacle:
         return []
     secret = token.secret(observed, fresh_token)
@@ -28,6 +28,6 @@ def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[
         account = observed.child(SERVICE_ACCOUNT, agent_name(observed.key.name))
         # Without one there would be no pod, and with one that is made anew, no pod that is let in.
         if account:
-            image, uid = decisions.versions.head_image, str(account["metadata"]["uid"])
-            manifests.append(agent.deployment(observed.key, image, pools[0], in_use, uid))
+            uid = str(account["metadata"]["uid"])
+            manifests.append(agent.deployment(observed.key, decisions.images, pools[0], in_use, uid))
     return [owned(manifest, observed.key, pools) for manifest in manifests]

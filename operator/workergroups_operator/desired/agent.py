@@ -1,7 +1,8 @@
 """The agent: a pod of its own that joins the Ray cluster.
 
 Its two containers share a directory and nothing else. The executor is a Ray node, so a user's task could be made to
-run there: it has no Kubernetes token. The reporter has the token, and runs no code but ours.
+run there: it has the head's image, since both have to speak the same Ray, and no Kubernetes token. The reporter has the
+token, and runs nothing but the operator's image.
 """
 
 from typing import Any
@@ -18,13 +19,16 @@ from workergroups_api.names import (
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_operator.desired.library import with_library
 from workergroups_operator.desired.pod_parts import pull_secrets
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AGENT
+from workergroups_operator.policy.images import Images
 
 GCS_PORT = 6379
 EXCHANGE = "/run/workergroups"
 USER_ID = 65532
+EXECUTOR_CONTAINER = "executor"
 _TOKEN_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _REQUESTS = {"executor": {"cpu": "100m", "memory": "192Mi"}, "reporter": {"cpu": "20m", "memory": "64Mi"}}
 _SECURITY = {
@@ -33,8 +37,8 @@ _SECURITY = {
 }
 
 
-def deployment(key: ClusterKey, agent_image: str, oldest: ResourcePool, token: str, account: str) -> Manifest:
-    """One agent, never two at a time, with the head's image: both have to speak the same Ray.
+def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token: str, account: str) -> Manifest:
+    """One agent, never two at a time.
 
     With another token of Ray (`token` is its digest) or another ServiceAccount (`account` is its uid) the agent starts
     anew: what it had from the old ones is refused, by Ray and by the API server.
@@ -51,35 +55,39 @@ def deployment(key: ClusterKey, agent_image: str, oldest: ResourcePool, token: s
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels, "annotations": annotations},
-                "spec": {
-                    **pull_secrets(oldest),
-                    "serviceAccountName": agent_name(key.name),
-                    "automountServiceAccountToken": False,
-                    "terminationGracePeriodSeconds": 5,
-                    "securityContext": {
-                        "runAsNonRoot": True,
-                        "runAsUser": USER_ID,
-                        "runAsGroup": USER_ID,
-                        "fsGroup": USER_ID,
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
-                    "containers": [_executor(key, agent_image), _reporter(key, agent_image)],
-                    "volumes": [
-                        {"name": "exchange", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
-                        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
-                        {"name": "tmp", "emptyDir": {}},
-                        {"name": "token", "projected": {"sources": _token_sources()}},
-                    ],
-                },
+                "spec": with_library(_pod(key, images, oldest), EXECUTOR_CONTAINER, images.library),
             },
         },
     }
 
 
-def _container(name: str, agent_image: str, env: list[dict[str, Any]], mounts: dict[str, str]) -> dict[str, Any]:
+def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any]:
+    return {
+        **pull_secrets(oldest),
+        "serviceAccountName": agent_name(key.name),
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 5,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "fsGroup": USER_ID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_executor(key, images.head), _reporter(key, images.library)],
+        "volumes": [
+            {"name": "exchange", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
+            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
+            {"name": "tmp", "emptyDir": {}},
+            {"name": "token", "projected": {"sources": _token_sources()}},
+        ],
+    }
+
+
+def _container(name: str, image: str, env: list[dict[str, Any]], mounts: dict[str, str]) -> dict[str, Any]:
     return {
         "name": name,
-        "image": agent_image,
+        "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", "-m", f"workergroups_agent.{name}"],
         "env": [{"name": "WORKERGROUPS_EXCHANGE", "value": EXCHANGE}, {"name": "HOME", "value": "/tmp"}, *env],
@@ -89,7 +97,7 @@ def _container(name: str, agent_image: str, env: list[dict[str, Any]], mounts: d
     }
 
 
-def _executor(key: ClusterKey, agent_image: str) -> dict[str, Any]:
+def _executor(key: ClusterKey, image: str) -> dict[str, Any]:
     token: dict[str, Any] = {"secretKeyRef": {"name": token_secret_name(key.name), "key": TOKEN_KEY}}
     env: list[dict[str, Any]] = [
         {"name": "WORKERGROUPS_GCS_ADDRESS", "value": f"{head_service(key.name, key.namespace)}:{GCS_PORT}"},
@@ -99,7 +107,7 @@ def _executor(key: ClusterKey, agent_image: str) -> dict[str, Any]:
         {"name": "RAY_AUTH_TOKEN", "valueFrom": token},
     ]
     mounts = {"exchange": EXCHANGE, "shm": "/dev/shm", "tmp": "/tmp"}
-    return _container("executor", agent_image, env, mounts) | {
+    return _container(EXECUTOR_CONTAINER, image, env, mounts) | {
         "readinessProbe": {
             # For people who look at the Deployment; the operator goes by the Lease. The executor writes its reports
             # once it is connected to Ray, and removes them when it starts.
@@ -110,12 +118,12 @@ def _executor(key: ClusterKey, agent_image: str) -> dict[str, Any]:
     }
 
 
-def _reporter(key: ClusterKey, agent_image: str) -> dict[str, Any]:
+def _reporter(key: ClusterKey, image: str) -> dict[str, Any]:
     env = [
         {"name": "WORKERGROUPS_CLUSTER", "value": key.name},
         {"name": "WORKERGROUPS_NAMESPACE", "value": key.namespace},
     ]
-    return _container("reporter", agent_image, env, {"exchange": EXCHANGE, "token": _TOKEN_MOUNT})
+    return _container("reporter", image, env, {"exchange": EXCHANGE, "token": _TOKEN_MOUNT})
 
 
 def _token_sources() -> list[dict[str, Any]]:

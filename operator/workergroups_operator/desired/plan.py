@@ -17,7 +17,7 @@ def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
     planned = (_group(group, observed, decisions) for group in observed.groups)
     return ClusterPlan(
         cluster=observed.key.name,
-        pools=tuple(_pool(pool) for pool in decisions.accepted),
+        pools=tuple(_pool(pool) for pool in observed.pools),
         groups=tuple(group for group in planned if group is not None),
     )
 

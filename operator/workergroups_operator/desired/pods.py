@@ -8,6 +8,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TEMPLATE_ANNOTATION
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
+from workergroups_operator.desired.library import with_library
 from workergroups_operator.desired.pod_overlay import overlay
 from workergroups_operator.desired.pod_parts import (
     environment,
@@ -21,7 +22,7 @@ from workergroups_operator.desired.pod_parts import (
 )
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import HEAD, HEAD_CONTAINER, WORKER, WORKER_CONTAINER, runs_something
-from workergroups_operator.policy.running import Versions, image
+from workergroups_operator.policy.images import Images, image_of
 
 # KubeRay starts Ray under a shell that passes no signal on: waiting longer would only hold the devices longer.
 TERMINATION_SECONDS = 5
@@ -38,12 +39,12 @@ _NODE_HEALTH = {
 }
 
 
-def head_template(key: ClusterKey, versions: Versions, oldest: ResourcePool) -> Manifest:
+def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Manifest:
     """The head has no accelerator and runs no ranks."""
     head = oldest.spec.head or Head()
     container: dict[str, Any] = {
         "name": HEAD_CONTAINER,
-        "image": versions.head_image,
+        "image": images.head,
         "imagePullPolicy": "IfNotPresent",
         **environment(oldest, *({"name": name, "value": value} for name, value in _NODE_HEALTH.items())),
         "resources": resources(head.resources, _HEAD_REQUESTS),
@@ -66,16 +67,16 @@ def head_template(key: ClusterKey, versions: Versions, oldest: ResourcePool) -> 
             "containers": [container],
         },
     }
-    return _with_users(template, head.pod_template)
+    return _with_users(template, head.pod_template, HEAD_CONTAINER, images)
 
 
-def worker_template(key: ClusterKey, pool: ResourcePool, versions: Versions) -> Manifest:
+def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Manifest:
     """A node of the pool, with the user's template over it, and its own digest."""
     accelerator = pool.spec.accelerator
     devices = {accelerator.resource: str(device_count(pool))} if accelerator.resource else {}
     container: dict[str, Any] = {
         "name": WORKER_CONTAINER,
-        "image": image(pool, versions),
+        "image": image_of(pool, images),
         "imagePullPolicy": "IfNotPresent",
         **environment(pool, {"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor}),
         "resources": resources(pool.spec.resources, _WORKER_REQUESTS, devices),
@@ -94,14 +95,16 @@ def worker_template(key: ClusterKey, pool: ResourcePool, versions: Versions) -> 
             "containers": [container],
         },
     }
-    merged = _with_users(template, pool.spec.pod_template)
+    merged = _with_users(template, pool.spec.pod_template, WORKER_CONTAINER, images)
     annotations = {**merged["metadata"].get("annotations", {}), TEMPLATE_ANNOTATION: digest(merged)}
     return merged | {"metadata": merged["metadata"] | {"annotations": annotations}}
 
 
-def _with_users(template: Manifest, user: PodTemplate | None) -> Manifest:
-    """The labels that objects are found by are ours, whatever a user's template says."""
-    return overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
+def _with_users(template: Manifest, user: PodTemplate | None, container: str, images: Images) -> Manifest:
+    """The labels that objects are found by are ours, and so is the library, whatever a user's template says."""
+    merged = overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
+    spec = merged["spec"]
+    return merged | {"spec": with_library(spec, container, images.library) if isinstance(spec, dict) else spec}
 
 
 def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:

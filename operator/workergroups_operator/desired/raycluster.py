@@ -2,10 +2,9 @@
 
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
+    DEFAULT_IMAGE_ANNOTATION,
     HEAD_IMAGE_ANNOTATION,
-    IMAGE_ANNOTATION,
-    RAY_VERSION_ANNOTATION,
-    STARTED_RAY_ANNOTATION,
+    LIBRARY_IMAGE_ANNOTATION,
     TOKEN_ANNOTATION,
     token_secret_name,
 )
@@ -14,11 +13,14 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired.pods import cpu_count, device_count, head_template, superseded, worker_template
 from workergroups_operator.observed import WORKER, Observed, node_group_of
 
+# Which Ray it is, nobody has to say: each image is looked at. KubeRay wants to hear that it knows tokens.
+_AT_LEAST = "2.52.0"
+
 
 def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifest:
     """Pools are in the order of their creation. `token` is the digest of the token that the cluster starts with."""
-    key, running = observed.key, decisions.versions
-    groups = [group for pool in decisions.accepted if (group := _worker_group(observed, decisions, pool))]
+    key, images = observed.key, decisions.images
+    groups = [group for pool in observed.pools if (group := _worker_group(observed, decisions, pool))]
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -26,19 +28,18 @@ def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifes
             "name": key.name,
             "annotations": {
                 TOKEN_ANNOTATION: token,
-                HEAD_IMAGE_ANNOTATION: running.head_image,
-                STARTED_RAY_ANNOTATION: running.ray_version,
-                IMAGE_ANNOTATION: running.default_image,
-                RAY_VERSION_ANNOTATION: running.default_ray_version,
+                HEAD_IMAGE_ANNOTATION: images.head,
+                DEFAULT_IMAGE_ANNOTATION: images.default,
+                LIBRARY_IMAGE_ANNOTATION: images.library,
             },
         },
         "spec": {
-            "rayVersion": running.ray_version,
+            "rayVersion": _AT_LEAST,
             # The mode must be spelled out: without it KubeRay makes a Secret and leaves the pods open.
             "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
             "headGroupSpec": {
                 "rayStartParams": {"dashboard-host": "0.0.0.0", "num-gpus": "0"},
-                "template": head_template(key, running, decisions.accepted[0]),
+                "template": head_template(key, images, observed.pools[0]),
             },
             "workerGroupSpecs": [*groups, *_retiring_groups(observed, {group["groupName"] for group in groups})],
         },
@@ -55,7 +56,7 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
         live = observed.live_group(name)
         made = len(observed.pods_of(WORKER, name))
         return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
-    template = worker_template(observed.key, pool, decisions.versions)
+    template = worker_template(observed.key, pool, decisions.images)
     in_the_way = superseded(observed.pods_of(WORKER, name), template)
     return {
         "groupName": name,

@@ -6,11 +6,15 @@ from typing import Any
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
+from workergroups_api.text import plain
+from workergroups_operator.observed import CHECK_CONTAINER
 
 _INSUFFICIENT = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*(?:/[^\s,.]+)?)")
 _WAITING_IS_FINE = {"ContainerCreating", "PodInitializing"}
 # Of these, nothing is mended by what else is still on its way, such as the cluster's head.
-DECISIVE = {"InsufficientResources", "NoMatchingNode", "ImagePullFailed"}
+DECISIVE = {"InsufficientResources", "NoMatchingNode", "ImagePullFailed", "ImageUnfit", "RayVersionConflict"}
+# A container may say 4096 bytes when it ends.
+_MAX_MESSAGE = 500
 _IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}
 
 
@@ -37,6 +41,8 @@ def pod_trouble(pod: Manifest) -> Explanation | None:
 
 
 def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | None:
+    if container["name"] == CHECK_CONTAINER and (lacking := _lacking(container)):
+        return Explanation("ImageUnfit", f"pod {pod}, image {container['image']}: {lacking}")
     waiting = container.get("state", {}).get("waiting", {})
     reason = waiting.get("reason")
     if reason is None or reason in _WAITING_IS_FINE:
@@ -50,6 +56,15 @@ def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | 
     exit_note = f"; it ended with {last.get('reason')}, exit code {last.get('exitCode')}" if last else ""
     detail = waiting.get("message") or f"image {container.get('image')}"
     return Explanation(str(reason), f"pod {pod}, container {container['name']}: {detail}{exit_note}")
+
+
+def _lacking(check: Mapping[str, Any]) -> str | None:
+    """What the container said that looks at the image, now or, while it is tried again, the last time."""
+    for state in (check.get("state", {}), check.get("lastState", {})):
+        ended = state.get("terminated") or {}
+        if ended.get("exitCode"):
+            return plain(str(ended.get("message") or f"its Python ended with {ended.get('reason')}"), _MAX_MESSAGE)
+    return None
 
 
 def _unschedulable(pod: Manifest, scheduler_says: str) -> Explanation:

@@ -12,7 +12,7 @@ from workergroups_operator.observed import WORKER, Observed, node_group_of
 def pool_up_to_date(pool: ResourcePool, observed: Observed, decisions: Decisions) -> Finding:
     """Pods are made from the template that is written down."""
     pods = observed.pods_of(WORKER, node_group_of(pool))
-    old = outdated(pods, worker_template(observed.key, pool, decisions.versions))
+    old = outdated(pods, worker_template(observed.key, pool, decisions.images))
     if old:
         first = old[0]["metadata"]["name"]
         return _finding(
@@ -21,13 +21,20 @@ def pool_up_to_date(pool: ResourcePool, observed: Observed, decisions: Decisions
             f"{len(old)} of {len(pods)} pods were made from an older template, {first} first: delete them to have "
             "them made anew; the ranks in them end",
         )
-    running = decisions.versions
-    if pool.spec.image is None and running.default_image != running.offered_image:
+    images = decisions.images
+    if pool.spec.image is None and images.default != images.offered_default:
         return _finding(
             "False",
             "OldImage",
-            f"the cluster runs {running.default_image}, the default is now {running.offered_image}: delete RayCluster "
+            f"the cluster runs {images.default}, the default is now {images.offered_default}: delete RayCluster "
             f"{pool.cluster} to have it started anew; its ranks end",
+        )
+    if images.library != images.offered_library:
+        return _finding(
+            "False",
+            "OldLibrary",
+            f"the cluster has the library of {images.library}, the operator is now {images.offered_library}: "
+            f"delete RayCluster {pool.cluster} to have it started anew; its ranks end",
         )
     return _finding("True", "UpToDate", "")
 

@@ -68,6 +68,7 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
             cluster_name=pool.cluster,
             nodes=pool.spec.nodes,
             ready_nodes=_known(pools.ready_nodes(pool, situation), situation),
+            ray_version=found.ray if (found := pools.node_versions(pool, situation)) else None,
         )
         before = pool.status.model_copy(update={"reservation": None})
         updates.append(_update(RESOURCE_POOL, pool, before, after, concluded.ready))

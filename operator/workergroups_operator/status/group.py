@@ -11,7 +11,10 @@ from workergroups_operator.policy.up_to_date import group_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.pool import agent_lost
 
-_TRY_AGAIN = "to try again, change spec.worker, spec.env or the code, or delete the WorkerGroup and create it again"
+_TRY_AGAIN = (
+    "to try again, change spec.worker or spec.roles, spec.env or the code, or delete the WorkerGroup and create it "
+    "again"
+)
 
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:

@@ -9,6 +9,7 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired.pods import superseded, worker_template
 from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentState
+from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.up_to_date import pool_up_to_date
@@ -20,7 +21,7 @@ _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not 
 def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
     """What is true of the pool."""
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
-    chain = (_cluster_ready(pool, situation), _nodes_ready(pool, situation), *reserved)
+    chain = (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
     aside = (pool_up_to_date(pool, situation.observed, situation.decisions),)
     deadline = pool.spec.progress_deadline_seconds
     return conclude(pool, pool.status.conditions, chain, aside, deadline, situation.now)
@@ -38,6 +39,11 @@ def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
     return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, pool.spec.nodes)
 
 
+def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | None:
+    """Ray and Python in the image of the pool's nodes; None while nobody has looked."""
+    return found_versions(situation.observed.pods_of(WORKER, node_group_of(pool)))
+
+
 def agent_lost(situation: Situation) -> Explanation:
     """Nobody knows what is true now, and why, as far as that can be seen."""
     trouble = _agent_trouble(situation.observed)
@@ -48,12 +54,9 @@ def agent_lost(situation: Situation) -> Explanation:
     )
 
 
-def _cluster_ready(pool: ResourcePool, situation: Situation) -> Finding:
+def _cluster_ready(situation: Situation) -> Finding:
     """The agent is connected to the Ray head. KubeRay's own `ready` is not asked: it never turns back."""
     decisions, observed = situation.decisions, situation.observed
-    refused = decisions.refused.get(pool.name)
-    if refused:
-        return finding("ClusterReady", "False", refused)
     why = _restarting(decisions) or decisions.obstacle or _head_missing(situation)
     if why is None and decisions.agent.state is AgentState.LOST:
         return finding("ClusterReady", "Unknown", agent_lost(situation))
@@ -137,13 +140,15 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     if refused and (made := _made(pool, pods, situation)) < total:
         message = f"{made} of {total} pods made: {refused.message}"
         return finding("NodesReady", "False", Explanation(refused.reason, message), decisive=True)
-    why = _nodes_missing(count, report, pods, total, situation)
+    head = found_versions(situation.observed.pods_of(HEAD))
+    other_ray = conflict(pool.cluster, head, node_versions(pool, situation))
+    why = other_ray or _nodes_missing(count, report, pods, total, situation)
     return finding("NodesReady", "False", why, decisive=why.reason in DECISIVE)
 
 
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
     """Pods that can stay: not those of an older template that never ran, whose troubles are no longer the pool's."""
-    template = worker_template(situation.observed.key, pool, situation.decisions.versions)
+    template = worker_template(situation.observed.key, pool, situation.decisions.images)
     return len(pods) - len(superseded(pods, template))
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 import ray
-from planned import pool
+from planned import Group, pool
 
 import workergroups
 from workergroups import (
@@ -52,6 +52,19 @@ def test_ranks_of_a_program_see_all_devices_of_their_process(agent):
     agent.until(reserved, pools=(pool(devices=2),))
     with RayWorkerGroup(attach_pool("actors", timeout=20), RayClassWithInitArgs(where())) as group:
         assert [devices for _, devices in group.execute_all_sync("look")] == ["0,1", "2,3"] * 2
+
+
+def test_an_attached_group_has_a_pool_over_its_own_bundles(agent):
+    trainer = Group(bundles=(("actors", 1, 2), ("actors", 4, 2)))
+    agent.until(lambda reports: reports.groups["trainer"].report.ready_count == 4, trainer)
+    attached = workergroups.attach("trainer", timeout=20)
+    bundles = attached.resource_pool
+    assert (bundles.store, bundles.use_gpu, bundles.max_colocate_count) == ([2, 2], True, 10)
+    assert (bundles.local_rank_list(), bundles.local_world_size_list()) == ([0, 1, 0, 1], [2] * 4)
+    with bundles, RayWorkerGroup(bundles, RayClassWithInitArgs(where())) as beside:
+        devices = [seen for _, seen in beside.execute_all_sync("look")]
+        assert devices == attached.execute_all_sync("environment", "CUDA_VISIBLE_DEVICES") == ["1", "2", "0", "1"]
+    assert attached.execute_all_sync("add", x=[0] * 4) == [0, 1, 2, 3]
 
 
 def test_a_program_leaves_the_reservation_as_it_was(agent):

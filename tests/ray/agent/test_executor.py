@@ -117,7 +117,7 @@ def test_a_killed_process_is_reported_and_the_others_go_on(agent):
 
 def test_what_has_no_owner_any_more_is_removed(agent):
     agent.until(all_ready, Group())
-    agent.until(lambda _: not ray.util.list_named_actors(all_namespaces=True), seconds=10)
+    agent.until(lambda _: not ray.util.list_named_actors(all_namespaces=True))
     agent.until(reserved, pools=(pool(uid="uid-of-another"),))
     states = {
         entry["name"].split("/")[1]: entry["state"]

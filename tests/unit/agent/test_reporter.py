@@ -52,7 +52,7 @@ class TestPrepare:
             (manifest(), {"code": CodeFiles({}, "digest-2")}, "waiting for the operator's plan"),
             (manifest(args=[1]), {"code": CODE}, "waiting for the operator's plan"),
             (manifest(args="all"), {"code": CODE}, "cannot be read: spec.worker.args"),
-            ({"metadata": {"uid": "uid-g"}, "spec": {"seats": []}}, {"code": CODE}, "cannot be read: spec.worker"),
+            ({"metadata": {"uid": "uid-g"}, "spec": {"seats": []}}, {"code": CODE}, "cannot be read: spec"),
             ({"metadata": {"uid": "uid-g"}, "spec": None}, {"code": CODE}, "cannot be read: spec"),
         ],
     )

@@ -1,6 +1,7 @@
 """The digests by which operator and agent speak of one version of a group's ranks."""
 
 import pytest
+from pydantic import ValidationError
 
 from workergroups_api.launch import Launch, code_digest, revision
 from workergroups_api.worker_group import WorkerGroup
@@ -25,9 +26,25 @@ def test_the_launch_is_what_the_user_wrote():
     )
 
 
+def test_several_roles_are_launched_as_one():
+    roles = [{"name": "actor", "class": "trainer.Actor", "kwargs": {"lr": 1}}, {"name": "ref", "class": "trainer.Ref"}]
+    actor, ref = launch(worker=None, roles=roles).roles
+    assert (actor.name, actor.class_path, actor.init_kwargs) == ("actor", "trainer.Actor", {"lr": 1})
+    assert (ref.name, ref.class_path) == ("ref", "trainer.Ref")
+
+
+@pytest.mark.parametrize("changes", [{"worker": None}, {"roles": [{"name": "a", "class": "b.C"}]}], ids=str)
+def test_one_class_and_roles_exclude_each_other(changes):
+    with pytest.raises(ValidationError, match=r"spec\.worker or spec\.roles"):
+        launch(**changes)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        {"worker": None, "roles": [{"name": "actor", "class": "trainer.Actor"}]},
+        {"worker": None, "roles": [{"name": "ref", "class": "trainer.Actor"}]},
+        {"worker": {"class": "trainer.Actor"}},
         {"worker": WORKER | {"class": "trainer.Critic"}},
         {"worker": WORKER | {"args": [1]}},
         {"worker": WORKER | {"args": [None, 1]}},

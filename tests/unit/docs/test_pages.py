@@ -64,10 +64,11 @@ def test_each_reason_has_its_advice():
     reasons = _reasons(_tables(API, "condition"))
     assert len(reasons) > 35
     assert sorted(reasons - fine - advised) == []
-    # Reasons of Kubernetes are in the advice only.
+    # Of a pod's trouble, only the advice has a row each.
     assert sorted(advised - reasons) == [
         "CrashLoopBackOff",
         "ImagePullFailed",
+        "ImageUnfit",
         "InsufficientResources",
         "NoMatchingNode",
     ]

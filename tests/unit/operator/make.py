@@ -16,7 +16,7 @@ from workergroups_operator.status import Statuses, StatusUpdate, status
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 KEY = ClusterKey("team", "actors")
 CREATED = "2026-01-01T11:59:00Z"
-SETTINGS = Settings(worker_image="example.test/worker:1", ray_version="2.60.0")
+SETTINGS = Settings(worker_image="example.test/worker:1", operator_image="example.test/operator:1")
 SESSION = "session-1"
 # Of the head that `pod("head")` makes.
 HEAD = "uid-actors-head/life-1"

@@ -248,12 +248,13 @@ def test_only_pods_that_are_missing_or_new_are_tried():
     assert tried(children=ray_cluster(worker_group(NODE_GROUP, 2)), pods=running) == ({NODE_GROUP}, {NODE_GROUP})
 
 
-def test_a_running_cluster_keeps_its_image_and_its_ray_when_the_operators_defaults_change():
-    noted = {"default-image": "then", "default-ray-version": "2.55.0", "head-image": "old", "ray-version": "2.55.0"}
+def test_a_running_cluster_keeps_its_images_when_the_operators_defaults_change():
+    noted = {"default-image": "then", "head-image": "old", "library-image": "operator then"}
     annotations = {f"workergroups.dev/{key}": value for key, value in noted.items()}
     live = ray_cluster(metadata={"annotations": annotations}, rayVersion="edited by hand")
     spec = of_kind("RayCluster", pools=(pool(),), children=live)["spec"]
-    assert spec["rayVersion"] == "2.55.0"
+    assert spec["rayVersion"] == "2.52.0"
+    assert spec["headGroupSpec"]["template"]["spec"]["initContainers"][0]["image"] == "operator then"
     assert spec["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] == "old"
     assert spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["image"] == "then"
 

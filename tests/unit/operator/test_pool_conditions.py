@@ -58,18 +58,6 @@ def test_a_reserved_pool_is_ready():
             "KubeRayMissing",
             "install KubeRay",
         ),
-        (
-            pool(rayVersion="2.52.0"),
-            {
-                "children": child(
-                    "RayCluster",
-                    "actors",
-                    metadata={"annotations": {"workergroups.dev/ray-version": "2.60.0"}},
-                )
-            },
-            "RayVersionConflict",
-            "2.52.0",
-        ),
         (pool(), {"pods": ()}, "HeadStarting", "waiting for KubeRay to make the head"),
         (pool(), {"pods": (), "complaint": "no quota"}, "HeadStarting", "KubeRay: no quota"),
         (

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from workergroups.errors import InvalidTypeError, InvalidValueError, UnknownKeyError
 from workergroups.lazy import np, tensordict, torch
@@ -17,6 +17,9 @@ from .batch_store import BatchStore
 from .config import DataProtoConfig
 from .meta_info import merge_meta_info, union_meta_info
 from .union import union_numpy_dict, union_tensor_dict
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing since Python 3.11
 
 
 @dataclass

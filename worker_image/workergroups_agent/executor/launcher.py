@@ -21,6 +21,7 @@ from workergroups.last_line import last_line
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.single_controller.ray import ranks
 from workergroups.single_controller.ray.cluster_state import actor_state
+from workergroups.single_controller.ray.colocation import create_colocated_worker_cls
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
 from workergroups_agent.executor import launch_record
 from workergroups_agent.executor.launch_state import RankPlacement
@@ -40,6 +41,17 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Constructor:
+    """A class of the ranks, and its constructor's arguments."""
+
+    # Empty for the one class of ranks without roles.
+    role: str
+    class_path: str
+    init_args: tuple[Any, ...]
+    init_kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class LaunchOrder:
     """Everything that the launcher needs to create a group's ranks."""
 
@@ -48,9 +60,8 @@ class LaunchOrder:
     name: str
     uid: str
     incarnation: int
-    class_path: str
-    init_args: tuple[Any, ...]
-    init_kwargs: Mapping[str, Any]
+    # One without a role, or several with.
+    constructors: tuple[Constructor, ...]
     env: Mapping[str, str]
     placements: tuple[RankPlacement, ...]
     vendor: str
@@ -95,7 +106,7 @@ def launch(order: LaunchOrder, code: Code | None, *placed: str | None) -> None:
             record = launch_record.Record(order.attempt, "Failed", unplaced)
         else:
             importlib.invalidate_caches()  # the directory was not there when this process looked at its PYTHONPATH
-            loaded = load_class(order.class_path)
+            loaded = _load(order.constructors)
             if not launch_record.claim(order.uid, order.incarnation, order.attempt):
                 return  # another launcher of this very incarnation creates its ranks
             _wait_until_ray_has(_create(order, loaded))
@@ -123,10 +134,23 @@ def load_class(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _create(order: LaunchOrder, cls: Any) -> list[Any]:
+def _load(constructors: Sequence[Constructor]) -> RayClassWithInitArgs:
+    """The class of the ranks, which holds the roles' if there are some."""
+    loaded = {
+        each.role: RayClassWithInitArgs(load_class(each.class_path), *each.init_args, **each.init_kwargs)
+        for each in constructors
+    }
+    if "" in loaded:
+        return loaded[""]
+    for role in loaded.values():
+        role.check_arguments()  # those of the whole are none
+    return create_colocated_worker_cls(loaded)
+
+
+def _create(order: LaunchOrder, rank_class: RayClassWithInitArgs) -> list[Any]:
     world_size = len(order.placements)
     return ranks.create_ranks(
-        RayClassWithInitArgs(cls, *order.init_args, **order.init_kwargs),
+        rank_class,
         [_seat(placement) for placement in order.placements],
         names=[str(RankName(order.name, order.uid, order.incarnation, rank, world_size)) for rank in range(world_size)],
         namespace=NAMESPACE,

@@ -186,20 +186,20 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
     _check_env(launch)
     env = dict(launch.env)
     code: Any = None
+    directory: str | None = None
     placed: list[Any] = []
     if prepared.files is not None:
         directory = f"{CODE_DIRECTORY}/{code_digest(prepared.files)}"
         code = ray.put(launcher.Code(directory, prepared.files))  # one copy, however many nodes
-        env["PYTHONPATH"] = ":".join([directory, *filter(None, [env.get("PYTHONPATH"), "${PYTHONPATH}"])])
         placed = [_task(launcher.place_code, node_id).remote(code) for node_id in node_ids[1:]]
+    if paths := [path for path in (directory, env.get("PYTHONPATH")) if path]:
+        env["PYTHONPATH"] = ":".join([*paths, "${PYTHONPATH}"])  # where the library is
     order = launcher.LaunchOrder(
         attempt=attempt,
         name=action.group.name,
         uid=action.group.uid,
         incarnation=action.group.incarnation,
-        class_path=launch.class_path,
-        init_args=launch.init_args,
-        init_kwargs=launch.init_kwargs,
+        constructors=_constructors(launch),
         env=env,
         placements=action.placements,
         vendor=action.vendor,
@@ -208,6 +208,15 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
     # another group's launch, and so it ends after this one, with whatever the user's module has done to it.
     options = {"runtime_env": {"env_vars": env}} if env else {"max_calls": 1}
     return _task(launcher.launch, node_ids[0], **options).remote(order, code, *placed)
+
+
+def _constructors(launch: Launch) -> tuple[launcher.Constructor, ...]:
+    if launch.class_path is not None:
+        return (launcher.Constructor("", launch.class_path, launch.init_args, launch.init_kwargs),)
+    return tuple(
+        launcher.Constructor(role.name, role.class_path, role.init_args, role.init_kwargs)
+        for role in launch.roles or ()
+    )
 
 
 def _check_env(launch: Launch) -> None:

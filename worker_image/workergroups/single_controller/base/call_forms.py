@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, Concatenate, TypeVar
+from typing import TYPE_CHECKING, Any
 
-S = TypeVar("S")
-R = TypeVar("R")
-Method = Callable[Concatenate[S, ...], R]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Concatenate, TypeVar
+
+    S = TypeVar("S")
+    R = TypeVar("R")
+    Method = Callable[Concatenate[S, ...], R]  # Python 3.10 cannot make it
 
 
 def first_by_name(name: str) -> Callable[[Method[S, R]], Method[S, R]]:

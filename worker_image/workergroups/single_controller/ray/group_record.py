@@ -23,6 +23,9 @@ RECORD_TIMEOUT = 300.0
 
 _KV_NAMESPACE = "workergroups"
 
+Places = tuple[tuple[str, int], ...]
+"""The placement group's hexadecimal id and the index of the bundle of each rank, in rank order."""
+
 
 @dataclass(frozen=True)
 class GroupRecord:
@@ -34,6 +37,8 @@ class GroupRecord:
     """The class's registered methods, as `method_table.pickle_methods` made them."""
     signatures: Signatures
     """How all of the class's methods are called."""
+    places: Places
+    """Where the ranks are."""
 
 
 def publish(rank_zero: str, record: GroupRecord) -> None:

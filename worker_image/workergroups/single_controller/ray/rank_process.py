@@ -53,6 +53,8 @@ class RankLaunch:
     """The class's registered methods, which rank 0 publishes; empty for the others."""
     signatures: Signatures
     """How the class's methods are called, likewise."""
+    places: group_record.Places
+    """Where the ranks are, likewise."""
 
     def __call__(self) -> None:
         """Set this process's environment up; rank 0 publishes the group's record as well.
@@ -88,7 +90,8 @@ class RankLaunch:
     def _publish(self) -> tuple[str, str]:
         address, port = self.master or master_port.reserve_master()
         actor_id = ray.get_runtime_context().get_actor_id()
-        group_record.publish(actor_id, group_record.GroupRecord(address, port, self.methods, self.signatures))
+        record = group_record.GroupRecord(address, port, self.methods, self.signatures, self.places)
+        group_record.publish(actor_id, record)
         return address, port
 
     def _find_master(self, rank_zero: str) -> tuple[str, str]:

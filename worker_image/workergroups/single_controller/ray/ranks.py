@@ -91,6 +91,7 @@ def create_ranks(
         options["namespace"] = namespace
     methods = pickle_methods(registered_methods(ray_cls_with_init.user_class))
     signatures = signatures_of(actor_class)
+    places = tuple((seat.placement_group.id.hex(), seat.bundle_index) for seat in seats)
 
     ranks: list[ActorHandle] = []
     try:
@@ -107,6 +108,7 @@ def create_ranks(
                 rank_zero=ranks[0]._actor_id.hex() if ranks else None,
                 methods={} if ranks else methods,
                 signatures={} if ranks else signatures,
+                places=() if ranks else places,
             )
             placed = actor_class.options(
                 **{**_share(seat.num_gpus or 0, device_name), **options},

@@ -7,7 +7,7 @@ import string
 from collections.abc import Iterable
 from itertools import groupby
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 from ray.util.placement_group import PlacementGroup
 
@@ -18,6 +18,9 @@ from . import placement
 from .cluster_state import all_dead
 from .ranks import Seat
 from .waiting import wait_for_end
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing since Python 3.11
 
 DEFAULT_PLACEMENT_TIMEOUT = 300.0
 """Seconds for which a pool waits for its placement groups, unless it is told otherwise."""

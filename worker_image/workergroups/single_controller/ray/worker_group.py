@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import ray
 from ray.actor import ActorHandle
@@ -29,6 +29,9 @@ from .rank_death import rank_died
 from .ranks import check_worker_env, create_ranks
 from .resource_pool import RayResourcePool, random_prefix
 from .waiting import wait_for_end
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing since Python 3.11
 
 
 class RayWorkerGroup(WorkerGroup):

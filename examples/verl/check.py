@@ -1,0 +1,48 @@
+"""verl's own resource pools, worker groups and check of resources, on a ResourcePool.
+
+python check.py                  # on nodes of which nothing is reserved: verl as it is
+python check.py verl-reserved    # on the bundles that this ResourcePool reserves
+"""
+
+import sys
+
+import ray
+import torch
+from verl import DataProto
+from verl.single_controller.base import Worker
+from verl.single_controller.base.decorator import Dispatch, register
+from verl.single_controller.ray import RayClassWithInitArgs, RayWorkerGroup
+from verl.single_controller.ray.base import ResourcePoolManager
+
+import workergroups
+
+PROCESSES_ON_NODES = [4]
+
+
+@ray.remote
+class Actor(Worker):
+    @register(dispatch_mode=Dispatch.ONE_TO_ALL)
+    def pod(self):
+        return ray.util.get_node_ip_address()
+
+    @register(dispatch_mode=Dispatch.DP_COMPUTE_PROTO)
+    def add_rank(self, data: DataProto):
+        data.batch["a"] += self.rank
+        return data
+
+
+def main() -> None:
+    ray.init(address="auto")
+    manager = ResourcePoolManager({"global_pool": PROCESSES_ON_NODES}, mapping={"actor": "global_pool"})
+    if len(sys.argv) > 1:
+        # Instead of create_resource_pool(), which would count the free GPUs: these are reserved already.
+        manager.resource_pool_dict["global_pool"] = workergroups.attach_pool(sys.argv[1])
+    else:
+        manager.create_resource_pool()
+    group = RayWorkerGroup(manager.get_resource_pool("actor"), RayClassWithInitArgs(cls=Actor))
+    added = group.add_rank(DataProto.from_dict({"a": torch.zeros(8)}))
+    print(group.world_size, "ranks on", len(set(group.pod())), "node:", added.batch["a"].tolist())
+
+
+if __name__ == "__main__":
+    main()

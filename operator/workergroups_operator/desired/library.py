@@ -1,0 +1,87 @@
+"""The library and the executor in pods whose image has neither: two init containers, a volume, and PYTHONPATH.
+
+The first container has the operator's image and copies the code; it is Python only, so that it fits any image. The
+second has the pod's own image, and looks whether Ray can be run in it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from workergroups_operator.observed import CHECK_CONTAINER
+
+_VOLUME = "workergroups-library"
+_DIRECTORY = "/opt/workergroups-library"
+_ARCHIVE = "/opt/workergroups/library.tar"
+# Of these, a quota may ask that they be there; a pod asks for no more by them than by its other containers.
+_RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
+_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+# What may decide which Python the image's is, and what it finds.
+_PYTHON_VARIABLES = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"}
+
+
+def with_library(spec: Mapping[str, Any], container_name: str, library_image: str) -> dict[str, Any]:
+    """The pod's spec with the library in that container.
+
+    A user's template is in the spec already, and may hold any JSON: what is no pod is returned as it is, and the API
+    server says what is wrong with it.
+    """
+    containers, first, volumes = (spec.get(field) or [] for field in ("containers", "initContainers", "volumes"))
+    if not all(isinstance(part, list) for part in (containers, first, volumes)):
+        return dict(spec)
+    main = next((each for each in containers if isinstance(each, Mapping) and each.get("name") == container_name), None)
+    if main is None or not all(isinstance(main.get(field) or [], list) for field in ("env", "envFrom", "volumeMounts")):
+        return dict(spec)
+    return {
+        **spec,
+        "initContainers": [_copy(library_image), _check(main), *first],
+        "containers": [_importing(each) if each is main else each for each in containers],
+        "volumes": [*volumes, {"name": _VOLUME, "emptyDir": {}}],
+    }
+
+
+def _copy(library_image: str) -> dict[str, Any]:
+    return {
+        "name": _VOLUME,
+        "image": library_image,
+        "imagePullPolicy": "IfNotPresent",
+        # With the archive's modes: whatever user the image has, it compiles the code there.
+        "command": ["tar", "-x", "-p", "-f", _ARCHIVE, "-C", _DIRECTORY],
+        "resources": _RESOURCES,
+        "securityContext": _SECURITY,
+        "volumeMounts": [_mount()],
+    }
+
+
+def _check(main: Mapping[str, Any]) -> dict[str, Any]:
+    """In the main container's image, as its user."""
+    taken = {
+        field: main[field] for field in ("image", "imagePullPolicy", "envFrom", "securityContext") if field in main
+    }
+    return {
+        "name": CHECK_CONTAINER,
+        **taken,
+        "command": ["python3", f"{_DIRECTORY}/workergroups_agent/check_image.py"],
+        "env": [each for each in main.get("env") or [] if _name(each) in _PYTHON_VARIABLES],
+        "resources": _RESOURCES,
+        "volumeMounts": [_mount()],
+    }
+
+
+def _importing(main: Mapping[str, Any]) -> dict[str, Any]:
+    """The container with the library on its PYTHONPATH, before what a user put there."""
+    env = main.get("env") or []
+    theirs = next((each["value"] for each in env if _name(each) == "PYTHONPATH" and each.get("value")), None)
+    ours = {"name": "PYTHONPATH", "value": f"{_DIRECTORY}:{theirs}" if theirs else _DIRECTORY}
+    return {
+        **main,
+        "env": [*(each for each in env if _name(each) != "PYTHONPATH"), ours],
+        "volumeMounts": [*(main.get("volumeMounts") or []), _mount()],
+    }
+
+
+def _mount() -> dict[str, str]:
+    return {"name": _VOLUME, "mountPath": _DIRECTORY}
+
+
+def _name(variable: Any) -> Any:
+    return variable.get("name") if isinstance(variable, Mapping) else None

@@ -1,0 +1,25 @@
+"""verl's own pools, groups and check of resources on ResourcePools: examples/verl, with a verl that is mounted."""
+
+from pathlib import Path
+
+from kubectl import pool
+from packages import mounted
+
+REPOSITORY = Path(__file__).parents[3]
+CHECK = (REPOSITORY / "examples" / "verl" / "check.py").read_text()
+NVIDIA = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
+AMD = {"vendor": "amd", "product": "AMD-Instinct-MI300X"}
+
+
+def test_verl_runs_on_free_nodes_as_it_is_and_on_reserved_bundles(namespace, clean):
+    (packages,) = (REPOSITORY / ".venv-bench" / "lib").glob("python3.*/site-packages")
+    shape = {"processes": 4, "clusterName": "verl", **mounted(packages)}
+    namespace.apply(
+        pool("verl", accelerator=NVIDIA, reservation="None", **shape), pool("verl-reserved", accelerator=AMD, **shape)
+    )
+    for name in ("verl", "verl-reserved"):
+        namespace.until_ready("resourcepool", name)
+    for arguments in ("", "verl-reserved"):
+        run = f"cat > /tmp/check.py && ray job submit -- python /tmp/check.py {arguments}"
+        said = namespace.run("exec", "-i", namespace.head("verl"), "--", "sh", "-c", run, stdin=CHECK, timeout=300)
+        assert "4 ranks on 1 node: [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]" in said, said

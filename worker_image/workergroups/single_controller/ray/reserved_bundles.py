@@ -1,0 +1,42 @@
+"""A pool over bundles that somebody else has reserved, from what the GCS says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ray._raylet import PlacementGroupID
+from ray.util.placement_group import PlacementGroup
+
+from .resource_pool import Bundle, RayResourcePool
+
+Record = Mapping[str, Any]
+"""What `placement_group_table` says of a placement group."""
+
+
+def pool_over(name_prefix: str, places: Sequence[tuple[Record, int]]) -> RayResourcePool:
+    """A pool over these bundles, each given by its placement group and its index there, in rank order.
+
+    Closing it leaves the reservation alone.
+    """
+    groups = {str(record["placement_group_id"]): _group(record) for record, _ in places}
+    bundles = [
+        Bundle(groups[record["placement_group_id"]], index, devices=_devices(record, index) or None)
+        for record, index in places
+    ]
+    first, index = places[0]
+    return RayResourcePool.over(
+        bundles,
+        name_prefix,
+        use_gpu=_devices(first, index) > 0,
+        max_colocate_count=int(first["bundles"][index]["CPU"]),
+    )
+
+
+def _group(record: Record) -> PlacementGroup:
+    bundles = [record["bundles"][index] for index in sorted(record["bundles"])]
+    return PlacementGroup(PlacementGroupID.from_hex(record["placement_group_id"]), bundle_cache=bundles)
+
+
+def _devices(record: Record, index: int) -> int:
+    return int(record["bundles"][index].get("GPU", 0))

@@ -1,0 +1,102 @@
+"""Look at the image that a pod of Ray is to run, before Ray starts in it, as an init container of that pod.
+
+`python3 check_image.py` beside the library, which another init container has put there. What it finds, or what the
+image lacks, is the container's termination message; the operator reads it. Any Python 3 has to be able to run this.
+"""
+
+import compileall
+import os
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+MINIMUM_RAY = (2, 52)
+MINIMUM_PYTHON = (3, 10)
+MINIMUM_PYDANTIC = (2, 5)
+TERMINATION_LOG = Path("/dev/termination-log")
+LIBRARY = Path(__file__).resolve().parent.parent
+
+# Python runs one sitecustomize, the first that it finds: ours must run the image's own.
+_SITE_CUSTOMIZE = '''\
+"""Brings back what PYTHONPATH had in the image, and the sitecustomize that this one hides."""
+
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+
+sys.path[1:1] = {paths!r}
+_hidden = PathFinder.find_spec("sitecustomize", [path for path in sys.path if path != {library!r}])
+if _hidden is not None and _hidden.loader is not None:
+    _hidden.loader.exec_module(module_from_spec(_hidden))
+'''
+
+
+def main() -> None:
+    """Exit with 1 if Ray cannot be run here."""
+    lacking = what_is_lacking()
+    TERMINATION_LOG.write_text(lacking or found())
+    if lacking:
+        sys.exit(lacking)
+    keep_python_path(os.environ.get("PYTHONPATH", ""))
+    compileall.compile_dir(str(LIBRARY), quiet=2, workers=1)
+
+
+def what_is_lacking() -> str:
+    """Why no worker group can run in this image, and the way out; empty if one can."""
+    if sys.version_info[:2] < MINIMUM_PYTHON:
+        return f"the image has Python {_python()}, and needs {_dotted(MINIMUM_PYTHON)} or later"
+    ray = version_of("ray")
+    if ray is None:
+        return f"the image has no Ray that `{sys.executable}` could import: install ray[default]"
+    if _numbers(ray) < MINIMUM_RAY:
+        return (
+            f"the image has Ray {ray}, and needs {_dotted(MINIMUM_RAY)} or later, the first with token authentication: "
+            "use an image with a newer Ray"
+        )
+    if find_spec("aiohttp_cors") is None:
+        return "the image has Ray without the dashboard, which KubeRay's probes ask: install ray[default]"
+    pydantic = version_of("pydantic")
+    if pydantic is None or _numbers(pydantic) < MINIMUM_PYDANTIC:
+        has = f"pydantic {pydantic}" if pydantic else "no pydantic"
+        return f"the image has {has}, and needs {_dotted(MINIMUM_PYDANTIC)} or later, which ray[default] brings"
+    return ""
+
+
+def found() -> str:
+    """The versions by which the nodes of one Ray cluster must agree."""
+    return f"ray {version_of('ray')} python {_python()}"
+
+
+def version_of(distribution: str) -> "str | None":
+    """The version of an installed distribution."""
+    from importlib.metadata import PackageNotFoundError, version  # Python 3.8
+
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def keep_python_path(theirs: str) -> None:
+    """The pod's containers have our PYTHONPATH; what the image had in it is added when a Python starts."""
+    paths = [path for path in theirs.split(os.pathsep) if path and path != str(LIBRARY)]
+    if paths:
+        text = _SITE_CUSTOMIZE.format(paths=paths, library=str(LIBRARY))
+        (LIBRARY / "sitecustomize.py").write_text(text)
+
+
+def _python() -> str:
+    return ".".join(str(part) for part in sys.version_info[:3])
+
+
+def _dotted(version: "tuple[int, ...]") -> str:
+    return ".".join(str(part) for part in version)
+
+
+def _numbers(version: str) -> "tuple[int, ...]":
+    return tuple(int(part) for part in re.findall("[0-9]+", version)[:2])
+
+
+if __name__ == "__main__":
+    main()
