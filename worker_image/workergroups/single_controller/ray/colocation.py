@@ -22,6 +22,7 @@ from workergroups.single_controller.base.decorator import (
 from .rank_class import RayClassWithInitArgs
 
 FUSED_WORKER_NAME = "FusedWorker"
+_OWN_ATTRIBUTES = {"worker_dict", "fused_worker_dict"}
 
 
 class ColocatedWorker(Worker):
@@ -54,7 +55,7 @@ def create_colocated_worker_cls(class_dict: Mapping[str, RayClassWithInitArgs]) 
         class_dict: Each role's class and the arguments of its constructor.
 
     Raises:
-        ValueError: Two roles' methods would have the same name.
+        ValueError: Two roles' methods would have the same name, or a role has the name of something else in a rank.
     """
     return RayClassWithInitArgs(_colocated_class("WorkerDict", class_dict))
 
@@ -72,6 +73,8 @@ def create_colocated_worker_raw_cls(class_dict: Mapping[str, RayClassWithInitArg
 def _colocated_class(name: str, class_dict: Mapping[str, RayClassWithInitArgs]) -> type[ColocatedWorker]:
     namespace: dict[str, Any] = {"role_classes": dict(class_dict), "__module__": __name__}
     for role, rank_class in class_dict.items():
+        if hasattr(ColocatedWorker, role) or role in _OWN_ATTRIBUTES:
+            raise ValueError(f"a role cannot be called {role!r}: ranks have an attribute of that name; rename the role")
         for method_name, registered in registered_methods(rank_class.user_class).items():
             public_name = f"{role}_{method_name}"
             if registered.dispatch_mode is Dispatch.DIRECT_ROLLOUT_METHOD:
