@@ -186,3 +186,16 @@ class TestUnderPodSecurity:
         await scene.pool("p")
         found = await scene.until(RESOURCE_POOL, "p", "Ready", "False", "PodsRefused", seconds=5 + SLACK_SECONDS)
         assert "PodSecurity" in condition(found)["message"]
+
+    async def test_a_pool_whose_containers_meet_the_standard_is_served(self, scene):
+        secure = {
+            "runAsNonRoot": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        head, worker = (
+            {"spec": {"containers": [{"name": name, "securityContext": secure}]}} for name in ("ray-head", "ray-worker")
+        )
+        await scene.pool("p", head={"podTemplate": head}, podTemplate=worker)
+        await scene.ready(RESOURCE_POOL, "p", seconds=20)

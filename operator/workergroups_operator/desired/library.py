@@ -14,7 +14,14 @@ _DIRECTORY = "/opt/workergroups-library"
 _ARCHIVE = "/opt/workergroups/library.tar"
 # Of these, a quota may ask that they be there; a pod asks for no more by them than by its other containers.
 _RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
-_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+# Also where Pod Security is restricted, and whoever the pod's other containers run as.
+_SECURITY = {
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
 # What may decide which Python the image's is, and what it finds.
 _PYTHON_VARIABLES = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"}
 
