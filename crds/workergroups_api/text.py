@@ -4,6 +4,8 @@ import unicodedata
 
 # Control characters, halves of surrogate pairs, and code points that no text has.
 _UNFIT = {"Cc", "Cs", "Cn"}
+# They turn the direction of the text that follows, ours too.
+_TURNING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _ELLIPSIS = " [...] "
 
 
@@ -12,11 +14,13 @@ def plain(text: str, limit: int) -> str:
 
     What is too long loses its middle: beginning and end say most.
     """
-    fit = "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in _UNFIT and not c.isspace() else c for c in text
-    )
+    fit = "".join("\N{REPLACEMENT CHARACTER}" if _is_unfit(c) else c for c in text)
     line = " ".join(fit.split())
     if len(line) <= limit:
         return line
     end = (limit - len(_ELLIPSIS)) // 2
     return line[: limit - len(_ELLIPSIS) - end] + _ELLIPSIS + line[-end:]
+
+
+def _is_unfit(character: str) -> bool:
+    return character in _TURNING or (unicodedata.category(character) in _UNFIT and not character.isspace())
