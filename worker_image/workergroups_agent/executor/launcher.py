@@ -131,7 +131,10 @@ def end(names: Sequence[RankName]) -> None:
 def load_class(path: str) -> Any:
     """The class at `package.module.Class`."""
     module, _, name = path.rpartition(".")
-    return getattr(importlib.import_module(module), name)
+    try:
+        return getattr(importlib.import_module(module), name)
+    except SystemExit as error:
+        raise ImportError(f"module {module} ends the process when it is imported: SystemExit: {error.code}") from None
 
 
 def _load(constructors: Sequence[Constructor]) -> RayClassWithInitArgs:
