@@ -112,7 +112,7 @@ $(VERL)/ready: tests/verl/source.txt | $(READY)
 
 # Beside `make test`, since minutes of broken clusters and stopped nodes are nothing for each run.
 .PHONY: test-slow
-test-slow: $(READY) $(BENCH_READY) ## on the cluster: lost heads, tokens and the like, which the API tier shows in seconds; seeds with torch
+test-slow: $(READY) $(BENCH_READY) ## on the cluster: what takes minutes, see docs/testing.md
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/slow
 
 .PHONY: truth

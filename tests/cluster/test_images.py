@@ -1,4 +1,4 @@
-"""Images that users have: with Ray and nothing of ours, too old, without Ray, and two that do not fit each other."""
+"""Images that users have: with Ray and nothing of ours, too old, and without Ray."""
 
 import os
 
@@ -37,12 +37,3 @@ def test_an_image_that_cannot_be_served_says_what_it_lacks(namespace, clean):
     old = namespace.until_said("too-old", "the image has Ray 2.9.3, and needs 2.52 or later, the first with token auth")
     none = namespace.until_said("no-ray", "the image has no Ray")
     assert (old["reason"], none["reason"]) == ("ImageUnfit", "ImageUnfit")
-
-
-def test_an_image_with_another_ray_than_the_clusters_is_told_so_and_the_others_go_on(namespace, clean):
-    namespace.apply(pool("first", processes=1, clusterName="shared", accelerator=CPUS))
-    namespace.until_ready("resourcepool", "first")
-    namespace.apply(pool("second", processes=1, clusterName="shared", accelerator=CPUS, image=OLDEST))
-    said = namespace.until_said("second", "Ray 2.52.0 on Python 3.11, but the head of cluster shared runs Ray")
-    assert said["reason"] == "RayVersionConflict"
-    assert namespace.ready("resourcepool", "first")["status"] == "True"

@@ -2,7 +2,7 @@
 
 import json
 
-from drivers import drive, look
+from drivers import drive
 from kubectl import group, pool
 
 NVIDIA = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
@@ -88,27 +88,3 @@ def test_a_program_as_it_is_runs_on_nodes_of_which_nothing_is_reserved(namespace
     assert ready["reason"] == "NodesJoined"
     free, nodes, counts, children, plain = drive(namespace, "bare", BY_ITSELF, "result")
     assert (free, nodes, counts, children, plain) == (4, 2, [2, 2], [True, True], [7] * 4)
-
-
-HOG = """
-import time
-held = []
-while True:
-    held.append(bytearray(b"x" * (16 << 20)))
-    time.sleep(0.1)
-"""
-
-
-def test_a_driver_that_is_killed_for_memory_takes_neither_the_head_nor_ranks_with_it(namespace, clean):
-    spec = {"accelerator": {"vendor": "none"}, "head": {"resources": {"memory": "1Gi"}}}
-    namespace.apply(pool("frugal", **spec), group("frugal"))
-    namespace.until_ready("workergroup", "frugal")
-    before = look(namespace, "frugal", "frugal")
-    run = "cat > /tmp/hog.py && ray job submit -- python /tmp/hog.py 2>&1 || true"
-    said = namespace.run("exec", "-i", namespace.head("frugal"), "--", "sh", "-c", run, stdin=HOG)
-    # Ray's own monitor, before the kernel, which would end the head as well.
-    assert "Ray killed 1 worker(s) based on the killing policy" in said, said
-    head = namespace.get("pod", namespace.head("frugal"))
-    assert [status["restartCount"] for status in head["status"]["containerStatuses"]] == [0]
-    assert look(namespace, "frugal", "frugal") == before
-    assert namespace.get("workergroup", "frugal")["status"]["incarnation"] == 1
