@@ -216,10 +216,7 @@ def _constructor(worker: WorkerClass) -> dict[str, Any]:
 
 SPEC_RULES = schema(
     immutable("pools", _RECREATE),
-    cel(
-        "has(self.worker) != (has(self.roles) && size(self.roles) > 0)",
-        _ONE_OF_TWO,
-    ),
+    cel("has(self.worker) != (has(self.roles) && size(self.roles) > 0)", _ONE_OF_TWO),
 )
 
 

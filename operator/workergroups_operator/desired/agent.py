@@ -19,7 +19,7 @@ from workergroups_api.names import (
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.desired.library import with_library
+from workergroups_operator.desired.library import UNPRIVILEGED, USER_ID, with_library
 from workergroups_operator.desired.pod_parts import pull_secrets
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AGENT
@@ -27,14 +27,9 @@ from workergroups_operator.policy.images import Images
 
 GCS_PORT = 6379
 EXCHANGE = "/run/workergroups"
-USER_ID = 65532
 EXECUTOR_CONTAINER = "executor"
 _TOKEN_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _REQUESTS = {"executor": {"cpu": "100m", "memory": "192Mi"}, "reporter": {"cpu": "20m", "memory": "64Mi"}}
-_SECURITY = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-}
 
 
 def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token: str, account: str) -> Manifest:
@@ -92,7 +87,7 @@ def _container(name: str, image: str, env: list[dict[str, Any]], mounts: dict[st
         "command": ["python3", "-m", f"workergroups_agent.{name}"],
         "env": [{"name": "WORKERGROUPS_EXCHANGE", "value": EXCHANGE}, {"name": "HOME", "value": "/tmp"}, *env],
         "resources": {"requests": dict(_REQUESTS[name])},
-        "securityContext": _SECURITY,
+        "securityContext": UNPRIVILEGED,
         "volumeMounts": [{"name": volume, "mountPath": path} for volume, path in mounts.items()],
     }
 

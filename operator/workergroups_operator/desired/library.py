@@ -14,12 +14,14 @@ _DIRECTORY = "/opt/workergroups-library"
 _ARCHIVE = "/opt/workergroups/library.tar"
 # Of these, a quota may ask that they be there; a pod asks for no more by them than by its other containers.
 _RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
+# Of containers that run nothing but ours, and of the agent's.
+USER_ID = 65532
+UNPRIVILEGED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 # Also where Pod Security is restricted, and whoever the pod's other containers run as.
 _SECURITY = {
     "runAsNonRoot": True,
-    "runAsUser": 65532,
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
+    "runAsUser": USER_ID,
+    **UNPRIVILEGED,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 # What may decide which Python the image's is, and what it finds.
