@@ -27,6 +27,8 @@ def test_an_image_with_the_oldest_ray_and_nothing_of_ours_is_served(namespace, c
     assert namespace.get("resourcepool", "mine")["status"]["rayVersion"] == "2.52.0"
     seen = drive(namespace, "mine", "", "workergroups.attach('mine').execute_all_sync('greet')")
     assert seen == [("from the house", "2.52.0", 0), ("from the house", "2.52.0", 1)]
+    # Kubelet's probes pass, too: a pod whose probes fail lives for ten minutes.
+    namespace.run("wait", "pods", "--all", "--for=condition=Ready", "--timeout=60s")
 
 
 def test_an_image_that_cannot_be_served_says_what_it_lacks(namespace, clean):

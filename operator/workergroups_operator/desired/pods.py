@@ -20,6 +20,7 @@ from workergroups_operator.desired.pod_parts import (
     volumes,
     whole_cpus,
 )
+from workergroups_operator.desired.probes import with_probes
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import HEAD, HEAD_CONTAINER, WORKER, WORKER_CONTAINER, runs_something
 from workergroups_operator.policy.images import Images, image_of
@@ -101,10 +102,15 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
 
 
 def _with_users(template: Manifest, user: PodTemplate | None, container: str, images: Images) -> Manifest:
-    """The labels that objects are found by are ours, and so is the library, whatever a user's template says."""
+    """The labels that objects are found by are ours, and so is the library, whatever a user's template says.
+
+    Probes are ours where the template has none.
+    """
     merged = overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
     spec = merged["spec"]
-    return merged | {"spec": with_library(spec, container, images.library) if isinstance(spec, dict) else spec}
+    if not isinstance(spec, dict):
+        return merged
+    return merged | {"spec": with_library(with_probes(spec, container), container, images.library)}
 
 
 def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
