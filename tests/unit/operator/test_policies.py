@@ -21,7 +21,9 @@ SEEN_EARLY = AgentSign("s2", seen_with_head_seconds=3.9)
     [
         (None, None, AgentSign("s1"), AgentState.STARTING, None),
         (None, "h1", AgentSign(), AgentState.STARTING, None),
-        (None, "h1", AgentSign("s1"), AgentState.CONNECTED, "s1"),
+        (None, "h1", AgentSign("s1"), AgentState.STARTING, None),
+        (None, "h1", SEEN_EARLY, AgentState.STARTING, None),
+        (None, "h1", SEEN_LATE, AgentState.CONNECTED, "s2"),
         (None, "h1", AgentSign("s1", is_silent=True), AgentState.STARTING, None),
         (("h1", "s1"), "h1", AgentSign("s1"), AgentState.CONNECTED, "s1"),
         (("h1", "s1"), "h1", AgentSign("s1", away_seconds=2.9), AgentState.AWAY, "s1"),
