@@ -46,8 +46,8 @@ clean: ## take away what demo and tests brought, with the cluster
 	@$(PYTHON) -m demo clean
 
 .PHONY: test
-test: ## all tiers, and how long each took
-	@times=; for phase in lint cluster-up test-unit test-api test-ray test-verl test-cluster; do \
+test: ## lint and all tiers, and how long each took
+	@times=; for phase in lint cluster-up test-unit test-api test-ray test-cluster; do \
 	  SECONDS=0; $(MAKE) --no-print-directory $$phase; times+="  $$phase $$SECONDS s"$$'\n'; \
 	done; printf 'passed:\n%s' "$$times"
 
