@@ -71,7 +71,7 @@ def outdated(world: World, body: Manifest, cluster: str | None, code: dict[str, 
         return None
     group = WorkerGroup.model_validate({key: value for key, value in body.items() if key != "status"})
     digest = None if code is None else launch.code_digest(code)
-    wanted = launch.revision(group.spec.launch, digest)
+    wanted = launch.revision(group.launch, digest)
     ranks = gcs.ranks_of(group.uid, body["status"].get("incarnation")).values()
     old = [rank.name.rank for rank in ranks if rank.revision != wanted]
     return f"ranks {old} are made from something else than what is written" if old and wanted else None

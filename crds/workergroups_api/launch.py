@@ -29,6 +29,8 @@ class Launch(ApiModel):
     env: dict[str, str] = {}
     # Name of the ConfigMap with the code; None if the classes are in the image.
     config_map: str | None = None
+    # Digest of the annotation by which the user last asked for ranks made anew; None if it is not there.
+    restarted: str | None = None
 
 
 def digest(value: Any) -> str:

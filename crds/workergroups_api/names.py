@@ -15,6 +15,8 @@ COMPONENT_LABEL = f"{GROUP}/component"
 MANIFEST_ANNOTATION = f"{GROUP}/manifest"
 # On the pods of a pool: digest of the template that they were made from.
 TEMPLATE_ANNOTATION = f"{GROUP}/template"
+# On a WorkerGroup, by the user: each change of it makes the ranks anew, as `kubectl rollout restart` does with pods.
+RESTARTED_AT_ANNOTATION = f"{GROUP}/restarted-at"
 # On a RayCluster and the agent's pods: digest of the token that they were started with.
 TOKEN_ANNOTATION = f"{GROUP}/token"
 # On the agent's pods: uid of the ServiceAccount that they were started for.

@@ -1,13 +1,15 @@
 """WorkerGroup: Ray actors of one class, one per rank, on the bundles of one or more pools."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from workergroups_api.conditions import Conditions
-from workergroups_api.launch import Launch, RoleLaunch
+from workergroups_api.launch import Launch, RoleLaunch, digest
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.pod_settings import ENV_NAME_RULE, VISIBLE_DEVICES_ENV
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
@@ -199,15 +201,14 @@ class WorkerGroupSpec(ApiModel):
             raise ValueError(_ONE_OF_TWO)
         return self
 
-    @property
-    def launch(self) -> Launch:
+    def launch(self, restarted: str | None) -> Launch:
         """What the ranks are made from."""
         env = {variable.name: variable.value for variable in self.env}
         config_map = self.code.config_map.name if self.code else None
         if self.worker is None:
             roles = tuple(RoleLaunch(name=role.name, **_constructor(role)) for role in self.roles)
-            return Launch(roles=roles, env=env, config_map=config_map)
-        return Launch(**_constructor(self.worker), env=env, config_map=config_map)
+            return Launch(roles=roles, env=env, config_map=config_map, restarted=restarted)
+        return Launch(**_constructor(self.worker), env=env, config_map=config_map, restarted=restarted)
 
 
 def _constructor(worker: WorkerClass) -> dict[str, Any]:
@@ -253,6 +254,17 @@ class WorkerGroup(ApiObject):
     def pools(self) -> tuple[PoolRef, ...]:
         """The pools that the group runs on."""
         return self.spec.pools or (PoolRef(name=self.name),)
+
+    @property
+    def launch(self) -> Launch:
+        """What its ranks are made from."""
+        return launch_of(self.spec, self.metadata)
+
+
+def launch_of(spec: WorkerGroupSpec, metadata: Mapping[str, Any]) -> Launch:
+    """What the ranks of a group are made from."""
+    restarted_at = (metadata.get("annotations") or {}).get(RESTARTED_AT_ANNOTATION)
+    return spec.launch(None if restarted_at is None else digest(restarted_at))
 
 
 OBJECT_RULES = schema(metadata_name("WorkerGroup"))

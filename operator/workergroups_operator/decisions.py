@@ -63,7 +63,7 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
 
 
 def _written(group: WorkerGroup) -> str | None:
-    return launch.revision(group.spec.launch, (group.status.ranks or GroupReport()).code)
+    return launch.revision(group.launch, (group.status.ranks or GroupReport()).code)
 
 
 def _incarnation(

@@ -10,7 +10,7 @@ from simulation.monitor import SLACK_SECONDS
 from simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
-from workergroups_api.names import RESTART_ANNOTATION
+from workergroups_api.names import RESTART_ANNOTATION, RESTARTED_AT_ANNOTATION
 
 
 async def ready(scene):
@@ -41,6 +41,15 @@ async def test_other_kwargs_are_a_new_incarnation(scene):
     await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Trainer", "kwargs": {"rate": 5}}})
     launch = await new_incarnation(scene, old)
     assert launch.init_kwargs == {"rate": 5}
+
+
+async def test_a_dead_rank_is_made_anew_when_the_user_says_so(scene):
+    old = await ready(scene)
+    scene.world.kill_rank("p", scene.world.live_ranks("p")[0])
+    await scene.until(WORKER_GROUP, "p", "Ready", "False")
+    restart = {"metadata": {"annotations": {RESTARTED_AT_ANNOTATION: "now"}}}
+    await scene.api.merge(WORKER_GROUP, scene.namespace, "p", restart)
+    await new_incarnation(scene, old)
 
 
 async def test_other_code_is_a_new_incarnation(scene):

@@ -48,7 +48,7 @@ def group_up_to_date(group: WorkerGroup, decisions: Decisions) -> Finding:
         return _finding(
             "Unknown",
             "CodeMissing",
-            f"there is no ConfigMap {group.spec.launch.config_map} any more; the ranks go on with the code that it had",
+            f"there is no ConfigMap {group.launch.config_map} any more; the ranks go on with the code that it had",
         )
     report = group.status.ranks or GroupReport()
     if report.incarnation != incarnation.number:

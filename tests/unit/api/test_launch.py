@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from workergroups_api.launch import Launch, code_digest, revision
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.worker_group import WorkerGroup
 
 METADATA = {"name": "trainer", "namespace": "team", "uid": "1"}
@@ -13,7 +14,7 @@ CODE = code_digest({"trainer.py": "class Actor: ..."})
 
 
 def launch(**changes) -> Launch:
-    return WorkerGroup.model_validate({"metadata": METADATA, "spec": SPEC | changes}).spec.launch
+    return WorkerGroup.model_validate({"metadata": METADATA, "spec": SPEC | changes}).launch
 
 
 def test_the_launch_is_what_the_user_wrote():
@@ -58,6 +59,17 @@ def test_one_class_and_roles_exclude_each_other(changes):
 )
 def test_another_worker_code_or_environment_is_another_revision(changes):
     assert revision(launch(**changes), CODE) != revision(launch(), CODE)
+
+
+def restarted(**annotations):
+    metadata = METADATA | {"annotations": {"team": "a"} | annotations}
+    return WorkerGroup.model_validate({"metadata": metadata, "spec": SPEC}).launch
+
+
+def test_each_change_of_the_restart_annotation_is_another_revision():
+    said = [restarted(), restarted(**{RESTARTED_AT_ANNOTATION: "1"}), restarted(**{RESTARTED_AT_ANNOTATION: "2"})]
+    assert len({revision(launch, CODE) for launch in said}) == 3
+    assert revision(restarted(), CODE) == revision(launch(), CODE)
 
 
 @pytest.mark.parametrize("changes", [{"pools": [{"name": "a"}]}, {"progressDeadlineSeconds": 5}], ids=str)

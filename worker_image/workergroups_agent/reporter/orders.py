@@ -153,4 +153,5 @@ def _what_is_launched(found: Found) -> Any:
     """What of a WorkerGroup its launch is made from; its status changes more often."""
     if not isinstance(found, dict):
         return found
-    return found["metadata"].get("uid"), found.get("spec")
+    metadata = found["metadata"]
+    return metadata.get("uid"), metadata.get("annotations"), found.get("spec")

@@ -9,7 +9,7 @@ from workergroups_agent.reporter.known import CodeFiles, Found, FoundCode, Unrea
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch, revision
 from workergroups_api.plan import PlannedGroup
-from workergroups_api.worker_group import WorkerGroupSpec
+from workergroups_api.worker_group import WorkerGroupSpec, launch_of
 
 
 class Missing(Exception):
@@ -46,7 +46,7 @@ def read_launch(planned: PlannedGroup, group: Found) -> Launch:
         raise Missing("waiting for the agent's reporter to see the WorkerGroup")
     try:
         # The spec alone: an odd status of an older version of ours must not stand in the way.
-        return WorkerGroupSpec.model_validate(group.get("spec")).launch
+        return launch_of(WorkerGroupSpec.model_validate(group.get("spec")), group["metadata"])
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         field = ".".join(["spec", *map(str, first["loc"])])
