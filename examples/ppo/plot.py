@@ -22,7 +22,9 @@ def plot(metrics: Path, picture: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
     numbers = [int(step["step"]) for step in steps]
     axes.plot(numbers, [float(step["reward"]) for step in steps], label="reward (1: all tokens right)")
-    axes.plot(numbers, [float(step["actor/entropy"]) for step in steps], label="entropy of the policy (nats)", alpha=0.5)
+    axes.plot(
+        numbers, [float(step["actor/entropy"]) for step in steps], label="entropy of the policy (nats)", alpha=0.5
+    )
     axes.set_xlabel(f"step ({steps[-1]['seconds']} s in all)")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
