@@ -10,7 +10,7 @@ from packages import mounted
 
 PACKAGES = Path(find_spec("torch").origin).parents[1]
 EXAMPLE = Path(__file__).parents[3] / "examples" / "ppo"
-STEPS = 40
+STEPS = 30
 WRITE = "mkdir -p /tmp/ppo && cat > /tmp/ppo/{}.py"
 TRAIN = f"python train.py --attach --steps={STEPS} --metrics=/tmp/metrics.csv"
 RUN = f"cd /tmp && ray job submit --working-dir ppo -- {TRAIN}"
@@ -33,4 +33,4 @@ def test_the_ppo_example_learns_on_two_pools(namespace, clean):
     assert [int(row["step"]) for row in rows] == list(range(STEPS))
     rewards = [float(row["reward"]) for row in rows]
     assert sum(rewards[:3]) / 3 < 0.2
-    assert sum(rewards[-3:]) / 3 > 0.5
+    assert sum(rewards[-3:]) / 3 > 0.4

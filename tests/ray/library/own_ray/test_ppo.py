@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean
 
 PROGRAM = Path(__file__).parents[4] / "examples" / "ppo" / "train.py"
-STEPS = 40
+STEPS = 30
 
 
 def test_the_ppo_example_learns_within_two_minutes(ray_environment, rays, tmp_path):
@@ -23,7 +23,7 @@ def test_the_ppo_example_learns_within_two_minutes(ray_environment, rays, tmp_pa
     assert [int(step["step"]) for step in steps] == list(range(STEPS))
     rewards = [float(step["reward"]) for step in steps]
     assert mean(rewards[:3]) < 0.2
-    assert mean(rewards[-3:]) > 0.5
+    assert mean(rewards[-3:]) > 0.4
     # It does not only write more: it is surer of what it writes, and further from where it began.
     assert float(steps[-1]["actor/entropy"]) < 0.5 * float(steps[0]["actor/entropy"])
     assert float(steps[-1]["kl"]) > float(steps[0]["kl"])
