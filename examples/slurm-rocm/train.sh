@@ -32,9 +32,9 @@ exec python3 -m verl.trainer.main_ppo \
   "trainer.logger=['console','wandb']" \
   trainer.project_name=verl_example \
   trainer.experiment_name=Qwen2.5-32B-Instruct_function_rm \
-  trainer.n_gpus_per_node=8 \
+  trainer.n_gpus_per_node="${WG_PROCESSES_PER_NODE:-8}" \
   trainer.val_before_train=False \
-  trainer.nnodes=2 \
+  trainer.nnodes="${WG_NODES:-2}" \
   trainer.save_freq=-1 \
   trainer.test_freq=10 \
   trainer.total_epochs=15

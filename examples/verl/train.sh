@@ -23,8 +23,8 @@ exec python3 -m verl.trainer.main_ppo \
   trainer.experiment_name=qwen-2.5-7B \
   trainer.val_before_train=False \
   trainer.default_hdfs_dir=null \
-  trainer.n_gpus_per_node=8 \
-  trainer.nnodes=2 \
+  trainer.n_gpus_per_node="${WG_PROCESSES_PER_NODE:-8}" \
+  trainer.nnodes="${WG_NODES:-2}" \
   trainer.default_local_dir=/checkpoints/qwen-2.5-7B \
   trainer.save_freq=10 \
   trainer.test_freq=10 \
