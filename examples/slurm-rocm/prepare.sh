@@ -1,0 +1,8 @@
+#!/bin/sh
+# Data and model, once for all nodes.
+set -eu
+cd /shared
+test -d verl || git clone --branch v0.9.1 --depth 1 https://github.com/volcengine/verl
+python3 verl/examples/data_preprocess/gsm8k.py --local_save_dir /shared/data/gsm8k
+python3 verl/examples/data_preprocess/math_dataset.py --local_save_dir /shared/data/math
+python3 -c "import transformers; transformers.pipeline('text-generation', model='Qwen/Qwen2-7B-Instruct')"

@@ -1,0 +1,40 @@
+#!/bin/sh
+# The script's training command, as verl 0.9.1 takes it: `critic.model.fsdp_config` is called `critic.fsdp` there.
+exec python3 -m verl.trainer.main_ppo \
+  data.train_files=/shared/data/gsm8k/train.parquet \
+  data.val_files=/shared/data/gsm8k/test.parquet \
+  data.train_batch_size=1024 \
+  data.max_prompt_length=1024 \
+  data.max_response_length=1024 \
+  actor_rollout_ref.model.path=Qwen/Qwen2-7B-Instruct \
+  actor_rollout_ref.model.use_remove_padding=True \
+  actor_rollout_ref.model.enable_gradient_checkpointing=True \
+  actor_rollout_ref.actor.optim.lr=1e-6 \
+  actor_rollout_ref.actor.ppo_mini_batch_size=256 \
+  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8 \
+  actor_rollout_ref.actor.fsdp_config.param_offload=False \
+  actor_rollout_ref.actor.fsdp_config.optimizer_offload=False \
+  actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=16 \
+  actor_rollout_ref.rollout.tensor_model_parallel_size=2 \
+  actor_rollout_ref.rollout.name=vllm \
+  actor_rollout_ref.rollout.gpu_memory_utilization=0.9 \
+  actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=16 \
+  actor_rollout_ref.ref.fsdp_config.param_offload=True \
+  critic.optim.lr=1e-5 \
+  critic.model.path=Qwen/Qwen2-7B-Instruct \
+  critic.model.use_remove_padding=True \
+  critic.model.enable_gradient_checkpointing=False \
+  critic.ppo_micro_batch_size_per_gpu=8 \
+  critic.fsdp.param_offload=False \
+  critic.fsdp.optimizer_offload=False \
+  algorithm.kl_ctrl.kl_coef=0.0001 \
+  trainer.critic_warmup=0 \
+  "trainer.logger=['console','wandb']" \
+  trainer.project_name=verl_example \
+  trainer.experiment_name=Qwen2.5-32B-Instruct_function_rm \
+  trainer.n_gpus_per_node="${WG_PROCESSES_PER_NODE:-8}" \
+  trainer.val_before_train=False \
+  trainer.nnodes="${WG_NODES:-2}" \
+  trainer.save_freq=-1 \
+  trainer.test_freq=10 \
+  trainer.total_epochs=15
