@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=4, help="in all; on GPUs, one each")
     processes = parser.parse_args().processes
     use_gpu = torch.cuda.device_count() >= processes
-    ray.init(num_cpus=max(processes, 4))
+    ray.init(address="local", num_cpus=max(processes, 4))
     with RayResourcePool([processes], use_gpu=use_gpu, max_colocate_count=1) as pool:
         first, second = split_resource_pool(pool, processes // 2)
         train(RayWorkerGroup(first, RayClassWithInitArgs(Trainer, [1024, 64])), torch.randn(4, 128, 1024))
