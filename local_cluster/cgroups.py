@@ -8,7 +8,7 @@ containers and shims of a cluster whose tool was killed.
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,12 +17,13 @@ from local_cluster.layout import NODES
 
 _NAME = "workergroups"
 _SYSTEM = "system"
+_NODES = tuple(node.name for node in NODES)
 
 
-def create() -> None:
-    """Make the group of the cluster's processes, and the one under which each node's kubelet keeps its pods."""
+def create(name: str = _NAME, containers: Sequence[str] = _NODES) -> None:
+    """Make the group of the cluster's processes, and those for containers: of each node's kubelet, on this cluster."""
     for mount in _mounts():
-        for path in (_NAME, f"{_NAME}/{_SYSTEM}", *(f"{_NAME}/{node.name}" for node in NODES)):
+        for path in (name, f"{name}/{_SYSTEM}", *(f"{name}/{group}" for group in containers)):
             _create(mount / path)
 
 
@@ -31,25 +32,25 @@ def kubelet_root(node_name: str) -> str:
     return f"/{_NAME}/{node_name}"
 
 
-def adopt(pid: int) -> None:
+def adopt(pid: int, name: str = _NAME) -> None:
     """Put a process, and so all that it will start, into the group of the cluster's processes."""
-    (_tracking_mount() / _NAME / _SYSTEM / "cgroup.procs").write_text(str(pid))
+    (_tracking_mount() / name / _SYSTEM / "cgroup.procs").write_text(str(pid))
 
 
-def members() -> set[int]:
+def members(name: str = _NAME) -> set[int]:
     """Return the ids of all processes of the cluster: daemons, shims and what runs in pods."""
     found: set[int] = set()
-    for group in _groups():
+    for group in _groups(name):
         with suppress(FileNotFoundError):
             found.update(int(line) for line in (group / "cgroup.procs").read_text().split())
     return found
 
 
-def kill_members() -> None:
+def kill_members(name: str = _NAME) -> None:
     """Kill every process of the cluster, again and again until none is left."""
 
     def none_left() -> bool:
-        remaining = members()
+        remaining = members(name)
         for pid in remaining:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -58,10 +59,10 @@ def kill_members() -> None:
     wait_until("the last process of the cluster to end", none_left, seconds=20)
 
 
-def remove() -> None:
+def remove(name: str = _NAME) -> None:
     """Remove all groups of the cluster. The kernel empties a killed process's group a moment later."""
     deadline = time.monotonic() + 10
-    while groups := list(_groups()):
+    while groups := list(_groups(name)):
         for group in groups:
             with suppress(OSError):
                 group.rmdir()
@@ -69,9 +70,9 @@ def remove() -> None:
             raise ClusterError(f"cannot remove the control group {groups[-1]}")
 
 
-def exist() -> bool:
+def exist(name: str = _NAME) -> bool:
     """Tell whether any group of the cluster is there."""
-    return next(_groups(), None) is not None
+    return next(_groups(name), None) is not None
 
 
 def _mounts() -> list[Path]:
@@ -86,10 +87,10 @@ def _tracking_mount() -> Path:
     return next((mount for mount in mounts if mount.name == "pids"), mounts[0])
 
 
-def _groups() -> Iterator[Path]:
+def _groups(name: str) -> Iterator[Path]:
     """Walk the cluster's groups in every hierarchy, the innermost first: only an empty one can be removed."""
     for mount in _mounts():
-        for directory, _, _ in os.walk(mount / _NAME, topdown=False):
+        for directory, _, _ in os.walk(mount / name, topdown=False):
             yield Path(directory)
 
 

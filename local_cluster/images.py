@@ -19,6 +19,9 @@ _TEST_IMAGES = {
 _WORK = CACHE / "images"
 _TAGS = _WORK / "tags.json"
 _CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+_STORE = CACHE / "buildah"
+# No daemon, no privileges, and the machine's own network.
+BUILD = ("bud", "--layers", "--pull-never", "--isolation=chroot", "--network=host")
 
 _BASE = "workergroups-base"
 _BASE_PACKAGES = "ca-certificates,python3-pip,python3-venv"
@@ -40,9 +43,7 @@ def build(*, for_tests: bool) -> dict[str, str]:
 
     Images for tests that were built before stay while they are what would be built again.
     """
-    packages.install_for_images()
-    _WORK.mkdir(parents=True, exist_ok=True)
-    base = _build_base()
+    base = build_base()
     images = {
         name: (_reference(name, dockerfile, base), dockerfile) for name, dockerfile in (_IMAGES | _TEST_IMAGES).items()
     }
@@ -68,7 +69,10 @@ def tags() -> dict[str, str]:
     return dict(json.loads(_TAGS.read_text()))
 
 
-def _build_base() -> str:
+def build_base() -> str:
+    """Make the image that the others are built on, unless it is there; return its reference in the layout."""
+    packages.install_for_images()
+    _WORK.mkdir(parents=True, exist_ok=True)
     recipe = repr((_BASE_PACKAGES, _BASE_STRIPPED, _BASE_DOCKERFILE))
     reference = f"localhost/{_BASE}:{_short_hash(recipe.encode())}"
     if reference in oci.references():
@@ -109,7 +113,7 @@ def _reference(name: str, dockerfile: str, base: str) -> str:
 def _build_image(name: str, reference: str, dockerfile: str, base: str) -> None:
     context = _WORK / f"context-{name}"
     _stage(_inputs(REPOSITORY / dockerfile), context)
-    options = ["--build-arg", f"BASE_IMAGE={base}", *_machine_settings()]
+    options = ["--build-arg", f"BASE_IMAGE={base}", *lend_to_build()]
     _bud(reference, context, context / dockerfile, options)
     shutil.rmtree(context)
 
@@ -133,8 +137,13 @@ def _stage(inputs: list[str], context: Path) -> None:
         shutil.copy(REPOSITORY / path, context / path)
 
 
-def _machine_settings() -> list[str]:
-    """Lend the build this machine's certificates and pip settings, over files that the base image has anyway."""
+def lend_to_build() -> list[str]:
+    """Lend a build this machine's certificates and pip settings, over files that the base image has anyway."""
+    return [word for path, file in machine_files().items() for word in ("--volume", f"{file}:{path}:ro")]
+
+
+def machine_files() -> dict[str, Path]:
+    """Return files of this machine by the path at which builds need them: certificates and pip's settings."""
     listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True).stdout
     settings = {}
     for line in listed.splitlines():
@@ -144,32 +153,31 @@ def _machine_settings() -> list[str]:
     lines = [f"{key} = {settings[key]}" for key in lent if key in settings]
     config = _WORK / "pip.conf"
     config.write_text("\n".join(["[global]", f"cert = {_CA_BUNDLE}", *lines, ""]))
-    return ["--volume", f"{config}:/etc/pip.conf:ro", "--volume", f"{_CA_BUNDLE}:{_CA_BUNDLE}:ro"]
+    return {"/etc/pip.conf": config, str(_CA_BUNDLE): _CA_BUNDLE}
 
 
 def _bud(reference: str, context: Path, dockerfile: Path, options: list[str]) -> None:
     """Run the build and put the result into the layout. Unchanged layers come from buildah's own cache."""
     log = _WORK / "build.log"
     say(f"building {reference} (log: {log})")
-    run(_buildah("rm", "--all"))
-    build = ["bud", "--layers", "--pull-never", "--isolation=chroot", "--network=host", *options]
-    run_logged(_buildah(*build, f"--file={dockerfile}", f"--tag={reference}", str(context)), log)
+    run(buildah("rm", "--all"))
+    run_logged(buildah(*BUILD, *options, f"--file={dockerfile}", f"--tag={reference}", str(context)), log)
     say(f"storing {reference}")
-    run(_buildah("push", reference, f"oci:{oci.LAYOUT}:{reference}"))
+    run(buildah("push", reference, f"oci:{oci.LAYOUT}:{reference}"))
 
 
 def _drop_replaced(current: set[str]) -> None:
     """Remove earlier images from buildah's store; the layers that the current ones are built on stay."""
-    for image in json.loads(run(_buildah("images", "--json"))):
+    for image in json.loads(run(buildah("images", "--json"))):
         stale = [name for name in image.get("names") or [] if name not in current]
         if stale:
-            run(_buildah("rmi", *stale))
+            run(buildah("rmi", *stale))
 
 
-def _buildah(*arguments: str) -> list[str]:
-    store = CACHE / "buildah"
+def buildah(*arguments: str | Path, store: Path = _STORE) -> list[str]:
+    """Return a command line of buildah, with its images and layers in a directory of ours."""
     where = ["--root", str(store / "root"), "--runroot", str(store / "run"), "--storage-driver", "overlay"]
-    return ["buildah", *where, *arguments]
+    return ["buildah", *where, *map(str, arguments)]
 
 
 def _short_hash(content: bytes) -> str:

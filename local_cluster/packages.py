@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from collections.abc import Sequence
+from pathlib import Path
 
 from local_cluster.console import run, say
 
@@ -18,6 +20,7 @@ _CLUSTER = {
     "ca-certificates": "update-ca-certificates",
 }
 _IMAGES = {"buildah": "buildah", "debootstrap": "debootstrap", "git": "git"}
+_DOCKER = {"iptables": "iptables"}
 _PIP = {"python3-venv": "/usr/share/doc/python3-venv"}
 
 
@@ -29,6 +32,22 @@ def install_for_cluster() -> None:
 def install_for_images() -> None:
     """Install what `build-images` needs."""
     _install(_IMAGES)
+
+
+def unpack(names: Sequence[str], directory: Path) -> None:
+    """Unpack packages into a directory, installing and starting nothing."""
+    archives = directory / "archives"
+    archives.mkdir(parents=True)
+    run(["apt-get", "update"])
+    run(["apt-get", "download", *names], cwd=archives)
+    for archive in archives.iterdir():
+        run(["dpkg-deb", "--extract", archive, directory])
+    shutil.rmtree(archives)
+
+
+def install_for_docker() -> None:
+    """Install what a Docker engine needs beside containerd and runc."""
+    _install(_DOCKER)
 
 
 def install_for_venv() -> None:
