@@ -20,22 +20,24 @@ def main() -> int:
     commands.add_parser("clean", help="remove everything, with the local or kind cluster itself")
     arguments = parser.parse_args()
     try:
-        _run(arguments.command, clusters.chosen())
+        _run(arguments.command)
     except DemoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _run(command: str, cluster: clusters.Cluster) -> None:
+def _run(command: str) -> None:
     match command:
         case "run":
+            cluster = clusters.for_demo()
             release.install(cluster, vendors=["nvidia"])
             results = quickstart.run(Kubectl(cluster.environment(), DEMO_NAMESPACE))
             say("done; the driver's results:")
             print("\n".join(results))
             _say_how_to_go_on(cluster.environment())
         case "prepare-tests":
+            cluster = clusters.for_tests()
             images = release.install(cluster, vendors=["nvidia", "amd"])
             quickstart.remove(Kubectl(cluster.environment(), DEMO_NAMESPACE))
             variables = {
@@ -46,10 +48,11 @@ def _run(command: str, cluster: clusters.Cluster) -> None:
             }
             print("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
         case "measure":
-            env = cluster.environment()
+            env = clusters.for_demo().environment()
             print("\n".join(measure.report(Kubectl(env, OPERATOR_NAMESPACE), Kubectl(env, DEMO_NAMESPACE))))
         case "clean":
-            cluster.remove()
+            for each in clusters.to_remove():
+                each.remove()
 
 
 def _say_how_to_go_on(env: dict[str, str]) -> None:
@@ -58,8 +61,8 @@ def _say_how_to_go_on(env: dict[str, str]) -> None:
     get = f"kubectl --namespace {DEMO_NAMESPACE}"
     look = [*typed, f"{get} get resourcepools,workergroups,pods", f"{get} describe workergroup quickstart"]
     print("\nLook around:", *look, sep="\n  ")
-    chosen = os.environ.get("CLUSTER", "local")
-    print("\nRemove everything:", "make clean" if chosen == "local" else f"make clean CLUSTER={chosen}", sep="\n  ")
+    chosen = os.environ.get("CLUSTER")
+    print("\nRemove everything:", f"make clean CLUSTER={chosen}" if chosen else "make clean", sep="\n  ")
 
 
 if __name__ == "__main__":

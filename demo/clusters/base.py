@@ -23,6 +23,11 @@ class Cluster(ABC):
     # Labels of the nodes that have the operator's image; none for all nodes.
     operator_nodes: Mapping[str, str] = MappingProxyType({})
 
+    @classmethod
+    def is_there(cls) -> bool:
+        """Whether the demo or the tests have made one on this machine and it has not been removed."""
+        return False
+
     @abstractmethod
     def start(self) -> None:
         """Bring it up, or find it running."""

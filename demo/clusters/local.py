@@ -8,12 +8,18 @@ from types import MappingProxyType
 
 from demo.clusters.base import TEST_IMAGES, Cluster, Images
 from demo.console import run
+from local_cluster.layout import STATE
 
 
 class LocalCluster(Cluster):
     """`python3 -m local_cluster`, with its own kubectl and helm."""
 
     operator_nodes = MappingProxyType({"workergroups.dev/node": "plain"})
+
+    @classmethod
+    def is_there(cls) -> bool:
+        """By its directory, which is the last that goes."""
+        return STATE.exists()
 
     def start(self) -> None:
         """Bring it up, or find it running."""
