@@ -1,9 +1,10 @@
-# Two commands: `make demo` and `make test`. CLUSTER=local|kind|current says on which Kubernetes; see README.md.
+# Two commands: `make demo` and `make test`. CLUSTER=local|kind|current says on which Kubernetes; see README.md. Without it
+# the demo chooses, and the tests take the local one.
 SHELL := /bin/bash
 .SHELLFLAGS := -o errexit -o nounset -o pipefail -c
 .DEFAULT_GOAL := help
 
-CLUSTER ?= local
+CLUSTER ?=
 # CLUSTER=current: references under which the cluster's nodes can pull the two images.
 OPERATOR_IMAGE ?=
 WORKER_IMAGE ?=
@@ -15,10 +16,10 @@ VERL_VERSION := 0.9.1
 VERL := .verl
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
-SOURCES := crds operator worker_image local_cluster demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
+SOURCES := crds operator worker_image local_cluster local_kind demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
 # Runs on the oldest Python that Ray has.
 IN_USERS_IMAGES := worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor exchange.py check_image.py)
-TYPED := crds operator worker_image local_cluster demo bench simulation truth $(WRITE_REFERENCE)
+TYPED := crds operator worker_image local_cluster local_kind demo bench simulation truth $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready
@@ -89,6 +90,19 @@ test-ray: $(READY) ## library and agent on a local Ray
 .PHONY: test-cluster
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster --ignore=tests/cluster/slow
+
+# On the user's Docker if there kind can have its images, else on an engine and with images of our own; see local_kind/.
+# Whatever happens, all of it is taken away again.
+KIND := $(PYTHON) -m local_kind
+ON_KIND = trap '$(KIND) inside $(PYTHON) -m demo clean || true; $(KIND) down' EXIT; $(KIND) up; $(KIND) inside $(MAKE) --no-print-directory
+.PHONY: test-kind demo-kind
+test-kind: CLUSTER := kind
+test-kind: $(READY) ## the cluster tier on kind: brings Docker and kind up, and takes them away
+	@$(ON_KIND) test-cluster
+
+demo-kind: CLUSTER := kind
+demo-kind: python3 ## the demo on kind, likewise
+	@$(ON_KIND) demo
 
 # Those that need no device: of the single controller, and of DataProto.
 VERL_TESTS := $(addprefix single_controller/test_,auto_padding_on_cpu.py colocated_workers.py colocated_workers_fused.py \
