@@ -93,8 +93,9 @@ test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool
 
 # On the user's Docker if there kind can have its images, else on an engine and with images of our own; see local_kind/.
 # Whatever happens, all of it is taken away again.
-KIND := $(PYTHON) -m local_kind
-ON_KIND = trap '$(KIND) inside $(PYTHON) -m demo clean || true; $(KIND) down' EXIT; $(KIND) up; $(KIND) inside $(MAKE) --no-print-directory
+LOCAL_KIND := $(PYTHON) -m local_kind
+TAKE_KIND_AWAY := $(LOCAL_KIND) inside $(PYTHON) -m demo clean || true; $(LOCAL_KIND) down
+ON_KIND := trap '$(TAKE_KIND_AWAY)' EXIT; $(LOCAL_KIND) up; $(LOCAL_KIND) inside $(MAKE) --no-print-directory
 .PHONY: test-kind demo-kind
 test-kind: CLUSTER := kind
 test-kind: $(READY) ## the cluster tier on kind: brings Docker and kind up, and takes them away
