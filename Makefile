@@ -91,19 +91,15 @@ test-ray: $(READY) ## library and agent on a local Ray
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster --ignore=tests/cluster/slow
 
-# On the user's Docker if there kind can have its images, else on an engine and with images of our own; see local_kind/.
+# On the user's Docker if kind can have its images there, else on an engine and with images of our own; see local_kind/.
 # Whatever happens, all of it is taken away again.
-LOCAL_KIND := $(PYTHON) -m local_kind
-TAKE_KIND_AWAY := $(LOCAL_KIND) inside $(PYTHON) -m demo clean || true; $(LOCAL_KIND) down
-ON_KIND := trap '$(TAKE_KIND_AWAY)' EXIT; $(LOCAL_KIND) up; $(LOCAL_KIND) inside $(MAKE) --no-print-directory
-.PHONY: test-kind demo-kind
-test-kind: CLUSTER := kind
+.PHONY: test-kind
 test-kind: $(READY) ## the cluster tier on kind: brings Docker and kind up, and takes them away
-	@$(ON_KIND) test-cluster
+	@$(PYTHON) -m local_kind run $(MAKE) --no-print-directory test-cluster
 
-demo-kind: CLUSTER := kind
+.PHONY: demo-kind
 demo-kind: python3 ## the demo on kind, likewise
-	@$(ON_KIND) demo
+	@$(PYTHON) -m local_kind run $(MAKE) --no-print-directory demo
 
 # Those that need no device: of the single controller, and of DataProto.
 VERL_TESTS := $(addprefix single_controller/test_,auto_padding_on_cpu.py colocated_workers.py colocated_workers_fused.py \

@@ -2,9 +2,11 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from demo.clusters.choice import Choice, choose, look
 from local_cluster import cluster, components
@@ -12,6 +14,8 @@ from local_cluster.console import ClusterError, say
 from local_cluster.images import build_base
 from local_kind import engine, images, kuberay, tools
 from local_kind.layout import BASE_IMAGE, KUBERAY_CHART, NODE_IMAGE, STATE, TOOLS
+
+_CHOSEN = {"CLUSTER": "kind"}
 
 
 def main() -> int:
@@ -26,10 +30,26 @@ def main() -> int:
                 return inside(arguments.argv)
             case "down":
                 down()
+            case "run":
+                return run(arguments.argv)
     except ClusterError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
+
+
+def run(argv: Sequence[str]) -> int:
+    """Bring up, run a command, and take away whatever happened, a kind cluster on the user's own Docker too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        up()
+        return inside(argv)
+    finally:
+        with suppress(ClusterError):
+            inside([sys.executable, "-m", "demo", "clean"])
+        down()
 
 
 def up() -> None:
@@ -54,16 +74,16 @@ def up() -> None:
 
 
 def inside(argv: Sequence[str]) -> int:
-    """Run a command that finds Docker, kind, kubectl, helm and the images; return its exit status."""
+    """Run a command that takes kind and finds what that needs; return its exit status."""
     if not engine.is_running():
         choice = _without_ours()
         if choice.name != "kind":
             raise ClusterError(f"{choice.why}; run `python3 -m local_kind up` first")
-        return subprocess.run(argv).returncode
-    variables = {"KIND_NODE_IMAGE": NODE_IMAGE, "KUBERAY_CHART": str(KUBERAY_CHART), "BASE_IMAGE": BASE_IMAGE}
+        return subprocess.run(argv, env={**os.environ, **_CHOSEN}).returncode
+    variables = _CHOSEN | {"KIND_NODE_IMAGE": NODE_IMAGE, "KUBERAY_CHART": str(KUBERAY_CHART), "BASE_IMAGE": BASE_IMAGE}
     path = f"{TOOLS}:{components.binaries()}:{engine.environment()['PATH']}"
     environment = {**os.environ, **engine.environment(), "PATH": path, **variables}
-    return subprocess.run(engine.inside(argv), env=environment).returncode
+    return subprocess.run(engine.alongside(argv, network=True), env=environment).returncode
 
 
 def down() -> None:
@@ -81,9 +101,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m local_kind", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="see that kind can run: on the user's Docker, else on an engine made here")
-    inside = commands.add_parser("inside", help="run a command with that")
-    inside.add_argument("argv", nargs=argparse.REMAINDER, metavar="command")
     commands.add_parser("down", help="remove the engine made here, and all that runs on it")
+    for name, meaning in {"inside": "run a command after `up`", "run": "`up`, a command, `down`"}.items():
+        command = commands.add_parser(name, help=meaning)
+        command.add_argument("argv", nargs=argparse.REMAINDER, metavar="command")
     return parser
 
 

@@ -21,9 +21,10 @@ _LOG = STATE / "dockerd.log"
 _PID = STATE / "engine.pid"
 # A name server that slirp4netns offers: it asks those of the host.
 _SLIRP_DNS = "10.0.2.3"
-# The first process; it gets a configuration and a descriptor of the host's network. slirp4netns lets connections out
-# without any rule or forwarding on the host.
+# The first process; it gets a configuration and a descriptor of the host's network. What is under /run is the engine's
+# own, as its mounts are. slirp4netns lets connections out without any rule or forwarding on the host.
 _FIRST = """
+mount -t tmpfs tmpfs /run
 ip link set lo up
 nsenter --net=/proc/self/fd/$2 slirp4netns --configure --mtu=65520 --disable-host-loopback $$ tap0 &
 exec dockerd --config-file "$1"
@@ -56,9 +57,14 @@ def environment() -> dict[str, str]:
     return {"DOCKER_HOST": f"unix://{SOCKET}", "PATH": f"{DEBIAN}/usr/bin:{os.environ['PATH']}"}
 
 
-def inside(argv: Sequence[str]) -> list[str]:
-    """Return a command line that runs another in the engine's network, where the ports of its containers are."""
-    return ["nsenter", f"--target={_PID.read_text()}", "--net", *argv]
+def alongside(argv: Sequence[str], *, network: bool = False) -> list[str]:
+    """Return a command line that ends with the engine at the latest, as its mounts do.
+
+    On request it runs in the engine's network, where the ports of containers are.
+    """
+    namespaces = Path("/proc", _PID.read_text(), "ns")
+    enter = [f"--pid={namespaces / 'pid_for_children'}", *([f"--net={namespaces / 'net'}"] if network else [])]
+    return ["nsenter", *enter, "unshare", "--mount-proc", *argv]
 
 
 def docker(*arguments: str | Path) -> str:
@@ -101,6 +107,7 @@ def _config() -> dict[str, object]:
         "data-root": str(STATE / "docker"),
         "exec-root": str(STATE / "run"),
         "pidfile": str(STATE / "dockerd.pid"),
+        "deprecated-key-path": str(STATE / "key.json"),
         "storage-driver": "overlay2",
         "cgroup-parent": f"/{CONTROL_GROUP}/{_CONTAINERS}",
         "dns": [_SLIRP_DNS],

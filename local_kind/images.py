@@ -74,7 +74,7 @@ def _program(reference: str, binary: str, path: str, directory: Path, user: str 
 
 def _build(target: str, reference: str, settings: list[str]) -> None:
     command = [*images.BUILD, *settings, f"--target={target}", f"--tag={reference}", str(_CONTEXT)]
-    run_logged(images.buildah(*command, store=_STORE), STATE / f"{target}-image.log")
+    run_logged(_buildah(*command), STATE / f"{target}-image.log")
 
 
 def _load(reference: str) -> None:
@@ -89,4 +89,8 @@ def _archive(reference: str, directory: Path) -> str:
 
 
 def _run(*arguments: str | Path) -> str:
-    return run(images.buildah(*arguments, store=_STORE)).strip()
+    return run(_buildah(*arguments)).strip()
+
+
+def _buildah(*arguments: str | Path) -> list[str]:
+    return engine.alongside(images.buildah(*arguments, store=_STORE))

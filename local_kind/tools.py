@@ -5,6 +5,7 @@ from pathlib import Path
 
 from local_cluster import components
 from local_cluster.console import run, run_logged, say
+from local_kind import engine
 from local_kind.layout import STATE, TOOLS
 
 _KIND = "sigs.k8s.io/kind@v0.33.0"
@@ -15,15 +16,15 @@ def build() -> None:
     """Build both."""
     say("building kind and kubeadm from Go modules")
     TOOLS.mkdir()
-    install = {**components.BUILD_ENVIRONMENT, "GOBIN": str(TOOLS)}
-    run_logged([components.toolchain(), "install", "-buildvcs=false", _KIND], STATE / "kind.log", env=install)
+    go, environment = str(components.toolchain()), {**components.BUILD_ENVIRONMENT, "GOBIN": str(TOOLS)}
+    run_logged(engine.alongside([go, "install", "-buildvcs=false", _KIND]), STATE / "kind.log", env=environment)
     # The local cluster's pins, and what kubeadm needs more: of Kubernetes' own pins.
     module = STATE / "go"
     module.mkdir()
     for name in ("go.mod", "go.sum"):
         shutil.copy(components.MODULE / name, module)
-    build = [str(components.toolchain()), "build", "-C", str(module), "-mod=mod", *components.build_flags()]
-    run_logged([*build, "-o", str(TOOLS), _KUBEADM], STATE / "kubeadm.log", env=components.BUILD_ENVIRONMENT)
+    build = [go, "build", "-C", str(module), "-mod=mod", *components.build_flags(), "-o", str(TOOLS), _KUBEADM]
+    run_logged(engine.alongside(build), STATE / "kubeadm.log", env=components.BUILD_ENVIRONMENT)
 
 
 def files_of_kinds_nodes() -> Path:
