@@ -7,18 +7,19 @@ from typing import Annotated, Optional
 
 import typer
 
-from workergroups_client import Cluster, Pool
+from workergroups_client import Cluster, RayConnection
 from workergroups_client.errors import ClientError
-from workergroups_client.jobs import JobRecord
+from workergroups_client.jobs import JobRecord, list_records
 from workergroups_client.names import POOL, Target, find_all, list_all, ray_cluster, running_pods
 from workergroups_client.readiness import until, why
 from workergroups_client.status import Status, status_of
 
 from .options import Context, Format, Namespace, complete_name
-from .output import Output, Teller, age, note, print_json, print_text, table
+from .output import Output, age, note, print_json, print_text, table
 
 _MARKS = {"True": "green", "False": "red", "Unknown": "yellow"}
 _JOBS_SHOWN = 5
+_JOBS_SECONDS = 5
 
 
 def status(
@@ -37,8 +38,7 @@ def status(
         return
     targets = find_all(cluster, name)
     statuses = [status_of(target) for target in targets]
-    with Teller() as tell:
-        jobs = _jobs(cluster, targets, tell)
+    jobs = _jobs(cluster, targets[0])
     if output is Output.json:
         print_json([_as_json(status, jobs) for status in statuses])
         return
@@ -104,13 +104,14 @@ def _pod_row(pod: dict[str, dict[str, str]]) -> tuple[str, str, str]:
     return f"  {pod['metadata']['name']}", pod["spec"].get("nodeName", ""), age(created)
 
 
-def _jobs(cluster: Cluster, targets: list[Target], tell: Teller) -> list[JobRecord]:
-    """Those of the Ray cluster; none if it has no head, or does not answer."""
-    if not running_pods(cluster, ray_cluster(cluster, targets[0]), "head"):
+def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
+    """Those of its Ray cluster; none if it has no head, or does not answer."""
+    name = ray_cluster(cluster, target)
+    if not running_pods(cluster, name, "head"):
         return []
     try:
-        with Pool(f"{targets[0].what}/{targets[0].name}", cluster, tell) as pool:
-            return pool.jobs()
+        with RayConnection(cluster, name, seconds=_JOBS_SECONDS) as ray:
+            return list_records(ray.api)
     except ClientError as error:
         note(f"its jobs are not known: {error}")
         return []

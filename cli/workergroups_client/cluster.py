@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import urllib3
-from kubernetes.client import ApiClient, ApiException, Configuration, CoreV1Api
+from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
 from kubernetes.dynamic import DynamicClient
-from kubernetes.stream import stream
-from kubernetes.stream.ws_client import WSClient
+from kubernetes.stream.ws_client import WSClient, get_websocket_url
+from websocket import WebSocketBadStatusException, WebSocketException
 
-from workergroups_api.manifest import Kind, Manifest
+from workergroups_api.manifest import POD, Kind, Manifest
 
 from .errors import ClientError, NotFoundError, UnreachableError
 
@@ -77,21 +77,23 @@ class Cluster:
         except NotFoundError:
             return
 
-    def open_exec(self, pod: str, container: str, command: list[str]) -> WSClient:
+    def open_exec(self, pod: str, container: str, command: Sequence[str]) -> WSClient:
         """A command that runs in a container: its output, its errors and its end."""
-        return self._open(
-            "connect_get_namespaced_pod_exec", pod, container=container, command=command, stdout=True, stderr=True
-        )
+        words = [("command", word) for word in command]
+        return self._open(pod, "exec", [("container", container), *words, ("stdout", "true"), ("stderr", "true")])
 
     def open_port(self, pod: str, port: int) -> WSClient:
         """A connection to a port of a pod."""
-        return self._open("connect_get_namespaced_pod_portforward", pod, ports=str(port))
+        return self._open(pod, "portforward", [("ports", str(port))])
 
-    def _open(self, call: str, pod: str, **options: Any) -> WSClient:
+    def _open(self, pod: str, subresource: str, query: list[tuple[str, str]]) -> WSClient:
+        # Without the classes of Kubernetes' own objects, whose import takes a second.
+        path = f"{self._path(POD)}/{pod}/{subresource}"
+        _, url, headers, _, _ = self._client.client.param_serialize(
+            "GET", path, query_params=query, header_params={}, auth_settings=["BearerToken"]
+        )
         with self._errors_explained():
-            # A client of its own: while a stream is opened, the client's method for requests is another one.
-            method = getattr(CoreV1Api(ApiClient(self._configuration)), call)
-            return stream(method, pod, self.namespace, binary=True, _preload_content=False, **options)
+            return WSClient(self._configuration, get_websocket_url(url), headers, capture_all=False, binary=True)
 
     def _path(self, kind: Kind, namespace: str | None = "") -> str:
         """Where the API server has the kind: in a namespace, by default this one, or (for ``None``) in all."""
@@ -118,18 +120,17 @@ class Cluster:
         try:
             yield
         except ApiException as error:
-            raise self._explained(error) from error
-        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._explained(error.status, _message(error.body) or error.reason) from error
+        except WebSocketBadStatusException as error:
+            raise self._explained(error.status_code, _message(error.resp_body) or str(error)) from error
+        except (WebSocketException, urllib3.exceptions.HTTPError, OSError) as error:
             raise UnreachableError(unreachable(self.server, self.context, error)) from error
 
-    def _explained(self, error: ApiException) -> ClientError:
-        said = _message(error)
-        if error.status == 404:
+    def _explained(self, status: int, said: str) -> ClientError:
+        if status == 404:
             return NotFoundError(said)
-        if error.status in (401, 403):
+        if status in (401, 403):
             return ClientError(f"the API server at {self.server} refuses (context {self.context}): {said}")
-        if error.status == 0 and "Handshake status" not in said:
-            return UnreachableError(unreachable(self.server, self.context, error.reason))
         return ClientError(said)
 
 
@@ -162,12 +163,12 @@ def _load(context: str | None) -> tuple[Configuration, str, str]:
     return configuration, chosen["name"], chosen["context"].get("namespace") or "default"
 
 
-def _message(error: ApiException) -> str:
-    """The API server's own sentence, or what else is known."""
+def _message(body: str | bytes | None) -> str | None:
+    """The API server's own sentence, if there is one."""
     try:
-        return str(json.loads(error.body)["message"])
-    except (TypeError, ValueError, KeyError):
-        return str(error.reason or error.status)
+        return str(json.loads(body or "")["message"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 class _NoDiscovery:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from . import names
 from .cluster import Cluster
-from .ray_api import RayApi
+from .ray_api import UP_SECONDS, RayApi
 from .tunnel import Tunnel
 from .waiting import Tell, silently
 
@@ -20,14 +20,25 @@ class RayConnection:
         ray_cluster: Its name.
         local_port: Of this machine; 0 for a free one.
         tell: Told what is waited for, while the dashboard does not serve yet.
+        seconds: How long to wait for it.
+
+    Raises:
+        DeadlineError: It does not serve by then.
     """
 
-    def __init__(self, cluster: Cluster, ray_cluster: str, local_port: int = 0, tell: Tell = silently) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        ray_cluster: str,
+        local_port: int = 0,
+        tell: Tell = silently,
+        seconds: float = UP_SECONDS,
+    ) -> None:
         self.token = names.token(cluster, ray_cluster)
         self._tunnel = Tunnel(cluster, lambda: names.head_pod(cluster, ray_cluster), DASHBOARD_PORT, local_port)
         self.api = RayApi(self._tunnel, self.token)
         try:
-            self.api.wait_until_up(tell)
+            self.api.wait_until_up(tell, seconds)
         except BaseException:
             self.close()
             raise

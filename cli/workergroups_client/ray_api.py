@@ -27,7 +27,7 @@ class RayApi:
         self._headers = {"Authorization": f"Bearer {token}"}
         self._http = urllib3.PoolManager(headers=self._headers, retries=False)
 
-    def wait_until_up(self, tell: Tell, seconds: float = UP_SECONDS) -> None:
+    def wait_until_up(self, tell: Tell, seconds: float) -> None:
         """Ray's dashboard begins to serve some seconds after the head, and on a busy machine later.
 
         Raises:
