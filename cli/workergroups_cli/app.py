@@ -10,7 +10,10 @@ from workergroups_client import ClientError
 
 from . import job_commands
 from .connect_commands import connect, dashboard
+from .group_commands import calls, stacks
+from .life_commands import down, up
 from .output import err
+from .pod_commands import exec_, logs
 from .status_command import status
 
 FAILED = 1
@@ -23,9 +26,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Worker groups on Kubernetes: pools, groups and jobs by their names.",
 )
-for command in (status, connect, dashboard):
-    app.command()(command)
+app.command()(up)
+app.command()(status)
+app.command()(connect)
+app.command()(dashboard)
 app.add_typer(job_commands.app, name="job")
+app.command()(logs)
+app.command()(stacks)
+app.command()(calls)
+app.command("exec")(exec_)
+app.command()(down)
 
 
 def main() -> None:

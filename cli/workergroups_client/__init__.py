@@ -8,8 +8,10 @@ from __future__ import annotations
 from .cluster import Cluster
 from .connection import RayConnection
 from .errors import CannotBeReadyError, ClientError, DeadlineError, NotFoundError, UnreachableError
+from .group import Group
 from .jobs import Job, JobRecord
 from .pool import Pool
+from .ranks import Rank
 from .status import Condition, Status
 
 __all__ = [
@@ -18,10 +20,12 @@ __all__ = [
     "Cluster",
     "Condition",
     "DeadlineError",
+    "Group",
     "Job",
     "JobRecord",
     "NotFoundError",
     "Pool",
+    "Rank",
     "RayConnection",
     "Status",
     "UnreachableError",

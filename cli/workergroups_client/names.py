@@ -74,10 +74,14 @@ def ray_cluster(cluster: Cluster, target: Target) -> str:
     return str(pool.manifest["spec"].get("clusterName") or pool.name)
 
 
+def pools_of(group: Target) -> list[str]:
+    """The names of the pools that a group is on, in rank order."""
+    return [str(pool["name"]) for pool in group.manifest["spec"].get("pools") or [{"name": group.name}]]
+
+
 def first_pool(cluster: Cluster, group: Target) -> Target:
     """The pool of the group's first ranks; others of the group are on the same Ray cluster."""
-    pools = group.manifest["spec"].get("pools") or [{"name": group.name}]
-    return find(cluster, f"{POOL}/{pools[0]['name']}", POOL)
+    return find(cluster, f"{POOL}/{pools_of(group)[0]}", POOL)
 
 
 def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
