@@ -15,10 +15,10 @@ VERL_VERSION := 0.9.1
 VERL := .verl
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
-SOURCES := crds operator worker_image local_cluster demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
+SOURCES := cli crds operator worker_image local_cluster demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
 # Runs on the oldest Python that Ray has.
-IN_USERS_IMAGES := worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor exchange.py check_image.py)
-TYPED := crds operator worker_image local_cluster demo bench simulation truth $(WRITE_REFERENCE)
+IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor exchange.py check_image.py)
+TYPED := cli crds operator worker_image local_cluster demo bench simulation truth $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import time
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -39,7 +39,7 @@ def connect(
 
 def dashboard(
     pool: PoolName,
-    job: Annotated[Optional[str], typer.Option(help="Open the page of this job.")] = None,
+    job: Annotated[str | None, typer.Option(help="Open the page of this job.")] = None,
     port: Annotated[int, typer.Option(help="Of this machine; 0 for a free one.")] = 0,
     namespace: Namespace = None,
     context: Context = None,
@@ -64,7 +64,7 @@ def hold(sentence: str) -> None:
         note("closed")
 
 
-def _page(job: Optional[str]) -> str:
+def _page(job: str | None) -> str:
     return f"/#/jobs/{job}" if job else "/"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from .output import Output, Teller, duration, note, print_json, print_text, tabl
 
 def stacks(
     group: GroupName,
-    rank: Annotated[Optional[int], typer.Option(help="Of this rank only.")] = None,
+    rank: Annotated[int | None, typer.Option(help="Of this rank only.")] = None,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
@@ -32,8 +32,7 @@ def stacks(
     if output is Output.json:
         print_json(by_rank)
         return
-    for number, text in sorted(by_rank.items()):
-        print_text(f"rank {number}", "bold")
+    for _, text in sorted(by_rank.items()):
         print_text(text)
 
 
@@ -48,5 +47,8 @@ def calls(group: GroupName, output: Format = Output.text, namespace: Namespace =
     elif not unfinished:
         note(f"group {found.name} has no calls in flight")
     else:
-        rows = [(call["rank"], call["method"], call["state"], duration(call["seconds"]), call["job_id"]) for call in unfinished]
+        rows = [
+            (call["rank"], call["method"], call["state"], duration(call["seconds"]), call["job_id"])
+            for call in unfinished
+        ]
         table("RANK", "METHOD", "STATE", "FOR", "JOB", rows=rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 app = typer.Typer(no_args_is_help=True, help="Ray jobs of a pool: submit, list, logs, status, stop.")
 JobName = Annotated[
-    Optional[str],
+    str | None,
     typer.Argument(
         metavar="[JOB]",
         help="A job's id; or a pool or group, for its latest job. Without it, the latest job of the namespace.",
@@ -34,11 +34,11 @@ def submit(
     pool: PoolName,
     command: Command = None,
     working_dir: Annotated[
-        Optional[Path], typer.Option(help="A directory of this machine; the job runs in a copy of it.")
+        Path | None, typer.Option(help="A directory of this machine; the job runs in a copy of it.")
     ] = None,
-    runtime_env: Annotated[Optional[Path], typer.Option(help="A file with Ray's runtime environment, as YAML.")] = None,
-    env: Annotated[Optional[list[str]], typer.Option(help="NAME=VALUE for the job; may be given several times.")] = None,
-    name: Annotated[Optional[str], typer.Option(help="The job's id.")] = None,
+    runtime_env: Annotated[Path | None, typer.Option(help="A file with Ray's runtime environment, as YAML.")] = None,
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the job; may be given several times.")] = None,
+    name: Annotated[str | None, typer.Option(help="The job's id.")] = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Print the id and return.")] = False,
     output: Format = Output.text,
     namespace: Namespace = None,
@@ -63,7 +63,7 @@ def submit(
 @app.command("list")
 def list_jobs(
     pool: Annotated[
-        Optional[str], typer.Argument(help="A pool or group; without it, all.", autocompletion=complete_name)
+        str | None, typer.Argument(help="A pool or group; without it, all.", autocompletion=complete_name)
     ] = None,
     output: Format = Output.text,
     namespace: Namespace = None,
@@ -185,8 +185,8 @@ def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise typer.BadParameter(
-            f"--env {text}: write NAME=VALUE. Ray shows it to whoever sees the job; a password belongs into a Secret that "
-            f"the pool's spec.env names",
+            f"{text}: write NAME=VALUE. Ray shows it to whoever sees the job; a password belongs into a Secret that the "
+            f"pool's spec.env names",
             param_hint="--env",
         )
     return name, value

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
 from workergroups_client import Cluster, Pool
 from workergroups_client.deletion import delete, groups_on
 from workergroups_client.manifests import load
 from workergroups_client.names import GROUP, POOL, Target, find_all
 from workergroups_client.readiness import until, wait_until_ready, why
 from workergroups_client.status import Status
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
 
 from .connect_commands import hold
 from .job_commands import INTERRUPTED, follow
@@ -59,8 +59,10 @@ def up(
         if attach:
             url = pool.ray.url
             tell.quiet()
-            hold(f"Ray's dashboard of pool {pool.name} is at {url} until Ctrl-C; a browser is let in by: "
-                 f"workergroups dashboard {pool.name}")
+            hold(
+                f"Ray's dashboard of pool {pool.name} is at {url} until Ctrl-C; a browser is let in by: "
+                f"workergroups dashboard {pool.name}"
+            )
 
 
 def down(

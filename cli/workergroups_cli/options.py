@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -23,12 +23,12 @@ def complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 Namespace = Annotated[
-    Optional[str], typer.Option("--namespace", "-n", help="The namespace; by default the kubeconfig context's.")
+    str | None, typer.Option("--namespace", "-n", help="The namespace; by default the kubeconfig context's.")
 ]
-Context = Annotated[Optional[str], typer.Option("--context", help="The kubeconfig's context; by default the current.")]
+Context = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context; by default the current.")]
 Format = Annotated[Output, typer.Option("--output", "-o", help="text for people, json for scripts.")]
 PoolName = Annotated[
     str, typer.Argument(metavar="POOL", help="A pool, or a group on it.", autocompletion=complete_name)
 ]
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="A group.", autocompletion=complete_name)]
-Command = Annotated[Optional[list[str]], typer.Argument(metavar="[-- CMD]", help="A command and its arguments.")]
+Command = Annotated[list[str] | None, typer.Argument(metavar="[-- CMD]", help="A command and its arguments.")]

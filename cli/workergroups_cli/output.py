@@ -57,6 +57,7 @@ class Teller:
         self._spinner = err.status("") if err.is_terminal else None
 
     def __call__(self, sentence: str) -> None:
+        """Tell it."""
         if self._spinner is not None:
             self._spinner.update(escape(sentence))
             self._spinner.start()

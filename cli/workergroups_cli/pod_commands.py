@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -29,7 +29,7 @@ _printing = threading.Lock()
 def exec_(
     name: Name,
     command: Command = None,
-    rank: Annotated[Optional[int], typer.Option(help="On the node of this rank of the group.")] = None,
+    rank: Annotated[int | None, typer.Option(help="On the node of this rank of the group.")] = None,
     every_node: Annotated[bool, typer.Option("--every-node", help="On each node of the pool, at once.")] = False,
     namespace: Namespace = None,
     context: Context = None,
@@ -53,9 +53,9 @@ def exec_(
 
 def logs(
     name: Name,
-    rank: Annotated[Optional[str], typer.Option(help="Ranks of the group, such as 0-3,7.")] = None,
-    node: Annotated[Optional[int], typer.Option(help="The number of a node of the pool, from 0.")] = None,
-    file: Annotated[Optional[str], typer.Option(help="A file of that node, such as raylet.out.")] = None,
+    rank: Annotated[str | None, typer.Option(help="Ranks of the group, such as 0-3,7.")] = None,
+    node: Annotated[int | None, typer.Option(help="The number of a node of the pool, from 0.")] = None,
+    file: Annotated[str | None, typer.Option(help="A file of that node, such as raylet.out.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written, until Ctrl-C.")] = False,
     namespace: Namespace = None,
     context: Context = None,
@@ -73,7 +73,7 @@ def logs(
             _print_line(f"[rank {number}] ", line)
 
 
-def _node_logs(cluster: Cluster, target: Target, number: int, file: Optional[str], follow: bool) -> None:
+def _node_logs(cluster: Cluster, target: Target, number: int, file: str | None, follow: bool) -> None:
     containers = nodes(cluster, target)
     if number >= len(containers):
         raise typer.BadParameter(f"{target} has nodes 0-{len(containers) - 1}", param_hint="--node")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -24,7 +24,7 @@ _JOBS_SECONDS = 5
 
 def status(
     name: Annotated[
-        Optional[str],
+        str | None,
         typer.Argument(help="A pool, a group, or both of one name; without it, all.", autocompletion=complete_name),
     ] = None,
     output: Format = Output.text,

@@ -43,11 +43,12 @@ class Cluster:
     def get(self, kind: Kind, name: str) -> Manifest | None:
         """The object of that name; ``None`` if there is none."""
         try:
-            return self._request("GET", f"{self._path(kind)}/{name}")
+            found: Manifest = self._request("GET", f"{self._path(kind)}/{name}")
         except NotFoundError:
             return None
+        return found
 
-    def list(self, kind: Kind, selector: str = "", *, everywhere: bool = False) -> list[Manifest]:
+    def select(self, kind: Kind, selector: str = "", *, everywhere: bool = False) -> list[Manifest]:
         """The objects that a label selector matches, of the namespace or of all."""
         answer = self._request("GET", self._path(kind, None if everywhere else self.namespace), label_selector=selector)
         return list(answer["items"])
@@ -60,13 +61,14 @@ class Cluster:
         metadata = manifest["metadata"]
         kind, namespaced = self._kind_of(manifest)
         path = self._path(kind, metadata.get("namespace", self.namespace) if namespaced else None)
-        return self._request(
+        applied: Manifest = self._request(
             "PATCH",
             f"{path}/{metadata['name']}",
             body=json.dumps(manifest),
             content_type="application/apply-patch+yaml; charset=utf-8",
             field_manager=_FIELD_MANAGER,
         )
+        return applied
 
     def delete(self, kind: Kind, manifest: Manifest) -> None:
         """Delete this very object, not another one that has its name by now; fine if it is gone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from . import names
 from .cluster import Cluster
 from .ray_api import UP_SECONDS, RayApi

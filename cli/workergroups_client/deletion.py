@@ -50,7 +50,7 @@ def _abandoned(cluster: Cluster, targets: Sequence[Target]) -> set[str]:
 
 def _left(cluster: Cluster, targets: Sequence[Target], abandoned: set[str]) -> list[str]:
     there = [str(target) for target in targets if _is_there(cluster, target)]
-    pods = [pod for name in sorted(abandoned) for pod in cluster.list(POD, f"{CLUSTER_LABEL}={name}")]
+    pods = [pod for name in sorted(abandoned) for pod in cluster.select(POD, f"{CLUSTER_LABEL}={name}")]
     return there + [f"pod {pod['metadata']['name']}" for pod in pods]
 
 

@@ -31,9 +31,7 @@ def the_job(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterat
 
 
 @contextmanager
-def all_jobs(
-    cluster: Cluster, name: str | None, tell: Tell = silently
-) -> Iterator[list[tuple[Pool, JobRecord]]]:
+def all_jobs(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterator[list[tuple[Pool, JobRecord]]]:
     """The jobs of a pool's or group's Ray cluster, or of all in the namespace, the latest first.
 
     The connections that they were found by last until the block ends.

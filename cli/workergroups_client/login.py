@@ -1,8 +1,8 @@
 """A page of this machine that logs a browser in to Ray's dashboard, once.
 
-Ray's own page asks for the token. Cookies belong to a host and not to a port, so another server on 127.0.0.1 can set the
-one that Ray reads, as Ray's own server sets it. The address holds a secret that works once: other users of this machine
-who find the port get nothing.
+Ray's own page asks for the token. Cookies belong to a host and not to a port, so another server on 127.0.0.1 can set
+the one that Ray reads, as Ray's own server sets it. The address holds a secret that works once: other users of this
+machine who find the port get nothing.
 """
 
 from __future__ import annotations

@@ -61,9 +61,7 @@ def read(ray: RayApi, files: Mapping[str, list[LogFile]], *, follow: bool) -> It
             yield line
 
 
-def _pour(
-    ray: RayApi, label: str, file: LogFile, lines: queue.SimpleQueue[tuple[str, bytes] | None]
-) -> None:
+def _pour(ray: RayApi, label: str, file: LogFile, lines: queue.SimpleQueue[tuple[str, bytes] | None]) -> None:
     try:
         for line in _lines(ray, file, "stream"):
             lines.put((label, line))

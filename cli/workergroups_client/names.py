@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from base64 import b64decode
 from dataclasses import dataclass
 
 from workergroups_api.manifest import POD, RESOURCE_POOL, SECRET, WORKER_GROUP, Kind, Manifest
@@ -10,7 +11,6 @@ from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, TOKEN_KEY, to
 
 from .cluster import Cluster
 from .errors import ClientError, NotFoundError
-from base64 import b64decode
 
 POOL, GROUP = "pool", "group"
 _KINDS: dict[str, Kind] = {POOL: RESOURCE_POOL, GROUP: WORKER_GROUP}
@@ -65,7 +65,7 @@ def find_all(cluster: Cluster, name: str, *wanted: str) -> list[Target]:
 
 def list_all(cluster: Cluster, *kinds: str) -> list[Target]:
     """All pools and groups of the namespace, or one of the two."""
-    return [Target(what, manifest) for what in kinds or (POOL, GROUP) for manifest in cluster.list(_KINDS[what])]
+    return [Target(what, manifest) for what in kinds or (POOL, GROUP) for manifest in cluster.select(_KINDS[what])]
 
 
 def ray_cluster(cluster: Cluster, target: Target) -> str:
@@ -101,11 +101,9 @@ def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
 
 def running_pods(cluster: Cluster, ray_cluster_name: str, component: str) -> list[Manifest]:
     """The pods of a part of a Ray cluster (head, worker, agent) that run and are to stay."""
-    pods = cluster.list(POD, f"{CLUSTER_LABEL}={ray_cluster_name},{COMPONENT_LABEL}={component}")
+    pods = cluster.select(POD, f"{CLUSTER_LABEL}={ray_cluster_name},{COMPONENT_LABEL}={component}")
     return [
-        pod
-        for pod in pods
-        if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
+        pod for pod in pods if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
     ]
 
 
@@ -140,13 +138,15 @@ def _what_there_is(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str:
     if names:
         return f"{nothing}; there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
     elsewhere = _elsewhere(cluster, name, kinds)
-    return f"{nothing}, nor any other" + (f"; there is one in namespace {elsewhere}: add -n {elsewhere}" if elsewhere else "")
+    return f"{nothing}, nor any other" + (
+        f"; there is one in namespace {elsewhere}: add -n {elsewhere}" if elsewhere else ""
+    )
 
 
 def _elsewhere(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str | None:
     """Another namespace that has one of the name, if this user may see it."""
     try:
-        found = [manifest for what in kinds for manifest in cluster.list(_KINDS[what], everywhere=True)]
+        found = [manifest for what in kinds for manifest in cluster.select(_KINDS[what], everywhere=True)]
     except ClientError:
         return None
     namespaces = [each["metadata"]["namespace"] for each in found if each["metadata"]["name"] == name]

@@ -57,9 +57,7 @@ def pack(directory: Path, excludes: Sequence[str] = ()) -> Package:
     return Package(f"_ray_pkg_{hashlib.sha256(data).hexdigest()[:32]}.zip", data)
 
 
-def _files(
-    root: Path, directory: Path, specs: list[GitIgnoreSpec], bases: list[Path]
-) -> Iterator[Path]:
+def _files(root: Path, directory: Path, specs: list[GitIgnoreSpec], bases: list[Path]) -> Iterator[Path]:
     """Files below a directory that none of these patterns matches, each of which counts from its own base."""
     for name in _IGNORE_FILES:
         if (directory / name).is_file():
@@ -87,8 +85,8 @@ def _check_size(directory: Path, files: list[Path]) -> None:
     largest = sorted(files, key=lambda file: -sizes[file])[:_LARGEST_NAMED]
     named = ", ".join(f"{file.relative_to(directory)} ({sizes[file] >> 20} MiB)" for file in largest)
     raise ClientError(
-        f"the working directory {directory} has {sum(sizes.values()) >> 20} MiB, and at most {MOST_BYTES >> 20} MiB are "
-        f"sent; the largest: {named}. Name what the job does not need in .gitignore, .rayignore or the runtime "
+        f"the working directory {directory} has {sum(sizes.values()) >> 20} MiB, and at most {MOST_BYTES >> 20} MiB "
+        f"are sent; the largest: {named}. Name what the job does not need in .gitignore, .rayignore or the runtime "
         f"environment's excludes, and put data on a volume of the pool"
     )
 

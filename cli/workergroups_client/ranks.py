@@ -34,9 +34,7 @@ def ranks_of(ray: RayApi, group: Target) -> list[Rank]:
         NotFoundError: There is none yet.
     """
     metadata, status = group.manifest["metadata"], group.manifest.get("status") or {}
-    actors = _rows(
-        ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE
-    )
+    actors = _rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
     found = []
     for actor in actors:
         name = RankName.parse(actor["name"] or "")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
+from .cluster import Cluster
 from .errors import CannotBeReadyError, DeadlineError
 from .names import Target, find
-from .cluster import Cluster
 from .status import Status, status_of
 from .waiting import look_again
 

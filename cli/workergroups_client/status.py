@@ -89,7 +89,11 @@ def _chain(what: str, said: list[dict[str, Any]]) -> tuple[Condition, ...]:
     order = {condition: index for index, condition in enumerate(_CHAINS[what])}
     conditions = [
         Condition(
-            each["type"], each["status"], each.get("reason", ""), each.get("message", ""), _time(each["lastTransitionTime"])
+            each["type"],
+            each["status"],
+            each.get("reason", ""),
+            each.get("message", ""),
+            _time(each["lastTransitionTime"]),
         )
         for each in said
     ]
@@ -99,7 +103,9 @@ def _chain(what: str, said: list[dict[str, Any]]) -> tuple[Condition, ...]:
 def _failures(what: str, status: dict[str, Any]) -> list[str]:
     if what == POOL:
         nodes = (status.get("reservation") or {}).get("nodes") or []
-        return [f"node {each['index']}: {each['state']}: {each.get('message') or each.get('pod') or ''}" for each in nodes]
+        return [
+            f"node {each['index']}: {each['state']}: {each.get('message') or each.get('pod') or ''}" for each in nodes
+        ]
     ranks = status.get("ranks") or {}
     if ranks.get("incarnation") != status.get("incarnation"):
         return []
