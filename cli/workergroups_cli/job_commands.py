@@ -142,7 +142,9 @@ def follow(job: Job, cluster: Cluster, tell: Teller) -> int:
 def _interrupted(job: Job, cluster: Cluster, tell: Teller) -> None:
     if sys.stdin.isatty() and err.is_terminal and _is_to_stop(job):
         tell(f"stopping job {job.id}")
-        note(f"job {job.id}: {job.stop().state}")
+        state = job.stop().state
+        tell.quiet()
+        note(f"job {job.id}: {state}")
         return
     where = f"-n {cluster.namespace}"
     note(
@@ -185,7 +187,7 @@ def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise typer.BadParameter(
-            f"{text}: write NAME=VALUE. Ray shows it to whoever sees the job; a password belongs into a Secret that the "
+            f"{text}: write NAME=VALUE. Whoever sees the job sees it; a password belongs into a Secret that the "
             f"pool's spec.env names",
             param_hint="--env",
         )

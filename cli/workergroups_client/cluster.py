@@ -139,7 +139,7 @@ class Cluster:
 def unreachable(server: str, context: str, error: object) -> str:
     """One sentence for an API server that does not answer."""
     reason = str(getattr(error, "reason", None) or error) or type(error).__name__
-    reason = reason.rpartition(": ")[2] if "Errno" in reason else reason
+    reason = reason.rpartition("] ")[2] if "Errno" in reason else reason
     return (
         f"the API server at {server} (context {context}) does not answer: {reason}. Check that the cluster is up, "
         f"that this machine reaches it (VPN, proxy), and that the context is the right one: kubectl config get-contexts"
@@ -157,7 +157,8 @@ def _load(context: str | None) -> tuple[Configuration, str, str]:
         load_kube_config(context=context, client_configuration=configuration)
     except (ConfigException, OSError) as error:
         raise ClientError(
-            f"there is no usable kubeconfig: {error}. Set KUBECONFIG, or have the cluster's in ~/.kube/config"
+            f"there is no usable kubeconfig: {str(error).rstrip('.')}. Set KUBECONFIG, or put the cluster's into "
+            f"~/.kube/config"
         ) from error
     chosen = names[context] if context else current
     # One that is away is told at once; requests are repeated where that makes sense.
