@@ -101,11 +101,12 @@ def _carry_both_ways(local: socket.socket, remote: WSClient) -> None:
             if not data:
                 return
             remote.write_channel(_DATA, data)
-        remote.update(timeout=0)
+        refused = len(remote.peek_channel(_ERROR)) > _PORT_NUMBER_BYTES
+        # Last: each look at a channel takes in what there is for all, and nothing would wake this thread for that.
         received = remote.read_channel(_DATA)
         local.sendall(received[skip:])
         skip = max(0, skip - len(received))
-        if len(remote.peek_channel(_ERROR)) > _PORT_NUMBER_BYTES:
+        if refused:
             return
 
 
