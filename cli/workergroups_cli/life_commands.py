@@ -103,7 +103,7 @@ def _with_groups(cluster: Cluster, targets: Sequence[Target]) -> list[Target]:
     found = {str(target): target for target in targets}
     for pool in [target for target in targets if target.what == POOL]:
         found |= {str(group): group for group in groups_on(cluster, pool)}
-    return sorted(found.values(), key=lambda target: target.what)
+    return sorted(found.values(), key=str)
 
 
 def _list(targets: Sequence[Target]) -> str:
