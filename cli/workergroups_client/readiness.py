@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
+from enum import Enum
+from math import inf
 
 from .cluster import Cluster
-from .errors import CannotBeReadyError, DeadlineError
+from .errors import CannotBeReadyError, ClientError, DeadlineError
 from .names import Target, find
 from .status import Status, status_of
 from .waiting import look_again
 
-UNSEEN_SECONDS = 60
 _LONGEST = 24 * 3600
 """Each object has a deadline of its own, which its status tells."""
 
 Show = Callable[[Sequence[Status]], None]
+
+
+class Verdict(Enum):
+    """What several statuses say together; the value is for how many seconds it has to last to be believed.
+
+    A status may be of before what was applied: that a ConfigMap has changed, the operator sees a moment later.
+    """
+
+    READY = 2.0
+    HOPELESS = 5.0
+    UNSEEN = 60.0
+    WAITING = inf
 
 
 def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) -> list[Status]:
@@ -25,25 +39,37 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) ->
         CannotBeReadyError: One says that no waiting will help, or that its own deadline has passed.
         DeadlineError: The operator does not look at them.
     """
-    unseen_until = None
-    for left in look_again(_LONGEST, pause=1):
+    verdict, since = Verdict.WAITING, 0.0
+    for _ in look_again(_LONGEST, pause=1):
         statuses = [status_of(find(cluster, f"{target.what}/{target.name}")) for target in targets]
         show(statuses)
-        if all(status.is_ready for status in statuses):
+        before, verdict = verdict, _verdict(statuses)
+        now = time.monotonic()
+        since = since if verdict is before else now
+        if now - since < verdict.value:
+            continue
+        if verdict is Verdict.READY:
             return statuses
-        for status in statuses:
-            if status.is_hopeless:
-                raise CannotBeReadyError(f"{status.what} {status.name} will not become ready: {why(status)}")
-        if all(status.is_current for status in statuses):
-            unseen_until = None
-        else:
-            unseen_until = unseen_until if unseen_until is not None else left - UNSEEN_SECONDS
-            if left < unseen_until:
-                raise DeadlineError(
-                    f"after {UNSEEN_SECONDS} s, the operator has not looked at what was applied: is it installed, and "
-                    f"does it run? helm list --all-namespaces; kubectl get pods -n workergroups-system"
-                )
+        raise _failure(statuses, verdict)
     raise DeadlineError("not ready within a day")
+
+
+def _verdict(statuses: Sequence[Status]) -> Verdict:
+    if all(status.is_ready for status in statuses):
+        return Verdict.READY
+    if any(status.is_hopeless for status in statuses):
+        return Verdict.HOPELESS
+    return Verdict.WAITING if all(status.is_current for status in statuses) else Verdict.UNSEEN
+
+
+def _failure(statuses: Sequence[Status], verdict: Verdict) -> ClientError:
+    if verdict is Verdict.HOPELESS:
+        (first, *_) = [status for status in statuses if status.is_hopeless]
+        return CannotBeReadyError(f"{first.what} {first.name} will not become ready: {why(first)}")
+    return DeadlineError(
+        f"for {verdict.value:g} s, the operator has not looked at what was applied: is it installed, and does it run? "
+        f"helm list --all-namespaces; kubectl get pods -n workergroups-system"
+    )
 
 
 def why(status: Status) -> str:
