@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from . import names
 from .cluster import Cluster
-from .errors import NotFoundError
+from .errors import DeadlineError, NotFoundError, UnreachableError
 from .jobs import Job, JobRecord
 from .pool import Pool
 from .waiting import Tell, silently
+
+Found = tuple[Pool, JobRecord]
+_NAMED = 5
 
 
 @contextmanager
@@ -21,28 +24,60 @@ def the_job(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterat
     Raises:
         NotFoundError: There is none; says which there are.
     """
-    of_target = name is not None and _is_target(cluster, name)
-    with all_jobs(cluster, name if of_target else None, tell) as found:
-        matching = [each for each in found if of_target or name in (None, each[1].id)]
-        if not matching:
-            raise NotFoundError(_what_there_is(cluster, name, [record.id for _, record in found]))
-        pool, record = matching[0]
-        yield pool.job(record.id)
+    with _pools(cluster, name, tell) as (pools, is_id):
+        others: list[JobRecord] = []
+        if name is not None and is_id:
+            # Ids begin with the pool's name, unless the user chose them.
+            pools.sort(key=lambda pool: not name.startswith(pool.name))
+            for pool, record in _jobs_of(pools, tell):
+                if record.id == name:
+                    yield pool.job(name)
+                    return
+                others.append(record)
+        elif found := _latest_first(_jobs_of(pools, tell)):
+            pool, record = found[0]
+            yield pool.job(record.id)
+            return
+    raise NotFoundError(_what_there_is(cluster, name, [record.id for record in others]))
 
 
 @contextmanager
-def all_jobs(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterator[list[tuple[Pool, JobRecord]]]:
+def all_jobs(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterator[list[Found]]:
     """The jobs of a pool's or group's Ray cluster, or of all in the namespace, the latest first.
 
     The connections that they were found by last until the block ends.
     """
-    pools = [Pool(name, cluster, tell)] if name is not None else _one_of_each_cluster(cluster, tell)
+    if name is not None:
+        names.find(cluster, name)
+    with _pools(cluster, name, tell) as (pools, _):
+        yield _latest_first(_jobs_of(pools, tell))
+
+
+@contextmanager
+def _pools(cluster: Cluster, name: str | None, tell: Tell) -> Iterator[tuple[list[Pool], bool]]:
+    """A pool of each Ray cluster that may have the job, and whether the name can only be the job's own."""
+    of_target = name is not None and _is_target(cluster, name)
+    pools = [Pool(name, cluster, tell)] if name is not None and of_target else _one_of_each_cluster(cluster, tell)
     try:
-        found = [(pool, record) for pool in pools for record in pool.jobs()]
-        yield sorted(found, key=lambda each: -(each[1].started or 0))
+        yield pools, not of_target
     finally:
         for pool in pools:
             pool.close()
+
+
+def _jobs_of(pools: list[Pool], tell: Tell) -> Iterator[Found]:
+    """Of several Ray clusters, one that does not answer keeps none of the others' from being found."""
+    for pool in pools:
+        try:
+            yield from ((pool, record) for record in pool.jobs())
+        except (UnreachableError, DeadlineError) as error:
+            if len(pools) == 1:
+                raise
+            tell(f"the jobs of pool {pool.name} are not known: {error}")
+
+
+def _latest_first(found: Iterable[Found]) -> list[Found]:
+    return sorted(found, key=lambda each: -(each[1].started or 0))
 
 
 def _one_of_each_cluster(cluster: Cluster, tell: Tell) -> list[Pool]:
@@ -64,10 +99,13 @@ def _is_target(cluster: Cluster, name: str) -> bool:
 
 
 def _what_there_is(cluster: Cluster, name: str | None, ids: list[str]) -> str:
+    """Near ids first, then the latest."""
     where = f"in namespace {cluster.namespace}"
+    if name is None:
+        return f"there are no jobs {where}"
     if not ids:
-        return f"there are no jobs {where}" if name is None else f"there is no job {name} {where}, nor any other"
-    near = difflib.get_close_matches(name or "", ids, n=3)
+        return f"there is no job {name} {where}, nor any other"
+    near = difflib.get_close_matches(name, ids, n=3)
     if near:
         return f"there is no job {name} {where}; did you mean {' or '.join(near)}?"
-    return f"there is no job {name} {where}; the latest are {', '.join(ids[:5])}"
+    return f"there is no job {name} {where}; the latest are {', '.join(ids[:_NAMED])}"
