@@ -9,14 +9,13 @@ from typing import Annotated
 
 import typer
 
-from workergroups_api.manifest import POD
-from workergroups_client import Cluster, Pool
+from workergroups_client import Cluster, RayConnection
 from workergroups_client.execution import Write, execute
 from workergroups_client.group import Group
 from workergroups_client.logs import LogFile, names_on_node, read
-from workergroups_client.names import GROUP, POOL, Target, find
+from workergroups_client.names import GROUP, POOL, find, ray_cluster
+from workergroups_client.nodes import node_id
 from workergroups_client.pods import Container, head, node_of_rank, nodes
-from workergroups_client.ranks import node_addresses
 
 from .options import Command, Context, Namespace, complete_name
 from .output import Teller, print_text
@@ -63,7 +62,7 @@ def logs(
     """What the ranks of a group print; or with --node the files of a node, and one of them with --file."""
     cluster = Cluster(namespace, context)
     if node is not None:
-        _node_logs(cluster, find(cluster, name, POOL, GROUP), node, file, follow)
+        _node_logs(cluster, name, node, file, follow)
         return
     if file is not None:
         raise typer.BadParameter("--file needs --node: each node has files of its own")
@@ -73,28 +72,17 @@ def logs(
             _print_line(f"[rank {number}] ", line)
 
 
-def _node_logs(cluster: Cluster, target: Target, number: int, file: str | None, follow: bool) -> None:
-    containers = nodes(cluster, target)
-    if number >= len(containers):
-        raise typer.BadParameter(f"{target} has nodes 0-{len(containers) - 1}", param_hint="--node")
-    with Teller() as tell, Pool(f"{target.what}/{target.name}", cluster, tell) as pool:
-        address = _address(cluster, containers[number])
-        ray = pool.ray.api
-        ids = [node for node, its in node_addresses(ray).items() if its == address]
+def _node_logs(cluster: Cluster, name: str, number: int, file: str | None, follow: bool) -> None:
+    pool = find(cluster, name, POOL)
+    with Teller() as tell, RayConnection(cluster, ray_cluster(cluster, pool), tell=tell) as ray:
+        node = node_id(cluster, ray.api, pool, number)
         tell.quiet()
-        if not ids:
-            raise typer.BadParameter(f"pod {containers[number].pod} has not joined Ray", param_hint="--node")
         if file is None:
-            for name in names_on_node(ray, ids[0]):
-                print_text(name)
+            for each in names_on_node(ray.api, node):
+                print_text(each)
             return
-        for _, line in read(ray, {"": [LogFile.on_node(ids[0], file)]}, follow=follow):
+        for _, line in read(ray.api, {"": [LogFile.on_node(node, file)]}, follow=follow):
             _print_line("", line)
-
-
-def _address(cluster: Cluster, container: Container) -> str:
-    pod = cluster.get(POD, container.pod) or {}
-    return str(pod.get("status", {}).get("podIP"))
 
 
 def _print_line(prefix: str, line: bytes) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from .errors import ClientError, NotFoundError
+from .errors import ClientError
 from .ray_api import RayApi
 
 LINES = 1000
@@ -42,42 +42,50 @@ def names_on_node(ray: RayApi, node_id: str) -> list[str]:
 def read(ray: RayApi, files: Mapping[str, list[LogFile]], *, follow: bool) -> Iterator[tuple[str, bytes]]:
     """Lines of several files, each with the label that its file has in the mapping.
 
-    Without ``follow`` one file after the other; with it from all at once, as they are written, without an end.
+    Without ``follow`` one file after the other; with it from all at once, as they are written, without an end. One of
+    several that cannot be read says so in a line of its own.
     """
-    if not follow:
-        for label, parts in files.items():
-            for file in parts:
-                yield from ((label, line) for line in _lines(ray, file, "file"))
-        return
-    count = sum(map(len, files.values()))
-    if count > MOST_AT_ONCE:
-        raise ClientError(f"{count} files cannot be followed at once, {MOST_AT_ONCE} can: choose some with --rank")
+    sources = [(label, file) for label, parts in files.items() for file in parts]
+    if len(sources) == 1:
+        ((label, file),) = sources
+        yield from ((label, line) for line in _lines(ray, file, follow))
+    elif not follow:
+        for label, file in sources:
+            yield from ((label, line) for line in _lines_or_why_not(ray, file, follow))
+    else:
+        yield from _all_at_once(ray, sources)
+
+
+def _all_at_once(ray: RayApi, sources: list[tuple[str, LogFile]]) -> Iterator[tuple[str, bytes]]:
+    if len(sources) > MOST_AT_ONCE:
+        raise ClientError(
+            f"{len(sources)} files cannot be followed at once, {MOST_AT_ONCE} can: choose some with --rank"
+        )
     lines: queue.SimpleQueue[tuple[str, bytes] | None] = queue.SimpleQueue()
-    for label, parts in files.items():
-        for file in parts:
-            threading.Thread(target=_pour, args=(ray, label, file, lines), daemon=True).start()
-    for _ in range(count):
+
+    def pour(label: str, file: LogFile) -> None:
+        for line in _lines_or_why_not(ray, file, follow=True):
+            lines.put((label, line))
+        lines.put(None)
+
+    for source in sources:
+        threading.Thread(target=pour, args=source, daemon=True).start()
+    for _ in sources:
         while (line := lines.get()) is not None:
             yield line
 
 
-def _pour(ray: RayApi, label: str, file: LogFile, lines: queue.SimpleQueue[tuple[str, bytes] | None]) -> None:
+def _lines_or_why_not(ray: RayApi, file: LogFile, follow: bool) -> Iterator[bytes]:
     try:
-        for line in _lines(ray, file, "stream"):
-            lines.put((label, line))
+        yield from _lines(ray, file, follow)
     except ClientError as error:
-        lines.put((label, f"the log ends here: {error}".encode()))
-    finally:
-        lines.put(None)
+        yield f"(no more of this log: {error})".encode()
 
 
-def _lines(ray: RayApi, file: LogFile, way: str) -> Iterator[bytes]:
+def _lines(ray: RayApi, file: LogFile, follow: bool) -> Iterator[bytes]:
     rest = b""
-    try:
-        for piece in ray.stream(f"/api/v0/logs/{way}", lines=LINES, **file.query):
-            *whole, rest = (rest + piece).split(b"\n")
-            yield from whole
-    except NotFoundError:
-        return
+    for piece in ray.stream(f"/api/v0/logs/{'stream' if follow else 'file'}", lines=LINES, **file.query):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole
     if rest:
         yield rest

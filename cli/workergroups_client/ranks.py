@@ -34,7 +34,7 @@ def ranks_of(ray: RayApi, group: Target) -> list[Rank]:
         NotFoundError: There is none yet.
     """
     metadata, status = group.manifest["metadata"], group.manifest.get("status") or {}
-    actors = _rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
+    actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
     found = []
     for actor in actors:
         name = RankName.parse(actor["name"] or "")
@@ -47,7 +47,7 @@ def ranks_of(ray: RayApi, group: Target) -> list[Rank]:
 
 def node_addresses(ray: RayApi) -> dict[str, str]:
     """The IP address of each live Ray node, by its id."""
-    return {node["node_id"]: node["node_ip"] for node in _rows(ray, "/api/v0/nodes") if node["state"] == "ALIVE"}
+    return {node["node_id"]: node["node_ip"] for node in rows(ray, "/api/v0/nodes") if node["state"] == "ALIVE"}
 
 
 def choose(ranks: Sequence[Rank], wanted: str | None) -> list[Rank]:
@@ -73,5 +73,6 @@ def _numbers(text: str) -> Iterable[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
-def _rows(ray: RayApi, path: str, **query: str) -> list[dict[str, Any]]:
+def rows(ray: RayApi, path: str, **query: str) -> list[dict[str, Any]]:
+    """A table of Ray's state."""
     return list(ray.get(path, limit=_MOST, detail=1, **query)["data"]["result"]["result"])
