@@ -9,7 +9,7 @@ from workergroups_api.names import CLUSTER_LABEL
 
 from . import names
 from .cluster import Cluster
-from .errors import DeadlineError
+from .errors import DeadlineError, UnreachableError
 from .names import GROUP, POOL, Target
 from .waiting import Tell, look_again
 
@@ -31,9 +31,13 @@ def delete(cluster: Cluster, targets: Sequence[Target], tell: Tell) -> None:
     # Groups first: the pool's end is then nobody's failure.
     for target in sorted(targets, key=lambda target: target.what != GROUP):
         cluster.delete(target.kind, target.manifest)
-    left: list[str] = []
+    left = [str(target) for target in targets]
     for seconds in look_again(GONE_SECONDS, pause=1):
-        left = _left(cluster, targets, abandoned)
+        try:
+            left = _left(cluster, targets, abandoned)
+        except UnreachableError as error:
+            tell(f"looking again for {seconds:.0f} s: {error}")
+            continue
         if not left:
             return
         tell(f"waiting for {', '.join(left)} to go ({seconds:.0f} s left)")

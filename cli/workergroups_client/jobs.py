@@ -81,12 +81,12 @@ class Job:
         if not follow:
             yield self._ray.get(f"/api/jobs/{self.id}/logs")["logs"]
             return
-        self._wait_until_started(tell)
         seen = 0
         while True:
             # Each connection tells it from the beginning.
             to_skip = seen
             try:
+                self._wait_until_started(tell)
                 for text in self._ray.follow(f"/api/jobs/{self.id}/logs/tail"):
                     fresh = text[to_skip:]
                     to_skip = max(0, to_skip - len(text))

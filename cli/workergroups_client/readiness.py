@@ -9,7 +9,7 @@ from enum import Enum
 from math import inf
 
 from .cluster import Cluster
-from .errors import CannotBeReadyError, ClientError, DeadlineError
+from .errors import CannotBeReadyError, ClientError, DeadlineError, UnreachableError
 from .names import Target, find
 from .status import Status, status_of
 from .waiting import look_again
@@ -29,6 +29,7 @@ class Verdict(Enum):
     READY = 2.0
     HOPELESS = 5.0
     UNSEEN = 60.0
+    UNREACHABLE = 120.0
     WAITING = inf
 
 
@@ -38,19 +39,26 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) ->
     Raises:
         CannotBeReadyError: One says that no waiting will help, or that its own deadline has passed.
         DeadlineError: The operator does not look at them.
+        UnreachableError: The API server has not answered for a while.
     """
     verdict, since = Verdict.WAITING, 0.0
+    statuses: list[Status] = []
+    failure: ClientError | None
     for _ in look_again(_LONGEST, pause=1):
-        statuses = [status_of(find(cluster, f"{target.what}/{target.name}")) for target in targets]
-        show(statuses)
-        before, verdict = verdict, _verdict(statuses)
+        before, failure = verdict, None
+        try:
+            statuses = [status_of(find(cluster, f"{target.what}/{target.name}")) for target in targets]
+            show(statuses)
+            verdict = _verdict(statuses)
+        except UnreachableError as error:
+            verdict, failure = Verdict.UNREACHABLE, error
         now = time.monotonic()
         since = since if verdict is before else now
         if now - since < verdict.value:
             continue
         if verdict is Verdict.READY:
             return statuses
-        raise _failure(statuses, verdict)
+        raise failure or _failure(statuses, verdict)
     raise DeadlineError("not ready within a day")
 
 

@@ -6,7 +6,7 @@ import pytest
 from fake_cluster import FakeCluster, pool
 
 from workergroups_client import readiness
-from workergroups_client.errors import CannotBeReadyError, DeadlineError
+from workergroups_client.errors import CannotBeReadyError, DeadlineError, UnreachableError
 from workergroups_client.names import find
 from workergroups_client.readiness import wait_until_ready
 
@@ -20,6 +20,8 @@ def looks(*readies):
     class Changing(FakeCluster):
         def get(self, kind, name):
             status, reason, deadline = next(statuses)
+            if status == "away":
+                raise UnreachableError(reason)
             condition = {"type": "Ready", "status": status, "reason": reason, "message": "", "lastTransitionTime": SOON}
             said = {"conditions": [condition], "observedGeneration": 2, "deadline": deadline}
             return pool(name, status=said if status else {})
@@ -28,6 +30,7 @@ def looks(*readies):
 
 
 UNSEEN, WAITING = ("", "", None), ("False", "HeadStarting", SOON)
+AWAY = ("away", "no route", None)
 READY, DEAD = ("True", "Reserved", None), ("False", "LaunchFailed", None)
 
 
@@ -59,6 +62,12 @@ def test_a_failure_of_before_what_was_applied_is_not_believed(clock):
 def test_what_cannot_be_ready_ends_it(clock):
     with pytest.raises(CannotBeReadyError, match="pool ppo will not become ready: LaunchFailed"):
         wait(WAITING, DEAD)
+
+
+def test_an_api_server_that_is_away_for_a_moment_ends_nothing(clock):
+    assert wait(WAITING, AWAY, AWAY, READY)[0]
+    with pytest.raises(UnreachableError, match="no route"):
+        wait(WAITING, AWAY)
 
 
 def test_an_operator_that_is_not_there_is_told(clock):
