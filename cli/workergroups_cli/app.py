@@ -10,14 +10,12 @@ from workergroups_client import ClientError
 
 from . import job_commands
 from .connect_commands import connect, dashboard
+from .exit_codes import FAILED, INTERRUPTED
 from .group_commands import calls, stacks
 from .life_commands import down, up
 from .output import err
 from .pod_commands import exec_, logs
 from .status_command import status
-
-FAILED = 1
-INTERRUPTED = 130
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -13,10 +13,10 @@ import typer
 from workergroups_client import Cluster, Pool, RayConnection
 from workergroups_client.login import LoginPage
 
+from .exit_codes import CANNOT_EXECUTE, COMMAND_NOT_FOUND
 from .options import Command, Context, Namespace, PoolName
 from .output import Teller, note, print_text
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _LOOK_SECONDS = 3600.0
 
 
@@ -74,8 +74,8 @@ def _run(command: list[str], environment: dict[str, str]) -> int:
         code = subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
     except FileNotFoundError:
         note(f"{command[0]}: there is no such command on this machine")
-        return NOT_FOUND
+        return COMMAND_NOT_FOUND
     except PermissionError:
         note(f"{command[0]}: cannot be run")
-        return NOT_EXECUTABLE
+        return CANNOT_EXECUTE
     return 128 - code if code < 0 else code

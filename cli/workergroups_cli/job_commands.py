@@ -13,10 +13,9 @@ from workergroups_client.finding_jobs import all_jobs, the_job
 from workergroups_client.jobs import Job, JobRecord
 from workergroups_client.runtime_env import read
 
+from .exit_codes import INTERRUPTED
 from .options import Command, Context, Format, Namespace, PoolName, complete_name
 from .output import Output, Teller, age, duration, err, note, print_json, print_text, table
-
-INTERRUPTED = 130
 
 app = typer.Typer(no_args_is_help=True, help="Ray jobs of a pool: submit, list, logs, status, stop.")
 JobName = Annotated[

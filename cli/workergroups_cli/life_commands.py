@@ -14,13 +14,14 @@ from rich.text import Text
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
 from workergroups_client import Cluster, Pool
 from workergroups_client.deletion import delete, groups_on
-from workergroups_client.manifests import load
+from workergroups_client.manifests import load, namespace_of
 from workergroups_client.names import GROUP, POOL, Target, find_all
 from workergroups_client.readiness import until, wait_until_ready, why
 from workergroups_client.status import Status
 
 from .connect_commands import hold
-from .job_commands import INTERRUPTED, follow
+from .exit_codes import INTERRUPTED
+from .job_commands import follow
 from .options import Command, Context, Namespace, complete_name
 from .output import Teller, err, note, print_text
 
@@ -38,8 +39,9 @@ def up(
 
     Ctrl-C leaves everything running.
     """
-    cluster = Cluster(namespace, context)
-    targets = _apply(cluster, load(file))
+    manifests = load(file)
+    cluster = Cluster(namespace_of(manifests, namespace), context)
+    targets = _apply(cluster, manifests)
     if not targets:
         note("no pool and no group is among them: there is nothing to wait for")
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import yaml
@@ -35,6 +35,23 @@ def load(path: str) -> list[Manifest]:
         if not isinstance(manifest, dict) or not {"apiVersion", "kind", "metadata"} <= manifest.keys():
             raise ClientError(f"{path} has something that is no Kubernetes object: it needs apiVersion, kind, metadata")
     return sorted(found, key=lambda manifest: _ORDER.get(manifest["kind"], 0))
+
+
+def namespace_of(manifests: Sequence[Manifest], asked: str | None) -> str | None:
+    """The namespace that is asked for, or the one that pools and groups name; ``None`` if they name none.
+
+    Raises:
+        ClientError: They name several, or another one.
+    """
+    named = {each["metadata"].get("namespace") for each in manifests if each["kind"] in _ORDER} - {None}
+    if len(named) > 1:
+        raise ClientError(
+            f"the pools and groups are of several namespaces ({', '.join(sorted(named))}): apply one by one"
+        )
+    (own,) = named or {asked}
+    if asked not in (None, own):
+        raise ClientError(f"the pools and groups are of namespace {own}, not {asked}: leave out -n {asked}")
+    return own
 
 
 def _texts(path: str) -> Iterable[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from workergroups_client.errors import ClientError
-from workergroups_client.manifests import load
+from workergroups_client.manifests import load, namespace_of
 
 
 def test_what_groups_and_pools_need_comes_before_them(tmp_path):
@@ -28,3 +28,26 @@ def test_what_cannot_be_applied_is_refused(tmp_path, text, said):
         path.write_text(text)
     with pytest.raises(ClientError, match=said):
         load(str(path))
+
+
+def named(*namespaces):
+    return [
+        {"kind": "WorkerGroup", "metadata": {"name": "a", "namespace": each} if each else {"name": "a"}}
+        for each in namespaces
+    ]
+
+
+@pytest.mark.parametrize(
+    ("manifests", "asked", "found"),
+    [(named(None), None, None), (named(None), "a", "a"), (named("a", None), None, "a"), (named("a"), "a", "a")],
+)
+def test_the_namespace_is_the_one_that_is_asked_for_or_named(manifests, asked, found):
+    assert namespace_of(manifests, asked) == found
+
+
+@pytest.mark.parametrize(
+    ("manifests", "said"), [(named("a", "b"), r"of several namespaces \(a, b\)"), (named("b"), "of namespace b, not a")]
+)
+def test_another_namespace_is_refused(manifests, said):
+    with pytest.raises(ClientError, match=said):
+        namespace_of(manifests, "a")
