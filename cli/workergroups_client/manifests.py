@@ -43,12 +43,11 @@ def namespace_of(manifests: Sequence[Manifest], asked: str | None) -> str | None
     Raises:
         ClientError: They name several, or another one.
     """
-    named = {each["metadata"].get("namespace") for each in manifests if each["kind"] in _ORDER} - {None}
+    of_ours = [each["metadata"] for each in manifests if each["kind"] in _ORDER]
+    named = sorted({str(metadata["namespace"]) for metadata in of_ours if "namespace" in metadata})
     if len(named) > 1:
-        raise ClientError(
-            f"the pools and groups are of several namespaces ({', '.join(sorted(named))}): apply one by one"
-        )
-    (own,) = named or {asked}
+        raise ClientError(f"the pools and groups are of several namespaces ({', '.join(named)}): apply one by one")
+    own = named[0] if named else asked
     if asked not in (None, own):
         raise ClientError(f"the pools and groups are of namespace {own}, not {asked}: leave out -n {asked}")
     return own

@@ -31,10 +31,7 @@ def test_what_cannot_be_applied_is_refused(tmp_path, text, said):
 
 
 def named(*namespaces):
-    return [
-        {"kind": "WorkerGroup", "metadata": {"name": "a", "namespace": each} if each else {"name": "a"}}
-        for each in namespaces
-    ]
+    return [{"kind": "WorkerGroup", "metadata": {"namespace": each} if each else {}} for each in namespaces]
 
 
 @pytest.mark.parametrize(
