@@ -18,6 +18,7 @@ from .waiting import Tell, silently
 
 ANSWER_SECONDS = 30
 _HEAD_CONTAINER = "ray-head"
+_MODULE = "workergroups.what_ranks_do"
 _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
 """Lines by which Ray tells whose output follows."""
 
@@ -104,12 +105,20 @@ class Group:
             self.cluster,
             names.head_pod(self.cluster, self.ray_cluster),
             _HEAD_CONTAINER,
-            ["python", "-m", "workergroups.what_ranks_do", question, self.name],
+            ["python", "-m", _MODULE, question, self.name],
             stdout=said.extend,
             stderr=complaints.extend,
             seconds=ANSWER_SECONDS,
         )
         if code:
-            last = complaints.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {code}"]
-            raise ClientError(f"group {self.name} could not be asked for its {question}: {last[0]}")
+            reason = _reason(complaints.decode(errors="replace")) or f"exit code {code}"
+            raise ClientError(f"group {self.name} could not be asked for its {question}: {reason}")
         return json.loads(said)
+
+
+def _reason(complaints: str) -> str | None:
+    """The last line of a traceback, or what it means."""
+    if f"No module named {_MODULE}" in complaints:
+        return "its pool was started by an older operator, whose library cannot tell; make the pool anew"
+    lines = complaints.strip().splitlines()
+    return lines[-1] if lines else None
