@@ -47,6 +47,9 @@ sys.exit(7)
 """
 
 
+SECONDS = 240
+
+
 class CommandLine:
     """The command in one namespace, with a folder of its own."""
 
@@ -62,8 +65,12 @@ class CommandLine:
 
     def __call__(self, *words, code=0, **more):
         """Run it to its end, and return what it prints."""
-        process = self.start(*words, **more)
-        printed, _ = process.communicate(timeout=120)
+        with self.start(*words, **more) as process:
+            try:
+                printed, _ = process.communicate(timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
         assert process.returncode == code, printed
         return printed
 
