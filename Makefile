@@ -16,10 +16,10 @@ VERL_VERSION := 0.9.1
 VERL := .verl
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
-SOURCES := crds operator worker_image local_cluster local_kind demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
+SOURCES := cli crds operator worker_image local_cluster local_kind demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
 # Runs on the oldest Python that Ray has.
-IN_USERS_IMAGES := worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor exchange.py check_image.py)
-TYPED := crds operator worker_image local_cluster local_kind demo bench simulation truth $(WRITE_REFERENCE)
+IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor exchange.py check_image.py)
+TYPED := cli crds operator worker_image local_cluster local_kind demo bench simulation truth $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready
@@ -89,7 +89,12 @@ test-ray: $(READY) ## library and agent on a local Ray
 
 .PHONY: test-cluster
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster --ignore=tests/cluster/slow
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; \
+	$(BIN)/pytest tests/cluster --ignore=tests/cluster/slow --ignore=tests/cluster/command_line
+
+.PHONY: test-command-line
+test-command-line: $(READY) ## the command line, from outside the cluster
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/command_line
 
 # On the user's Docker if kind can have its images there, else on an engine and with images of our own; see local_kind/.
 # Whatever happens, all of it is taken away again.

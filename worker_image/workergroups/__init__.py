@@ -1,36 +1,45 @@
-"""Worker groups on Ray: verl's single-controller programming model, on a laptop's Ray and on Kubernetes."""
+"""Worker groups on Ray: verl's single-controller programming model, on a laptop's Ray and on Kubernetes.
 
-from .attach import attach
-from .attach_pool import attach_pool
-from .distributed import init_process_group
-from .errors import (
-    GroupClosedError,
-    GroupNotFoundError,
-    IncarnationReplacedError,
-    LateCallError,
-    PlacementImpossibleError,
-    PlacementTimeoutError,
-    PoolClosedError,
-    PoolNotFoundError,
-    RankDiedError,
-    RendezvousTimeoutError,
-)
-from .protocol import DataProto, DataProtoConfig, DataProtoFuture
-from .single_controller.base import ResourcePool, Worker
-from .single_controller.base.decorator import Dispatch, Execute, collect_all_to_all, register
-from .single_controller.ray.base import (
-    RayClassWithInitArgs,
-    RayResourcePool,
-    RayWorkerGroup,
-    ResourcePoolManager,
-    create_colocated_worker_cls,
-    create_colocated_worker_cls_fused,
-    create_colocated_worker_raw_cls,
-    merge_resource_pool,
-    split_resource_pool,
-)
-from .single_controller.ray.calls import Call, Calls
-from .single_controller.ray.results import get
+What is named here is imported when it is first used, so that `workergroups.client` works where Ray is not.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .attaching import attach
+    from .attaching_pools import attach_pool
+    from .distributed import init_process_group
+    from .errors import (
+        GroupClosedError,
+        GroupNotFoundError,
+        IncarnationReplacedError,
+        LateCallError,
+        PlacementImpossibleError,
+        PlacementTimeoutError,
+        PoolClosedError,
+        PoolNotFoundError,
+        RankDiedError,
+        RendezvousTimeoutError,
+    )
+    from .protocol import DataProto, DataProtoConfig, DataProtoFuture
+    from .single_controller.base import ResourcePool, Worker
+    from .single_controller.base.decorator import Dispatch, Execute, collect_all_to_all, register
+    from .single_controller.ray.base import (
+        RayClassWithInitArgs,
+        RayResourcePool,
+        RayWorkerGroup,
+        ResourcePoolManager,
+        create_colocated_worker_cls,
+        create_colocated_worker_cls_fused,
+        create_colocated_worker_raw_cls,
+        merge_resource_pool,
+        split_resource_pool,
+    )
+    from .single_controller.ray.calls import Call, Calls
+    from .single_controller.ray.results import get
 
 __all__ = [
     "Call",
@@ -68,3 +77,53 @@ __all__ = [
     "register",
     "split_resource_pool",
 ]
+
+_HOME = {
+    "Call": ".single_controller.ray.calls",
+    "Calls": ".single_controller.ray.calls",
+    "DataProto": ".protocol",
+    "DataProtoConfig": ".protocol",
+    "DataProtoFuture": ".protocol",
+    "Dispatch": ".single_controller.base.decorator",
+    "Execute": ".single_controller.base.decorator",
+    "GroupClosedError": ".errors",
+    "GroupNotFoundError": ".errors",
+    "IncarnationReplacedError": ".errors",
+    "LateCallError": ".errors",
+    "PlacementImpossibleError": ".errors",
+    "PlacementTimeoutError": ".errors",
+    "PoolClosedError": ".errors",
+    "PoolNotFoundError": ".errors",
+    "RankDiedError": ".errors",
+    "RayClassWithInitArgs": ".single_controller.ray.base",
+    "RayResourcePool": ".single_controller.ray.base",
+    "RayWorkerGroup": ".single_controller.ray.base",
+    "RendezvousTimeoutError": ".errors",
+    "ResourcePool": ".single_controller.base",
+    "ResourcePoolManager": ".single_controller.ray.base",
+    "Worker": ".single_controller.base",
+    "attach": ".attaching",
+    "attach_pool": ".attaching_pools",
+    "collect_all_to_all": ".single_controller.base.decorator",
+    "create_colocated_worker_cls": ".single_controller.ray.base",
+    "create_colocated_worker_cls_fused": ".single_controller.ray.base",
+    "create_colocated_worker_raw_cls": ".single_controller.ray.base",
+    "get": ".single_controller.ray.results",
+    "init_process_group": ".distributed",
+    "merge_resource_pool": ".single_controller.ray.base",
+    "register": ".single_controller.base.decorator",
+    "split_resource_pool": ".single_controller.ray.base",
+}
+"""In which module each of them is. None has the name of a module: that one would be found instead."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,7 @@
-"""How the ranks of a WorkerGroup are named in Ray, so that anyone on the cluster finds them again."""
+"""How the ranks of a WorkerGroup and the placement groups of a ResourcePool are named in Ray.
+
+So that anyone finds them again, on the cluster or from outside.
+"""
 
 from __future__ import annotations
 
@@ -41,3 +44,27 @@ class RankName:
             rank=int(match["rank"]),
             world_size=int(match["world_size"]),
         )
+
+
+@dataclass(frozen=True)
+class PlacementName:
+    """The placement group of one node of a pool, on one Ray node.
+
+    The Ray node is part of the name: on another one it is another placement group, and no half-lost one lives on.
+    """
+
+    pool: str
+    uid: str
+    index: int
+    node_id: str
+
+    def __str__(self) -> str:
+        return f"{self.pool}/{self.uid}/{self.index}/{self.node_id}"
+
+    @classmethod
+    def parse(cls, text: str) -> PlacementName | None:
+        """The name, or ``None`` if it is not one of ours."""
+        parts = text.split("/")
+        if len(parts) != 4 or not parts[2].isdecimal() or not parts[2].isascii():
+            return None
+        return cls(parts[0], parts[1], int(parts[2]), parts[3])

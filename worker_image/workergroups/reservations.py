@@ -1,6 +1,6 @@
-"""Which placement groups hold the bundles of a ResourcePool: how they are named, and how many there are to be.
+"""What is reserved for a ResourcePool: how many placement groups hold its bundles.
 
-The agent names them, and announces each pool in Ray's control service (the GCS), so that drivers find them.
+The agent makes them, and announces each pool in Ray's control service (the GCS), so that drivers find them.
 """
 
 from __future__ import annotations
@@ -10,30 +10,6 @@ from dataclasses import dataclass
 from . import announcements
 
 _KV_NAMESPACE = "workergroups-pools"
-
-
-@dataclass(frozen=True)
-class PlacementName:
-    """The placement group of one node of a pool, on one Ray node.
-
-    The Ray node is part of the name: on another one it is another placement group, and no half-lost one lives on.
-    """
-
-    pool: str
-    uid: str
-    index: int
-    node_id: str
-
-    def __str__(self) -> str:
-        return f"{self.pool}/{self.uid}/{self.index}/{self.node_id}"
-
-    @classmethod
-    def parse(cls, text: str) -> PlacementName | None:
-        """The name, or ``None`` if it is not one of ours."""
-        parts = text.split("/")
-        if len(parts) != 4 or not parts[2].isdecimal() or not parts[2].isascii():
-            return None
-        return cls(parts[0], parts[1], int(parts[2]), parts[3])
 
 
 @dataclass(frozen=True)

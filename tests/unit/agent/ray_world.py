@@ -1,8 +1,7 @@
 """Builders of plans, of Ray's state and of what is known of launches."""
 
 from workergroups.deaths import Death
-from workergroups.naming import RankName
-from workergroups.reservations import PlacementName
+from workergroups.naming import PlacementName, RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.launch_state import Launches
 from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState

@@ -10,9 +10,14 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[3]
 
 
-def test_the_wheel_holds_the_library_and_nothing_else(tmp_path):
+def test_the_wheel_holds_the_library_and_the_command_line_and_nothing_else(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=REPOSITORY, capture_output=True, check=True, timeout=60)
     (wheel,) = tmp_path.glob("*.whl")
     folders = {Path(name).parts[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {folder for folder in folders if not folder.endswith(".dist-info")} == {"workergroups"}
+    assert {folder for folder in folders if not folder.endswith(".dist-info")} == {
+        "workergroups",
+        "workergroups_api",
+        "workergroups_cli",
+        "workergroups_client",
+    }

@@ -7,8 +7,7 @@ each group is launched once its bundles are reserved.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from workergroups.naming import RankName
-from workergroups.reservations import PlacementName
+from workergroups.naming import PlacementName, RankName
 from workergroups_agent.executor.launch_state import (
     Launches,
     RankPlacement,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from workergroups.reservations import PlacementName
+from workergroups.naming import PlacementName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.ray_state import Rank, RayState
 from workergroups_api.conditions import Explanation

@@ -10,8 +10,7 @@ from ray._private.state import state as gcs
 from ray.core.generated import gcs_pb2
 
 from workergroups import deaths
-from workergroups.naming import NAMESPACE, RankName
-from workergroups.reservations import PlacementName
+from workergroups.naming import NAMESPACE, PlacementName, RankName
 from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState
 
 READ_ALL_SECONDS = 1.0

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workergroups.deaths import Death
-from workergroups.naming import RankName
-from workergroups.reservations import PlacementName
+from workergroups.naming import PlacementName, RankName
 
 
 @dataclass(frozen=True)

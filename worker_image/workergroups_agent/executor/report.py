@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from workergroups.deaths import Death
-from workergroups.reservations import PlacementName
+from workergroups.naming import PlacementName
 from workergroups_agent.exchange import GroupEntry, PoolEntry, Reports
 from workergroups_agent.executor.decide import nodes_of
 from workergroups_agent.executor.launch_state import Launches, kept_placements, launch_state, ranks_of

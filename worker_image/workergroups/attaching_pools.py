@@ -9,7 +9,7 @@ from ray.util import placement_group_table
 
 from . import reservations
 from .errors import PoolNotFoundError
-from .reservations import PlacementName
+from .naming import PlacementName
 from .single_controller.ray.reserved_bundles import Record, pool_over
 from .single_controller.ray.resource_pool import RayResourcePool
 from .single_controller.ray.waiting import poll

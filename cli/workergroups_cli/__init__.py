@@ -1,0 +1,1 @@
+"""The command `workergroups`: it reads what a user types, calls `workergroups_client`, and prints."""

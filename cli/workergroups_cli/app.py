@@ -1,0 +1,50 @@
+"""The command: all verbs, and how it ends when something is wrong."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from workergroups_client import ClientError
+
+from . import job_commands
+from .connect_commands import connect, dashboard
+from .exit_codes import FAILED, INTERRUPTED
+from .group_commands import calls, stacks
+from .life_commands import down, up
+from .output import err
+from .pod_commands import exec_, logs
+from .status_command import status
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Worker groups on Kubernetes: pools, groups and jobs by their names.",
+)
+app.command()(up)
+app.command()(status)
+app.command()(connect)
+app.command()(dashboard)
+app.add_typer(job_commands.app, name="job")
+app.command()(logs)
+app.command()(stacks)
+app.command()(calls)
+app.command("exec")(exec_)
+app.command()(down)
+
+
+def main() -> None:
+    """Run it; what a user can mend is told in a sentence."""
+    try:
+        app()
+    except ClientError as error:
+        err.print(f"error: {error}", markup=False)
+        sys.exit(FAILED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # `| head`
+        sys.stderr.close()
+        sys.exit(FAILED)

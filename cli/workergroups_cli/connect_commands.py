@@ -1,0 +1,81 @@
+"""connect and dashboard: a tunnel for other tools, and for a browser."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import time
+from typing import Annotated
+
+import typer
+
+from workergroups_client import Cluster, Pool, RayConnection
+from workergroups_client.login import LoginPage
+
+from .exit_codes import CANNOT_EXECUTE, COMMAND_NOT_FOUND
+from .options import Command, Context, Namespace, PoolName
+from .output import Teller, note, print_text
+
+_LOOK_SECONDS = 3600.0
+
+
+def connect(
+    pool: PoolName,
+    command: Command = None,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Run a command that finds the pool's Ray (RAY_ADDRESS, RAY_AUTH_TOKEN), or print these and hold the tunnel."""
+    with Teller() as tell, Pool(pool, Cluster(namespace, context), tell) as found:
+        environment = found.ray.environment
+        tell.quiet()
+        if command:
+            raise typer.Exit(_run(command, environment))
+        for name, value in environment.items():
+            print_text(f"export {name}={shlex.quote(value)}")
+        hold(f"The tunnel to pool {found.name} is open until Ctrl-C.")
+
+
+def dashboard(
+    pool: PoolName,
+    job: Annotated[str | None, typer.Option(help="Open the page of this job.")] = None,
+    port: Annotated[int, typer.Option(help="Of this machine; 0 for a free one.")] = 0,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Ray's dashboard in a browser of this machine, already logged in, until Ctrl-C."""
+    cluster = Cluster(namespace, context)
+    with Teller() as tell:
+        found = Pool(pool, cluster, tell)
+        with RayConnection(cluster, found.ray_cluster, port, tell) as ray, LoginPage(ray, _page(job)) as page:
+            tell.quiet()
+            print_text(f"open {page.url}")
+            hold(f"This address logs in once. The dashboard of pool {found.name} is at {ray.url} until Ctrl-C.")
+
+
+def hold(sentence: str) -> None:
+    """Wait for Ctrl-C."""
+    note(sentence)
+    try:
+        while True:
+            time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        note("closed")
+
+
+def _page(job: str | None) -> str:
+    return f"/#/jobs/{job}" if job else "/"
+
+
+def _run(command: list[str], environment: dict[str, str]) -> int:
+    """Its exit code, as a shell has it."""
+    try:
+        code = subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
+    except FileNotFoundError:
+        note(f"{command[0]}: there is no such command on this machine")
+        return COMMAND_NOT_FOUND
+    except PermissionError:
+        note(f"{command[0]}: cannot be run")
+        return CANNOT_EXECUTE
+    return 128 - code if code < 0 else code

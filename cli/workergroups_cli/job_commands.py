@@ -1,0 +1,203 @@
+"""job submit, list, logs, status, stop."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workergroups_client import Cluster, Pool
+from workergroups_client.finding_jobs import all_jobs, the_job
+from workergroups_client.jobs import Job, JobRecord
+from workergroups_client.runtime_env import read
+
+from .exit_codes import INTERRUPTED
+from .options import Command, Context, Format, Namespace, PoolName, complete_name
+from .output import Output, Teller, age, duration, err, note, print_json, print_text, table
+
+app = typer.Typer(no_args_is_help=True, help="Ray jobs of a pool: submit, list, logs, status, stop.")
+JobName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[JOB]",
+        help="A job's id; or a pool or group, for its latest job. Without it, the latest job of the namespace.",
+        autocompletion=complete_name,
+    ),
+]
+
+
+@app.command()
+def submit(
+    pool: PoolName,
+    command: Command = None,
+    working_dir: Annotated[
+        Path | None, typer.Option(help="A directory of this machine; the job runs in a copy of it.")
+    ] = None,
+    runtime_env: Annotated[Path | None, typer.Option(help="A file with Ray's runtime environment, as YAML.")] = None,
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the job; may be given several times.")] = None,
+    name: Annotated[str | None, typer.Option(help="The job's id.")] = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Print the id and return.")] = False,
+    output: Format = Output.text,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Run a command on the head of a pool's Ray cluster, print what it prints, and end with its exit code."""
+    if not command:
+        raise typer.BadParameter("say what to run: workergroups job submit POOL -- python train.py")
+    variables = dict(map(_variable, env or []))
+    given = read(runtime_env) if runtime_env else {}
+    cluster = Cluster(namespace, context)
+    with Teller() as tell, Pool(pool, cluster, tell) as found:
+        tell(f"submitting to pool {found.name}")
+        job = found.submit(command, working_dir=working_dir, runtime_env=given, env=variables, job_id=name)
+        tell.quiet()
+        if not no_wait:
+            note(f"job {job.id} on pool {found.name}")
+            raise typer.Exit(follow(job, cluster, tell))
+        print_json({"id": job.id, "pool": found.name}) if output is Output.json else print_text(job.id)
+
+
+@app.command("list")
+def list_jobs(
+    pool: Annotated[
+        str | None, typer.Argument(help="A pool or group; without it, all.", autocompletion=complete_name)
+    ] = None,
+    output: Format = Output.text,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """The jobs that were submitted to a pool's Ray cluster, or to all of the namespace."""
+    with Teller() as tell, all_jobs(Cluster(namespace, context), pool, tell) as found:
+        records = [(pool.name, record) for pool, record in found]
+    if output is Output.json:
+        print_json([_as_json(pool, record) for pool, record in records])
+        return
+    table(
+        *("JOB", "STATE", "POOL", "STARTED", "TOOK", "COMMAND"),
+        rows=[
+            (record.id, record.state, pool, age(record.started), _took(record), _short(record.entrypoint))
+            for pool, record in records
+        ],
+    )
+
+
+@app.command()
+def logs(
+    job: JobName = None,
+    follow_it: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """What a job's driver has printed; with --follow, ends with the job's exit code."""
+    cluster = Cluster(namespace, context)
+    with Teller() as tell, the_job(cluster, job, tell) as found:
+        tell.quiet()
+        if follow_it:
+            raise typer.Exit(follow(found, cluster, tell))
+        for text in found.logs():
+            sys.stdout.write(text)
+
+
+@app.command()
+def status(
+    job: JobName = None, output: Format = Output.text, namespace: Namespace = None, context: Context = None
+) -> None:
+    """A job's state; ends with the job's exit code, and with 0 while it has not ended."""
+    with Teller() as tell, the_job(Cluster(namespace, context), job, tell) as found:
+        _tell_state(found.pool, found.record(), output)
+
+
+@app.command()
+def stop(
+    job: JobName = None, output: Format = Output.text, namespace: Namespace = None, context: Context = None
+) -> None:
+    """End a job, and return when it has ended."""
+    with Teller() as tell, the_job(Cluster(namespace, context), job, tell) as found:
+        tell(f"stopping job {found.id}")
+        record = found.stop()
+    print_json(_as_json(found.pool, record)) if output is Output.json else print_text(f"{record.id} {record.state}")
+
+
+def follow(job: Job, cluster: Cluster, tell: Teller) -> int:
+    """Print what a job prints until it ends; its exit code. Ctrl-C asks whether to stop it, or leave it running."""
+    try:
+        for text in job.logs(follow=True, tell=tell):
+            tell.quiet()
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        record = job.record()
+    except KeyboardInterrupt:
+        tell.quiet()
+        _interrupted(job, cluster, tell)
+        return INTERRUPTED
+    # What follows in Ray's message is the end of the log, which has just been printed.
+    why = "" if record.exit_code == 0 else f": {record.message.partition(', last available logs')[0]}"
+    note(f"job {job.id}: {record.state}{why}")
+    return record.exit_code or 0
+
+
+def _interrupted(job: Job, cluster: Cluster, tell: Teller) -> None:
+    if sys.stdin.isatty() and err.is_terminal and _is_to_stop(job):
+        tell(f"stopping job {job.id}")
+        state = job.stop().state
+        tell.quiet()
+        note(f"job {job.id}: {state}")
+        return
+    where = f"-n {cluster.namespace}"
+    note(
+        f"job {job.id} goes on.\n  see it:  workergroups job logs {job.id} -f {where}\n"
+        f"  end it:  workergroups job stop {job.id} {where}"
+    )
+
+
+def _is_to_stop(job: Job) -> bool:
+    err.print()
+    try:
+        answer = typer.prompt(f"Job {job.id} runs. Stop it, or detach? [s/D]", "d", show_default=False, err=True)
+    except (typer.Abort, KeyboardInterrupt):
+        return False
+    return str(answer).lower().startswith("s")
+
+
+def _tell_state(pool: str, record: JobRecord, output: Output) -> None:
+    if output is Output.json:
+        print_json(_as_json(pool, record))
+    else:
+        print_text(f"{record.id} {record.state} on pool {pool}: {record.message}")
+    raise typer.Exit(record.exit_code or 0)
+
+
+def _as_json(pool: str, record: JobRecord) -> dict[str, object]:
+    return {
+        "id": record.id,
+        "pool": pool,
+        "state": record.state,
+        "entrypoint": record.entrypoint,
+        "message": record.message,
+        "started": record.started,
+        "ended": record.ended,
+        "exitCode": record.exit_code,
+    }
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise typer.BadParameter(
+            f"{text}: write NAME=VALUE. Whoever sees the job sees it; a password belongs into a Secret that the "
+            f"pool's spec.env names",
+            param_hint="--env",
+        )
+    return name, value
+
+
+def _took(record: JobRecord) -> str:
+    if record.started is None:
+        return "-"
+    return duration(record.ended - record.started) if record.ended else f"{age(record.started)} so far"
+
+
+def _short(entrypoint: str) -> str:
+    return entrypoint if len(entrypoint) <= 60 else f"{entrypoint[:57]}..."

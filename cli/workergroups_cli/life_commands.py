@@ -1,0 +1,149 @@
+"""up and down: pools and groups come and go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
+from workergroups_client import Cluster, Pool
+from workergroups_client.deletion import delete, groups_on
+from workergroups_client.manifests import load, namespace_of
+from workergroups_client.names import GROUP, POOL, Target, find_all
+from workergroups_client.readiness import until, wait_until_ready, why
+from workergroups_client.status import Status
+
+from .connect_commands import hold
+from .exit_codes import INTERRUPTED
+from .job_commands import follow
+from .options import Command, Context, Namespace, complete_name
+from .output import Teller, err, note, print_text
+
+_TARGETS = {(RESOURCE_POOL.api_version, RESOURCE_POOL.kind): POOL, (WORKER_GROUP.api_version, WORKER_GROUP.kind): GROUP}
+
+
+def up(
+    command: Command = None,
+    file: Annotated[str, typer.Option("--file", "-f", help="A file, a directory, a kustomization, or - .")] = ".",
+    attach: Annotated[bool, typer.Option("--attach", help="Hold a tunnel to Ray's dashboard until Ctrl-C.")] = False,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Apply pools and groups, show how far they are until they are ready, and run a command as a job if one is given.
+
+    Ctrl-C leaves everything running.
+    """
+    manifests = load(file)
+    cluster = Cluster(namespace_of(manifests, namespace), context)
+    targets = _apply(cluster, manifests)
+    if not targets:
+        note("no pool and no group is among them: there is nothing to wait for")
+        return
+    try:
+        with _Progress() as progress:
+            wait_until_ready(cluster, targets, progress.show)
+    except KeyboardInterrupt:
+        note(f"{_list(targets)} go on by themselves; see them: workergroups status -n {cluster.namespace}")
+        raise typer.Exit(INTERRUPTED) from None
+    pools = [target for target in targets if target.what == POOL] or targets
+    with Teller() as tell, Pool(f"{pools[0].what}/{pools[0].name}", cluster, tell) as pool:
+        if command:
+            job = pool.submit(command)
+            tell.quiet()
+            note(f"job {job.id} on pool {pool.name}")
+            raise typer.Exit(follow(job, cluster, tell))
+        if attach:
+            url = pool.ray.url
+            tell.quiet()
+            hold(
+                f"Ray's dashboard of pool {pool.name} is at {url} until Ctrl-C; a browser is let in by: "
+                f"workergroups dashboard {pool.name}"
+            )
+
+
+def down(
+    name: Annotated[str, typer.Argument(help="A pool, a group, or both of one name.", autocompletion=complete_name)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Delete a pool with the groups on it, or a group, after asking; returns when they are gone."""
+    cluster = Cluster(namespace, context)
+    targets = _with_groups(cluster, find_all(cluster, name))
+    note(f"In namespace {cluster.namespace} (context {cluster.context}), this deletes:")
+    for target in targets:
+        note(f"  {target}" + (" with its pods and all jobs in them" if target.what == POOL else ""))
+    if not yes:
+        if not sys.stdin.isatty():
+            raise typer.BadParameter("there is no terminal to ask on: add --yes")
+        typer.confirm("Delete?", abort=True, err=True)
+    with Teller() as tell:
+        delete(cluster, targets, tell)
+    print_text(f"{_list(targets)} deleted")
+
+
+def _apply(cluster: Cluster, manifests: Sequence[Manifest]) -> list[Target]:
+    """Apply them all; those that become ready."""
+    targets = []
+    for manifest in manifests:
+        applied = cluster.apply(manifest)
+        note(f"{manifest['kind']} {manifest['metadata']['name']} applied")
+        what = _TARGETS.get((manifest["apiVersion"], manifest["kind"]))
+        if what is not None:
+            targets.append(Target(what, applied))
+    return targets
+
+
+def _with_groups(cluster: Cluster, targets: Sequence[Target]) -> list[Target]:
+    """With a pool, the groups on it."""
+    found = {str(target): target for target in targets}
+    for pool in [target for target in targets if target.what == POOL]:
+        found |= {str(group): group for group in groups_on(cluster, pool)}
+    return sorted(found.values(), key=str)
+
+
+def _list(targets: Sequence[Target]) -> str:
+    return ", ".join(map(str, targets))
+
+
+class _Progress:
+    """On a terminal a line for each object, which changes; elsewhere a line for each change."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=err, transient=False) if err.is_terminal else None
+        self._told: dict[str, str] = {}
+
+    def show(self, statuses: Sequence[Status]) -> None:
+        if self._live is not None:
+            self._live.update(_grid(statuses))
+            return
+        for status in statuses:
+            text = "ready" if status.is_ready else why(status)
+            key = f"{status.what} {status.name}"
+            if self._told.get(key) != text:
+                self._told[key] = text
+                note(f"{key}: {text}" + (f" ({until(status)})" if until(status) else ""))
+
+    def __enter__(self) -> _Progress:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+
+def _grid(statuses: Sequence[Status]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    for status in statuses:
+        count = f"{status.ready}/{status.wanted}" if status.wanted else ""
+        state = Text("ready", "green") if status.is_ready else Text(why(status))
+        grid.add_row(f"{status.what} {status.name}", count, state, Text(until(status), "dim"))
+    return grid

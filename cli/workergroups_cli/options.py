@@ -1,0 +1,34 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workergroups_client import Cluster
+from workergroups_client.errors import ClientError
+from workergroups_client.names import list_all
+
+from .output import Output
+
+
+def complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of pools and groups for the shell; none if the cluster does not say."""
+    try:
+        cluster = Cluster(ctx.params.get("namespace"), ctx.params.get("context"))
+        return sorted({each.name for each in list_all(cluster) if each.name.startswith(incomplete)})
+    except ClientError:
+        return []
+
+
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="The namespace; by default the kubeconfig context's.")
+]
+Context = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context; by default the current.")]
+Format = Annotated[Output, typer.Option("--output", "-o", help="text for people, json for scripts.")]
+PoolName = Annotated[
+    str, typer.Argument(metavar="POOL", help="A pool, or a group on it.", autocompletion=complete_name)
+]
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="A group.", autocompletion=complete_name)]
+Command = Annotated[list[str] | None, typer.Argument(metavar="[-- CMD]", help="A command and its arguments.")]

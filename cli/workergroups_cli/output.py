@@ -1,0 +1,106 @@
+"""What is printed: results on standard output, and on standard error what is being waited for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from enum import Enum
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Output(str, Enum):
+    """How a result is printed."""
+
+    text = "text"
+    json = "json"
+
+
+def print_json(result: Any) -> None:
+    """For scripts."""
+    print(json.dumps(result, default=_plain, indent=2))
+
+
+def print_text(text: str, style: str | None = None) -> None:
+    """For people; brackets in it are what they are."""
+    out.print(text, style=style, markup=False)
+
+
+def note(text: str) -> None:
+    """Something beside the result."""
+    err.print(text, markup=False, style="dim")
+
+
+def table(*columns: str, rows: Sequence[Sequence[object]]) -> None:
+    """Columns without lines between them, as kubectl prints them."""
+    made = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        made.add_row(*("-" if cell is None or cell == "" else escape(str(cell)) for cell in row))
+    # Off a terminal, nothing is cut or wrapped.
+    (out if out.is_terminal else Console(width=1000, highlight=False)).print(made)
+
+
+class Teller:
+    """Tells what is waited for: on a terminal in one line that changes, elsewhere in a line for each new sentence."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self._spinner = err.status("") if err.is_terminal else None
+
+    def __call__(self, sentence: str) -> None:
+        """Tell it."""
+        if self._spinner is not None:
+            self._spinner.update(escape(sentence))
+            self._spinner.start()
+            return
+        alike = re.sub(r"\d+", "0", sentence)
+        if alike not in self._told:
+            self._told.add(alike)
+            note(sentence)
+
+    def quiet(self) -> None:
+        """The wait is over: what is printed now must not meet the line."""
+        if self._spinner is not None:
+            self._spinner.stop()
+
+    def __enter__(self) -> Teller:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.quiet()
+
+
+def age(since: datetime | float | None) -> str:
+    """How long ago, as kubectl says it."""
+    if since is None:
+        return "-"
+    then = since if isinstance(since, datetime) else datetime.fromtimestamp(since, timezone.utc)
+    return duration((datetime.now(timezone.utc) - then).total_seconds())
+
+
+def duration(seconds: float) -> str:
+    """The two largest units."""
+    whole = max(0, int(seconds))
+    days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
+    if days:
+        return f"{days}d{hours}h"
+    if hours:
+        return f"{hours}h{minutes}m"
+    return f"{minutes}m{whole % 60}s" if minutes else f"{whole}s"
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(type(value).__name__)

@@ -1,0 +1,136 @@
+"""exec and logs: what runs in the pods, and what it prints."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated
+
+import typer
+
+from workergroups_client import Cluster, RayConnection
+from workergroups_client.execution import Write, execute
+from workergroups_client.group import Group
+from workergroups_client.logs import LogFile, names_on_node, read
+from workergroups_client.names import GROUP, POOL, find, ray_cluster
+from workergroups_client.nodes import node_id
+from workergroups_client.pods import Container, head, node_of_rank, nodes
+
+from .options import Command, Context, Namespace, complete_name
+from .output import Teller, print_text
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A pool or a group.", autocompletion=complete_name)]
+_AT_ONCE = 32
+_printing = threading.Lock()
+
+
+def exec_(
+    name: Name,
+    command: Command = None,
+    rank: Annotated[int | None, typer.Option(help="On the node of this rank of the group.")] = None,
+    every_node: Annotated[bool, typer.Option("--every-node", help="On each node of the pool, at once.")] = False,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Run a command on the head, or where a rank is, or on every node; ends with its exit code."""
+    if not command:
+        raise typer.BadParameter("say what to run: workergroups exec POOL -- nvidia-smi")
+    if rank is not None and every_node:
+        raise typer.BadParameter("--rank and --every-node exclude each other")
+    cluster = Cluster(namespace, context)
+    if every_node:
+        raise typer.Exit(_on_all(cluster, nodes(cluster, find(cluster, name)), command))
+    with Teller() as tell:
+        if rank is None:
+            where = head(cluster, find(cluster, name))
+        else:
+            where = node_of_rank(cluster, find(cluster, name, GROUP), str(rank), tell)
+    code = execute(cluster, where.pod, where.name, command, stdout=_raw(sys.stdout), stderr=_raw(sys.stderr))
+    raise typer.Exit(code)
+
+
+def logs(
+    name: Name,
+    rank: Annotated[str | None, typer.Option(help="Ranks of the group, such as 0-3,7.")] = None,
+    node: Annotated[int | None, typer.Option(help="The number of a node of the pool, from 0.")] = None,
+    file: Annotated[str | None, typer.Option(help="A file of that node, such as raylet.out.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written, until Ctrl-C.")] = False,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """What the ranks of a group print; or with --node the files of a node, and one of them with --file."""
+    cluster = Cluster(namespace, context)
+    if node is not None:
+        _node_logs(cluster, name, node, file, follow)
+        return
+    if file is not None:
+        raise typer.BadParameter("--file needs --node: each node has files of its own")
+    with Teller() as tell, Group(name, cluster, tell) as group:
+        for number, line in group.logs(rank, follow=follow):
+            tell.quiet()
+            _print_line(f"[rank {number}] ", line)
+
+
+def _node_logs(cluster: Cluster, name: str, number: int, file: str | None, follow: bool) -> None:
+    pool = find(cluster, name, POOL)
+    with Teller() as tell, RayConnection(cluster, ray_cluster(cluster, pool), tell=tell) as ray:
+        node = node_id(cluster, ray.api, pool, number)
+        tell.quiet()
+        if file is None:
+            for each in names_on_node(ray.api, node):
+                print_text(each)
+            return
+        for _, line in read(ray.api, {"": [LogFile.on_node(node, file)]}, follow=follow):
+            _print_line("", line)
+
+
+def _print_line(prefix: str, line: bytes) -> None:
+    sys.stdout.write(f"{prefix}{line.decode(errors='replace')}\n")
+    sys.stdout.flush()
+
+
+def _on_all(cluster: Cluster, containers: list[Container], command: list[str]) -> int:
+    """At once on all; each line with its pod's name. The highest exit code."""
+
+    def run(container: Container) -> int:
+        out, err = _Lines(container.pod, sys.stdout), _Lines(container.pod, sys.stderr)
+        code = execute(cluster, container.pod, container.name, command, stdout=out.write, stderr=err.write)
+        out.end()
+        err.end()
+        return code
+
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
+        return max(threads.map(run, containers))
+
+
+class _Lines:
+    """Whole lines of one pod, each with its name, between those of others."""
+
+    def __init__(self, pod: str, stream: object) -> None:
+        self._prefix, self._write = f"[{pod}] ".encode(), _raw(stream)
+        self._rest = b""
+
+    def write(self, data: bytes) -> None:
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        for line in whole:
+            self._print(line)
+
+    def end(self) -> None:
+        if self._rest:
+            self._print(self._rest)
+
+    def _print(self, line: bytes) -> None:
+        with _printing:
+            self._write(self._prefix + line + b"\n")
+
+
+def _raw(stream: object) -> Write:
+    """Bytes as they come, at once."""
+    buffer = stream.buffer  # type: ignore[attr-defined]
+
+    def write(data: bytes) -> None:
+        buffer.write(data)
+        buffer.flush()
+
+    return write

@@ -1,0 +1,135 @@
+"""status: what there is, how far it is, what it waits for and until when."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from workergroups_client import Cluster, RayConnection
+from workergroups_client.errors import ClientError
+from workergroups_client.jobs import JobRecord, list_records
+from workergroups_client.names import POOL, Target, find_all, list_all, ray_cluster, running_pods
+from workergroups_client.readiness import until, why
+from workergroups_client.status import Status, status_of
+
+from .options import Context, Format, Namespace, complete_name
+from .output import Output, age, note, print_json, print_text, table
+
+_MARKS = {"True": "green", "False": "red", "Unknown": "yellow"}
+_JOBS_SHOWN = 5
+_JOBS_SECONDS = 5
+
+
+def status(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A pool, a group, or both of one name; without it, all.", autocompletion=complete_name),
+    ] = None,
+    output: Format = Output.text,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """How far pools and groups are: each condition with its reason and age, nodes, ranks, and the jobs of a pool."""
+    cluster = Cluster(namespace, context)
+    if name is None:
+        _overview(cluster, output)
+        return
+    targets = find_all(cluster, name)
+    statuses = [status_of(target) for target in targets]
+    jobs = _jobs(cluster, targets[0])
+    if output is Output.json:
+        print_json([_as_json(status, jobs) for status in statuses])
+        return
+    for target, described in zip(targets, statuses, strict=True):
+        _describe(described)
+        if target.what == POOL:
+            _show_pods(cluster, target)
+    if jobs:
+        table("JOB", "STATE", "STARTED", "COMMAND", rows=[_job_row(job) for job in jobs[:_JOBS_SHOWN]])
+
+
+def _overview(cluster: Cluster, output: Output) -> None:
+    statuses = [status_of(target) for target in list_all(cluster)]
+    if output is Output.json:
+        print_json([_as_json(status, []) for status in statuses])
+    elif not statuses:
+        note(f"no pools and no groups in namespace {cluster.namespace}")
+    else:
+        table("KIND", "NAME", "READY", "SIZE", "WHY", "UNTIL", rows=[_row(status) for status in statuses])
+
+
+def _row(status: Status) -> tuple[object, ...]:
+    summary = status.summary
+    return (
+        status.what,
+        status.name,
+        summary.status if summary else "-",
+        _size(status),
+        "" if status.is_ready else why(status),
+        until(status),
+    )
+
+
+def _size(status: Status) -> str:
+    return f"{status.ready} of {'?' if status.wanted is None else status.wanted} {_parts(status)}"
+
+
+def _parts(status: Status) -> str:
+    return "nodes" if status.what == POOL else "ranks"
+
+
+def _describe(status: Status) -> None:
+    incarnation = f", incarnation {status.incarnation}" if status.incarnation else ""
+    waits = f", {until(status)}" if until(status) else ""
+    print_text(f"{status.what} {status.name} in {status.namespace}: {_size(status)} ready{incarnation}{waits}", "bold")
+    if not status.is_current:
+        print_text("  what follows is of an older spec: the operator has not looked at the new one yet", "yellow")
+    for each in status.conditions:
+        line = f"  {each.type:<16} {each.status:<8} for {age(each.since):<8} {each.reason}"
+        print_text(f"{line}: {each.message}" if each.message else line, _MARKS.get(each.status))
+    for failure in status.failures:
+        print_text(f"  {failure}", "red")
+
+
+def _show_pods(cluster: Cluster, target: Target) -> None:
+    name = ray_cluster(cluster, target)
+    pods = [pod for part in ("head", "worker") for pod in running_pods(cluster, name, part)]
+    table("  POD", "NODE", "AGE", rows=[_pod_row(pod) for pod in pods])
+
+
+def _pod_row(pod: dict[str, dict[str, str]]) -> tuple[str, str, str]:
+    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"].replace("Z", "+00:00"))
+    return f"  {pod['metadata']['name']}", pod["spec"].get("nodeName", ""), age(created)
+
+
+def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
+    """Those of its Ray cluster; none if it has no head, or does not answer."""
+    name = ray_cluster(cluster, target)
+    if not running_pods(cluster, name, "head"):
+        return []
+    try:
+        with RayConnection(cluster, name, seconds=_JOBS_SECONDS) as ray:
+            return list_records(ray.api)
+    except ClientError as error:
+        note(f"its jobs are not known: {error}")
+        return []
+
+
+def _job_row(job: JobRecord) -> tuple[object, ...]:
+    return job.id, job.state, age(job.started), job.entrypoint
+
+
+def _as_json(status: Status, jobs: list[JobRecord]) -> dict[str, object]:
+    return {
+        "kind": status.what,
+        "name": status.name,
+        "namespace": status.namespace,
+        "ready": status.is_ready,
+        "deadline": status.deadline,
+        _parts(status): {"wanted": status.wanted, "ready": status.ready},
+        "conditions": [vars(each) for each in status.conditions],
+        "failures": list(status.failures),
+        **({"jobs": [job.id for job in jobs]} if status.what == POOL else {}),
+    }

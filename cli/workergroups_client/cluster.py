@@ -1,0 +1,181 @@
+"""The API server that a kubeconfig names: objects as plain dicts, and streams into pods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import urllib3
+from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
+from kubernetes.dynamic import DynamicClient
+from kubernetes.stream.ws_client import WSClient, get_websocket_url
+from websocket import WebSocketBadStatusException, WebSocketException
+
+from workergroups_api.manifest import POD, Kind, Manifest
+
+from .errors import ClientError, NotFoundError, UnreachableError
+
+REQUEST_SECONDS = 15
+_FIELD_MANAGER = "workergroups-cli"
+
+
+class Cluster:
+    """A connection by kubeconfig, and the namespace that is meant where none is said.
+
+    Args:
+        namespace: By default the one of the kubeconfig's context.
+        context: By default the kubeconfig's current one.
+    """
+
+    def __init__(self, namespace: str | None = None, context: str | None = None) -> None:
+        self._configuration, self.context, own_namespace = _load(context)
+        self.namespace = namespace or own_namespace
+        self._client = DynamicClient(ApiClient(self._configuration), discoverer=_NoDiscovery)
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return str(self._configuration.host)
+
+    def get(self, kind: Kind, name: str) -> Manifest | None:
+        """The object of that name; ``None`` if there is none."""
+        try:
+            found: Manifest = self._request("GET", f"{self._path(kind)}/{name}")
+        except NotFoundError:
+            return None
+        return found
+
+    def select(self, kind: Kind, selector: str = "", *, everywhere: bool = False) -> list[Manifest]:
+        """The objects that a label selector matches, of the namespace or of all."""
+        answer = self._request("GET", self._path(kind, None if everywhere else self.namespace), label_selector=selector)
+        return list(answer["items"])
+
+    def apply(self, manifest: Manifest) -> Manifest:
+        """Server-side apply, into the namespace that the object names, or else into this one.
+
+        Fields that another manager holds are refused by the API server, which says whose they are.
+        """
+        metadata = manifest["metadata"]
+        kind, namespaced = self._kind_of(manifest)
+        path = self._path(kind, metadata.get("namespace", self.namespace) if namespaced else None)
+        applied: Manifest = self._request(
+            "PATCH",
+            f"{path}/{metadata['name']}",
+            body=json.dumps(manifest),
+            content_type="application/apply-patch+yaml; charset=utf-8",
+            field_manager=_FIELD_MANAGER,
+        )
+        return applied
+
+    def delete(self, kind: Kind, manifest: Manifest) -> None:
+        """Delete this very object, not another one that has its name by now; fine if it is gone."""
+        metadata = manifest["metadata"]
+        body = {"preconditions": {"uid": metadata["uid"]}, "propagationPolicy": "Background"}
+        try:
+            self._request("DELETE", f"{self._path(kind, metadata['namespace'])}/{metadata['name']}", body=body)
+        except NotFoundError:
+            return
+
+    def open_exec(self, pod: str, container: str, command: Sequence[str]) -> WSClient:
+        """A command that runs in a container: its output, its errors and its end."""
+        words = [("command", word) for word in command]
+        return self._open(pod, "exec", [("container", container), *words, ("stdout", "true"), ("stderr", "true")])
+
+    def open_port(self, pod: str, port: int) -> WSClient:
+        """A connection to a port of a pod."""
+        return self._open(pod, "portforward", [("ports", str(port))])
+
+    def _open(self, pod: str, subresource: str, query: list[tuple[str, str]]) -> WSClient:
+        # Without the classes of Kubernetes' own objects, whose import takes a second.
+        path = f"{self._path(POD)}/{pod}/{subresource}"
+        _, url, headers, _, _ = self._client.client.param_serialize(
+            "GET", path, query_params=query, header_params={}, auth_settings=["BearerToken"]
+        )
+        with self._errors_explained():
+            return WSClient(self._configuration, get_websocket_url(url), headers, capture_all=False, binary=True)
+
+    def _path(self, kind: Kind, namespace: str | None = "") -> str:
+        """Where the API server has the kind: in a namespace, by default this one, or (for ``None``) in all."""
+        prefix = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
+        inside = "" if namespace is None else f"/namespaces/{namespace or self.namespace}"
+        return f"{prefix}{inside}/{kind.plural}"
+
+    def _kind_of(self, manifest: Manifest) -> tuple[Kind, bool]:
+        """The kind of any manifest, as the API server knows it, and whether its objects are in a namespace."""
+        api_version, kind = manifest["apiVersion"], manifest["kind"]
+        prefix = "apis" if "/" in api_version else "api"
+        for resource in self._request("GET", f"/{prefix}/{api_version}")["resources"]:
+            if resource["kind"] == kind and "/" not in resource["name"]:
+                return Kind(api_version, kind, resource["name"]), resource["namespaced"]
+        raise NotFoundError(f"the cluster at {self.server} has no kind {kind} in {api_version}")
+
+    def _request(self, method: str, path: str, **options: Any) -> Any:
+        with self._errors_explained():
+            answer = self._client.request(method, path, _request_timeout=REQUEST_SECONDS, **options)
+            return answer.to_dict()
+
+    @contextmanager
+    def _errors_explained(self) -> Iterator[None]:
+        try:
+            yield
+        except ApiException as error:
+            raise self._explained(error.status, _message(error.body) or error.reason) from error
+        except WebSocketBadStatusException as error:
+            raise self._explained(error.status_code, _message(error.resp_body) or str(error)) from error
+        except (WebSocketException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise UnreachableError(unreachable(self.server, self.context, error)) from error
+
+    def _explained(self, status: int, said: str) -> ClientError:
+        if status == 404:
+            return NotFoundError(said)
+        if status in (401, 403):
+            return ClientError(f"the API server at {self.server} refuses (context {self.context}): {said}")
+        return ClientError(said)
+
+
+def unreachable(server: str, context: str, error: object) -> str:
+    """One sentence for an API server that does not answer."""
+    reason = str(getattr(error, "reason", None) or error) or type(error).__name__
+    reason = reason.rpartition("] ")[2] if "Errno" in reason else reason
+    return (
+        f"the API server at {server} (context {context}) does not answer: {reason}. Check that the cluster is up, "
+        f"that this machine reaches it (VPN, proxy), and that the context is the right one: kubectl config get-contexts"
+    )
+
+
+def _load(context: str | None) -> tuple[Configuration, str, str]:
+    """The kubeconfig's settings, the name of its context, and that one's namespace."""
+    configuration = Configuration()
+    try:
+        contexts, current = list_kube_config_contexts()
+        names = {each["name"]: each for each in contexts}
+        if context is not None and context not in names:
+            raise ClientError(f"the kubeconfig has no context {context}; it has {', '.join(sorted(names)) or 'none'}")
+        load_kube_config(context=context, client_configuration=configuration)
+    except (ConfigException, OSError) as error:
+        raise ClientError(
+            f"there is no usable kubeconfig: {str(error).rstrip('.')}. Set KUBECONFIG, or put the cluster's into "
+            f"~/.kube/config"
+        ) from error
+    chosen = names[context] if context else current
+    # One that is away is told at once; requests are repeated where that makes sense.
+    configuration.retries = 0
+    return configuration, chosen["name"], chosen["context"].get("namespace") or "default"
+
+
+def _message(body: str | bytes | None) -> str | None:
+    """The API server's own sentence, if there is one."""
+    try:
+        return str(json.loads(body or "")["message"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class _NoDiscovery:
+    """Kinds are written out, or looked up one by one: reading all of them takes seconds on a large cluster."""
+
+    def __init__(self, *_: Any) -> None:
+        pass

@@ -1,0 +1,64 @@
+"""Taking pools and groups away, and seeing them go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workergroups_api.manifest import POD
+from workergroups_api.names import CLUSTER_LABEL
+
+from . import names
+from .cluster import Cluster
+from .errors import DeadlineError, UnreachableError
+from .names import GROUP, POOL, Target
+from .waiting import Tell, look_again
+
+GONE_SECONDS = 180
+
+
+def groups_on(cluster: Cluster, pool: Target) -> list[Target]:
+    """The groups whose ranks end with the pool."""
+    return [group for group in names.list_all(cluster, GROUP) if pool.name in names.pools_of(group)]
+
+
+def delete(cluster: Cluster, targets: Sequence[Target], tell: Tell) -> None:
+    """Delete them, and return when they are gone, with the pods of Ray clusters that nobody else uses.
+
+    Raises:
+        DeadlineError: Something is still there.
+    """
+    abandoned = _abandoned(cluster, targets)
+    # Groups first: the pool's end is then nobody's failure.
+    for target in sorted(targets, key=lambda target: target.what != GROUP):
+        cluster.delete(target.kind, target.manifest)
+    left = [str(target) for target in targets]
+    for seconds in look_again(GONE_SECONDS, pause=1):
+        try:
+            left = _left(cluster, targets, abandoned)
+        except UnreachableError as error:
+            tell(f"looking again for {seconds:.0f} s: {error}")
+            continue
+        if not left:
+            return
+        tell(f"waiting for {', '.join(left)} to go ({seconds:.0f} s left)")
+    raise DeadlineError(f"after {GONE_SECONDS} s there are still {', '.join(left)}: kubectl describe says why")
+
+
+def _abandoned(cluster: Cluster, targets: Sequence[Target]) -> set[str]:
+    """The Ray clusters all of whose pools are deleted."""
+    going = {target.name for target in targets if target.what == POOL}
+    pools = names.list_all(cluster, POOL)
+    staying = {names.ray_cluster(cluster, pool) for pool in pools if pool.name not in going}
+    return {names.ray_cluster(cluster, pool) for pool in pools if pool.name in going} - staying
+
+
+def _left(cluster: Cluster, targets: Sequence[Target], abandoned: set[str]) -> list[str]:
+    there = [str(target) for target in targets if _is_there(cluster, target)]
+    pods = [pod for name in sorted(abandoned) for pod in cluster.select(POD, f"{CLUSTER_LABEL}={name}")]
+    return there + [f"pod {pod['metadata']['name']}" for pod in pods]
+
+
+def _is_there(cluster: Cluster, target: Target) -> bool:
+    """Whether it is still this one, and not another of its name."""
+    found = cluster.get(target.kind, target.name)
+    return found is not None and found["metadata"]["uid"] == target.manifest["metadata"]["uid"]

@@ -1,0 +1,76 @@
+"""A command in a container: what it prints as it comes, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Sequence
+
+from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL, WSClient
+from websocket import WebSocketException
+
+from .cluster import Cluster
+from .errors import DeadlineError, UnreachableError
+
+Write = Callable[[bytes], object]
+_LOOK_SECONDS = 1.0
+
+
+def execute(
+    cluster: Cluster,
+    pod: str,
+    container: str,
+    command: Sequence[str],
+    *,
+    stdout: Write,
+    stderr: Write,
+    seconds: float = float("inf"),
+) -> int:
+    """Run a command in a container until it ends; its exit code.
+
+    Raises:
+        DeadlineError: It has not ended after so many seconds; it may run on.
+        UnreachableError: The connection was lost before that.
+    """
+    stream = cluster.open_exec(pod, container, command)
+    deadline = time.monotonic() + seconds
+    with contextlib.closing(stream):
+        is_open = True
+        while is_open:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise DeadlineError(f"{command[0]} in pod {pod} has not ended within {seconds:g} s")
+            is_open = _update(stream, min(_LOOK_SECONDS, left))
+            for channel, write in ((STDOUT_CHANNEL, stdout), (STDERR_CHANNEL, stderr)):
+                if data := _take(stream, channel):
+                    write(data)
+        return _exit_code(_take(stream, ERROR_CHANNEL), pod)
+
+
+def _update(stream: WSClient, seconds: float) -> bool:
+    """Wait for more; whether there can be more after that."""
+    try:
+        stream.update(timeout=seconds)
+    except (OSError, WebSocketException):
+        return False
+    return bool(stream.is_open())
+
+
+def _take(stream: WSClient, channel: int) -> bytes:
+    with contextlib.suppress(OSError, WebSocketException):
+        return bytes(stream.read_channel(channel))
+    return b""
+
+
+def _exit_code(said: bytes, pod: str) -> int:
+    """From the status that the kubelet sends when the command has ended."""
+    if not said:
+        raise UnreachableError(f"the connection to pod {pod} was lost before the command ended; it may run on")
+    status = json.loads(said)
+    if status["status"] == "Success":
+        return 0
+    for cause in (status.get("details") or {}).get("causes") or []:
+        if cause.get("reason") == "ExitCode":
+            return int(cause["message"])
+    raise UnreachableError(f"the command could not be run in pod {pod}: {status.get('message')}")

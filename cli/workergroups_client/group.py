@@ -1,0 +1,124 @@
+"""A group, by its name: its status, its ranks, what they print and what they do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from . import logs, names
+from .cluster import Cluster
+from .connection import RayConnection
+from .errors import ClientError
+from .execution import execute
+from .ranks import Rank, choose, ranks_of
+from .status import Status, status_of
+from .waiting import Tell, silently
+
+ANSWER_SECONDS = 30
+_HEAD_CONTAINER = "ray-head"
+_MODULE = "workergroups.what_ranks_do"
+_RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
+"""Lines by which Ray tells whose output follows."""
+
+
+class Group:
+    """A WorkerGroup that exists.
+
+    Args:
+        name: Its name.
+        cluster: Where; by default the kubeconfig's current context and its namespace.
+        tell: Told what is waited for.
+
+    Raises:
+        NotFoundError: There is none; says which there are.
+    """
+
+    def __init__(self, name: str, cluster: Cluster | None = None, tell: Tell = silently) -> None:
+        self.cluster = cluster or Cluster()
+        self._tell = tell
+        self._target = names.find(self.cluster, name, names.GROUP)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._target.name
+
+    @property
+    def ray_cluster(self) -> str:
+        """The name of the RayCluster that it is on."""
+        return names.ray_cluster(self.cluster, self._target)
+
+    @property
+    def status(self) -> Status:
+        """As it is now."""
+        return status_of(names.find(self.cluster, f"{names.GROUP}/{self.name}"))
+
+    @cached_property
+    def ray(self) -> RayConnection:
+        """A connection to its Ray, made when it is first asked for; `close` ends it."""
+        return RayConnection(self.cluster, self.ray_cluster, tell=self._tell)
+
+    def ranks(self) -> list[Rank]:
+        """Its ranks, with their processes."""
+        return ranks_of(self.ray.api, self._target)
+
+    def logs(self, ranks: str | None = None, *, follow: bool = False) -> Iterator[tuple[int, bytes]]:
+        """Lines that ranks have printed, each with its rank.
+
+        Args:
+            ranks: Such as ``0-3,7``; all by default.
+            follow: Go on with what they print, without an end.
+        """
+        files = {
+            str(rank.rank): [logs.LogFile.of_actor(rank.actor_id, suffix) for suffix in ("out", "err")]
+            for rank in choose(self.ranks(), ranks)
+        }
+        for label, line in logs.read(self.ray.api, files, follow=follow):
+            if not line.startswith(_RAYS_MARKS):
+                yield int(label), line
+
+    def stacks(self) -> dict[int, str]:
+        """What each rank does now: the Python stacks of its threads, also while it hangs."""
+        return {int(rank): stack for rank, stack in self._ask("stacks").items()}
+
+    def calls(self) -> list[dict[str, Any]]:
+        """The calls that ranks have not finished: rank, method, state, seconds, and the Ray job that made them."""
+        return list(self._ask("calls"))
+
+    def close(self) -> None:
+        """End the connection to its Ray, if there is one."""
+        if "ray" in self.__dict__:
+            self.ray.close()
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, question: str) -> Any:
+        """The library's own answer, given by a process on the head."""
+        said, complaints = bytearray(), bytearray()
+        code = execute(
+            self.cluster,
+            names.head_pod(self.cluster, self.ray_cluster),
+            _HEAD_CONTAINER,
+            ["python", "-m", _MODULE, question, self.name],
+            stdout=said.extend,
+            stderr=complaints.extend,
+            seconds=ANSWER_SECONDS,
+        )
+        if code:
+            reason = _reason(complaints.decode(errors="replace")) or f"exit code {code}"
+            raise ClientError(f"group {self.name} could not be asked for its {question}: {reason}")
+        return json.loads(said)
+
+
+def _reason(complaints: str) -> str | None:
+    """The last line of a traceback, or what it means."""
+    if f"No module named {_MODULE}" in complaints:
+        return "its pool was started by an older operator, whose library cannot tell; make the pool anew"
+    lines = complaints.strip().splitlines()
+    return lines[-1] if lines else None

@@ -1,0 +1,75 @@
+"""The objects of a file, a directory, a kustomization, or standard input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import yaml
+
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
+
+from .errors import ClientError
+
+_SUFFIXES = {".yaml", ".yml", ".json"}
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+# What pools and groups need comes before them.
+_ORDER = {RESOURCE_POOL.kind: 1, WORKER_GROUP.kind: 2}
+
+
+def load(path: str) -> list[Manifest]:
+    """The objects at a path (``-`` is standard input), what others need first.
+
+    Raises:
+        ClientError: They cannot be read, or there are none.
+    """
+    try:
+        found = [manifest for text in _texts(path) for manifest in yaml.safe_load_all(text) if manifest]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ClientError(f"{path} cannot be read: {error}") from error
+    if not found:
+        raise ClientError(f"{path} has no objects")
+    for manifest in found:
+        if not isinstance(manifest, dict) or not {"apiVersion", "kind", "metadata"} <= manifest.keys():
+            raise ClientError(f"{path} has something that is no Kubernetes object: it needs apiVersion, kind, metadata")
+    return sorted(found, key=lambda manifest: _ORDER.get(manifest["kind"], 0))
+
+
+def namespace_of(manifests: Sequence[Manifest], asked: str | None) -> str | None:
+    """The namespace that is asked for, or the one that pools and groups name; ``None`` if they name none.
+
+    Raises:
+        ClientError: They name several, or another one.
+    """
+    of_ours = [each["metadata"] for each in manifests if each["kind"] in _ORDER]
+    named = sorted({str(metadata["namespace"]) for metadata in of_ours if "namespace" in metadata})
+    if len(named) > 1:
+        raise ClientError(f"the pools and groups are of several namespaces ({', '.join(named)}): apply one by one")
+    own = named[0] if named else asked
+    if asked not in (None, own):
+        raise ClientError(f"the pools and groups are of namespace {own}, not {asked}: leave out -n {asked}")
+    return own
+
+
+def _texts(path: str) -> Iterable[str]:
+    if path == "-":
+        return [sys.stdin.read()]
+    directory = Path(path)
+    if not directory.is_dir():
+        return [directory.read_text()]
+    if any((directory / name).exists() for name in _KUSTOMIZATIONS):
+        return [_kustomized(directory)]
+    return [file.read_text() for file in sorted(directory.iterdir()) if file.suffix in _SUFFIXES]
+
+
+def _kustomized(directory: Path) -> str:
+    command = ["kubectl", "kustomize", str(directory)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise ClientError(f"{directory} is a kustomization, and needs kubectl, which this machine has not") from error
+    if done.returncode:
+        raise ClientError(f"`{' '.join(command)}` fails: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,153 @@
+"""What a name means: a pool, a group, or both, and which Ray cluster is behind it."""
+
+from __future__ import annotations
+
+import difflib
+from base64 import b64decode
+from dataclasses import dataclass
+
+from workergroups_api.manifest import POD, RESOURCE_POOL, SECRET, WORKER_GROUP, Kind, Manifest
+from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, TOKEN_KEY, token_secret_name
+
+from .cluster import Cluster
+from .errors import ClientError, NotFoundError
+
+POOL, GROUP = "pool", "group"
+_KINDS: dict[str, Kind] = {POOL: RESOURCE_POOL, GROUP: WORKER_GROUP}
+_ALIASES = {
+    **dict.fromkeys(("pool", "pools", "resourcepool", "resourcepools", "rpool"), POOL),
+    **dict.fromkeys(("group", "groups", "workergroup", "workergroups", "wg"), GROUP),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A pool or a group that exists."""
+
+    what: str
+    """``pool`` or ``group``."""
+    manifest: Manifest
+
+    @property
+    def kind(self) -> Kind:
+        """Its Kubernetes kind."""
+        return _KINDS[self.what]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.manifest["metadata"]["name"])
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.name}"
+
+
+def find(cluster: Cluster, name: str, *wanted: str) -> Target:
+    """The one that is meant: of pool and group in this order, unless the name says ``KIND/NAME``.
+
+    Raises:
+        NotFoundError: There is none; says which there are.
+        ClientError: The kind is not one of those that are wanted here.
+    """
+    found = find_all(cluster, name, *wanted)
+    return found[0]
+
+
+def find_all(cluster: Cluster, name: str, *wanted: str) -> list[Target]:
+    """All that bear the name, of the kinds that are wanted, in that order; at least one."""
+    kinds, plain = _read(name, wanted or (POOL, GROUP))
+    there = [(what, cluster.get(_KINDS[what], plain)) for what in kinds]
+    found = [Target(what, manifest) for what, manifest in there if manifest is not None]
+    if not found:
+        raise NotFoundError(_what_there_is(cluster, plain, kinds))
+    return found
+
+
+def list_all(cluster: Cluster, *kinds: str) -> list[Target]:
+    """All pools and groups of the namespace, or one of the two."""
+    return [Target(what, manifest) for what in kinds or (POOL, GROUP) for manifest in cluster.select(_KINDS[what])]
+
+
+def ray_cluster(cluster: Cluster, target: Target) -> str:
+    """Name of the RayCluster that the pool or group is on."""
+    pool = first_pool(cluster, target) if target.what == GROUP else target
+    return str(pool.manifest["spec"].get("clusterName") or pool.name)
+
+
+def pools_of(group: Target) -> list[str]:
+    """The names of the pools that a group is on, in rank order."""
+    return [str(pool["name"]) for pool in group.manifest["spec"].get("pools") or [{"name": group.name}]]
+
+
+def first_pool(cluster: Cluster, group: Target) -> Target:
+    """The pool of the group's first ranks; others of the group are on the same Ray cluster."""
+    return find(cluster, f"{POOL}/{pools_of(group)[0]}", POOL)
+
+
+def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
+    """Name of the pod in which the Ray cluster's head runs.
+
+    Raises:
+        NotFoundError: None runs; says why, as far as a pool of that cluster says.
+    """
+    pods = running_pods(cluster, ray_cluster_name, "head")
+    if not pods:
+        raise NotFoundError(
+            f"no head of the Ray cluster {ray_cluster_name} runs in namespace {cluster.namespace}: "
+            f"workergroups status says what its pool waits for"
+        )
+    return str(pods[0]["metadata"]["name"])
+
+
+def running_pods(cluster: Cluster, ray_cluster_name: str, component: str) -> list[Manifest]:
+    """The pods of a part of a Ray cluster (head, worker, agent) that run and are to stay."""
+    pods = cluster.select(POD, f"{CLUSTER_LABEL}={ray_cluster_name},{COMPONENT_LABEL}={component}")
+    return [
+        pod for pod in pods if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
+    ]
+
+
+def token(cluster: Cluster, ray_cluster_name: str) -> str:
+    """What Ray's servers ask for."""
+    secret = cluster.get(SECRET, token_secret_name(ray_cluster_name))
+    if secret is None:
+        raise NotFoundError(f"there is no Secret {token_secret_name(ray_cluster_name)} with Ray's token yet")
+    return b64decode(secret["data"][TOKEN_KEY]).decode()
+
+
+def _read(name: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """The kinds in which to look, and the name alone."""
+    prefix, slash, rest = name.rpartition("/")
+    if not slash:
+        return wanted, name
+    what = _ALIASES.get(prefix.lower())
+    if what is None:
+        raise ClientError(f"{name}: before the slash there is to be pool or group")
+    if what not in wanted:
+        raise ClientError(f"{name}: a {wanted[0]} is wanted here")
+    return (what,), rest
+
+
+def _what_there_is(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str:
+    """Near names first; then all; then where else there is one."""
+    nothing = f"there is no {' or '.join(kinds)} {name} in namespace {cluster.namespace}"
+    names = sorted({target.name for target in list_all(cluster, *kinds)})
+    near = difflib.get_close_matches(name, names, n=3)
+    if near:
+        return f"{nothing}; did you mean {' or '.join(near)}?"
+    if names:
+        return f"{nothing}; there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+    elsewhere = _elsewhere(cluster, name, kinds)
+    return f"{nothing}, nor any other" + (
+        f"; there is one in namespace {elsewhere}: add -n {elsewhere}" if elsewhere else ""
+    )
+
+
+def _elsewhere(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str | None:
+    """Another namespace that has one of the name, if this user may see it."""
+    try:
+        found = [manifest for what in kinds for manifest in cluster.select(_KINDS[what], everywhere=True)]
+    except ClientError:
+        return None
+    namespaces = [each["metadata"]["namespace"] for each in found if each["metadata"]["name"] == name]
+    return str(namespaces[0]) if namespaces else None

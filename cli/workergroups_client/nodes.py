@@ -1,0 +1,48 @@
+"""The nodes of a pool as Ray knows them, by their numbers."""
+
+from __future__ import annotations
+
+from workergroups.naming import PlacementName
+from workergroups_api.manifest import POD
+
+from .cluster import Cluster
+from .errors import ClientError, NotFoundError
+from .names import Target
+from .pods import nodes
+from .ranks import node_addresses, rows
+from .ray_api import RayApi
+
+
+def node_id(cluster: Cluster, ray: RayApi, pool: Target, number: int) -> str:
+    """Ray's id of a node of the pool.
+
+    Nodes are numbered as their reservations are, and as ranks are numbered along them; those of a pool that reserves
+    nothing, by the names of their pods.
+
+    Raises:
+        NotFoundError: There is no such node; says which there are.
+    """
+    ids = _reserved(ray, pool) or dict(enumerate(_joined(cluster, ray, pool)))
+    if number not in ids:
+        there = ", ".join(map(str, sorted(ids))) or "none"
+        raise NotFoundError(f"{pool} has no node {number} in Ray; it has {there}")
+    return ids[number]
+
+
+def _reserved(ray: RayApi, pool: Target) -> dict[int, str]:
+    found = {}
+    for placed in rows(ray, "/api/v0/placement_groups"):
+        name = PlacementName.parse(placed["name"] or "")
+        if name and name.uid == pool.manifest["metadata"]["uid"] and placed["state"] == "CREATED":
+            found[name.index] = name.node_id
+    return found
+
+
+def _joined(cluster: Cluster, ray: RayApi, pool: Target) -> list[str]:
+    by_address = {address: node for node, address in node_addresses(ray).items()}
+    try:
+        pods = [cluster.get(POD, container.pod) or {} for container in nodes(cluster, pool)]
+    except ClientError:
+        return []
+    addresses = [pod.get("status", {}).get("podIP") for pod in pods]
+    return [by_address[address] for address in addresses if address in by_address]

@@ -1,0 +1,78 @@
+"""The ranks of a group as Ray knows them: which process on which node each one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workergroups.naming import NAMESPACE, RankName
+
+from .errors import ClientError, NotFoundError
+from .names import Target
+from .ray_api import RayApi
+
+_MOST = 10_000
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One rank of the group's present incarnation."""
+
+    rank: int
+    actor_id: str
+    state: str
+    """As Ray has it: ALIVE when its constructor has returned, PENDING_CREATION before, DEAD."""
+    pid: int
+    node_id: str
+
+
+def ranks_of(ray: RayApi, group: Target) -> list[Rank]:
+    """The ranks that exist or have died, in rank order.
+
+    Raises:
+        NotFoundError: There is none yet.
+    """
+    metadata, status = group.manifest["metadata"], group.manifest.get("status") or {}
+    actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
+    found = []
+    for actor in actors:
+        name = RankName.parse(actor["name"] or "")
+        if name and (name.uid, name.incarnation) == (metadata["uid"], status.get("incarnation")):
+            found.append(Rank(name.rank, actor["actor_id"], actor["state"], actor["pid"] or 0, actor["node_id"] or ""))
+    if not found:
+        raise NotFoundError(f"group {group.name} has no ranks yet: workergroups status {group.name} says why")
+    return sorted(found, key=lambda rank: rank.rank)
+
+
+def node_addresses(ray: RayApi) -> dict[str, str]:
+    """The IP address of each live Ray node, by its id."""
+    return {node["node_id"]: node["node_ip"] for node in rows(ray, "/api/v0/nodes") if node["state"] == "ALIVE"}
+
+
+def choose(ranks: Sequence[Rank], wanted: str | None) -> list[Rank]:
+    """Those of a range such as ``0-3,7``; all without one.
+
+    Raises:
+        ClientError: There is no such rank, or it is no range.
+    """
+    if wanted is None:
+        return list(ranks)
+    numbers = set(_numbers(wanted))
+    missing = numbers - {rank.rank for rank in ranks}
+    if missing:
+        raise ClientError(f"there is no rank {min(missing)}: the group has ranks 0-{ranks[-1].rank}")
+    return [rank for rank in ranks if rank.rank in numbers]
+
+
+def _numbers(text: str) -> Iterable[int]:
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise ClientError(f"{text} is no range of ranks: write 3, or 0-3, or 0-3,7")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def rows(ray: RayApi, path: str, **query: str) -> list[dict[str, Any]]:
+    """A table of Ray's state."""
+    return list(ray.get(path, limit=_MOST, detail=1, **query)["data"]["result"]["result"])

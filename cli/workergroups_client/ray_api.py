@@ -1,0 +1,106 @@
+"""Ray's HTTP interface, on the head's dashboard port: jobs, actors, logs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+import websocket
+
+from .errors import ClientError, DeadlineError, NotFoundError, UnreachableError
+from .tunnel import Tunnel
+from .waiting import Tell, look_again
+
+UP_SECONDS = 120
+_SECONDS = 30
+
+
+class RayApi:
+    """Ray's API behind a tunnel."""
+
+    def __init__(self, tunnel: Tunnel, token: str) -> None:
+        self._tunnel = tunnel
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._http = urllib3.PoolManager(headers=self._headers, retries=False)
+
+    def wait_until_up(self, tell: Tell, seconds: float) -> None:
+        """Ray's dashboard begins to serve some seconds after the head, and on a busy machine later.
+
+        Raises:
+            DeadlineError: It does not answer for so long.
+        """
+        for left in look_again(seconds):
+            try:
+                self.get("/api/version")
+                return
+            except UnreachableError as error:
+                tell(f"waiting for Ray's dashboard ({left:.0f} s left): {error}")
+                last = error
+        raise DeadlineError(f"Ray's dashboard was not there within {seconds:.0f} s: {last}")
+
+    def get(self, path: str, **query: str | int) -> Any:
+        """The answer, parsed."""
+        return json.loads(self._request("GET", f"{path}?{urlencode(query)}" if query else path))
+
+    def ask(self, path: str) -> None:
+        """Whether there is something, of which nothing else is wanted: raises NotFoundError if not."""
+        self._request("GET", path)
+
+    def post(self, path: str, body: object = None) -> Any:
+        """Send JSON; the answer, parsed."""
+        return json.loads(self._request("POST", path, json=body))
+
+    def put(self, path: str, data: bytes, seconds: float) -> None:
+        """Send a file."""
+        self._request("PUT", path, body=data, timeout=seconds)
+
+    def stream(self, path: str, **query: str | int) -> Iterator[bytes]:
+        """The answer piece by piece, for as long as there is more."""
+        url = f"{self._tunnel.url}{path}?{urlencode(query)}"
+        with self._errors_explained():
+            answer = self._http.request("GET", url, preload_content=False, timeout=urllib3.Timeout(connect=_SECONDS))
+            try:
+                if answer.status >= 400:
+                    raise _refusal(answer.status, answer.read().decode(errors="replace"))
+                yield from answer.stream(1 << 16)
+            finally:
+                answer.close()
+
+    def follow(self, path: str) -> Iterator[str]:
+        """The messages of a websocket, until the other side has no more."""
+        with self._errors_explained():
+            connection = websocket.create_connection(
+                self._tunnel.url.replace("http", "ws", 1) + path, header=self._headers, timeout=_SECONDS
+            )
+            # A job may say nothing for hours.
+            connection.settimeout(None)
+            with contextlib.closing(connection), contextlib.suppress(websocket.WebSocketConnectionClosedException):
+                while message := connection.recv():
+                    yield message if isinstance(message, str) else message.decode(errors="replace")
+
+    def _request(self, method: str, path: str, *, timeout: float = _SECONDS, **options: Any) -> str:
+        with self._errors_explained():
+            answer = self._http.request(method, self._tunnel.url + path, timeout=timeout, **options)
+        text = answer.data.decode(errors="replace")
+        if answer.status >= 400:
+            raise _refusal(answer.status, text)
+        return text
+
+    @contextlib.contextmanager
+    def _errors_explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (urllib3.exceptions.HTTPError, websocket.WebSocketException, OSError) as error:
+            raise self._tunnel.trouble or UnreachableError(
+                f"nothing answers on port {self._tunnel.remote_port} of pod {self._tunnel.pod} ({type(error).__name__})"
+            ) from error
+
+
+def _refusal(status: int, text: str) -> ClientError:
+    # What Ray's server raised comes as a traceback, of which the last line says what is wrong.
+    said = text.strip().splitlines()[-1] if text.strip() else f"status {status}"
+    return NotFoundError(said) if status == 404 else ClientError(f"Ray refuses: {said}")

@@ -1,0 +1,71 @@
+"""A job's runtime environment: from a file, with what the command line adds, its working directory sent to Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .errors import ClientError, NotFoundError
+from .package import Package, pack
+from .ray_api import RayApi
+
+RuntimeEnv = dict[str, Any]
+_UPLOAD_SECONDS = 600
+
+
+def read(path: Path) -> RuntimeEnv:
+    """A runtime environment as YAML.
+
+    Raises:
+        ClientError: It cannot be read, or is no mapping.
+    """
+    try:
+        found = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ClientError(f"the runtime environment {path} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise ClientError(f"the runtime environment {path} must be a mapping, as Ray's documentation has it")
+    return found
+
+
+def merged(given: Mapping[str, Any], working_dir: Path | None, env: Mapping[str, str]) -> RuntimeEnv:
+    """With a working directory and variables, which win over those of the file."""
+    result = dict(given)
+    if working_dir is not None:
+        result["working_dir"] = str(working_dir)
+    variables = {**(given.get("env_vars") or {}), **env}
+    not_text = [name for name, value in variables.items() if not isinstance(value, str)]
+    if not_text:
+        raise ClientError(f"env_vars of the runtime environment must be strings; quote {', '.join(sorted(not_text))}")
+    return {**result, "env_vars": variables} if variables else result
+
+
+def send(given: Mapping[str, Any], ray: RayApi) -> RuntimeEnv:
+    """The same for Ray on the cluster: directories of this machine are packed, and sent unless Ray has them."""
+    result = dict(given)
+    excludes = result.pop("excludes", None) or []
+    if "working_dir" in result:
+        result["working_dir"] = _sent(result["working_dir"], excludes, ray)
+    if local := [module for module in result.get("py_modules") or [] if "://" not in str(module)]:
+        raise ClientError(f"py_modules of this machine are not sent ({local[0]}): put them into the working directory")
+    return result
+
+
+def _sent(directory: str, excludes: list[str], ray: RayApi) -> str:
+    if "://" in directory:
+        return directory
+    package = pack(Path(directory), excludes)
+    if not _has(package, ray):
+        ray.put(f"/api/packages/gcs/{package.name}", package.data, _UPLOAD_SECONDS)
+    return package.uri
+
+
+def _has(package: Package, ray: RayApi) -> bool:
+    try:
+        ray.ask(f"/api/packages/gcs/{package.name}")
+    except NotFoundError:
+        return False
+    return True

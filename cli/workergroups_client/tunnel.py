@@ -1,0 +1,119 @@
+"""A port of this machine that leads to a port of a pod, through the API server.
+
+The client library's own port forward ends in a traceback, and its sockets stay open, when the API server's connection
+is cut; so of that library only the stream is used, and the bytes are carried here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+
+from kubernetes.stream.ws_client import WSClient
+from websocket import WebSocketException
+
+from .cluster import Cluster
+from .errors import ClientError
+
+_DATA, _ERROR = 0, 1
+_PORT_NUMBER_BYTES = 2
+"""Each channel begins with the number of the port."""
+_AT_ONCE = 1 << 20
+LOOPBACK = "127.0.0.1"
+
+
+class Tunnel:
+    """Listens on 127.0.0.1 until it is closed; each connection there is a stream of its own to the pod.
+
+    Args:
+        cluster: Where the pod is.
+        find_pod: Asked for the pod's name at first, and again when the last one is gone.
+        port: Of the pod.
+        local_port: Of this machine; 0 for a free one.
+    """
+
+    def __init__(self, cluster: Cluster, find_pod: Callable[[], str], port: int, local_port: int = 0) -> None:
+        self._cluster, self._find_pod = cluster, find_pod
+        self.remote_port = port
+        self.pod: str | None = None
+        self.trouble: ClientError | None = None
+        """Why the last connection could not be made; ``None`` if it could."""
+        try:
+            self._listener = socket.create_server((LOOPBACK, local_port))
+        except OSError as error:
+            raise ClientError(f"port {local_port} of this machine cannot be used: {error.strerror}") from error
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """The address of what listens in the pod."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    def close(self) -> None:
+        """Take no more connections."""
+        # A thread that waits in accept() is not woken by close() alone.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def __enter__(self) -> Tunnel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                connection, _ = self._listener.accept()
+                threading.Thread(target=self._carry, args=(connection,), daemon=True).start()
+
+    def _carry(self, local: socket.socket) -> None:
+        with local:
+            try:
+                remote = self._open()
+                self.trouble = None
+            except ClientError as error:
+                self.trouble = error
+                return
+            # Whatever ends one side ends the other; who uses the connection sees that it is closed.
+            with contextlib.suppress(OSError, WebSocketException), contextlib.closing(remote):
+                _carry_both_ways(local, remote)
+
+    def _open(self) -> WSClient:
+        if self.pod is not None:
+            with contextlib.suppress(ClientError):  # the pod may be another one by now
+                return self._cluster.open_port(self.pod, self.remote_port)
+        self.pod = self._find_pod()
+        return self._cluster.open_port(self.pod, self.remote_port)
+
+
+def _carry_both_ways(local: socket.socket, remote: WSClient) -> None:
+    skip = _PORT_NUMBER_BYTES
+    while remote.is_open():
+        if _wait(local, remote):
+            data = local.recv(_AT_ONCE)
+            if not data:
+                return
+            remote.write_channel(_DATA, data)
+        refused = len(remote.peek_channel(_ERROR)) > _PORT_NUMBER_BYTES
+        # Last: each look at a channel takes in what there is for all, and nothing would wake this thread for that.
+        received = remote.read_channel(_DATA)
+        local.sendall(received[skip:])
+        skip = max(0, skip - len(received))
+        if refused:
+            return
+
+
+def _wait(local: socket.socket, remote: WSClient) -> bool:
+    """Until one of the sides has something; whether the local one has."""
+    stream = remote.sock.sock
+    # What was decrypted already does not make the socket readable again.
+    at_once = isinstance(stream, ssl.SSLSocket) and stream.pending()
+    readable, _, _ = select.select([local, stream], [], [], 0 if at_once else None)
+    return local in readable

@@ -1,0 +1,288 @@
+"""The command line from outside the cluster, against real pods: a pool of two ranks that compute nothing."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from http.cookiejar import CookieJar
+from pathlib import Path
+
+import pytest
+from kubectl import config_map, group, kubectl, manifest, pool
+
+from workergroups.client import Cluster, Pool
+
+RANKS = """
+import time
+from workergroups import Dispatch, Worker, register
+
+class Sleeper(Worker):
+    @register(Dispatch.ONE_TO_ALL)
+    def greet(self):
+        print("greetings from rank", self.rank, flush=True)
+
+    @register(Dispatch.ONE_TO_ALL)
+    def hang(self):
+        time.sleep(600)
+"""
+HANG = """
+import workergroups
+ranks = workergroups.attach("tiny")
+ranks.greet()
+print("hanging", flush=True)
+ranks.hang()
+"""
+TRAIN = """
+import os, sys
+from lib.model import SIZE
+print(SIZE, sorted(os.listdir(".")), sys.argv[1:])
+print({name: os.environ[name] for name in ("FLAVOUR", "COLOUR", "WG_NODES", "WG_PROCESSES_PER_NODE")})
+sys.exit(7)
+"""
+
+
+SECONDS = 240
+
+
+class CommandLine:
+    """The command in one namespace, with a folder of its own."""
+
+    def __init__(self, namespace, folder):
+        self.namespace, self.folder = namespace, folder
+
+    def start(self, *words, **more):
+        """Run it; output and errors are one text, unless told otherwise."""
+        index = words.index("--") if "--" in words else len(words)
+        command = [*words[:index], "-n", self.namespace.name, *words[index:]]
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "cwd": self.folder}
+        return subprocess.Popen([sys.executable, "-m", "workergroups_cli", *command], **options | more)
+
+    def __call__(self, *words, code=0, **more):
+        """Run it to its end, and return what it prints."""
+        with self.start(*words, **more) as process:
+            try:
+                printed, _ = process.communicate(timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        assert process.returncode == code, printed
+        return printed
+
+    def json(self, *words, code=0):
+        """The same for what it prints for scripts."""
+        return json.loads(self(*words, "-o", "json", code=code, stderr=subprocess.DEVNULL))
+
+
+@pytest.fixture(scope="module")
+def run(namespace, tmp_path_factory):
+    """The command, with a pool and a group on it, brought up by it."""
+    folder = tmp_path_factory.mktemp("laptop")
+    manifests = [
+        group("tiny", worker={"class": "sleeper.Sleeper"}, code={"configMap": {"name": "sleeper"}}),
+        pool("tiny", accelerator={"vendor": "none"}),
+        config_map("sleeper", sleeper=RANKS),
+    ]
+    (folder / "all.yaml").write_text("\n---\n".join(map(json.dumps, manifests)))
+    for name, text in {
+        "train.py": TRAIN,
+        "hang.py": HANG,
+        "lib/__init__.py": "",
+        "lib/model.py": "SIZE = 41",
+        "notes.txt": "ignored by git",
+        "weights.bin": "excluded",
+        ".gitignore": "*.txt",
+    }.items():
+        path = folder / "code" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (folder / "env.yaml").write_text("env_vars: {FLAVOUR: mint}\nexcludes: ['*.bin']\n")
+    command = CommandLine(namespace, folder)
+    printed = command("up", "-f", "all.yaml")
+    assert "pool tiny: HeadStarting: waiting for" in printed
+    assert printed.endswith(("pool tiny: ready\n", "group tiny: ready\n"))
+    return command
+
+
+@pytest.fixture(scope="module")
+def hanging(run):
+    """A job whose call of the ranks does not return; its id."""
+    job = run(
+        "job", "submit", "tiny", "--working-dir=code", "--no-wait", "--", "python", "hang.py", stderr=None
+    ).strip()
+    printed = ""
+    follower = run.start("job", "logs", job, "-f")
+    for line in follower.stdout:
+        printed += line
+        if line == "hanging\n":
+            break
+    follower.send_signal(signal.SIGINT)
+    rest, _ = follower.communicate(timeout=30)
+    assert follower.returncode == 130, printed + rest
+    # Off a terminal nobody is asked: it detaches, and says how to go on.
+    assert f"workergroups job logs {job} -f -n {run.namespace.name}" in rest
+    assert f"workergroups job stop {job} -n {run.namespace.name}" in rest
+    return job
+
+
+def test_a_job_has_its_files_its_environment_its_arguments_and_its_exit_code(run):
+    printed = run(
+        *("job", "submit", "tiny", "--working-dir=code", "--runtime-env=env.yaml", "--env", "COLOUR=green"),
+        *("--", "python", "train.py", "trainer.logger=['console','wandb']"),
+        code=7,
+    )
+    files = ["hang.py", "lib", "train.py"]
+    assert f"""41 {[".gitignore", *files]} ["trainer.logger=['console','wandb']"]\n""" in printed
+    seen = {"FLAVOUR": "mint", "COLOUR": "green", "WG_NODES": "1", "WG_PROCESSES_PER_NODE": "2"}
+    assert f"{seen}\n" in printed
+    assert "FAILED: Job entrypoint command failed with exit code 7\n" in printed
+
+
+def test_a_job_can_be_listed_and_asked_for_after_its_end(run):
+    job = run("job", "submit", "pool/tiny", "--no-wait", "--", "echo", "done", stderr=None).strip()
+    assert "done\n" in run("job", "logs", job, "-f")
+    assert "done\n" in run("job", "logs", "tiny")
+    assert run.json("job", "status")["id"] == job
+    (listed,) = [each for each in run.json("job", "list", "tiny") if each["id"] == job]
+    assert (listed["state"], listed["exitCode"], listed["entrypoint"]) == ("SUCCEEDED", 0, "echo done")
+    assert f"there is no job {job}x in namespace {run.namespace.name}; did you mean {job}" in run(
+        "job", "logs", f"{job}x", code=1
+    )
+
+
+@pytest.mark.parametrize("question", ["stacks", "calls"])
+def test_it_says_within_10_s_where_a_group_hangs(run, hanging, question):
+    started = time.monotonic()
+    answer = run.json(question, "tiny")
+    assert time.monotonic() - started < 10
+    if question == "stacks":
+        assert answer.keys() == {"0", "1"}
+        assert all(re.search(r"sleeper.py\", line \d+ in hang", stack) for stack in answer.values())
+    else:
+        assert [(call["rank"], call["method"], call["state"]) for call in answer] == [
+            (0, "hang", "running"),
+            (1, "hang", "running"),
+        ]
+
+
+def test_what_ranks_print_is_told_by_rank(run, hanging):
+    assert run("logs", "tiny") == "[rank 0] greetings from rank 0\n[rank 1] greetings from rank 1\n"
+    assert run("logs", "tiny", "--rank", "1") == "[rank 1] greetings from rank 1\n"
+    assert "there is no rank 2: the group has ranks 0-1" in run("logs", "tiny", "--rank", "2", code=1)
+    assert "raylet.out\n" in run("logs", "tiny", "--node", "0")
+    assert run("logs", "tiny", "--node", "0", "--file", "raylet.out")
+
+
+def test_on_a_terminal_ctrl_c_asks_whether_to_stop(run, hanging):
+    terminal, other_end = pty.openpty()
+    follower = run.start(
+        "job", "logs", hanging, "-f", stdin=other_end, stdout=other_end, stderr=other_end, start_new_session=True
+    )
+    os.close(other_end)
+    seen = _read_until(terminal, "hanging")
+    follower.send_signal(signal.SIGINT)
+    seen += _read_until(terminal, "Stop it, or detach? [s/D]")
+    os.write(terminal, b"s\n")
+    seen += _read_until(terminal, f"job {hanging}: STOPPED")
+    assert follower.wait(30) == 130, seen
+    run("job", "status", hanging, code=143)
+    assert "STOPPED" in run("job", "stop", hanging)
+
+
+def test_commands_run_on_the_head_at_a_rank_and_on_each_node_and_end_with_their_code(run):
+    (worker,) = run.namespace.get("pods", selector="workergroups.dev/component=worker")
+    node = worker["metadata"]["name"]
+    assert run("exec", "tiny", "--", "hostname") == f"{run.namespace.head('tiny')}\n"
+    assert run("exec", "tiny", "--rank", "1", "--", "hostname") == f"{node}\n"
+    assert run("exec", "tiny", "--every-node", "--", "sh", "-c", "echo one; exit 3", code=3) == f"[{node}] one\n"
+
+
+def test_any_tool_finds_ray_through_connect(run):
+    ask = 'curl --silent --fail --header "Authorization: Bearer $RAY_AUTH_TOKEN" $RAY_ADDRESS/api/version; exit 9'
+    assert '"ray_version"' in run("connect", "tiny", "--", "sh", "-c", ask, code=9)
+
+
+def test_the_dashboard_opens_logged_in_and_only_for_who_has_the_address(run):
+    process = run.start("dashboard", "tiny", stderr=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    address = process.stdout.readline().removeprefix("open ").strip()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+    with browser.open(address, timeout=30) as page:
+        jobs = page.url + "api/jobs/"
+        assert b"<!doctype html>" in page.read()
+    assert browser.open(jobs, timeout=30).status == 200
+    for asked, refusal in ((jobs, 401), (address, 404)):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(asked, timeout=30)
+        assert refused.value.code == refusal
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+def test_status_shows_the_chain_the_pods_and_the_jobs(run):
+    printed = run("status", "tiny")
+    assert "pool tiny in" in printed
+    assert "1 of 1 nodes ready" in printed
+    assert "2 of 2 ranks ready, incarnation 1" in printed
+    for condition in ("ClusterReady", "NodesReady", "BundlesReserved", "PoolsReady", "RanksCreated", "RanksReady"):
+        assert re.search(rf"  {condition} +True +for \d+", printed), printed
+    assert run.namespace.head("tiny") in printed
+    assert [each["ready"] for each in run.json("status")] == [True, True]
+
+
+def test_the_client_has_the_same_as_functions(run):
+    with Pool("tiny", Cluster(run.namespace.name)) as found:
+        job = found.submit(["python", "train.py"], working_dir=run.folder / "code", env={"FLAVOUR": "", "COLOUR": ""})
+        assert job.wait(60).exit_code == 7
+        assert job.id in [record.id for record in found.jobs()]
+        assert "41 [" in "".join(job.logs())
+        assert found.status.is_ready
+
+
+def test_a_wrong_name_is_told_with_near_ones(run):
+    wrong = f"error: there is no pool or group tinny in namespace {run.namespace.name}; did you mean tiny?\n"
+    assert run("status", "tinny", code=1) == wrong
+    assert "a group is wanted here" in run("stacks", "pool/tiny", code=1)
+
+
+def test_no_cluster_is_one_sentence_without_a_traceback(run, tmp_path):
+    known = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json"))
+    known["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
+    path = Path(tmp_path / "kubeconfig")
+    path.write_text(json.dumps(known))
+    printed = run("status", code=1, env={**os.environ, "KUBECONFIG": str(path)})
+    assert printed.startswith("error: the API server at https://127.0.0.1:9 (context ")
+    assert "does not answer: Connection refused. Check that" in printed
+    assert printed.count("\n") == 1
+
+
+def test_what_cannot_become_ready_ends_up_with_1_and_the_reason(run):
+    lost = manifest("WorkerGroup", "lost", {"pools": [{"name": "tiny"}], "worker": {"class": "absent.Class"}})
+    (run.folder / "lost.yaml").write_text(json.dumps(lost))
+    printed = run("up", "-f", "lost.yaml", code=1)
+    assert "error: group lost will not become ready: LaunchFailed: " in printed
+    assert "No module named 'absent'" in printed
+
+
+def test_down_asks_and_takes_the_groups_with_the_pool(run):
+    assert "add --yes" in run("down", "tiny", code=2, stdin=subprocess.DEVNULL)
+    printed = run("down", "tiny", "--yes")
+    assert [line for line in printed.splitlines() if line.startswith("  ")] == [
+        "  group lost",
+        "  group tiny",
+        "  pool tiny with its pods and all jobs in them",
+    ]
+    assert printed.endswith("group lost, group tiny, pool tiny deleted\n")
+    assert run.namespace.get("pods") == []
+
+
+def _read_until(terminal, words):
+    seen = ""
+    while words not in seen:
+        seen += os.read(terminal, 4096).decode(errors="replace")
+    return seen

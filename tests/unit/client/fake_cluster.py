@@ -1,0 +1,39 @@
+"""A cluster that is a list of objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class FakeCluster:
+    """What the client's functions read of a Cluster."""
+
+    server, context = "https://cluster.example", "example"
+
+    def __init__(self, *objects: dict[str, Any], namespace: str = "team") -> None:
+        self.objects, self.namespace = objects, namespace
+
+    def get(self, kind, name):
+        return next((each for each in self.select(kind) if each["metadata"]["name"] == name), None)
+
+    def select(self, kind, selector="", *, everywhere=False):
+        return [
+            each
+            for each in self.objects
+            if each["kind"] == kind.kind and (everywhere or each["metadata"]["namespace"] == self.namespace)
+        ]
+
+
+def pool(name, namespace="team", status=None, **spec):
+    """A ResourcePool."""
+    return _object("ResourcePool", name, namespace, {"processesPerNode": 2, **spec}, status)
+
+
+def group(name, namespace="team", status=None, **spec):
+    """A WorkerGroup."""
+    return _object("WorkerGroup", name, namespace, spec, status)
+
+
+def _object(kind, name, namespace, spec, status):
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-of-{name}", "generation": 2}
+    return {"kind": kind, "metadata": metadata, "spec": spec, "status": status or {}}

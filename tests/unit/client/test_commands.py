@@ -1,0 +1,49 @@
+"""The commands as typed, without a cluster."""
+
+import pytest
+from typer.testing import CliRunner
+
+from workergroups_cli.app import app, main
+from workergroups_cli.output import duration
+
+VERBS = ["up", "status", "connect", "dashboard", "job", "logs", "stacks", "calls", "exec", "down"]
+
+
+def test_help_names_every_verb():
+    shown = CliRunner().invoke(app, ["--help"])
+    assert shown.exit_code == 0
+    assert [verb for verb in VERBS if f"\n  {verb} " not in shown.output] == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["job", "submit", "ppo"], "say what to run"),
+        (["job", "submit", "ppo", "--env", "KEY", "--", "ls"], "KEY: write NAME=VALUE"),
+        (["exec", "ppo"], "say what to run"),
+        (["exec", "ppo", "--rank", "1", "--every-node", "--", "ls"], "exclude each other"),
+        (["status", "--wrong"], "No such option"),
+    ],
+)
+def test_wrong_usage_ends_with_2(typed, said):
+    result = CliRunner().invoke(app, typed)
+    assert result.exit_code == 2
+    assert said in result.output
+
+
+def test_without_a_kubeconfig_it_says_so_and_ends_with_1(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "absent"))
+    monkeypatch.setattr("sys.argv", ["workergroups", "status"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    told = capfd.readouterr().err
+    assert told.startswith("error: there is no usable kubeconfig: ")
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "0s"), (59, "59s"), (61, "1m1s"), (3600, "1h0m"), (90_000, "1d1h"), (-3, "0s")]
+)
+def test_durations_have_two_units(seconds, said):
+    assert duration(seconds) == said

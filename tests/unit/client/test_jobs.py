@@ -1,0 +1,77 @@
+"""A job's end, and its log over connections that break."""
+
+import pytest
+
+from workergroups_client import jobs
+from workergroups_client.errors import UnreachableError
+from workergroups_client.jobs import Job, JobRecord, submit
+
+
+def said(status="RUNNING", **more):
+    return {"submission_id": "ppo-1", "status": status, "entrypoint": "python train.py", "type": "SUBMISSION", **more}
+
+
+@pytest.mark.parametrize(
+    ("state", "driver", "code"),
+    [
+        ("PENDING", None, None),
+        ("RUNNING", None, None),
+        ("SUCCEEDED", 0, 0),
+        ("FAILED", 7, 7),
+        ("FAILED", -9, 137),
+        ("FAILED", None, 1),
+        ("FAILED", 0, 1),
+        ("STOPPED", None, 143),
+        ("STOPPED", -15, 143),
+    ],
+)
+def test_the_exit_code_is_the_drivers_as_a_shell_has_it(state, driver, code):
+    assert JobRecord("a", state, "x", "", None, None, driver).exit_code == code
+
+
+class Ray:
+    """Ray's API: connections to a log, each of which ends in some way."""
+
+    def __init__(self, *connections):
+        self.connections, self.posted = list(connections), []
+
+    def get(self, path):
+        return said("RUNNING" if self.connections else "SUCCEEDED")
+
+    def post(self, path, body=None):
+        self.posted.append(body)
+        return {"submission_id": "ppo-1"}
+
+    def follow(self, path):
+        for text in self.connections.pop(0):
+            if text is None:
+                raise UnreachableError("gone")
+            yield text
+
+
+def test_a_log_goes_on_where_the_connection_was_lost():
+    ray = Ray(["one\n", "two\n", None], ["one\ntw", None], [None], ["one\ntwo\nthree\n"])
+    told = []
+    assert "".join(Job("ppo-1", ray, "ppo").logs(follow=True, tell=told.append)) == "one\ntwo\nthree\n"
+    assert "the connection to job ppo-1 is lost" in told[0]
+
+
+def test_a_job_that_cannot_be_reached_is_given_up_after_a_while(monkeypatch):
+    monkeypatch.setattr(jobs, "_RECONNECT_SECONDS", 0.1)
+
+    def gone(path):
+        raise UnreachableError("no route")
+
+    ray = Ray([None])
+    job = Job("ppo-1", ray, "ppo")
+    log = job.logs(follow=True, tell=lambda _: setattr(ray, "get", gone))
+    with pytest.raises(UnreachableError, match="job ppo-1 may go on, but cannot be reached: no route"):
+        list(log)
+
+
+def test_each_argument_arrives_as_it_is():
+    ray = Ray()
+    submit(ray, "ppo", ["python", "-m", "main", "trainer.logger=['console','wandb']", "a b"], {})
+    (body,) = ray.posted
+    assert body["entrypoint"] == """python -m main 'trainer.logger=['"'"'console'"'"','"'"'wandb'"'"']' 'a b'"""
+    assert body["submission_id"].startswith("ppo-")

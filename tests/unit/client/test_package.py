@@ -1,0 +1,89 @@
+"""What of a working directory is sent."""
+
+import io
+import zipfile
+
+import pytest
+
+from workergroups_client import package
+from workergroups_client.errors import ClientError
+
+
+@pytest.fixture
+def directory(tmp_path):
+    for name, text in {
+        "train.py": "1",
+        "lib/model.py": "2",
+        "lib/.gitignore": "*.bin\n",
+        "lib/weights.bin": "3",
+        "weights.bin": "4",
+        ".gitignore": "out/\n/notes.txt\n",
+        "out/log": "5",
+        "notes.txt": "6",
+        "lib/notes.txt": "7",
+        ".rayignore": "data\n",
+        "data/set": "8",
+        ".git/HEAD": "9",
+        "lib/__pycache__/model.pyc": "10",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def names(packed):
+    return sorted(zipfile.ZipFile(io.BytesIO(packed.data)).namelist())
+
+
+def test_all_files_are_sent_but_those_that_git_and_ray_ignore(directory):
+    assert names(package.pack(directory)) == [
+        ".gitignore",
+        ".rayignore",
+        "lib/.gitignore",
+        "lib/model.py",
+        "lib/notes.txt",
+        "train.py",
+        "weights.bin",
+    ]
+
+
+def test_more_can_be_excluded(directory):
+    assert names(package.pack(directory, ["*.bin", "lib", ".*"])) == ["train.py"]
+
+
+def test_the_same_files_have_the_same_name_and_others_another(directory):
+    first = package.pack(directory)
+    (directory / "out" / "log").write_text("changed, and ignored")
+    (directory / "train.py").touch()
+    assert package.pack(directory) == first
+    (directory / "train.py").write_text("changed")
+    assert package.pack(directory).name != first.name
+
+
+def test_a_script_stays_executable(directory):
+    (directory / "run.sh").write_text("#!/bin/sh")
+    (directory / "run.sh").chmod(0o755)
+    (entry,) = [
+        each for each in zipfile.ZipFile(io.BytesIO(package.pack(directory).data)).infolist() if "run" in str(each)
+    ]
+    assert entry.external_attr >> 16 & 0o777 == 0o755
+
+
+def test_a_link_that_leads_back_is_no_loop(directory):
+    (directory / "again").symlink_to(directory, target_is_directory=True)
+    assert not [name for name in names(package.pack(directory)) if name.startswith("again")]
+
+
+def test_what_is_too_large_is_refused_with_the_largest_files(directory, monkeypatch):
+    monkeypatch.setattr(package, "MOST_BYTES", 2 << 20)
+    (directory / "huge.pt").write_bytes(b"0" * (3 << 20))
+    with pytest.raises(ClientError, match=r"has 3 MiB, and at most 2 MiB are sent; the largest: huge.pt \(3 MiB\)"):
+        package.pack(directory)
+
+
+@pytest.mark.parametrize(("name", "said"), [("absent", "is not a directory"), ("out", "has no files to send")])
+def test_what_cannot_be_sent_is_refused(directory, name, said):
+    (directory / "out" / "log").unlink()
+    with pytest.raises(ClientError, match=said):
+        package.pack(directory / name)

@@ -1,0 +1,75 @@
+"""Waiting until pools and groups are ready."""
+
+import itertools
+
+import pytest
+from fake_cluster import FakeCluster, pool
+
+from workergroups_client import readiness
+from workergroups_client.errors import CannotBeReadyError, DeadlineError, UnreachableError
+from workergroups_client.names import find
+from workergroups_client.readiness import wait_until_ready
+
+SOON = "2026-01-01T00:00:00Z"
+
+
+def looks(*readies):
+    """A cluster whose pool has another status at each look; the last one stays."""
+    statuses = itertools.chain(readies, itertools.repeat(readies[-1]))
+
+    class Changing(FakeCluster):
+        def get(self, kind, name):
+            status, reason, deadline = next(statuses)
+            if status == "away":
+                raise UnreachableError(reason)
+            condition = {"type": "Ready", "status": status, "reason": reason, "message": "", "lastTransitionTime": SOON}
+            said = {"conditions": [condition], "observedGeneration": 2, "deadline": deadline}
+            return pool(name, status=said if status else {})
+
+    return Changing(pool("ppo"))
+
+
+UNSEEN, WAITING = ("", "", None), ("False", "HeadStarting", SOON)
+AWAY = ("away", "no route", None)
+READY, DEAD = ("True", "Reserved", None), ("False", "LaunchFailed", None)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time passes only while one waits."""
+    now = itertools.count()
+    monkeypatch.setattr(readiness.time, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(readiness, "look_again", lambda *_, **__: range(1000))
+
+
+def wait(*readies):
+    shown = []
+    cluster = looks(*readies)
+    target = find(FakeCluster(pool("ppo")), "ppo")
+    (status,) = wait_until_ready(cluster, [target], lambda statuses: shown.append(statuses[0].is_ready))
+    return status.is_ready, shown
+
+
+def test_it_ends_when_they_are_ready_and_stay_so(clock):
+    assert wait(UNSEEN, WAITING, READY) == (True, [False, False, True, True, True])
+    assert wait(READY, WAITING, READY)[1] == [True, False, True, True, True]
+
+
+def test_a_failure_of_before_what_was_applied_is_not_believed(clock):
+    assert wait(DEAD, DEAD, DEAD, WAITING, READY)[0]
+
+
+def test_what_cannot_be_ready_ends_it(clock):
+    with pytest.raises(CannotBeReadyError, match="pool ppo will not become ready: LaunchFailed"):
+        wait(WAITING, DEAD)
+
+
+def test_an_api_server_that_is_away_for_a_moment_ends_nothing(clock):
+    assert wait(WAITING, AWAY, AWAY, READY)[0]
+    with pytest.raises(UnreachableError, match="no route"):
+        wait(WAITING, AWAY)
+
+
+def test_an_operator_that_is_not_there_is_told(clock):
+    with pytest.raises(DeadlineError, match="for 60 s, the operator has not looked at what was applied"):
+        wait(UNSEEN)

@@ -1,0 +1,63 @@
+"""A job's runtime environment."""
+
+from pathlib import Path
+
+import pytest
+
+from workergroups_client import runtime_env
+from workergroups_client.errors import ClientError, NotFoundError
+
+
+class Ray:
+    """Ray's API, as far as it takes packages."""
+
+    def __init__(self):
+        self.there = {}
+
+    def ask(self, path):
+        if path not in self.there:
+            raise NotFoundError(path)
+
+    def put(self, path, data, seconds):
+        assert path not in self.there
+        self.there[path] = data
+
+
+def test_the_command_line_wins_over_the_file():
+    given = {"working_dir": "/elsewhere", "env_vars": {"A": "1", "B": "2"}, "pip": ["x"]}
+    assert runtime_env.merged(given, Path("here"), {"B": "3"}) == {
+        "working_dir": "here",
+        "env_vars": {"A": "1", "B": "3"},
+        "pip": ["x"],
+    }
+
+
+def test_a_working_directory_is_sent_once_and_its_excludes_stay_here(tmp_path):
+    (tmp_path / "a.py").write_text("1")
+    ray = Ray()
+    sent = [runtime_env.send({"working_dir": str(tmp_path), "excludes": ["b"]}, ray) for _ in range(2)]
+    (path,) = ray.there
+    assert sent == [{"working_dir": f"gcs://{path.rpartition('/')[2]}"}] * 2
+
+
+def test_one_that_is_elsewhere_is_left_to_ray():
+    given = {"working_dir": "https://example.com/code.zip"}
+    assert runtime_env.send(given, Ray()) == given
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("[1]", "must be a mapping"), ("{", "cannot be read"), (None, "cannot be read")]
+)
+def test_a_file_that_is_none_is_refused(tmp_path, text, said):
+    path = tmp_path / "env.yaml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ClientError, match=said):
+        runtime_env.read(path)
+
+
+def test_what_ray_would_refuse_late_is_refused_early():
+    with pytest.raises(ClientError, match="must be strings; quote N"):
+        runtime_env.merged({"env_vars": {"N": 1}}, None, {})
+    with pytest.raises(ClientError, match="py_modules of this machine are not sent"):
+        runtime_env.send({"py_modules": ["./lib"]}, Ray())

@@ -1,0 +1,56 @@
+"""When waiting is over, and when it is in vain."""
+
+import pytest
+from fake_cluster import FakeCluster, group, pool
+
+from workergroups_client.names import find
+from workergroups_client.readiness import why
+from workergroups_client.status import status_of
+
+SOON = "2026-01-01T00:00:00Z"
+
+
+def condition(kind, status, reason="Because", message="it is so"):
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": SOON}
+
+
+def described(*conditions, observed=2, **more):
+    status = {"conditions": list(conditions), "observedGeneration": observed, **more}
+    return status_of(find(FakeCluster(pool("ppo", status=status)), "ppo"))
+
+
+@pytest.mark.parametrize(
+    ("status", "is_ready", "is_hopeless"),
+    [
+        (described(), False, False),
+        (described(condition("Ready", "True")), True, False),
+        (described(condition("Ready", "True"), observed=1), False, False),
+        (described(condition("Ready", "False"), deadline=SOON), False, False),
+        (described(condition("Ready", "False")), False, True),
+        (described(condition("Ready", "False"), observed=1), False, False),
+        (described(condition("Ready", "Unknown", "AgentLost")), False, False),
+        (described(condition("Ready", "False", "DeadlineExceeded"), deadline=SOON), False, True),
+    ],
+)
+def test_it_is_ready_or_waits_or_waits_in_vain(status, is_ready, is_hopeless):
+    assert (status.is_ready, status.is_hopeless) == (is_ready, is_hopeless)
+
+
+def test_the_conditions_are_in_the_order_in_which_they_become_true_and_new_ones_last():
+    kinds = ["UpToDate", "New", "Ready", "BundlesReserved", "ClusterReady", "NodesReady"]
+    chain = [each.type for each in described(*(condition(kind, "True") for kind in kinds)).conditions]
+    assert chain == ["ClusterReady", "NodesReady", "BundlesReserved", "Ready", "UpToDate", "New"]
+
+
+def test_the_reason_for_waiting_is_the_conditions_own_sentence():
+    assert why(described(condition("Ready", "False", "HeadStarting", "waiting for the head"))) == (
+        "HeadStarting: waiting for the head"
+    )
+    assert why(described(observed=1)) == "the operator has not looked at it yet"
+
+
+def test_dead_ranks_are_told_but_not_those_of_an_older_incarnation():
+    dead = {"rank": 3, "reason": "OutOfMemory", "message": "killed"}
+    for of, told in ((7, ("rank 3: OutOfMemory: killed",)), (6, ())):
+        status = {"incarnation": 7, "ranks": {"incarnation": of, "failures": [dead]}}
+        assert status_of(find(FakeCluster(group("ppo", status=status)), "ppo")).failures == told
