@@ -12,7 +12,7 @@ from . import job_commands
 from .connect_commands import connect, dashboard
 from .exit_codes import FAILED, INTERRUPTED
 from .group_commands import calls, stacks
-from .life_commands import down, up
+from .life_commands import down, restart, up
 from .output import err
 from .pod_commands import exec_, logs
 from .status_command import status
@@ -33,6 +33,7 @@ app.command()(logs)
 app.command()(stacks)
 app.command()(calls)
 app.command("exec")(exec_)
+app.command()(restart)
 app.command()(down)
 
 

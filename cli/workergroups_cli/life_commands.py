@@ -1,4 +1,4 @@
-"""up and down: pools and groups come and go."""
+"""up, restart and down: pools and groups come and go."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
-from workergroups_client import Cluster, Pool
+from workergroups_client import Cluster, Group, Pool
 from workergroups_client.deletion import delete, groups_on
 from workergroups_client.manifests import load, namespace_of
-from workergroups_client.names import GROUP, POOL, Target, find_all
+from workergroups_client.names import GROUP, POOL, Target, find, find_all
 from workergroups_client.readiness import until, wait_until_ready, why
 from workergroups_client.status import Status
 
 from .connect_commands import hold
 from .exit_codes import INTERRUPTED
 from .job_commands import follow
-from .options import Command, Context, Namespace, complete_name
+from .options import Command, Context, GroupName, Namespace, complete_name
 from .output import Teller, err, note, print_text
 
 _TARGETS = {(RESOURCE_POOL.api_version, RESOURCE_POOL.kind): POOL, (WORKER_GROUP.api_version, WORKER_GROUP.kind): GROUP}
@@ -45,12 +45,7 @@ def up(
     if not targets:
         note("no pool and no group is among them: there is nothing to wait for")
         return
-    try:
-        with _Progress() as progress:
-            wait_until_ready(cluster, targets, progress.show)
-    except KeyboardInterrupt:
-        note(f"{_list(targets)} go on by themselves; see them: workergroups status -n {cluster.namespace}")
-        raise typer.Exit(INTERRUPTED) from None
+    _wait_until_ready(cluster, targets)
     pools = [target for target in targets if target.what == POOL] or targets
     with Teller() as tell, Pool(f"{pools[0].what}/{pools[0].name}", cluster, tell) as pool:
         if command:
@@ -65,6 +60,14 @@ def up(
                 f"Ray's dashboard of pool {pool.name} is at {url} until Ctrl-C; a browser is let in by: "
                 f"workergroups dashboard {pool.name}"
             )
+
+
+def restart(group: GroupName, namespace: Namespace = None, context: Context = None) -> None:
+    """Make the ranks of a group anew, in their pods: a new incarnation. Ctrl-C leaves them running."""
+    cluster = Cluster(namespace, context)
+    found = Group(group, cluster)
+    note(f"group {found.name}: incarnation {found.restart()}")
+    _wait_until_ready(cluster, [find(cluster, f"{GROUP}/{found.name}")])
 
 
 def down(
@@ -86,6 +89,15 @@ def down(
     with Teller() as tell:
         delete(cluster, targets, tell)
     print_text(f"{_list(targets)} deleted")
+
+
+def _wait_until_ready(cluster: Cluster, targets: Sequence[Target]) -> None:
+    try:
+        with _Progress() as progress:
+            wait_until_ready(cluster, targets, progress.show)
+    except KeyboardInterrupt:
+        note(f"{_list(targets)} go on by themselves; see them: workergroups status -n {cluster.namespace}")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _apply(cluster: Cluster, manifests: Sequence[Manifest]) -> list[Target]:

@@ -70,6 +70,11 @@ class Cluster:
         )
         return applied
 
+    def annotate(self, kind: Kind, name: str, annotation: str, value: str) -> None:
+        """Set an annotation of an object, whatever it was."""
+        patch = {"metadata": {"annotations": {annotation: value}}}
+        self._request("PATCH", f"{self._path(kind)}/{name}", body=patch, content_type="application/merge-patch+json")
+
     def delete(self, kind: Kind, manifest: Manifest) -> None:
         """Delete this very object, not another one that has its name by now; fine if it is gone."""
         metadata = manifest["metadata"]

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from functools import cached_property
 from typing import Any
+
+from workergroups_api.manifest import WORKER_GROUP
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 from . import logs, names
 from .cluster import Cluster
 from .connection import RayConnection
-from .errors import ClientError
+from .errors import ClientError, DeadlineError
 from .execution import execute
 from .ranks import Rank, choose, ranks_of
 from .status import Status, status_of
-from .waiting import Tell, silently
+from .waiting import Tell, look_again, silently
 
 ANSWER_SECONDS = 30
+_TAKEN_UP_SECONDS = 30
 _HEAD_CONTAINER = "ray-head"
 _MODULE = "workergroups.what_ranks_do"
 _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
@@ -86,6 +91,24 @@ class Group:
     def calls(self) -> list[dict[str, Any]]:
         """The calls that ranks have not finished: rank, method, state, seconds, and the Ray job that made them."""
         return list(self._ask("calls"))
+
+    def restart(self) -> int:
+        """Have its ranks made anew, in their pods; the number of the new incarnation, which is not ready yet.
+
+        Raises:
+            DeadlineError: The operator has not taken it up.
+        """
+        before = self.status.incarnation or 0
+        now = datetime.now(timezone.utc).isoformat()
+        self.cluster.annotate(WORKER_GROUP, self.name, RESTARTED_AT_ANNOTATION, now)
+        for _ in look_again(_TAKEN_UP_SECONDS):
+            incarnation = self.status.incarnation or 0
+            if incarnation > before:
+                return incarnation
+        raise DeadlineError(
+            f"group {self.name}: the operator has not begun another incarnation within {_TAKEN_UP_SECONDS} s: is it "
+            f"installed, and does it run? kubectl get pods -n workergroups-system"
+        )
 
     def close(self) -> None:
         """End the connection to its Ray, if there is one."""

@@ -194,6 +194,13 @@ def test_on_a_terminal_ctrl_c_asks_whether_to_stop(run, hanging):
     assert "STOPPED" in run("job", "stop", hanging)
 
 
+def test_ranks_are_made_anew_when_asked_for(run):
+    before = run.json("status", "group/tiny")
+    assert "group tiny: incarnation 2\n" in run("restart", "tiny")
+    after = run.json("status", "group/tiny")
+    assert [status["ready"] for status in (*before, *after)] == [True, True]
+
+
 def test_commands_run_on_the_head_at_a_rank_and_on_each_node_and_end_with_their_code(run):
     (worker,) = run.namespace.get("pods", selector="workergroups.dev/component=worker")
     node = worker["metadata"]["name"]
