@@ -73,7 +73,7 @@ test-unit: $(READY) ## pure functions, golden YAML, the chart's templates
 
 .PHONY: test-api
 test-api: $(READY) ## operator and reporter against a real API server, in a simulated world
-	$(BIN)/pytest --numprocesses=2 --dist=worksteal tests/api
+	$(BIN)/pytest --numprocesses=3 --dist=worksteal tests/api
 
 # FIRST: by default a number that no run had before. MINUTES=0: all SEEDS.
 SEEDS ?= 1000
@@ -85,16 +85,16 @@ simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1
 
 .PHONY: test-ray
 test-ray: $(READY) ## library and agent on a local Ray
-	$(BIN)/pytest tests/ray
+	$(BIN)/pytest tests/ray --ignore=tests/ray/long
 
 .PHONY: test-cluster
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; \
-	$(BIN)/pytest tests/cluster --ignore=tests/cluster/slow --ignore=tests/cluster/command_line
+	$(BIN)/pytest tests/cluster --ignore=tests/cluster/slow --ignore=tests/cluster/long
 
-.PHONY: test-command-line
-test-command-line: $(READY) ## the command line, from outside the cluster
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/command_line
+.PHONY: test-long
+test-long: $(READY) ## on Ray and on the cluster: the command line, users' images, examples/ppo
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long
 
 # On the user's Docker if kind can have its images there, else on an engine and with images of our own; see local_kind/.
 # Whatever happens, all of it is taken away again.

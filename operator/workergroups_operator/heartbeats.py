@@ -32,6 +32,8 @@ class _Heartbeat:
     away: float | None = None
     head: str | None = None
     head_seen: float = 0.0
+    # This process saw the cluster before it had any pod, and has seen no head but this one; None before it looked.
+    is_first_head: bool | None = None
     # The head and the session that the operator noted on the Lease.
     known: tuple[str, str] | None = None
 
@@ -62,10 +64,16 @@ class Heartbeats:
             beat.away = None
         return is_news
 
-    def sign(self, key: ClusterKey, head: str | None, *, has_pod: bool) -> AgentSign:
-        """What the agent of a cluster shows now; to be asked right after its Lease was read and noted."""
+    def sign(self, key: ClusterKey, head: str | None, *, has_pod: bool, is_empty: bool) -> AgentSign:
+        """What the agent of a cluster shows now; to be asked right after its Lease was read and noted.
+
+        `has_pod` is whether the agent has a pod that runs, `is_empty` whether the cluster has no pod at all.
+        """
         beat, now = self._beats[key], self._clock()
+        if beat.is_first_head is None:
+            beat.is_first_head = is_empty
         if head != beat.head:
+            beat.is_first_head = beat.is_first_head and beat.head is None
             beat.head, beat.head_seen = head, now
         if beat.suspected is None and (not beat.is_fresh or now - beat.changed >= LATE_SECONDS):
             beat.suspected = now
@@ -77,7 +85,7 @@ class Heartbeats:
         waits += [AWAY_SECONDS - away] if 0 < away < AWAY_SECONDS else []
         with_head = beat.changed - beat.head_seen if beat.is_fresh and beat.changed >= beat.head_seen else None
         look_again = min(waits, default=float("inf")) + 0.05
-        return AgentSign(beat.session, beat.known, away, is_silent, with_head, look_again)
+        return AgentSign(beat.session, beat.known, away, is_silent, beat.is_first_head, with_head, look_again)
 
     def late(self) -> list[ClusterKey]:
         """Clusters whose agent ought to have shown itself, each named once."""

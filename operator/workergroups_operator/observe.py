@@ -71,7 +71,8 @@ async def _with_signs(client: Kube, heartbeats: Heartbeats, seen: Observed) -> O
     """What the agent shows, and KubeRay's complaint if pods are missing."""
     lease = seen.child(kinds.LEASE, names.agent_name(seen.key.name))
     heartbeats.note(seen.key, lease)
-    sign = heartbeats.sign(seen.key, seen.head, has_pod=any(map(is_running, seen.pods_of(AGENT))))
+    has_agent = any(map(is_running, seen.pods_of(AGENT)))
+    sign = heartbeats.sign(seen.key, seen.head, has_pod=has_agent, is_empty=not seen.pods)
     complaint = await _complaint(client, seen) if _lacks_pods(seen) else None
     return replace(seen, agent=sign, complaint=complaint)
 

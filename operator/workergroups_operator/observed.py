@@ -46,6 +46,8 @@ class AgentSign:
     away_seconds: float = 0.0
     # It was given time to show itself, and did not.
     is_silent: bool = False
+    # There has been no other head of which the agent could speak.
+    is_of_first_head: bool = False
     # Seconds from when the present head was first seen to the agent's last sign; None if that came before.
     seen_with_head_seconds: float | None = None
     # When to look again if nothing happens.

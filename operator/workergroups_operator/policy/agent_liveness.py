@@ -38,8 +38,8 @@ def agent_liveness(head: str | None, sign: AgentSign) -> AgentLiveness:
     """Of the head that runs now, and what the agent shows.
 
     A head that started anew has another session. What an agent says of its session is up to four seconds old, so with
-    a head of which nothing is known it counts only that long after the head was first seen. Nothing is known either
-    when the Lease was deleted and the operator has started anew: the head may have, too.
+    another head it counts only that long after that one was first seen; with the first one at once. Which is the first,
+    only an operator knows that saw the cluster begin: the Lease, which tells of earlier ones, may have been deleted.
     """
     known = sign.known
     if head is None:
@@ -48,7 +48,7 @@ def agent_liveness(head: str | None, sign: AgentSign) -> AgentLiveness:
         return AgentLiveness(_presence(sign), *known)
     if sign.session is None or sign.is_silent or sign.away_seconds:
         return AgentLiveness(AgentState.STARTING)
-    if (sign.seen_with_head_seconds or 0.0) >= STALE_SECONDS:
+    if sign.is_of_first_head or (sign.seen_with_head_seconds or 0.0) >= STALE_SECONDS:
         return AgentLiveness(AgentState.CONNECTED, head, sign.session)
     return AgentLiveness(AgentState.STARTING)
 

@@ -22,9 +22,9 @@ class World:
         spec = {"renewTime": str(self.count)} | ({"holderIdentity": session} if session else {})
         return self.beats.note(KEY, {"metadata": {}, "spec": spec})
 
-    def sign(self, after=0.0, head=HEAD, has_pod=True):
+    def sign(self, after=0.0, head=HEAD, has_pod=True, is_empty=False):
         self.now += after
-        return self.beats.sign(KEY, head, has_pod=has_pod)
+        return self.beats.sign(KEY, head, has_pod=has_pod, is_empty=is_empty)
 
 
 @pytest.fixture
@@ -94,3 +94,16 @@ def test_with_a_new_head_only_what_is_seen_from_then_on_counts(world):
 def test_a_lease_that_is_gone_is_no_sign(world):
     world.beats.note(KEY, None)
     assert world.sign().session is None
+
+
+def test_who_saw_the_cluster_begin_knows_its_first_head(world):
+    assert world.sign(head=None, has_pod=False, is_empty=True).is_of_first_head
+    assert world.sign(head=None).is_of_first_head
+    assert world.sign(head="head-1").is_of_first_head
+    assert not world.sign(head="head-2").is_of_first_head
+    assert not world.sign(head="head-1").is_of_first_head
+
+
+def test_who_came_later_does_not_know_which_heads_there_were(world):
+    assert not world.sign(head=None).is_of_first_head
+    assert not world.sign(head="head-1").is_of_first_head

@@ -22,6 +22,7 @@ SEEN_EARLY = AgentSign("s2", seen_with_head_seconds=3.9)
         (None, None, AgentSign("s1"), AgentState.STARTING, None),
         (None, "h1", AgentSign(), AgentState.STARTING, None),
         (None, "h1", AgentSign("s1"), AgentState.STARTING, None),
+        (None, "h1", AgentSign("s1", is_of_first_head=True), AgentState.CONNECTED, "s1"),
         (None, "h1", SEEN_EARLY, AgentState.STARTING, None),
         (None, "h1", SEEN_LATE, AgentState.CONNECTED, "s2"),
         (None, "h1", AgentSign("s1", is_silent=True), AgentState.STARTING, None),

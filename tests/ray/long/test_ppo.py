@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from statistics import mean
 
-PROGRAM = Path(__file__).parents[4] / "examples" / "ppo" / "train.py"
+PROGRAM = Path(__file__).parents[3] / "examples" / "ppo" / "train.py"
 STEPS = 30
 
 
