@@ -43,6 +43,11 @@ def scene(access, runner, namespace_labels):
     runner.run(asyncio.wait_for(stack.aclose(), CLOSE_SECONDS))
 
 
+def pytest_collection_modifyitems(items):
+    """What takes longest comes first, so that no worker begins with it when the others end."""
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
     """Tests that are coroutines run where their fixtures live."""
