@@ -93,7 +93,7 @@ test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool
 	$(BIN)/pytest tests/cluster --ignore=tests/cluster/slow --ignore=tests/cluster/long
 
 .PHONY: test-long
-test-long: $(READY) ## on Ray and on the cluster: the command line, users' images, examples/ppo
+test-long: $(READY) ## on Ray and on the cluster: the command line, programs, users' images, examples/ppo
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long
 
 # On the user's Docker if kind can have its images there, else on an engine and with images of our own; see local_kind/.

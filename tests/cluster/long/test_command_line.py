@@ -102,6 +102,8 @@ def run(namespace, tmp_path_factory):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (folder / "env.yaml").write_text("env_vars: {FLAVOUR: mint}\nexcludes: ['*.bin']\n")
+    # Where it is ignored, as in a script's background, children would ignore it too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     command = CommandLine(namespace, folder)
     printed = command("up", "-f", "all.yaml")
     assert "pool tiny: HeadStarting: waiting for" in printed
@@ -194,13 +196,6 @@ def test_on_a_terminal_ctrl_c_asks_whether_to_stop(run, hanging):
     assert "STOPPED" in run("job", "stop", hanging)
 
 
-def test_ranks_are_made_anew_when_asked_for(run):
-    before = run.json("status", "group/tiny")
-    assert "group tiny: incarnation 2\n" in run("restart", "tiny")
-    after = run.json("status", "group/tiny")
-    assert [status["ready"] for status in (*before, *after)] == [True, True]
-
-
 def test_commands_run_on_the_head_at_a_rank_and_on_each_node_and_end_with_their_code(run):
     (worker,) = run.namespace.get("pods", selector="workergroups.dev/component=worker")
     node = worker["metadata"]["name"]
@@ -240,6 +235,13 @@ def test_status_shows_the_chain_the_pods_and_the_jobs(run):
         assert re.search(rf"  {condition} +True +for \d+", printed), printed
     assert run.namespace.head("tiny") in printed
     assert [each["ready"] for each in run.json("status")] == [True, True]
+
+
+def test_ranks_are_made_anew_when_asked_for(run):
+    before = run.json("status", "group/tiny")
+    assert "group tiny: incarnation 2\n" in run("restart", "tiny")
+    after = run.json("status", "group/tiny")
+    assert [status["ready"] for status in (*before, *after)] == [True, True]
 
 
 def test_the_client_has_the_same_as_functions(run):
