@@ -11,11 +11,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
+from workergroups_api.manifest import Manifest
 from workergroups_client import Cluster, Group, Pool
 from workergroups_client.deletion import delete, groups_on
 from workergroups_client.manifests import load, namespace_of
-from workergroups_client.names import GROUP, POOL, Target, find, find_all
+from workergroups_client.names import POOL, Target, as_target, find_all
 from workergroups_client.readiness import until, wait_until_ready, why
 from workergroups_client.status import Status
 
@@ -24,8 +24,6 @@ from .exit_codes import INTERRUPTED
 from .job_commands import follow
 from .options import Command, Context, GroupName, Namespace, complete_name
 from .output import Teller, err, note, print_text
-
-_TARGETS = {(RESOURCE_POOL.api_version, RESOURCE_POOL.kind): POOL, (WORKER_GROUP.api_version, WORKER_GROUP.kind): GROUP}
 
 
 def up(
@@ -67,7 +65,7 @@ def restart(group: GroupName, namespace: Namespace = None, context: Context = No
     cluster = Cluster(namespace, context)
     found = Group(group, cluster)
     note(f"group {found.name}: incarnation {found.restart()}")
-    _wait_until_ready(cluster, [find(cluster, f"{GROUP}/{found.name}")])
+    _wait_until_ready(cluster, [found.target])
 
 
 def down(
@@ -106,9 +104,8 @@ def _apply(cluster: Cluster, manifests: Sequence[Manifest]) -> list[Target]:
     for manifest in manifests:
         applied = cluster.apply(manifest)
         note(f"{manifest['kind']} {manifest['metadata']['name']} applied")
-        what = _TARGETS.get((manifest["apiVersion"], manifest["kind"]))
-        if what is not None:
-            targets.append(Target(what, applied))
+        if (target := as_target(applied)) is not None:
+            targets.append(target)
     return targets
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from functools import cached_property
 from typing import Any
 
 from workergroups_api.manifest import WORKER_GROUP
@@ -13,22 +12,21 @@ from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 from . import logs, names
 from .cluster import Cluster
-from .connection import RayConnection
 from .errors import ClientError, DeadlineError
 from .execution import execute
+from .on_ray import OnRay
+from .pods import head
 from .ranks import Rank, choose, ranks_of
-from .status import Status, status_of
 from .waiting import Tell, look_again, silently
 
 ANSWER_SECONDS = 30
 _TAKEN_UP_SECONDS = 30
-_HEAD_CONTAINER = "ray-head"
 _MODULE = "workergroups.what_ranks_do"
 _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
 """Lines by which Ray tells whose output follows."""
 
 
-class Group:
+class Group(OnRay):
     """A WorkerGroup that exists.
 
     Args:
@@ -41,33 +39,12 @@ class Group:
     """
 
     def __init__(self, name: str, cluster: Cluster | None = None, tell: Tell = silently) -> None:
-        self.cluster = cluster or Cluster()
-        self._tell = tell
-        self._target = names.find(self.cluster, name, names.GROUP)
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._target.name
-
-    @property
-    def ray_cluster(self) -> str:
-        """The name of the RayCluster that it is on."""
-        return names.ray_cluster(self.cluster, self._target)
-
-    @property
-    def status(self) -> Status:
-        """As it is now."""
-        return status_of(names.find(self.cluster, f"{names.GROUP}/{self.name}"))
-
-    @cached_property
-    def ray(self) -> RayConnection:
-        """A connection to its Ray, made when it is first asked for; `close` ends it."""
-        return RayConnection(self.cluster, self.ray_cluster, tell=self._tell)
+        cluster = cluster or Cluster()
+        super().__init__(cluster, names.find(cluster, name, names.GROUP), tell)
 
     def ranks(self) -> list[Rank]:
         """Its ranks, with their processes."""
-        return ranks_of(self.ray.api, self._target)
+        return ranks_of(self.ray.api, self.target)
 
     def logs(self, ranks: str | None = None, *, follow: bool = False) -> Iterator[tuple[int, bytes]]:
         """Lines that ranks have printed, each with its rank.
@@ -110,24 +87,12 @@ class Group:
             f"installed, and does it run? kubectl get pods -n workergroups-system"
         )
 
-    def close(self) -> None:
-        """End the connection to its Ray, if there is one."""
-        if "ray" in self.__dict__:
-            self.ray.close()
-
-    def __enter__(self) -> Group:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _ask(self, question: str) -> Any:
         """The library's own answer, given by a process on the head."""
         said, complaints = bytearray(), bytearray()
         code = execute(
             self.cluster,
-            names.head_pod(self.cluster, self.ray_cluster),
-            _HEAD_CONTAINER,
+            *head(self.cluster, self.target),
             ["python", "-m", _MODULE, question, self.name],
             stdout=said.extend,
             stderr=complaints.extend,

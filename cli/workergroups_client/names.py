@@ -42,6 +42,13 @@ class Target:
         return f"{self.what} {self.name}"
 
 
+def as_target(manifest: Manifest) -> Target | None:
+    """A pool or a group; ``None`` for any other object."""
+    kinds = {(kind.api_version, kind.kind): what for what, kind in _KINDS.items()}
+    what = kinds.get((manifest["apiVersion"], manifest["kind"]))
+    return Target(what, manifest) if what else None
+
+
 def find(cluster: Cluster, name: str, *wanted: str) -> Target:
     """The one that is meant: of pool and group in this order, unless the name says ``KIND/NAME``.
 

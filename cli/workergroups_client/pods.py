@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from workergroups_api.names import POOL_LABEL
+from workergroups_api.names import HEAD_CONTAINER, POOL_LABEL, WORKER_CONTAINER
 
 from . import names
 from .cluster import Cluster
@@ -24,7 +24,7 @@ class Container(NamedTuple):
 
 def head(cluster: Cluster, target: Target) -> Container:
     """The head of the Ray cluster, where drivers run."""
-    return Container(names.head_pod(cluster, names.ray_cluster(cluster, target)), "ray-head")
+    return Container(names.head_pod(cluster, names.ray_cluster(cluster, target)), HEAD_CONTAINER)
 
 
 def nodes(cluster: Cluster, target: Target) -> list[Container]:
@@ -38,7 +38,7 @@ def nodes(cluster: Cluster, target: Target) -> list[Container]:
     found = sorted(pod["metadata"]["name"] for pod in pods if pod["metadata"]["labels"].get(POOL_LABEL) in pools)
     if not found:
         raise NotFoundError(f"no node of {target} runs: workergroups status {target.name} says why")
-    return [Container(pod, "ray-worker") for pod in found]
+    return [Container(pod, WORKER_CONTAINER) for pod in found]
 
 
 def node_of_rank(cluster: Cluster, group: Target, rank: str, tell: Tell = silently) -> Container:
@@ -49,5 +49,5 @@ def node_of_rank(cluster: Cluster, group: Target, rank: str, tell: Tell = silent
         address = node_addresses(ray.api).get(found.node_id)
     for pod in names.running_pods(cluster, name, "worker"):
         if address is not None and pod["status"].get("podIP") == address:
-            return Container(pod["metadata"]["name"], "ray-worker")
+            return Container(pod["metadata"]["name"], WORKER_CONTAINER)
     raise NotFoundError(f"rank {rank} of {group} has no pod that runs (Ray says {found.state})")

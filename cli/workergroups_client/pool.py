@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from . import jobs, names
 from .cluster import Cluster
-from .connection import RayConnection
 from .jobs import Job, JobRecord
+from .on_ray import OnRay
 from .runtime_env import merged, send
-from .status import Status, status_of
 from .waiting import Tell, silently
 
 
-class Pool:
+class Pool(OnRay):
     """A ResourcePool that exists.
 
     Args:
@@ -29,30 +27,9 @@ class Pool:
     """
 
     def __init__(self, name: str, cluster: Cluster | None = None, tell: Tell = silently) -> None:
-        self.cluster = cluster or Cluster()
-        self._tell = tell
-        target = names.find(self.cluster, name, names.POOL, names.GROUP)
-        self._target = target if target.what == names.POOL else names.first_pool(self.cluster, target)
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._target.name
-
-    @property
-    def ray_cluster(self) -> str:
-        """The name of its RayCluster, which other pools may share."""
-        return names.ray_cluster(self.cluster, self._target)
-
-    @property
-    def status(self) -> Status:
-        """As it is now."""
-        return status_of(names.find(self.cluster, f"{names.POOL}/{self.name}"))
-
-    @cached_property
-    def ray(self) -> RayConnection:
-        """A connection to its Ray, made when it is first asked for; `close` ends it."""
-        return RayConnection(self.cluster, self.ray_cluster, tell=self._tell)
+        cluster = cluster or Cluster()
+        target = names.find(cluster, name, names.POOL, names.GROUP)
+        super().__init__(cluster, target if target.what == names.POOL else names.first_pool(cluster, target), tell)
 
     def submit(
         self,
@@ -74,7 +51,7 @@ class Pool:
             env: Variables of the job and of what it starts. Whoever sees the job sees them: no place for passwords.
             job_id: By default the pool's name and some random letters.
         """
-        spec = self._target.manifest["spec"]
+        spec = self.target.manifest["spec"]
         shape = {"WG_NODES": str(spec.get("nodes", 1)), "WG_PROCESSES_PER_NODE": str(spec["processesPerNode"])}
         directory = Path(working_dir) if working_dir is not None else None
         wanted = merged(runtime_env or {}, directory, {**shape, **(env or {})})
@@ -87,14 +64,3 @@ class Pool:
     def job(self, job_id: str) -> Job:
         """One of them."""
         return Job(job_id, self.ray.api, self.name)
-
-    def close(self) -> None:
-        """End the connection to its Ray, if there is one."""
-        if "ray" in self.__dict__:
-            self.ray.close()
-
-    def __enter__(self) -> Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -11,6 +11,10 @@ POOL_LABEL = f"{GROUP}/pool"
 # "head", "worker" or "agent".
 COMPONENT_LABEL = f"{GROUP}/component"
 
+# The containers in which Ray runs.
+HEAD_CONTAINER = "ray-head"
+WORKER_CONTAINER = "ray-worker"
+
 # Digest of the manifest that the operator applied last: an object with another one is applied anew.
 MANIFEST_ANNOTATION = f"{GROUP}/manifest"
 # On the pods of a pool: digest of the template that they were made from.

@@ -12,10 +12,8 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 
-# Components, as their pods' label says, and the containers in which Ray runs.
+# Components, as their pods' label says.
 HEAD, WORKER, AGENT = "head", "worker", "agent"
-HEAD_CONTAINER = "ray-head"
-WORKER_CONTAINER = "ray-worker"
 # The init container that looks at the image of a pod's Ray.
 CHECK_CONTAINER = "check-image"
 
@@ -105,7 +103,7 @@ class Observed:
         """Which life of which container is Ray's head now; None while none runs."""
         for pod in self.pods_of(HEAD):
             for container in pod.get("status", {}).get("containerStatuses") or ():
-                if container["name"] == HEAD_CONTAINER and "running" in container.get("state", {}):
+                if container["name"] == names.HEAD_CONTAINER and "running" in container.get("state", {}):
                     return f"{pod['metadata']['uid']}/{container.get('containerID') or container['restartCount']}"
         return None
 

@@ -5,7 +5,14 @@ from typing import Any
 
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
-from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TEMPLATE_ANNOTATION
+from workergroups_api.names import (
+    CLUSTER_LABEL,
+    COMPONENT_LABEL,
+    HEAD_CONTAINER,
+    POOL_LABEL,
+    TEMPLATE_ANNOTATION,
+    WORKER_CONTAINER,
+)
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
 from workergroups_operator.desired.library import with_library
@@ -22,7 +29,7 @@ from workergroups_operator.desired.pod_parts import (
 )
 from workergroups_operator.desired.probes import with_probes
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import HEAD, HEAD_CONTAINER, WORKER, WORKER_CONTAINER, runs_something
+from workergroups_operator.observed import HEAD, WORKER, runs_something
 from workergroups_operator.policy.images import Images, image_of
 
 # KubeRay starts Ray under a shell that passes no signal on: waiting longer would only hold the devices longer.

@@ -7,7 +7,7 @@ end such a pod after ten minutes. These ask over HTTP what every Ray that is ser
 from collections.abc import Mapping
 from typing import Any
 
-from workergroups_operator.observed import HEAD_CONTAINER, WORKER_CONTAINER
+from workergroups_api.names import HEAD_CONTAINER, WORKER_CONTAINER
 
 # The head's dashboard says whether the GCS answers; on a worker, Ray's agent says whether the raylet is alive.
 _HEALTH = {

@@ -1,0 +1,53 @@
+"""What a pool and a group have in common: a name, a status, and a connection to the Ray cluster behind them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TypeVar
+
+from . import names
+from .cluster import Cluster
+from .connection import RayConnection
+from .names import Target
+from .status import Status, status_of
+from .waiting import Tell
+
+_Self = TypeVar("_Self", bound="OnRay")
+
+
+class OnRay:
+    """A pool or a group that exists; its connection to Ray lasts until it is closed."""
+
+    def __init__(self, cluster: Cluster, target: Target, tell: Tell) -> None:
+        self.cluster, self.target, self._tell = cluster, target, tell
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.target.name
+
+    @property
+    def ray_cluster(self) -> str:
+        """The name of its RayCluster, which other pools may share."""
+        return names.ray_cluster(self.cluster, self.target)
+
+    @property
+    def status(self) -> Status:
+        """As it is now."""
+        return status_of(names.find(self.cluster, f"{self.target.what}/{self.name}"))
+
+    @cached_property
+    def ray(self) -> RayConnection:
+        """A connection to its Ray, made when it is first asked for; `close` ends it."""
+        return RayConnection(self.cluster, self.ray_cluster, tell=self._tell)
+
+    def close(self) -> None:
+        """End the connection to its Ray, if there is one."""
+        if "ray" in self.__dict__:
+            self.ray.close()
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
