@@ -150,7 +150,7 @@ generate: $(READY) ## write the CustomResourceDefinitions and docs/reference.md 
 
 .PHONY: lock
 lock: $(READY) ## pin what pyproject.toml asks for; what is pinned stays, UPGRADE=--upgrade renews it
-	for group in operator worker oldest-ray too-old-ray dev bench; do \
+	for group in operator worker debugger oldest-ray too-old-ray dev bench; do \
 	  $(BIN)/uv pip compile --quiet --universal --group=$$group --generate-hashes --no-annotate --no-header \
 	    --python-version=3.11 $(UPGRADE) --output-file=requirements/$$group.lock; \
 	done

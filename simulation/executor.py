@@ -147,7 +147,7 @@ def _state(gcs: ray.Gcs) -> RayState:
         nodes={node.id: RayNode(node.id, node.pod, node.node_group) for node in gcs.nodes.values()},
         placements=tuple(Placement(placement.name, "CREATED", "FINISHED") for placement in gcs.placements.values()),
         ranks=tuple(
-            Rank(rank.name, rank.state, rank.node_id, int(rank.made_at * 1000), _death(rank))
+            Rank(rank.name, str(rank.name), rank.state, rank.node_id, int(rank.made_at * 1000), _death(rank))
             for rank in gcs.ranks.values()
         ),
         pods=dict(gcs.pods),

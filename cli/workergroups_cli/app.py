@@ -10,6 +10,7 @@ from workergroups_client import ClientError
 
 from . import job_commands
 from .connect_commands import connect, dashboard
+from .debug_command import debug
 from .exit_codes import FAILED, INTERRUPTED
 from .group_commands import calls, stacks
 from .life_commands import down, restart, up
@@ -32,6 +33,7 @@ app.add_typer(job_commands.app, name="job")
 app.command()(logs)
 app.command()(stacks)
 app.command()(calls)
+app.command()(debug)
 app.command("exec")(exec_)
 app.command()(restart)
 app.command()(down)

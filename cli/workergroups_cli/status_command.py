@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from workergroups_client.jobs import JobRecord, list_records
 from workergroups_client.names import POOL, Target, find_all, list_all, ray_cluster, running_pods
 from workergroups_client.readiness import until, why
 from workergroups_client.status import Status, status_of
+from workergroups_client.times import moment
 
 from .options import Context, Format, Namespace, complete_name
 from .output import Output, age, note, print_json, print_text, table
@@ -100,7 +100,7 @@ def _show_pods(cluster: Cluster, target: Target) -> None:
 
 
 def _pod_row(pod: dict[str, dict[str, str]]) -> tuple[str, str, str]:
-    created = datetime.fromisoformat(pod["metadata"]["creationTimestamp"].replace("Z", "+00:00"))
+    created = moment(pod["metadata"]["creationTimestamp"])
     return f"  {pod['metadata']['name']}", pod["spec"].get("nodeName", ""), age(created)
 
 

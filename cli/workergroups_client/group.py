@@ -12,11 +12,13 @@ from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 from . import logs, names
 from .cluster import Cluster
-from .errors import ClientError, DeadlineError
+from .errors import ClientError, DeadlineError, NotFoundError
 from .execution import execute
 from .on_ray import OnRay
+from .pauses import Pause, pauses_of
 from .pods import head
 from .ranks import Rank, choose, ranks_of
+from .tunnel import Tunnel
 from .waiting import Tell, look_again, silently
 
 ANSWER_SECONDS = 30
@@ -68,6 +70,27 @@ class Group(OnRay):
     def calls(self) -> list[dict[str, Any]]:
         """The calls that ranks have not finished: rank, method, state, seconds, and the Ray job that made them."""
         return list(self._ask("calls"))
+
+    def pauses(self) -> list[Pause]:
+        """Its ranks that are paused for a debugger, or have one."""
+        return pauses_of(names.find(self.cluster, f"{names.GROUP}/{self.name}"))
+
+    def tunnel(self, pause: Pause, *, local_port: int = 0) -> Tunnel:
+        """A port of this machine that leads to debugpy in a paused rank.
+
+        Args:
+            pause: One of ``pauses()``.
+            local_port: Of this machine; 0 for a free one.
+
+        Raises:
+            NotFoundError: debugpy does not listen there, or the pod is gone.
+        """
+        pod = pause.pod
+        if pause.port is None:
+            raise NotFoundError(f"debugpy does not listen in rank {pause.rank}: workergroups logs {self.name} says why")
+        if pod is None:
+            raise NotFoundError(f"the pod of rank {pause.rank} is gone")
+        return Tunnel(self.cluster, lambda: pod, pause.port, local_port)
 
     def restart(self) -> int:
         """Have its ranks made anew, in their pods; the number of the new incarnation, which is not ready yet.

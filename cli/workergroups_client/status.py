@@ -7,11 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from .names import POOL, Target
+from .times import moment
 
 _CHAINS = {
     "pool": ("ClusterReady", "NodesReady", "BundlesReserved", "Ready", "UpToDate"),
     "group": ("PoolsReady", "RanksCreated", "RanksReady", "Ready", "UpToDate"),
 }
+
+_PAUSED = {"PausedByDebugger", "DebuggerAttached"}
+"""Reasons of what waits for a person, and so has no deadline."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Status:
     namespace: str
     conditions: tuple[Condition, ...]
     deadline: datetime | None
-    """By when it is to be ready; ``None`` if it is, or if waiting will not help."""
+    """By when it is to be ready; ``None`` if it is, if it waits for a person, or if waiting will not help."""
     wanted: int | None
     """Nodes of a pool, ranks of a group."""
     ready: int
@@ -61,7 +65,7 @@ class Status:
     def is_hopeless(self) -> bool:
         """Whether it is not ready, and no waiting will help."""
         summary = self.summary
-        if summary is None or not self.is_current or summary.status != "False":
+        if summary is None or not self.is_current or summary.status != "False" or summary.reason in _PAUSED:
             return False
         return self.deadline is None or summary.reason == "DeadlineExceeded"
 
@@ -75,7 +79,7 @@ def status_of(target: Target) -> Status:
         name=metadata["name"],
         namespace=metadata["namespace"],
         conditions=_chain(target.what, status.get("conditions") or []),
-        deadline=_time(status.get("deadline")),
+        deadline=moment(deadline) if (deadline := status.get("deadline")) else None,
         wanted=status.get(wanted),
         ready=status.get(ready) or 0,
         incarnation=status.get("incarnation"),
@@ -93,7 +97,7 @@ def _chain(what: str, said: list[dict[str, Any]]) -> tuple[Condition, ...]:
             each["status"],
             each.get("reason", ""),
             each.get("message", ""),
-            _time(each["lastTransitionTime"]),
+            moment(each["lastTransitionTime"]),
         )
         for each in said
     ]
@@ -111,7 +115,3 @@ def _failures(what: str, status: dict[str, Any]) -> list[str]:
         return []
     failures = ranks.get("failures") or []
     return [f"rank {each['rank']}: {each['reason']}: {each.get('message', '')}" for each in failures]
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None

@@ -31,6 +31,8 @@ class Launch(ApiModel):
     config_map: str | None = None
     # Digest of the annotation by which the user last asked for ranks made anew; None if it is not there.
     restarted: str | None = None
+    # Whether ranks pause for a debugger before an exception leaves them; None, and so no part of a digest, if not.
+    post_mortem: bool | None = None
 
 
 def digest(value: Any) -> str:

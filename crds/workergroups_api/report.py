@@ -5,6 +5,7 @@ session or of another incarnation says nothing about this one.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from workergroups_api.model import ApiModel, list_map
 
 MAX_NODES = 16
 MAX_FAILURES = 10
+MAX_PAUSES = 64
 
 Session = Annotated[str | None, Field(description="The Ray session in which this was seen.")]
 
@@ -59,6 +61,20 @@ class RankFailure(ApiModel):
     pod: Annotated[str | None, Field(description="The pod in which it was.")] = None
 
 
+class RankPause(ApiModel):
+    """Where a rank waits for a debugger, or has one."""
+
+    rank: Annotated[int, Field(description="The rank within its group.")]
+    pod: Annotated[str | None, Field(description="The pod in which it is.")] = None
+    where: Annotated[str, Field(description="File, line and function, and the exception that was raised there.")]
+    directory: Annotated[str | None, Field(description="The directory from which Python imported that file.")] = None
+    port: Annotated[
+        int | None, Field(description="Where debugpy listens, on the loopback of the pod; absent until it does.")
+    ] = None
+    since: Annotated[datetime, Field(description="When it stopped, by the clock of its node.")]
+    attached: Annotated[bool, Field(description="Whether a debugger is connected to it.")] = False
+
+
 class GroupReport(ApiModel):
     """A group's rank actors, as the GCS has them."""
 
@@ -82,6 +98,15 @@ class GroupReport(ApiModel):
         tuple[RankFailure, ...],
         Field(
             max_length=MAX_FAILURES, description="The first ranks that died.", json_schema_extra=dict(list_map("rank"))
+        ),
+    ] = ()
+    paused: Annotated[str, Field(description="Ranks that wait for a debugger, or have one, as ranges.")] = ""
+    pauses: Annotated[
+        tuple[RankPause, ...],
+        Field(
+            max_length=MAX_PAUSES,
+            description="The first ranks that wait for a debugger, or have one.",
+            json_schema_extra=dict(list_map("rank")),
         ),
     ] = ()
 

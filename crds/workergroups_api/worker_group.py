@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -190,6 +190,13 @@ class WorkerGroupSpec(ApiModel):
             json_schema_extra=dict(list_map("name")),
         ),
     ] = ()
+    debug: Annotated[
+        Literal["Off", "PostMortem"],
+        Field(
+            description="PostMortem: a rank pauses for a debugger before an exception leaves its constructor or a "
+            "method. `breakpoint()` pauses it in any case. A change makes the ranks anew."
+        ),
+    ] = "Off"
     progress_deadline_seconds: Annotated[
         int,
         Field(ge=5, le=604800, description="After this many seconds without being ready, Ready says so; it goes on."),
@@ -203,12 +210,18 @@ class WorkerGroupSpec(ApiModel):
 
     def launch(self, restarted: str | None) -> Launch:
         """What the ranks are made from."""
-        env = {variable.name: variable.value for variable in self.env}
-        config_map = self.code.config_map.name if self.code else None
-        if self.worker is None:
-            roles = tuple(RoleLaunch(name=role.name, **_constructor(role)) for role in self.roles)
-            return Launch(roles=roles, env=env, config_map=config_map, restarted=restarted)
-        return Launch(**_constructor(self.worker), env=env, config_map=config_map, restarted=restarted)
+        classes: dict[str, Any] = (
+            {"roles": tuple(RoleLaunch(name=role.name, **_constructor(role)) for role in self.roles)}
+            if self.worker is None
+            else _constructor(self.worker)
+        )
+        return Launch(
+            **classes,
+            env={variable.name: variable.value for variable in self.env},
+            config_map=self.code.config_map.name if self.code else None,
+            restarted=restarted,
+            post_mortem=True if self.debug == "PostMortem" else None,
+        )
 
 
 def _constructor(worker: WorkerClass) -> dict[str, Any]:

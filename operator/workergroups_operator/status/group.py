@@ -86,7 +86,21 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         where = f" in pod {first.pod}" if first.pod else ""
         message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_TRY_AGAIN}"
         return finding("RanksReady", "False", Explanation(first.reason, message), decisive=True, final=True)
+    if report.pauses:
+        return _paused(report, count, is_ready=report.ready_count == total)
     if total and report.ready_count == total:
         return finding("RanksReady", "True", Explanation("RanksReady", count))
     waiting = f"{count}; waiting for processes to start and constructors to return"
     return finding("RanksReady", "False", Explanation("RanksStarting", waiting if report.created else count))
+
+
+def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:
+    """A pause is no failure: no deadline applies, and ranks that were ready stay so."""
+    waiting = [pause for pause in report.pauses if not pause.attached]
+    first = waiting[0] if waiting else report.pauses[0]
+    if waiting:
+        what = f"ranks {report.paused} wait for a debugger, rank {first.rank} at {first.where}"
+    else:
+        what = f"a debugger is connected to ranks {report.paused}, to rank {first.rank} since it was at {first.where}"
+    why = Explanation("PausedByDebugger" if waiting else "DebuggerAttached", f"{count}; {what}: see workergroups debug")
+    return finding("RanksReady", "True", why) if is_ready else finding("RanksReady", "False", why, final=True)

@@ -1,6 +1,7 @@
 """Builders of plans, of Ray's state and of what is known of launches."""
 
 from workergroups.deaths import Death
+from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.launch_state import Launches
@@ -68,17 +69,29 @@ RESERVED = (placement(index=0, node="n-b"), placement(index=1, node="n-c"))
 def rank(number=0, state="ALIVE", death=None, node="n-b", name=None):
     if state == "DEAD" and death is None:
         death = Death("ProcessDied", "killed by signal 9", "")
-    return Rank(name or RankName("g", "uid-g", 1, number, 4), state, node, death=death)
+    return Rank(name or RankName("g", "uid-g", 1, number, 4), f"actor-{number}", state, node, death=death)
+
+
+PAUSE = Pause(
+    node_id="n-c",
+    file="/code/train.py",
+    line=12,
+    function="Trainer.step",
+    directory="/code",
+    error="",
+    port=5678,
+    since=1e9,
+)
 
 
 def ranks(*numbers, **more):
     return [rank(number, **more) for number in numbers]
 
 
-def state(*placements, ranks=(), nodes=None):
+def state(*placements, ranks=(), nodes=None, pauses=()):
     nodes = NODES if nodes is None else nodes
     pods = {node.id: node.pod for node in NODES.values()} | {"n-gone": "p-worker-gone"}
-    return RayState(SESSION, nodes, placements, tuple(ranks), pods)
+    return RayState(SESSION, nodes, placements, tuple(ranks), pods, {f"actor-{number}": PAUSE for number in pauses})
 
 
 PREPARED = PreparedLaunch(uid="uid-g", revision="r1", launch=Launch(class_path="train.Trainer"))

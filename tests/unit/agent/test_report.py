@@ -4,10 +4,11 @@ import pytest
 from ray_world import KEY, NODES, RESERVED, SESSION, group, launches, placement, plan, pool, rank, ranks, state
 
 from workergroups.deaths import Death
+from workergroups.naming import RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.report import report
 from workergroups_api.conditions import Explanation
-from workergroups_api.report import MAX_FAILURES, MAX_NODES, pods_digest
+from workergroups_api.report import MAX_FAILURES, MAX_NODES, MAX_PAUSES, pods_digest
 
 
 def pool_report(*placements, nodes=2):
@@ -137,3 +138,28 @@ def test_only_the_first_failures_are_told_and_their_messages_are_short_and_plain
 def test_pods_of_other_pools_are_not_this_pools():
     assert {node.pod for node in NODES.values()} > {"p-worker-b", "p-worker-c"}
     assert report(plan(pool(name="q", nodes=1)), state(), launches()).pools["q"].report.joined_nodes == 1
+
+
+def paused(*there, pauses):
+    state_ = state(*RESERVED, ranks=there, pauses=pauses)
+    return report(plan(pool(), group()), state_, launches()).groups["g"].report
+
+
+def test_ranks_that_wait_for_a_debugger_are_told_with_their_ports():
+    said = paused(*ranks(0, 1, 2, 3), pauses=(1, 2))
+    assert said.paused == "1-2"
+    first = said.pauses[0]
+    assert (first.rank, first.pod, first.port, first.attached) == (1, "p-worker-c", 5678, False)
+    assert (first.where, first.directory) == ("/code/train.py:12 in Trainer.step", "/code")
+    assert first.since.isoformat() == "2001-09-09T01:46:40+00:00"
+
+
+def test_a_dead_rank_is_not_paused():
+    assert paused(rank(0), rank(1, "DEAD"), pauses=(1,)).pauses == ()
+
+
+def test_of_many_paused_ranks_all_are_told_as_ranges_and_the_first_with_their_places():
+    many = group(("p", 0, 100))
+    there = [rank(number, name=RankName("g", "uid-g", 1, number, 100)) for number in range(100)]
+    said = report(plan(pool(), many), state(ranks=there, pauses=range(100)), launches()).groups["g"].report
+    assert (said.paused, len(said.pauses)) == ("0-99", MAX_PAUSES)

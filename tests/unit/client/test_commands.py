@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from workergroups_cli.app import app, main
 from workergroups_cli.output import duration
 
-VERBS = ["up", "status", "connect", "dashboard", "job", "logs", "stacks", "calls", "exec", "down"]
+VERBS = ["up", "status", "connect", "dashboard", "job", "logs", "stacks", "calls", "debug", "exec", "down"]
 
 
 def test_help_names_every_verb():

@@ -29,6 +29,7 @@ def described(*conditions, observed=2, **more):
         (described(condition("Ready", "False")), False, True),
         (described(condition("Ready", "False"), observed=1), False, False),
         (described(condition("Ready", "Unknown", "AgentLost")), False, False),
+        (described(condition("Ready", "False", "PausedByDebugger")), False, False),
         (described(condition("Ready", "False", "DeadlineExceeded"), deadline=SOON), False, True),
     ],
 )

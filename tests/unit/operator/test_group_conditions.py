@@ -115,3 +115,26 @@ def test_old_code_that_still_runs_is_said():
     gone = group(status=first | ranks(code=None), **CODE)
     assert up_to_date(gone) == ("Unknown", "CodeMissing")
     assert update_of(gone, ready_pool()).ready.status == "True"
+
+
+def pause(rank: int, **more: Any) -> dict[str, Any]:
+    said = {"rank": rank, "where": "train.py:12 in Trainer.step", "port": 5680, "since": "2026-01-01T00:00:00Z"}
+    return said | more
+
+
+def test_a_rank_that_waits_for_a_debugger_is_a_reason_and_no_failure():
+    ready = update_of(group(status=ranks(paused="2", pauses=[pause(2)])), ready_pool()).ready
+    assert (ready.status, ready.reason) == ("True", "PausedByDebugger")
+    assert "ranks 2 wait for a debugger, rank 2 at train.py:12 in Trainer.step" in ready.message
+    attached = update_of(group(status=ranks(paused="2", pauses=[pause(2, attached=True)])), ready_pool()).ready
+    assert (attached.status, attached.reason) == ("True", "DebuggerAttached")
+
+
+def test_a_constructor_that_waits_for_a_debugger_has_no_deadline():
+    update = update_of(group(status=ranks(readyCount=3, paused="3", pauses=[pause(3)])), ready_pool())
+    assert (update.ready.status, update.ready.reason, update.after.deadline) == ("False", "PausedByDebugger", None)
+
+
+def test_a_rank_that_died_is_told_before_one_that_is_paused():
+    said = ranks(readyCount=2, failures=[failure(1)], paused="2", pauses=[pause(2)])
+    assert update_of(group(status=said), ready_pool()).ready.reason == "ConstructorFailed"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ray.util import get_placement_group, placement_group, remove_placement_group
 
 from workergroups import incarnations, reservations
+from workergroups.debugger import pauses
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.decide import (
     Action,
@@ -48,10 +49,12 @@ class Actor:
         return settled
 
     def forget_but(self, plan: ClusterPlan, state: RayState) -> None:
-        """Withdraw the announcements of what is gone, those of earlier executors included."""
+        """Withdraw the announcements of what is gone, those of earlier executors and of ranks included."""
         self._groups.forget_but({group.name for group in plan.groups}, {rank.name.group for rank in state.ranks})
         pools = {pool.name for pool in plan.reserved_pools}
         self._pools.forget_but(pools, {placement.name.pool for placement in state.placements})
+        if state.pauses:
+            pauses.withdraw_all(rank.actor_id for rank in state.ranks if not rank.is_alive)
 
     def _act(self, action: Action, prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Whether something was to be done."""

@@ -65,6 +65,8 @@ class LaunchOrder:
     env: Mapping[str, str]
     placements: tuple[RankPlacement, ...]
     vendor: str
+    # Whether the ranks pause for a debugger before an exception leaves them.
+    post_mortem: bool
 
 
 def place_code(code: Code) -> str | None:
@@ -161,6 +163,7 @@ def _create(order: LaunchOrder, rank_class: RayClassWithInitArgs) -> list[Any]:
         worker_env=dict(order.env),
         device_name="amd" if order.vendor == "amd" else "cuda",
         wg_prefix=order.name,
+        post_mortem=order.post_mortem,
     )
 
 

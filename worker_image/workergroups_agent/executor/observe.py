@@ -10,6 +10,7 @@ from ray._private.state import state as gcs
 from ray.core.generated import gcs_pb2
 
 from workergroups import deaths
+from workergroups.debugger import pauses
 from workergroups.naming import NAMESPACE, PlacementName, RankName
 from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState
 
@@ -56,6 +57,7 @@ class Observer:
             placements=tuple(self._placements.parse(accessor.get_placement_group_table())),
             ranks=self._ranks.read(accessor, launching),
             pods={info.node_id.hex(): _pod_of(info) for info in table},
+            pauses=pauses.announced(),
         )
 
     def _read_session_name(self) -> Any:
@@ -124,7 +126,7 @@ def _rank(raw: bytes) -> Rank | None:
         return None
     state = _state_of(record)
     death = deaths.decode(record.death_cause) if state == "DEAD" else None
-    return Rank(name, state, record.address.node_id.hex(), record.start_time, death)
+    return Rank(name, record.actor_id.hex(), state, record.address.node_id.hex(), record.start_time, death)
 
 
 def _state_of(record: gcs_pb2.ActorTableData) -> str:

@@ -203,6 +203,7 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         env=env,
         placements=action.placements,
         vendor=action.vendor,
+        post_mortem=launch.post_mortem is True,
     )
     # With an environment of its own, a group has processes of its own. Without, the process may be used again by
     # another group's launch, and so it ends after this one, with whatever the user's module has done to it.

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workergroups.deaths import Death
+from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
 
 
@@ -33,6 +34,7 @@ class Rank:
     """A rank actor; of several with one name, the latest."""
 
     name: RankName
+    actor_id: str
     # As Ray has it; ALIVE only once the constructor has returned.
     state: str
     node_id: str
@@ -56,3 +58,5 @@ class RayState:
     ranks: tuple[Rank, ...] = ()
     # Pod by node id, of dead nodes too: a lost rank still says where it was.
     pods: Mapping[str, str] = field(default_factory=dict)
+    # By actor id, of ranks that wait for a debugger or have one, and of some that have died since.
+    pauses: Mapping[str, Pause] = field(default_factory=dict)

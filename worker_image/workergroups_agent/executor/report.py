@@ -1,8 +1,11 @@
 """What is true: a pure function from the plan, Ray's state and the launches to the reports."""
 
 from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
 
 from workergroups.deaths import Death
+from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
 from workergroups_agent.exchange import GroupEntry, PoolEntry, Reports
 from workergroups_agent.executor.decide import nodes_of
@@ -12,10 +15,12 @@ from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.report import (
     MAX_FAILURES,
     MAX_NODES,
+    MAX_PAUSES,
     GroupReport,
     NodeReport,
     PoolReport,
     RankFailure,
+    RankPause,
     pods_digest,
     ranges,
 )
@@ -86,6 +91,30 @@ def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: La
         ready=ranges(ready),
         message=plain(explanation.message, MAX_MESSAGE) or None,
         failures=tuple(failures[:MAX_FAILURES]),
+        **_pauses(ranks, state),
+    )
+
+
+def _pauses(ranks: Mapping[int, Rank], state: RayState) -> dict[str, Any]:
+    """The report's fields on ranks that wait for a debugger, or have one."""
+    paused = {
+        number: state.pauses[rank.actor_id]
+        for number, rank in sorted(ranks.items())
+        if rank.is_alive and rank.actor_id in state.pauses
+    }
+    first = list(paused.items())[:MAX_PAUSES]
+    return {"paused": ranges(paused), "pauses": tuple(_pause(number, pause, state) for number, pause in first)}
+
+
+def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
+    return RankPause(
+        rank=number,
+        pod=state.pods.get(pause.node_id),
+        where=plain(pause.where, MAX_MESSAGE),
+        directory=plain(pause.directory, MAX_MESSAGE) or None,
+        port=pause.port or None,
+        since=datetime.fromtimestamp(pause.since, timezone.utc),
+        attached=pause.is_attached,
     )
 
 

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workergroups.debugger import pauses
+
 from .cluster_state import unfinished_tasks
 
 
@@ -18,7 +20,9 @@ class Call:
     method: str
     """``__init__`` for a rank that is still in its constructor."""
     state: str
-    """``running``; ``waiting for arguments`` that other tasks compute; or ``queued`` behind another call."""
+    """``running``, ``running, paused at`` where a debugger is waited for, ``waiting for arguments`` that other tasks
+    compute, or ``queued`` behind another call.
+    """
     seconds: float
     """How long it has been in that state, by the clocks of the nodes."""
     job_id: str
@@ -51,10 +55,17 @@ def calls_in_flight(actor_ids: Sequence[str]) -> Calls:
     """
     ranks = {actor_id: rank for rank, actor_id in enumerate(actor_ids)}
     now = time.time()
+    paused = {actor_id: f", paused at {pause.where}" for actor_id, pause in pauses.announced().items()}
     return Calls(
         sorted(
             (
-                Call(ranks[task.actor_id], task.method, task.state, max(0.0, now - task.since), task.job_id)
+                Call(
+                    ranks[task.actor_id],
+                    task.method,
+                    task.state + paused.get(task.actor_id, "") if task.state == "running" else task.state,
+                    max(0.0, now - task.since),
+                    task.job_id,
+                )
                 for task in unfinished_tasks()
                 if task.actor_id in ranks
             ),

@@ -9,6 +9,8 @@ from typing import Any
 import ray
 from ray.actor import ActorClass
 
+from workergroups.debugger import stopping
+from workergroups.debugger.post_mortem import with_post_mortem
 from workergroups.single_controller.base import ClassWithInitArgs
 from workergroups.single_controller.base.call_forms import first_by_name
 
@@ -69,10 +71,14 @@ def user_class(cls: Any) -> type:
 
 
 @functools.lru_cache(maxsize=256)
-def rank_actor_class(cls: Any) -> Any:
+def rank_actor_class(cls: Any, post_mortem: bool = False) -> Any:
     """The Ray actor class of the ranks of ``cls``; its constructor takes what `launch_arguments` makes.
 
     Cached, since Ray ships each actor class to the cluster once.
+
+    Args:
+        cls: The user's class.
+        post_mortem: Whether a rank pauses for a debugger before an exception leaves its constructor or a method.
     """
     base: Any = user_class(cls)
 
@@ -82,6 +88,8 @@ def rank_actor_class(cls: Any) -> Any:
         try:
             base.__init__(self, *values[:positional], **dict(zip(keywords, values[positional:], strict=True)))
         except Exception as error:
+            if post_mortem:
+                stopping.post_mortem(error)
             shortened = _shortened(error)
             if shortened is error:
                 raise
@@ -91,6 +99,7 @@ def rank_actor_class(cls: Any) -> Any:
         return _shown_name(self, base)
 
     namespace = {
+        **(with_post_mortem(base, stopping.post_mortem) if post_mortem else {}),
         "__init__": __init__,
         "__repr__": __repr__,
         "__doc__": base.__doc__,

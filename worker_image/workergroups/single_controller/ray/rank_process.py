@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import ray
 
+from workergroups.debugger import stopping
+
 from . import group_record, master_port, stack_dump
 from .method_table import Signatures
 from .visible_devices import bundle_devices, device_env
@@ -62,7 +64,10 @@ class RankLaunch:
         Raises:
             RendezvousTimeoutError: Rank 0 did not say where the ranks meet.
         """
-        stack_dump.enable(ray.get_runtime_context().get_actor_id())
+        actor_id = ray.get_runtime_context().get_actor_id()
+        stack_dump.enable(actor_id)
+        name = f"rank {self.rank} of {self.wg_prefix}" if self.wg_prefix else f"rank {self.rank}"
+        stopping.enable(actor_id, name, self.local_rank)
         address, port = self._publish() if self.rank_zero is None else self._find_master(self.rank_zero)
         os.environ.update(
             RANK=str(self.rank),

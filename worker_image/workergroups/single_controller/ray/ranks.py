@@ -45,6 +45,7 @@ def create_ranks(
     devices_per_rank: int = 1,
     device_name: str = "cuda",
     wg_prefix: str = "",
+    post_mortem: bool = False,
     master: tuple[str, str] | None = None,
 ) -> list[ActorHandle]:
     """Create one actor per seat, in rank order, and return without waiting for any of them.
@@ -65,6 +66,7 @@ def create_ranks(
             its bundle. If it is more than one, all accelerators of a node must be in one placement group.
         device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that are but numbers in Ray.
         wg_prefix: The ranks' WG_PREFIX.
+        post_mortem: Whether ranks pause for a debugger before an exception leaves their constructor or a method.
         master: Address and port at which the ranks meet, instead of those that rank 0 would choose.
 
     Raises:
@@ -83,7 +85,7 @@ def create_ranks(
     ]
     ray_cls_with_init.check_arguments()
     _check_devices(seats, "NPU" if device_name == "npu" else "GPU")
-    actor_class = rank_actor_class(ray_cls_with_init.cls)
+    actor_class = rank_actor_class(ray_cls_with_init.cls, post_mortem)
     options = _actor_options(ray_cls_with_init.options, worker_env)
     if detached:
         options["lifetime"] = "detached"

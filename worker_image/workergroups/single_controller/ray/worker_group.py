@@ -11,6 +11,7 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
+from workergroups.debugger import pauses
 from workergroups.errors import GroupClosedError
 from workergroups.naming import RankName
 from workergroups.single_controller.base import WorkerGroup
@@ -283,6 +284,7 @@ class RayWorkerGroup(WorkerGroup):
             ray.kill(worker)
         wait_for_end(lambda: all_dead(actor_ids), what=f"the ranks of group {self.name_prefix!r}")
         group_record.forget(actor_ids[0])
+        pauses.withdraw_all(actor_ids)
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,145 @@
+"""debug: which ranks are paused, and a way into them for an editor or a terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from workergroups.debugger import prompt
+from workergroups_client import Cluster
+from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
+from workergroups_client.group import Group
+from workergroups_client.pauses import Pause
+from workergroups_client.waiting import look_again
+
+from . import launch_json
+from .options import Context, Format, GroupName, Namespace
+from .output import Output, Teller, age, note, print_json, print_text, table
+
+_LOOK_SECONDS = 0.5
+_DEBUGPY_SECONDS = 15
+
+
+def debug(
+    group: GroupName,
+    rank: Annotated[int | None, typer.Option(help="Attach to this rank.")] = None,
+    pdb: Annotated[bool, typer.Option("--pdb", help="A prompt of pdb here, instead of a port for an editor.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Attach to one paused rank after the other, until Ctrl-C.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Of this machine, for the editor; 0 for a free one.")] = 0,
+    output: Format = Output.text,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """List the ranks that are paused for a debugger; with --rank, --pdb or --follow, attach to them."""
+    found = Group(group, Cluster(namespace, context))
+    if rank is None and not pdb and not follow:
+        _list(found, output)
+        return
+    session = _Session(found, rank, to_prompt=pdb, port=port)
+    try:
+        session.attend(session.paused_now())
+        while follow:
+            session.attend(session.next_paused())
+    except KeyboardInterrupt:
+        note("closed")
+
+
+def _list(group: Group, output: Output) -> None:
+    pauses = group.pauses()
+    if output is Output.json:
+        print_json(pauses)
+    elif not pauses:
+        note(f"no rank of group {group.name} is paused")
+    else:
+        rows = [
+            (pause.rank, "attached" if pause.is_attached else "paused", age(pause.since), pause.pod, pause.where)
+            for pause in pauses
+        ]
+        table("RANK", "STATE", "SINCE", "POD", "WHERE", rows=rows)
+        note(f"attach: workergroups debug {group.name} --rank {pauses[0].rank}, with --pdb for a prompt")
+
+
+class _Session:
+    """One debugger that goes from pause to pause.
+
+    Args:
+        group: Of the ranks.
+        rank: The only one that is wanted; all by default.
+        to_prompt: Whether a prompt is wanted instead of a port for an editor.
+        port: Of this machine.
+    """
+
+    def __init__(self, group: Group, rank: int | None, *, to_prompt: bool, port: int) -> None:
+        self._group, self._rank, self._to_prompt, self._port = group, rank, to_prompt, port
+        self._attended: set[tuple[int, object]] = set()
+
+    def paused_now(self) -> Pause:
+        """The first rank that waits.
+
+        Raises:
+            NotFoundError: None does, or not the one that is wanted; or it has a debugger.
+        """
+        pauses = self._group.pauses()
+        found = self._first(pauses)
+        if found is not None:
+            return found
+        wanted = "no rank" if self._rank is None else f"rank {self._rank}"
+        others = ", ".join(f"{pause.rank}{' (attached)' if pause.is_attached else ''}" for pause in pauses)
+        there = f"; paused: {others}" if others else ", and none is paused" if self._rank is not None else ""
+        raise NotFoundError(f"{wanted} of group {self._group.name} waits for a debugger{there}")
+
+    def next_paused(self) -> Pause:
+        """The same, as soon as there is one."""
+        with Teller() as tell:
+            while (found := self._first(self._group.pauses())) is None:
+                tell(f"waiting for a rank of group {self._group.name} to pause, until Ctrl-C")
+                time.sleep(_LOOK_SECONDS)
+        return found
+
+    def attend(self, pause: Pause) -> None:
+        """Lead the person to a paused rank, and return when the rank goes on."""
+        self._attended.add((pause.rank, pause.since))
+        note(f"rank {pause.rank} is paused at {pause.where}")
+        with self._group.tunnel(self._once_debugpy_listens(pause), local_port=self._port) as tunnel:
+            if self._to_prompt:
+                prompt.talk(tunnel.port, f"rank {pause.rank}")
+            else:
+                self._port = tunnel.port  # the editor's configuration is good for the next one, too
+                self._wait_for_editor(pause)
+        note(f"rank {pause.rank} goes on")
+
+    def _first(self, pauses: list[Pause]) -> Pause | None:
+        for pause in pauses:
+            is_wanted = self._rank in (None, pause.rank) and not pause.is_attached
+            if is_wanted and (pause.rank, pause.since) not in self._attended:
+                return pause
+        return None
+
+    def _once_debugpy_listens(self, pause: Pause) -> Pause:
+        """It begins to a second or two after the pause is known; the pause as it was, if it does not."""
+        for _ in look_again(_DEBUGPY_SECONDS):
+            for each in self._group.pauses():
+                if (each.rank, each.since) == (pause.rank, pause.since) and each.port is not None:
+                    return each
+        return pause
+
+    def _wait_for_editor(self, pause: Pause) -> None:
+        name = f"workergroups: {self._group.name}" + ("" if self._rank is None else f" rank {self._rank}")
+        print_text(f"127.0.0.1:{self._port}")
+        try:
+            path = launch_json.write(launch_json.configuration(name, self._port, pause.directory))
+            note(f"attach a debugger there; in VS Code, start {name!r}, which {path} has. Ctrl-C closes the tunnel.")
+        except ClientError as error:
+            note(f"attach a debugger there. {error}. Ctrl-C closes the tunnel.")
+        while self._is_there(pause):
+            time.sleep(_LOOK_SECONDS)
+
+    def _is_there(self, pause: Pause) -> bool:
+        try:
+            return any((each.rank, each.since) == (pause.rank, pause.since) for each in self._group.pauses())
+        except UnreachableError:
+            return True  # the tunnel may be whole all the same

@@ -1,0 +1,47 @@
+"""`.vscode/launch.json`: what VS Code needs to attach to a rank."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from workergroups_client.errors import ClientError
+
+_FILE = Path(".vscode/launch.json")
+_NEW: dict[str, Any] = {"version": "0.2.0", "configurations": []}
+
+
+def configuration(name: str, port: int, directory: str | None) -> dict[str, Any]:
+    """To attach to what listens on a port of this machine, the rank's code being that of the editor's folder."""
+    mappings = [{"localRoot": "${workspaceFolder}", "remoteRoot": directory}] if directory else []
+    return {
+        "name": name,
+        "type": "debugpy",
+        "request": "attach",
+        "connect": {"host": "127.0.0.1", "port": port},
+        "pathMappings": mappings,
+        "justMyCode": False,
+    }
+
+
+def write(wanted: dict[str, Any]) -> Path:
+    """Put the configuration into the file of the working directory, in the place of an earlier one of its name.
+
+    Raises:
+        ClientError: The file is there and is no JSON without comments, so it is left alone; or it cannot be written.
+    """
+    try:
+        found = json.loads(_FILE.read_text()) if _FILE.exists() else _NEW
+        others = [each for each in found["configurations"] if each["name"] != wanted["name"]]
+    except (ValueError, LookupError, TypeError) as error:
+        raise ClientError(
+            f"{_FILE} is left as it is, since it cannot be read as JSON ({error}); add to its configurations: "
+            f"{json.dumps(wanted)}"
+        ) from error
+    try:
+        _FILE.parent.mkdir(exist_ok=True)
+        _FILE.write_text(json.dumps({**found, "configurations": [wanted, *others]}, indent=2) + "\n")
+    except OSError as error:
+        raise ClientError(f"{_FILE} cannot be written: {error.strerror}") from error
+    return _FILE

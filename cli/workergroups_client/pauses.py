@@ -1,0 +1,49 @@
+"""Ranks that are paused for a debugger, as their group's status says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from .names import Target
+from .times import moment
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A rank that waits for a debugger, or has one."""
+
+    rank: int
+    where: str
+    """File, line and function, and the exception that was raised there, if any."""
+    since: datetime
+    """By the clock of the rank's node."""
+    is_attached: bool
+    """Whether somebody is connected already."""
+    pod: str | None
+    directory: str | None
+    """On the rank, the root of the code that the file belongs to."""
+    port: int | None
+    """Where debugpy listens in the pod; ``None`` until it does, a second or two after the pause began."""
+
+
+def pauses_of(group: Target) -> list[Pause]:
+    """Of the present incarnation, by rank; the first 64, where there are more."""
+    status = group.manifest.get("status") or {}
+    ranks = status.get("ranks") or {}
+    if ranks.get("incarnation") != status.get("incarnation"):
+        return []
+    return sorted(map(_pause, ranks.get("pauses") or []), key=lambda pause: pause.rank)
+
+
+def _pause(said: dict[str, Any]) -> Pause:
+    return Pause(
+        rank=said["rank"],
+        where=said["where"],
+        since=moment(said["since"]),
+        is_attached=said.get("attached", False),
+        pod=said.get("pod"),
+        directory=said.get("directory"),
+        port=said.get("port"),
+    )

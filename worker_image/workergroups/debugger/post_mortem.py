@@ -1,0 +1,96 @@
+"""The methods of a class, wrapped so that an exception that leaves one of them is looked at before it goes on."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+OnError = Callable[[Exception], None]
+
+
+def with_post_mortem(cls: type, on_error: OnError) -> dict[str, Any]:
+    """The methods of a class by name, each with ``on_error`` called before an exception leaves it.
+
+    Of methods that call each other it is called for the outermost only: what one of them raises, another may catch.
+    """
+    methods = {name: inspect.getattr_static(cls, name) for name in dir(cls) if not name.startswith("__")}
+    return {name: _wrap(method, on_error) for name, method in methods.items() if isinstance(method, FunctionType)}
+
+
+def _wrap(method: FunctionType, on_error: OnError) -> Any:
+    wrap = next((wrap for is_such, wrap in _KINDS if is_such(method)), _function)
+    return functools.wraps(method)(wrap(method, on_error))
+
+
+def _function(method: Callable[..., Any], on_error: OnError) -> Any:
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as error:
+            _look(error, on_error)
+            raise
+
+    return call
+
+
+def _coroutine(method: Callable[..., Any], on_error: OnError) -> Any:
+    async def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await method(self, *args, **kwargs)
+        except Exception as error:
+            _look(error, on_error)
+            raise
+
+    return call
+
+
+def _generator(method: Callable[..., Any], on_error: OnError) -> Any:
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return (yield from method(self, *args, **kwargs))
+        except Exception as error:
+            _look(error, on_error)
+            raise
+
+    return call
+
+
+def _async_generator(method: Callable[..., Any], on_error: OnError) -> Any:
+    async def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            async for value in method(self, *args, **kwargs):
+                yield value
+        except Exception as error:
+            _look(error, on_error)
+            raise
+
+    return call
+
+
+_KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, OnError], Any]], ...] = (
+    (inspect.iscoroutinefunction, _coroutine),
+    (inspect.isgeneratorfunction, _generator),
+    (inspect.isasyncgenfunction, _async_generator),
+)
+
+
+_CALLS = {
+    code
+    for wrap in (_function, _coroutine, _generator, _async_generator)
+    for code in wrap.__code__.co_consts
+    if isinstance(code, CodeType)
+}
+"""The code of the functions above that are called in the methods' place."""
+
+
+def _look(error: Exception, on_error: OnError) -> None:
+    frame = sys._getframe(1).f_back  # who called the method
+    while frame is not None:
+        if frame.f_code in _CALLS:
+            return
+        frame = frame.f_back
+    on_error(error)

@@ -1,0 +1,156 @@
+"""Stopping a rank: at `breakpoint()`, or where an exception left one of its methods."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import os
+import sys
+import threading
+import time
+import traceback
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+import ray
+
+from workergroups.last_line import last_line
+
+from . import pauses
+from .listening import Debugpy
+from .pauses import MAX_TEXT, Pause
+
+_builtin_breakpoint = builtins.breakpoint
+_WATCH_SECONDS = 0.2
+
+
+_stopper: _Stopper | None = None
+
+
+def enable(actor_id: str, name: str, local_rank: int) -> None:
+    """From now on `breakpoint()` stops this process here, and not in Ray's debugger, which listens to all pods.
+
+    Args:
+        actor_id: Of the rank that this process is.
+        name: What people call the rank.
+        local_rank: Its number on its node.
+    """
+    global _stopper
+    _stopper = _Stopper(actor_id, name, local_rank)
+    _stopper.take_breakpoints()
+
+
+def post_mortem(error: Exception) -> None:
+    """Stop where the exception was raised."""
+    if _stopper is not None:
+        _stopper.look_at(error)
+
+
+class _Stopper:
+    """Stops this process for whoever wants to look into it."""
+
+    def __init__(self, actor_id: str, name: str, local_rank: int) -> None:
+        self._actor_id, self._name, self._local_rank = actor_id, name, local_rank
+        self._debugpy: Debugpy | None = None
+        self._one_at_a_time = threading.Lock()
+
+    def take_breakpoints(self) -> None:
+        """Ray and debugpy put their own there."""
+        builtins.breakpoint = _builtin_breakpoint
+        sys.breakpointhook = self._on_breakpoint
+
+    def look_at(self, error: Exception) -> None:
+        """Stop where it was raised."""
+        frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
+        debugpy = self._attached_at(frame, line, error)
+        if debugpy is not None:
+            debugpy.look_at(error)
+
+    def _on_breakpoint(self, *_args: Any, **_kwargs: Any) -> None:
+        frame = sys._getframe(1)
+        debugpy = self._attached_at(frame, frame.f_lineno, None)
+        if debugpy is not None:
+            debugpy.stop_at(frame)
+
+    def _attached_at(self, frame: FrameType, line: int, error: Exception | None) -> Debugpy | None:
+        """debugpy, once somebody is attached to it; ``None`` if nobody can be."""
+        with self._one_at_a_time:
+            try:
+                self._debugpy = debugpy = self._debugpy or Debugpy()
+                if not debugpy.is_attached:
+                    self._wait(debugpy, _pause_at(frame, line, error))
+                return debugpy
+            except (ImportError, RuntimeError) as problem:
+                self._withdraw()
+                _tell(f"{self._name} does not pause for a debugger: {problem}. Install debugpy 1.8.22 or later")
+                return None
+
+    def _wait(self, debugpy: Debugpy, pause: Pause) -> None:
+        """Say that this rank is paused until somebody attaches."""
+        self._announce(pause)  # to listen takes a second
+        debugpy.listen(self._local_rank)
+        self.take_breakpoints()
+        self._announce(replace(pause, port=debugpy.port))
+        _tell(
+            f"{self._name} is paused at {pause.where}: debugpy listens on 127.0.0.1:{debugpy.port}, to which "
+            f"`python -m workergroups.debugger.prompt {debugpy.port}` attaches, and from outside the cluster "
+            f"`workergroups debug`"
+        )
+        debugpy.wait_until_attached()
+        self._announce(replace(pause, port=debugpy.port, is_attached=True))
+        self._withdraw_when_left(debugpy)
+
+    def _announce(self, pause: Pause) -> None:
+        with _told_if_it_fails():
+            pauses.announce(self._actor_id, pause)
+
+    def _withdraw(self) -> None:
+        with _told_if_it_fails():
+            pauses.withdraw(self._actor_id)
+
+    def _withdraw_when_left(self, debugpy: Debugpy) -> None:
+        """From a thread that debugpy leaves alone."""
+
+        def watch() -> None:
+            while debugpy.is_attached:
+                time.sleep(_WATCH_SECONDS)
+            self._withdraw()
+
+        thread = threading.Thread(target=watch, name="workergroups-debugger", daemon=True)
+        thread.pydev_do_not_trace = thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+        thread.start()
+
+
+def _pause_at(frame: FrameType, line: int, error: Exception | None) -> Pause:
+    file = frame.f_code.co_filename
+    said = last_line("".join(traceback.format_exception_only(type(error), error))) if error else ""
+    return Pause(
+        node_id=ray.get_runtime_context().get_node_id(),
+        file=file[-MAX_TEXT:],
+        line=line,
+        function=str(getattr(frame.f_code, "co_qualname", frame.f_code.co_name))[:MAX_TEXT],  # since Python 3.11
+        directory=_root_of(file)[:MAX_TEXT],
+        error=said[:MAX_TEXT],
+        port=0,
+        since=time.time(),
+    )
+
+
+def _root_of(file: str) -> str:
+    """The longest of Python's paths that the file is under."""
+    roots = [path.rstrip(os.sep) for path in sys.path if path and file.startswith(path.rstrip(os.sep) + os.sep)]
+    return max(roots, key=len, default="")
+
+
+@contextlib.contextmanager
+def _told_if_it_fails() -> Any:
+    """Without the GCS nobody outside learns of a pause; the user's method does not fail for that."""
+    try:
+        yield
+    except Exception as error:
+        _tell(f"the pause cannot be announced: {error}")
+
+
+def _tell(sentence: str) -> None:
+    print(f"[workergroups] {sentence}", file=sys.stderr, flush=True)
