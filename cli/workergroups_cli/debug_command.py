@@ -88,9 +88,9 @@ class _Session:
         if found is not None:
             return found
         wanted = "no rank" if self._rank is None else f"rank {self._rank}"
+        waits = "waits for a debugger" if self._rank is None else "waits for no debugger"
         others = ", ".join(f"{pause.rank}{' (attached)' if pause.is_attached else ''}" for pause in pauses)
-        there = f"; paused: {others}" if others else ", and none is paused" if self._rank is not None else ""
-        raise NotFoundError(f"{wanted} of group {self._group.name} waits for a debugger{there}")
+        raise NotFoundError(f"{wanted} of group {self._group.name} {waits}; paused: {others or 'none'}")
 
     def next_paused(self) -> Pause:
         """The same, as soon as there is one."""
