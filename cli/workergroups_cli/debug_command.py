@@ -39,7 +39,7 @@ def debug(
     if rank is None and not pdb and not follow:
         _list(found, output)
         return
-    session = _Session(found, rank, to_prompt=pdb, port=port)
+    session = Session(found, rank, to_prompt=pdb, port=port)
     try:
         session.attend(session.paused_now())
         while follow:
@@ -63,7 +63,7 @@ def _list(group: Group, output: Output) -> None:
         note(f"attach: workergroups debug {group.name} --rank {pauses[0].rank}, with --pdb for a prompt")
 
 
-class _Session:
+class Session:
     """One debugger that goes from pause to pause.
 
     Args:
@@ -121,6 +121,8 @@ class _Session:
 
     def _once_debugpy_listens(self, pause: Pause) -> Pause:
         """It begins to a second or two after the pause is known; the pause as it was, if it does not."""
+        if pause.port is not None:
+            return pause
         for _ in look_again(_DEBUGPY_SECONDS):
             for each in self._group.pauses():
                 if (each.rank, each.since) == (pause.rank, pause.since) and each.port is not None:
