@@ -56,20 +56,39 @@ def logs(
     node: Annotated[int | None, typer.Option(help="The number of a node of the pool, from 0.")] = None,
     file: Annotated[str | None, typer.Option(help="A file of that node, such as raylet.out.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written, until Ctrl-C.")] = False,
+    previous: Annotated[
+        bool, typer.Option("--previous", "-p", help="The last lines of ranks that died, also when their pods are gone.")
+    ] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
     """What the ranks of a group print; or with --node the files of a node, and one of them with --file."""
+    if previous and (follow or node is not None):
+        raise typer.BadParameter("--previous is about ranks that are dead: it goes with --rank only")
     cluster = Cluster(namespace, context)
     if node is not None:
         _node_logs(cluster, name, node, file, follow)
         return
     if file is not None:
         raise typer.BadParameter("--file needs --node: each node has files of its own")
+    if previous:
+        _previous_logs(Group(name, cluster), rank)
+        return
     with Teller() as tell, Group(name, cluster, tell) as group:
         for number, line in group.logs(rank, follow=follow):
             tell.quiet()
             _print_line(f"[rank {number}] ", line)
+
+
+def _previous_logs(group: Group, ranks: str | None) -> None:
+    for dead in group.previous_logs(ranks):
+        where = f" in pod {dead.pod}" if dead.pod else ""
+        print_text(
+            f"rank {dead.rank} of incarnation {dead.incarnation} died{where} at {dead.died:%Y-%m-%d %H:%M:%S %Z}"
+        )
+        print_text(f"{dead.reason}: {dead.message}")
+        for line in dead.lines:
+            _print_line(f"[rank {dead.rank}] ", line)
 
 
 def _node_logs(cluster: Cluster, name: str, number: int, file: str | None, follow: bool) -> None:

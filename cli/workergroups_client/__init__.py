@@ -11,6 +11,7 @@ from .errors import CannotBeReadyError, ClientError, DeadlineError, NotFoundErro
 from .group import Group
 from .jobs import Job, JobRecord
 from .pool import Pool
+from .previous import DeadRank
 from .ranks import Rank
 from .status import Condition, Status
 
@@ -19,6 +20,7 @@ __all__ = [
     "ClientError",
     "Cluster",
     "Condition",
+    "DeadRank",
     "DeadlineError",
     "Group",
     "Job",

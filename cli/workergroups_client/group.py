@@ -11,17 +11,17 @@ from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 from . import logs, names
+from .asking import ask
 from .cluster import Cluster
-from .errors import ClientError, DeadlineError, NotFoundError
-from .execution import execute
+from .errors import DeadlineError, NotFoundError
 from .on_ray import OnRay
 from .pauses import Pause, pauses_of
 from .pods import head
+from .previous import DeadRank, dead_ranks
 from .ranks import Rank, choose, ranks_of
 from .tunnel import Tunnel
 from .waiting import Tell, look_again, silently
 
-ANSWER_SECONDS = 30
 _TAKEN_UP_SECONDS = 30
 _MODULE = "workergroups.what_ranks_do"
 _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
@@ -62,6 +62,17 @@ class Group(OnRay):
         for label, line in logs.read(self.ray.api, files, follow=follow):
             if not line.startswith(_RAYS_MARKS):
                 yield int(label), line
+
+    def previous_logs(self, ranks: str | None = None) -> list[DeadRank]:
+        """What ranks that died printed last, also when their pods are gone: of the latest incarnation that lost any.
+
+        Args:
+            ranks: Such as ``0-3,7``: the latest incarnation that lost one of these; all by default.
+
+        Raises:
+            NotFoundError: None has died since the agent listens; says since when that is.
+        """
+        return dead_ranks(self.cluster, self.target, ranks)
 
     def stacks(self) -> dict[int, str]:
         """What each rank does now: the Python stacks of its threads, also while it hangs."""
@@ -112,24 +123,6 @@ class Group(OnRay):
 
     def _ask(self, question: str) -> Any:
         """The library's own answer, given by a process on the head."""
-        said, complaints = bytearray(), bytearray()
-        code = execute(
-            self.cluster,
-            *head(self.cluster, self.target),
-            ["python", "-m", _MODULE, question, self.name],
-            stdout=said.extend,
-            stderr=complaints.extend,
-            seconds=ANSWER_SECONDS,
-        )
-        if code:
-            reason = _reason(complaints.decode(errors="replace")) or f"exit code {code}"
-            raise ClientError(f"group {self.name} could not be asked for its {question}: {reason}")
-        return json.loads(said)
-
-
-def _reason(complaints: str) -> str | None:
-    """The last line of a traceback, or what it means."""
-    if f"No module named {_MODULE}" in complaints:
-        return "its pool was started by an older operator, whose library cannot tell; make the pool anew"
-    lines = complaints.strip().splitlines()
-    return lines[-1] if lines else None
+        where = head(self.cluster, self.target)
+        what = f"group {self.name} could not be asked for its {question}"
+        return json.loads(ask(self.cluster, where, _MODULE, question, self.name, what=what))

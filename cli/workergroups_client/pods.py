@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from workergroups_api.names import HEAD_CONTAINER, POOL_LABEL, WORKER_CONTAINER
+from workergroups_api.names import HEAD_CONTAINER, POOL_LABEL, REPORTER_CONTAINER, WORKER_CONTAINER
 
 from . import names
 from .cluster import Cluster
@@ -16,7 +16,7 @@ from .waiting import Tell, silently
 
 
 class Container(NamedTuple):
-    """Where Ray runs in a pod."""
+    """Where something can be run in a pod."""
 
     pod: str
     name: str
@@ -25,6 +25,18 @@ class Container(NamedTuple):
 def head(cluster: Cluster, target: Target) -> Container:
     """The head of the Ray cluster, where drivers run."""
     return Container(names.head_pod(cluster, names.ray_cluster(cluster, target)), HEAD_CONTAINER)
+
+
+def agent(cluster: Cluster, target: Target) -> Container:
+    """The agent of the Ray cluster, on Kubernetes' side.
+
+    Raises:
+        NotFoundError: None runs.
+    """
+    name = names.ray_cluster(cluster, target)
+    for pod in names.running_pods(cluster, name, "agent"):
+        return Container(pod["metadata"]["name"], REPORTER_CONTAINER)
+    raise NotFoundError(f"no agent of the Ray cluster {name} runs: workergroups status {target.name} says why")
 
 
 def nodes(cluster: Cluster, target: Target) -> list[Container]:

@@ -58,14 +58,19 @@ def choose(ranks: Sequence[Rank], wanted: str | None) -> list[Rank]:
     """
     if wanted is None:
         return list(ranks)
-    numbers = set(_numbers(wanted))
-    missing = numbers - {rank.rank for rank in ranks}
+    chosen = set(numbers(wanted))
+    missing = chosen - {rank.rank for rank in ranks}
     if missing:
         raise ClientError(f"there is no rank {min(missing)}: the group has ranks 0-{ranks[-1].rank}")
-    return [rank for rank in ranks if rank.rank in numbers]
+    return [rank for rank in ranks if rank.rank in chosen]
 
 
-def _numbers(text: str) -> Iterable[int]:
+def numbers(text: str) -> Iterable[int]:
+    """Those of a range such as ``0-3,7``.
+
+    Raises:
+        ClientError: It is no range.
+    """
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):

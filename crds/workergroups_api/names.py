@@ -14,6 +14,8 @@ COMPONENT_LABEL = f"{GROUP}/component"
 # The containers in which Ray runs.
 HEAD_CONTAINER = "ray-head"
 WORKER_CONTAINER = "ray-worker"
+# The agent's container that never runs a user's image.
+REPORTER_CONTAINER = "reporter"
 
 # Digest of the manifest that the operator applied last: an object with another one is applied anew.
 MANIFEST_ANNOTATION = f"{GROUP}/manifest"

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
+from workergroups_agent.last_lines import DIRECTORY, LastLines
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
 from workergroups_api.model import ApiModel
@@ -72,6 +73,7 @@ class Exchange:
         self._plan = directory / "plan.json"
         self._reports = directory / "reports.json"
         self._pulse = directory / "pulse"
+        self.last_lines = LastLines(directory / DIRECTORY)
         self._beats = 0
 
     @classmethod

@@ -11,6 +11,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
     COMPONENT_LABEL,
+    REPORTER_CONTAINER,
     SERVICE_ACCOUNT_ANNOTATION,
     TOKEN_ANNOTATION,
     TOKEN_KEY,
@@ -29,7 +30,10 @@ GCS_PORT = 6379
 EXCHANGE = "/run/workergroups"
 EXECUTOR_CONTAINER = "executor"
 _TOKEN_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_REQUESTS = {"executor": {"cpu": "100m", "memory": "192Mi"}, "reporter": {"cpu": "20m", "memory": "64Mi"}}
+_REQUESTS = {
+    EXECUTOR_CONTAINER: {"cpu": "100m", "memory": "192Mi"},
+    REPORTER_CONTAINER: {"cpu": "20m", "memory": "64Mi"},
+}
 
 
 def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token: str, account: str) -> Manifest:
@@ -118,7 +122,7 @@ def _reporter(key: ClusterKey, image: str) -> dict[str, Any]:
         {"name": "WORKERGROUPS_CLUSTER", "value": key.name},
         {"name": "WORKERGROUPS_NAMESPACE", "value": key.namespace},
     ]
-    return _container("reporter", image, env, {"exchange": EXCHANGE, "token": _TOKEN_MOUNT})
+    return _container(REPORTER_CONTAINER, image, env, {"exchange": EXCHANGE, "token": _TOKEN_MOUNT})
 
 
 def _token_sources() -> list[dict[str, Any]]:

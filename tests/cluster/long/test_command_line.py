@@ -38,6 +38,7 @@ ranks.greet()
 print("hanging", flush=True)
 ranks.hang()
 """
+GREET = "import workergroups; workergroups.attach('tiny').greet()"
 TRAIN = """
 import os, sys
 from lib.model import SIZE
@@ -178,6 +179,7 @@ def test_what_ranks_print_is_told_by_rank(run, hanging):
     assert "there is no rank 2: the group has ranks 0-1" in run("logs", "tiny", "--rank", "2", code=1)
     assert "raylet.out\n" in run("logs", "tiny", "--node", "0")
     assert run("logs", "tiny", "--node", "0", "--file", "raylet.out")
+    assert "error: no rank of group tiny has died since 20" in run("logs", "tiny", "--previous", code=1)
 
 
 def test_on_a_terminal_ctrl_c_asks_whether_to_stop(run, hanging):
@@ -244,6 +246,12 @@ def test_ranks_are_made_anew_when_asked_for(run):
     assert [status["ready"] for status in (*before, *after)] == [True, True]
 
 
+def test_what_ranks_printed_before_they_were_made_anew_is_kept(run):
+    printed = run("logs", "tiny", "--previous", "--rank", "1")
+    head = r"rank 1 of incarnation 1 died in pod tiny-\S+ at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC\nRemoved: .+\n"
+    assert re.fullmatch(f"{head}\\[rank 1] greetings from rank 1\n", printed), printed
+
+
 def test_the_client_has_the_same_as_functions(run):
     with Pool("tiny", Cluster(run.namespace.name)) as found:
         job = found.submit(["python", "train.py"], working_dir=run.folder / "code", env={"FLAVOUR": "", "COLOUR": ""})
@@ -276,6 +284,20 @@ def test_what_cannot_become_ready_ends_up_with_1_and_the_reason(run):
     printed = run("up", "-f", "lost.yaml", code=1)
     assert "error: group lost will not become ready: LaunchFailed: " in printed
     assert "No module named 'absent'" in printed
+
+
+def test_what_a_rank_printed_outlives_its_pod(run):
+    run("job", "submit", "tiny", "--", "python", "-c", GREET)
+    run.namespace.until(lambda: run("logs", "tiny", "--rank", "1"), lambda printed: "greetings" in printed, 10)
+    time.sleep(1)  # Ray's log monitor looks ten times in a second
+    (worker,) = run.namespace.get("pods", selector="workergroups.dev/component=worker")
+    node = worker["metadata"]["name"]
+    run.namespace.run("delete", "pod", node, "--force", "--grace-period=0")
+    printed = run.namespace.until(
+        lambda: run("logs", "tiny", "--previous", "--rank", "1"), lambda printed: "incarnation 2" in printed, 120
+    )
+    assert printed.startswith(f"rank 1 of incarnation 2 died in pod {node} at 20"), printed
+    assert printed.endswith("[rank 1] greetings from rank 1\n"), printed
 
 
 def test_down_asks_and_takes_the_groups_with_the_pool(run):

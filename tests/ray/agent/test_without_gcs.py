@@ -5,7 +5,9 @@ import signal
 import time
 
 import pytest
+from planned import NODE_GROUP, Group, launch
 from ray.cluster_utils import Cluster
+from test_executor import all_ready
 from test_untrusted import EXECUTOR, Process
 
 
@@ -47,3 +49,31 @@ def test_a_hung_gcs_stops_the_pulse_and_a_dead_one_ends_the_process(cluster, tmp
         assert next_pulse(executor, last, seconds=1) is None
     finally:
         executor.process.kill()
+
+
+CODE = """
+import workergroups
+
+class Accumulator(workergroups.Worker):
+    def __init__(self):
+        super().__init__()
+        print("rank", self.rank, "is up")
+"""
+
+
+def test_what_ranks_had_printed_is_kept_when_the_head_is_lost(cluster, tmp_path):
+    for _ in range(2):
+        cluster.add_node(num_cpus=40, num_gpus=4, labels={"ray.io/node-group": NODE_GROUP})
+    executor = Process(cluster, tmp_path, EXECUTOR)
+    trainer = Group(code=CODE, launch=launch())
+    try:
+        executor.until(all_ready, trainer)
+        time.sleep(1)  # Ray's log monitor looks ten times in a second
+        os.kill(cluster.head_node.all_processes["gcs_server"][0].process.pid, signal.SIGKILL)
+        assert executor.process.wait(60) != 0
+    finally:
+        executor.process.kill()
+    lines = executor.exchange.last_lines
+    dead = lines.of_group(trainer.uid)
+    assert [(each.rank, each.reason) for each in dead] == [(0, "HeadLost"), (1, "HeadLost")]
+    assert [lines.read(each.key)[1] for each in dead] == [b"rank 0 is up\n", b"rank 1 is up\n"]

@@ -22,6 +22,8 @@ def test_help_names_every_verb():
         (["job", "submit", "ppo", "--env", "KEY", "--", "ls"], "KEY: write NAME=VALUE"),
         (["exec", "ppo"], "say what to run"),
         (["exec", "ppo", "--rank", "1", "--every-node", "--", "ls"], "exclude each other"),
+        (["logs", "ppo", "--previous", "--follow"], "goes with --rank only"),
+        (["logs", "ppo", "--previous", "--node", "0"], "goes with --rank only"),
         (["status", "--wrong"], "No such option"),
     ],
 )

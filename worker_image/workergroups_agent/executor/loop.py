@@ -6,11 +6,14 @@ import time
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports, Stamp
 from workergroups_agent.executor.act import Actor
 from workergroups_agent.executor.decide import decide
+from workergroups_agent.executor.keep_lines import LineKeeper
 from workergroups_agent.executor.launch_state import Launches, is_complete
+from workergroups_agent.executor.listen import Listener
 from workergroups_agent.executor.observe import Observer
 from workergroups_agent.executor.pod_tasks import LaunchTasks
 from workergroups_agent.executor.ray_state import RayState
 from workergroups_agent.executor.report import report
+from workergroups_agent.executor.tails import Tails
 from workergroups_api.plan import ClusterPlan
 
 LOGGER = logging.getLogger(__name__)
@@ -69,6 +72,9 @@ class Executor:
         self.session = self._observer.session
         self._launches = LaunchTasks()
         self._actor = Actor(self._launches)
+        tails = Tails()
+        self._keeper = LineKeeper(exchange.last_lines, tails)
+        self._listener = Listener(tails, self._keeper.lose_head)
         self._reports = Reports()
         self._written: Reports | None = None
         # What the latest decisions rested on; as long as it is the same, so are they.
@@ -76,9 +82,13 @@ class Executor:
 
     def run_forever(self) -> None:
         """Look, act and report until Ray cannot be asked any more."""
-        while True:
-            busy = self.look()
-            self._wait(BUSY_SECONDS if busy else REST_SECONDS)
+        self._listener.start()
+        try:
+            while True:
+                busy = self.look()
+                self._wait(BUSY_SECONDS if busy else REST_SECONDS)
+        finally:
+            self._listener.stop()
 
     def look(self) -> bool:
         """One look at plan and Ray, and what follows from it. Returns whether something is under way.
@@ -90,9 +100,11 @@ class Executor:
         launching = self._launches.are_running()
         ended = self._launches.ended()
         state = self._observer.look(launching=launching)
+        self._keeper.look(state)
         if plan is None:
             self._tell(Reports(session=state.session))
             return False
+        self._keeper.forget_but({group.uid for group in plan.groups})
         self._launches.take_note(ended, plan, state)
         prepared = self._orders.launches([group.uid for group in plan.groups if not is_complete(group, state)])
         seen = (plan, state, self._launches.snapshot(prepared))

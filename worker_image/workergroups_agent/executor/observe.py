@@ -126,7 +126,9 @@ def _rank(raw: bytes) -> Rank | None:
         return None
     state = _state_of(record)
     death = deaths.decode(record.death_cause) if state == "DEAD" else None
-    return Rank(name, record.actor_id.hex(), state, record.address.node_id.hex(), record.start_time, death)
+    process = (record.address.ip_address, record.pid) if record.pid else None
+    node_id = record.address.node_id.hex()
+    return Rank(name, record.actor_id.hex(), state, node_id, record.start_time, death, process)
 
 
 def _state_of(record: gcs_pb2.ActorTableData) -> str:

@@ -40,6 +40,8 @@ class Rank:
     node_id: str
     start_time: int = 0
     death: Death | None = None
+    # The address of its Ray node and its process id there; None before it has a process.
+    process: tuple[str, int] | None = None
 
     @property
     def is_alive(self) -> bool:

@@ -80,7 +80,7 @@ def _node(index: int, state: RayState, placement: Placement | None) -> NodeRepor
 def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> GroupReport:
     ranks = ranks_of(group, state)
     ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
-    failures = [_failure(rank, state) for _, rank in sorted(ranks.items()) if not rank.is_alive]
+    failures = [failure_of(rank, state) for _, rank in sorted(ranks.items()) if not rank.is_alive]
     explanation = launch_state(group, plan, state, launches)
     return GroupReport(
         session=state.session,
@@ -118,7 +118,8 @@ def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
     )
 
 
-def _failure(rank: Rank, state: RayState) -> RankFailure:
+def failure_of(rank: Rank, state: RayState) -> RankFailure:
+    """Why a dead rank is dead, and where it was."""
     death = rank.death or Death("ProcessDied", "Ray does not say why", "")
     # Of a node that goes, Ray says many things, the last of them that the placement group was removed.
     went_with_node = rank.node_id not in state.nodes and death.reason in ("ProcessDied", "Removed")

@@ -1,0 +1,155 @@
+"""What a rank printed last is kept when it dies, and for as long as somebody may ask for it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ray_world import rank, state
+
+from workergroups.naming import RankName
+from workergroups_agent.executor.keep_lines import FOUND_SECONDS, GONE_SECONDS, SETTLE_SECONDS, LineKeeper
+from workergroups_agent.executor.tails import Tails
+from workergroups_agent.last_lines import LastLines
+
+
+class World:
+    """A keeper, what it is told, and what it keeps."""
+
+    def __init__(self, directory: Path) -> None:
+        self.lines = LastLines(directory / "lines")
+        self.time = 1000.0
+        self.start()
+
+    def start(self) -> None:
+        """An executor begins."""
+        self.tails = Tails()
+        self.keeper = LineKeeper(self.lines, self.tails, lambda: self.time)
+
+    def look(self, *ranks, seconds=0.25, **more):
+        self.time += seconds
+        self.keeper.look(state(ranks=ranks, **more))
+
+    def prints(self, number, *lines):
+        self.tails.add(process(number), lines)
+
+    def kept(self):
+        return {
+            (dead.incarnation, dead.rank): (dead.reason, self.lines.read(dead.key)[1].decode())
+            for dead in self.lines.of_group("uid-g")
+        }
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+def process(number):
+    return ("10.0.0.1", 100 + number)
+
+
+def a_rank(number=0, state="ALIVE", incarnation=1, **more):
+    name = RankName("g", "uid-g", incarnation, number, 4)
+    return replace(rank(number, state, name=name, **more), process=process(number))
+
+
+def dead(number=0, **more):
+    return a_rank(number, "DEAD", **more)
+
+
+def test_a_rank_that_dies_leaves_its_last_lines(world):
+    world.look(a_rank(0), a_rank(1))
+    world.prints(0, "of rank 0")
+    world.prints(1, "of rank 1", "the end")
+    world.look(a_rank(0), dead(1))
+    assert world.kept() == {(1, 1): ("ProcessDied", "of rank 1\nthe end\n")}
+    (kept,) = world.lines.of_group("uid-g")
+    assert (kept.pod, kept.message) == ("p-worker-b", "killed by signal 9")
+
+
+def test_what_comes_soon_after_the_death_is_kept_too(world):
+    world.look(a_rank())
+    world.prints(0, "before")
+    world.look(dead())
+    world.prints(0, "late")
+    world.look(dead())
+    assert world.kept() == {(1, 0): ("ProcessDied", "before\nlate\n")}
+    world.look(dead(), seconds=SETTLE_SECONDS)
+    world.prints(0, "of another process with its number")
+    world.look(dead())
+    assert world.kept() == {(1, 0): ("ProcessDied", "before\nlate\n")}
+
+
+def test_a_rank_that_dies_before_anybody_has_seen_it_leaves_its_lines(world):
+    world.look()
+    world.prints(0, "from the constructor")
+    world.look(dead())
+    assert world.kept() == {(1, 0): ("ProcessDied", "from the constructor\n")}
+
+
+def test_a_rank_that_has_printed_nothing_is_told_all_the_same(world):
+    world.look(a_rank())
+    world.look(replace(dead(), process=None), nodes={})
+    assert world.kept() == {(1, 0): ("NodeLost", "")}
+
+
+def test_of_ranks_that_were_dead_before_nothing_is_told(world):
+    world.look(dead())
+    world.look(dead())
+    assert world.kept() == {}
+
+
+def test_a_restarted_executor_leaves_what_was_kept(world):
+    world.look(a_rank(0), a_rank(1))
+    world.prints(0, "the end")
+    world.look(dead(0), a_rank(1))
+    world.start()
+    world.look(dead(0), a_rank(1), seconds=FOUND_SECONDS + 1)
+    assert world.kept() == {(1, 0): ("ProcessDied", "the end\n")}
+
+
+def test_a_write_that_fails_hurts_nobody(world, monkeypatch, caplog):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    world.look(a_rank())
+    world.prints(0, "a user's secret")
+    world.look(dead())
+    world.look(dead())
+    assert [record.message for record in caplog.records] == [
+        "the last lines of a rank cannot be kept: No space left on device"
+    ]
+
+
+def test_with_the_head_go_all_ranks(world):
+    world.look(a_rank(0), a_rank(1))
+    world.prints(1, "so far")
+    world.keeper.lose_head()
+    world.start()  # in another session, where these ranks never were
+    world.look(seconds=FOUND_SECONDS + 1)
+    assert world.kept() == {(1, 0): ("HeadLost", ""), (1, 1): ("HeadLost", "so far\n")}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_head_that_is_there_after_all_has_lost_no_rank(world, restarts):
+    world.look(a_rank(0), a_rank(1))
+    world.keeper.lose_head()
+    if restarts:
+        world.start()
+    world.look(a_rank(0), dead(1), seconds=FOUND_SECONDS + 1)
+    assert world.kept().keys() == {(1, 1)}
+
+
+def test_lines_of_a_group_that_is_gone_are_removed_after_a_while(world):
+    world.look(a_rank())
+    world.look(dead())
+    for seconds, planned, kept in (
+        (GONE_SECONDS, {"uid-g"}, 1),
+        (GONE_SECONDS, set(), 1),
+        (GONE_SECONDS - 1, {"uid-h"}, 1),
+        (40, set(), 0),
+    ):
+        world.time += seconds
+        world.keeper.forget_but(planned)
+        assert len(world.kept()) == kept

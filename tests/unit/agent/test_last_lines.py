@@ -1,0 +1,102 @@
+"""The last lines of dead ranks arrive as they were, and take bounded room."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workergroups_agent.last_lines import DIRECTORY, DeadRank, LastLines
+
+TEXT = b"\0 \x1b[31mred\r\xff\n{}\n\n"
+
+
+def dead(rank=0, incarnation=1, uid="uid-g", reason="ProcessDied"):
+    return DeadRank(uid, incarnation, rank, reason, "killed by signal 9", "p-worker-b", "2026-01-02T03:04:05+00:00")
+
+
+@pytest.fixture
+def lines(tmp_path):
+    lines = LastLines(tmp_path / DIRECTORY)
+    lines.begin()
+    return lines
+
+
+def test_what_is_written_arrives(lines):
+    lines.write(dead(), b"an earlier look")
+    lines.write(dead(), TEXT)
+    assert lines.read(dead().key) == (dead(), TEXT)
+    assert lines.kept() == {dead().key}
+
+
+def test_nothing_is_there_before_anybody_listens(tmp_path):
+    lines = LastLines(tmp_path / DIRECTORY)
+    assert (lines.since(), lines.kept(), lines.read(dead().key), lines.of_group("uid-g")) == (None, set(), None, [])
+
+
+def test_what_was_kept_outlives_the_executor(lines, tmp_path):
+    lines.write(dead(), TEXT)
+    following = LastLines(tmp_path / DIRECTORY)
+    following.begin()
+    assert following.of_group("uid-g") == [dead()]
+
+
+def test_of_a_group_the_latest_incarnations_are_kept(lines):
+    for incarnation in (9, 10, 11):
+        lines.write(dead(incarnation=incarnation), TEXT)
+    lines.write(dead(uid="uid-h"), TEXT)
+    lines.make_room()
+    assert [each.incarnation for each in lines.of_group("uid-g")] == [10, 11]
+    assert lines.of_group("uid-h") == [dead(uid="uid-h")]
+
+
+def test_the_oldest_go_when_there_are_too_many(tmp_path):
+    lines = LastLines(tmp_path / DIRECTORY, max_bytes=3000)
+    lines.begin()
+    for rank in range(5):
+        lines.write(dead(rank), b"x" * 1000)
+        os.utime(lines._path(dead(rank).key), (rank, rank))
+    lines.make_room()
+    assert [each.rank for each in lines.of_group("uid-g")] == [3, 4]
+
+
+def test_lines_for_which_there_is_no_room_leave_nothing_behind(lines, tmp_path, monkeypatch):
+    write = Path.write_bytes
+
+    def full(path, data):
+        write(path, data[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="No space"):
+        lines.write(dead(), TEXT)
+    assert os.listdir(tmp_path / DIRECTORY) == ["since"]
+
+
+def test_files_of_others_hurt_nobody(lines, tmp_path):
+    for name, text in {
+        "x.lines": "",
+        "uid-g_1_2.lines": "[" * 100_000,
+        "uid-g_1_3.lines": "{}",
+        "a_b_c.lines": "{",
+    }.items():
+        (tmp_path / DIRECTORY / name).write_text(text)
+    lines.write(dead(), TEXT)
+    lines.make_room()
+    assert lines.of_group("uid-g") == [dead()]
+
+
+def test_the_command_line_is_answered_in_json(lines, tmp_path):
+    def ask(*words):
+        command = [sys.executable, "-m", "workergroups_agent.last_lines", *words]
+        environment = {**os.environ, "WORKERGROUPS_EXCHANGE": str(tmp_path)}
+        printed = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=60).stdout
+        return [json.loads(line) for line in printed.splitlines()]
+
+    lines.write(dead(3), TEXT)
+    (answer,) = ask("uid-g")
+    assert answer["since"] == lines.since()
+    assert [DeadRank(**each) for each in answer["dead"]] == [dead(3)]
+    assert ask("uid-g", "1", "3", "4") == [TEXT.decode(errors="replace"), ""]

@@ -1,0 +1,91 @@
+"""Which dead ranks a question means, and what is said when there are none."""
+
+import json
+from datetime import UTC, datetime
+
+import fake_cluster
+import pytest
+from fake_cluster import FakeCluster
+
+from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
+from workergroups_client import previous
+from workergroups_client.errors import ClientError, NotFoundError
+from workergroups_client.names import GROUP, find
+
+SINCE = "2026-01-02T00:00:00+00:00"
+
+
+def dead(rank, incarnation=1):
+    told = {"reason": "OutOfMemory", "message": "too much", "pod": "ppo-worker-b", "died": "2026-01-02T03:04:05+00:00"}
+    return {"uid": "uid-of-ppo", "incarnation": incarnation, "rank": rank, **told}
+
+
+KEPT = [dead(1), dead(2), dead(0, incarnation=2), dead(2, incarnation=2), dead(10, incarnation=2)]
+
+
+class Agent:
+    """A cluster whose agent has kept these."""
+
+    def __init__(self, monkeypatch, *kept, since=SINCE, runs=True):
+        self.kept, self.since, self.asked = kept, since, []
+        labels = {CLUSTER_LABEL: "ppo", COMPONENT_LABEL: "agent"}
+        pod = {"kind": "Pod", "metadata": {"name": "ppo-agent-x", "namespace": "team", "labels": labels}}
+        pods = [pod | {"status": {"phase": "Running"}}] if runs else []
+        self.cluster = FakeCluster(fake_cluster.pool("ppo"), fake_cluster.group("ppo"), *pods)
+        monkeypatch.setattr(previous, "ask", self.answer)
+
+    def answer(self, cluster, container, module, uid, incarnation=None, *ranks, what):
+        assert (container, module, uid) == (
+            ("ppo-agent-x", "reporter"),
+            "workergroups_agent.last_lines",
+            "uid-of-ppo",
+        )
+        if incarnation is None:
+            return json.dumps({"since": self.since, "dead": self.kept}).encode()
+        return b"".join(json.dumps(f"of {rank} in {incarnation}\n\0\U0001f4a5\n").encode() + b"\n" for rank in ranks)
+
+    def dead_ranks(self, wanted=None):
+        return previous.dead_ranks(self.cluster, find(self.cluster, "ppo", GROUP), wanted)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [(None, [(2, 0), (2, 2), (2, 10)]), ("1", [(1, 1)]), ("1-2", [(2, 2)]), ("0,10", [(2, 0), (2, 10)])],
+)
+def test_the_latest_incarnation_that_lost_such_a_rank_is_meant(monkeypatch, wanted, found):
+    ranks = Agent(monkeypatch, *KEPT).dead_ranks(wanted)
+    assert [(each.incarnation, each.rank) for each in ranks] == found
+    assert [each.lines for each in ranks] == [
+        (f"of {rank} in {incarnation}".encode(), b"\0\xf0\x9f\x92\xa5") for incarnation, rank in found
+    ]
+
+
+def test_each_says_when_where_and_why_it_died(monkeypatch):
+    (one,) = Agent(monkeypatch, dead(1)).dead_ranks()
+    assert (one.reason, one.message, one.pod) == ("OutOfMemory", "too much", "ppo-worker-b")
+    assert one.died == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("agent", "wanted", "error", "said"),
+    [
+        ({}, None, NotFoundError, f"no rank of group ppo has died since {SINCE}, when its agent began to listen"),
+        ({"since": None}, None, NotFoundError, "not connected to Ray: workergroups status ppo says why"),
+        (
+            {"runs": False},
+            None,
+            NotFoundError,
+            "no agent of the Ray cluster ppo runs: workergroups status ppo says why",
+        ),
+        (
+            {"kept": [dead(1), dead(3)]},
+            "2",
+            NotFoundError,
+            r"rank 2 of group ppo; it is of ranks 1 \(incarnation 1\), 3",
+        ),
+        ({"kept": [dead(1)]}, "one", ClientError, "one is no range of ranks"),
+    ],
+)
+def test_what_there_is_not_is_told_with_the_reason(monkeypatch, agent, wanted, error, said):
+    with pytest.raises(error, match=said.replace("+", r"\+")):
+        Agent(monkeypatch, *agent.pop("kept", ()), **agent).dead_ranks(wanted)

@@ -1,0 +1,149 @@
+"""Keep the last lines of each rank that dies, for `workergroups logs --previous`: its own files may go with its pod."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from workergroups.naming import RankName
+from workergroups_agent.executor.ray_state import Rank, RayState
+from workergroups_agent.executor.report import failure_of
+from workergroups_agent.executor.tails import Tails
+from workergroups_agent.last_lines import DeadRank, Key, LastLines, now
+from workergroups_api.report import RankFailure
+
+LOGGER = logging.getLogger(__name__)
+
+# A death is known before Ray's log monitor has read all that the process wrote.
+SETTLE_SECONDS = 5.0
+# A group can be out of the plan for a while without being deleted.
+GONE_SECONDS = 600.0
+TIDY_SECONDS = 30.0
+# A look at Ray that ends so long after the head was lost has found it again.
+FOUND_SECONDS = 2.0
+
+HEAD_LOST = "HeadLost"
+_HEAD_LOST_MESSAGE = "the agent lost the connection to Ray's head, with which all ranks end"
+
+
+@dataclass
+class _Dying:
+    """A rank whose death is known, and whose last lines may still be on their way."""
+
+    rank: Rank
+    died: str
+    until: float
+    written: tuple[DeadRank, bytes] | None = None
+
+
+class LineKeeper:
+    """Writes what dead ranks printed last: it is told of each look at Ray, and when Ray's head is lost."""
+
+    def __init__(self, lines: LastLines, tails: Tails, clock: Callable[[], float] = time.monotonic) -> None:
+        self._lines, self._tails, self._clock = lines, tails, clock
+        self._state: RayState | None = None
+        self._dead: set[RankName] = set()
+        self._dying: dict[RankName, _Dying] = {}
+        # With Ray's head go its ranks, and soon this process: what it holds is written at once, and taken back if the
+        # head is there after all.
+        self._presumed_dead = {key for key in lines.kept() if self._is_presumed(key)}
+        self._lost = -FOUND_SECONDS
+        # Of which groups lines are kept that nobody plans: since when.
+        self._unplanned: dict[str, float] = {}
+        self._tidied = -TIDY_SECONDS
+        self._lock = threading.Lock()
+        try:
+            lines.begin()
+        except OSError as error:
+            LOGGER.warning("no last lines of ranks can be kept: %s", error.strerror)
+
+    def look(self, state: RayState) -> None:
+        """Learn who has died, and write what has come of these since."""
+        with self._lock:
+            if self._state is None or state.ranks is not self._state.ranks:
+                self._learn(state, is_first=self._state is None)
+            self._state = state
+            self._take_back(state)
+            news = [self._keep(dying, state) for dying in self._dying.values()]
+            if any(news):
+                self._lines.make_room()
+            time_now = self._clock()
+            self._dying = {name: dying for name, dying in self._dying.items() if time_now < dying.until}
+
+    def lose_head(self) -> None:
+        """The GCS does not answer: write what living ranks have printed. Called by the listener's thread."""
+        with self._lock:
+            if self._state is None:
+                return
+            self._lost = self._clock()
+            for rank in self._state.ranks:
+                if rank.is_alive and rank.process is not None:
+                    self._presume_dead(rank, self._state.pods.get(rank.node_id))
+            self._lines.make_room()
+
+    def forget_but(self, planned: Collection[str]) -> None:
+        """Remove the lines of groups that have not been among these (UIDs) for a while."""
+        time_now = self._clock()
+        if time_now - self._tidied < TIDY_SECONDS:
+            return
+        self._tidied = time_now
+        with self._lock:
+            kept = self._lines.kept()
+            unplanned = {uid for uid, _, _ in kept}.difference(planned)
+            self._unplanned = {uid: self._unplanned.get(uid, time_now) for uid in unplanned}
+            for key in kept:
+                if time_now - self._unplanned.get(key[0], time_now) > GONE_SECONDS:
+                    self._lines.remove(key)
+
+    def _learn(self, state: RayState, *, is_first: bool) -> None:
+        dead = {rank.name: rank for rank in state.ranks if not rank.is_alive}
+        if not is_first:  # nobody listened to those that were dead before
+            for name in dead.keys() - self._dead:
+                self._dying[name] = _Dying(dead[name], now(), self._clock() + SETTLE_SECONDS)
+        self._dead = set(dead)
+        listened_to = [rank for rank in state.ranks if rank.is_alive or rank.name in self._dying]
+        self._tails.claim({rank.process for rank in listened_to if rank.process is not None})
+
+    def _keep(self, dying: _Dying, state: RayState) -> bool:
+        """Write it if it is not what was written before. Returns whether it was not."""
+        dead = _dead_rank(dying.rank.name, failure_of(dying.rank, state), dying.died)
+        known = dead, self._text(dying.rank)
+        if known == dying.written:
+            return False
+        dying.written = known
+        self._write(*known)
+        return True
+
+    def _presume_dead(self, rank: Rank, pod: str | None) -> None:
+        why = RankFailure(rank=rank.name.rank, reason=HEAD_LOST, message=_HEAD_LOST_MESSAGE, pod=pod)
+        self._write(_dead_rank(rank.name, why, now()), self._text(rank))
+        self._presumed_dead.add(_key(rank.name))
+
+    def _take_back(self, state: RayState) -> None:
+        if self._presumed_dead and self._clock() - self._lost > FOUND_SECONDS:
+            living = {_key(rank.name) for rank in state.ranks if rank.is_alive}
+            for key in self._presumed_dead & living:
+                self._lines.remove(key)
+            self._presumed_dead = set()
+
+    def _is_presumed(self, key: Key) -> bool:
+        found = self._lines.read(key)
+        return found is not None and found[0].reason == HEAD_LOST
+
+    def _text(self, rank: Rank) -> bytes:
+        return self._tails.text(rank.process) if rank.process is not None else b""
+
+    def _write(self, dead: DeadRank, text: bytes) -> None:
+        try:
+            self._lines.write(dead, text)
+        except OSError as error:
+            LOGGER.warning("the last lines of a rank cannot be kept: %s", error.strerror)
+
+
+def _key(name: RankName) -> Key:
+    return name.uid, name.incarnation, name.rank
+
+
+def _dead_rank(name: RankName, failure: RankFailure, died: str) -> DeadRank:
+    return DeadRank(*_key(name), failure.reason, failure.message, failure.pod, died)
