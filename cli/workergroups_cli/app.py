@@ -9,6 +9,7 @@ import typer
 from workergroups_client import ClientError
 
 from . import job_commands
+from .check_command import check
 from .connect_commands import connect, dashboard
 from .debug_command import debug
 from .exit_codes import FAILED, INTERRUPTED
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(up)
 app.command()(status)
+app.command()(check)
 app.command()(connect)
 app.command()(dashboard)
 app.add_typer(job_commands.app, name="job")

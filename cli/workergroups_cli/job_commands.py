@@ -37,6 +37,10 @@ def submit(
     ] = None,
     runtime_env: Annotated[Path | None, typer.Option(help="A file with Ray's runtime environment, as YAML.")] = None,
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the job; may be given several times.")] = None,
+    env_from: Annotated[
+        list[str] | None,
+        typer.Option(help="secret/NAME, or secret/NAME:KEY: variables for CMD that nobody sees; several times."),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="The job's id.")] = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Print the id and return.")] = False,
     output: Format = Output.text,
@@ -51,7 +55,9 @@ def submit(
     cluster = Cluster(namespace, context)
     with Teller() as tell, Pool(pool, cluster, tell) as found:
         tell(f"submitting to pool {found.name}")
-        job = found.submit(command, working_dir=working_dir, runtime_env=given, env=variables, job_id=name)
+        job = found.submit(
+            command, working_dir=working_dir, runtime_env=given, env=variables, env_from=env_from or (), job_id=name
+        )
         tell.quiet()
         if not no_wait:
             note(f"job {job.id} on pool {found.name}")
@@ -186,8 +192,8 @@ def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise typer.BadParameter(
-            f"{text}: write NAME=VALUE. Whoever sees the job sees it; a password belongs into a Secret that the "
-            f"pool's spec.env names",
+            f"{text}: write NAME=VALUE. Whoever sees the job sees it; a password belongs into a Secret, for "
+            f"--env-from, or for the pool's spec.env",
             param_hint="--env",
         )
     return name, value

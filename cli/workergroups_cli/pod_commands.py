@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ from workergroups_client.pods import Container, head, node_of_rank, nodes
 
 from .options import Command, Context, Namespace, complete_name
 from .output import Teller, print_text
+from .terminal import attended
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A pool or a group.", autocompletion=complete_name)]
 _AT_ONCE = 32
@@ -30,6 +32,8 @@ def exec_(
     command: Command = None,
     rank: Annotated[int | None, typer.Option(help="On the node of this rank of the group.")] = None,
     every_node: Annotated[bool, typer.Option("--every-node", help="On each node of the pool, at once.")] = False,
+    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="It reads what is typed or piped into this.")] = False,
+    tty: Annotated[bool, typer.Option("--tty", "-t", help="On this terminal, as a shell wants; implies -i.")] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
@@ -38,6 +42,8 @@ def exec_(
         raise typer.BadParameter("say what to run: workergroups exec POOL -- nvidia-smi")
     if rank is not None and every_node:
         raise typer.BadParameter("--rank and --every-node exclude each other")
+    if every_node and (stdin or tty):
+        raise typer.BadParameter("input is for one command: --every-node excludes --stdin and --tty")
     cluster = Cluster(namespace, context)
     if every_node:
         raise typer.Exit(_on_all(cluster, nodes(cluster, find(cluster, name)), command))
@@ -46,8 +52,8 @@ def exec_(
             where = head(cluster, find(cluster, name))
         else:
             where = node_of_rank(cluster, find(cluster, name, GROUP), str(rank), tell)
-    code = execute(cluster, where.pod, where.name, command, stdout=_raw(sys.stdout), stderr=_raw(sys.stderr))
-    raise typer.Exit(code)
+    run = partial(execute, cluster, *where, command, stdout=_raw(sys.stdout), stderr=_raw(sys.stderr))
+    raise typer.Exit(attended(run, tty=tty) if stdin or tty else run())
 
 
 def logs(

@@ -10,6 +10,7 @@ from workergroups_client import Cluster, RayConnection
 from workergroups_client.errors import ClientError
 from workergroups_client.jobs import JobRecord, list_records
 from workergroups_client.names import POOL, Target, find_all, list_all, ray_cluster, running_pods
+from workergroups_client.on_head import ray_status
 from workergroups_client.readiness import until, why
 from workergroups_client.status import Status, status_of
 from workergroups_client.times import moment
@@ -27,11 +28,14 @@ def status(
         str | None,
         typer.Argument(help="A pool, a group, or both of one name; without it, all.", autocompletion=complete_name),
     ] = None,
+    ray: Annotated[bool, typer.Option("--ray", help="With what Ray itself says of its nodes and resources.")] = False,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
     """How far pools and groups are: each condition with its reason and age, nodes, ranks, and the jobs of a pool."""
+    if ray and name is None:
+        raise typer.BadParameter("--ray needs a name: each Ray cluster speaks for itself")
     cluster = Cluster(namespace, context)
     if name is None:
         _overview(cluster, output)
@@ -39,8 +43,10 @@ def status(
     targets = find_all(cluster, name)
     statuses = [status_of(target) for target in targets]
     jobs = _jobs(cluster, targets[0])
+    of_ray = _of_ray(cluster, targets[0]) if ray else None
     if output is Output.json:
-        print_json([_as_json(status, jobs) for status in statuses])
+        more = {"ray": of_ray} if ray else {}
+        print_json([_as_json(status, jobs) | more for status in statuses])
         return
     for target, described in zip(targets, statuses, strict=True):
         _describe(described)
@@ -48,6 +54,8 @@ def status(
             _show_pods(cluster, target)
     if jobs:
         table("JOB", "STATE", "STARTED", "COMMAND", rows=[_job_row(job) for job in jobs[:_JOBS_SHOWN]])
+    if of_ray:
+        print_text(of_ray)
 
 
 def _overview(cluster: Cluster, output: Output) -> None:
@@ -115,6 +123,17 @@ def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
     except ClientError as error:
         note(f"its jobs are not known: {error}")
         return []
+
+
+def _of_ray(cluster: Cluster, target: Target) -> str | None:
+    """Ray's own words; none if it has no head, or does not answer."""
+    if not running_pods(cluster, ray_cluster(cluster, target), "head"):
+        return None
+    try:
+        return ray_status(cluster, target).strip()
+    except ClientError as error:
+        note(f"what Ray says is not known: {error}")
+        return None
 
 
 def _job_row(job: JobRecord) -> tuple[object, ...]:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from .checks import Check
 from .cluster import Cluster
 from .connection import RayConnection
 from .errors import CannotBeReadyError, ClientError, DeadlineError, NotFoundError, UnreachableError
+from .findings import Finding
 from .group import Group
 from .jobs import Job, JobRecord
 from .pool import Pool
@@ -17,11 +19,13 @@ from .status import Condition, Status
 
 __all__ = [
     "CannotBeReadyError",
+    "Check",
     "ClientError",
     "Cluster",
     "Condition",
     "DeadRank",
     "DeadlineError",
+    "Finding",
     "Group",
     "Job",
     "JobRecord",

@@ -20,6 +20,7 @@ from .errors import ClientError, NotFoundError, UnreachableError
 
 REQUEST_SECONDS = 15
 _FIELD_MANAGER = "workergroups-cli"
+_NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Cluster:
@@ -53,6 +54,11 @@ class Cluster:
         answer = self._request("GET", self._path(kind, None if everywhere else self.namespace), label_selector=selector)
         return list(answer["items"])
 
+    def names(self, kind: Kind) -> list[str]:
+        """The names of the objects of the namespace; what is in them stays where it is."""
+        answer = self._request("GET", self._path(kind), header_params={"Accept": _NAMES_ONLY})
+        return [str(each["metadata"]["name"]) for each in answer["items"]]
+
     def apply(self, manifest: Manifest) -> Manifest:
         """Server-side apply, into the namespace that the object names, or else into this one.
 
@@ -84,10 +90,17 @@ class Cluster:
         except NotFoundError:
             return
 
-    def open_exec(self, pod: str, container: str, command: Sequence[str]) -> WSClient:
-        """A command that runs in a container: its output, its errors and its end."""
+    def open_exec(
+        self, pod: str, container: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
+    ) -> WSClient:
+        """A command that runs in a container: its output, its errors and its end; its input, if it is to have one.
+
+        On a terminal, what it prints as errors is part of its output.
+        """
         words = [("command", word) for word in command]
-        return self._open(pod, "exec", [("container", container), *words, ("stdout", "true"), ("stderr", "true")])
+        wanted = {"stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+        streams = [(name, "true") for name, is_wanted in wanted.items() if is_wanted]
+        return self._open(pod, "exec", [("container", container), *words, *streams])
 
     def open_port(self, pod: str, port: int) -> WSClient:
         """A connection to a port of a pod."""

@@ -1,4 +1,4 @@
-"""A command in a container: what it prints as it comes, and how it ends."""
+"""A command in a container: what it reads, what it prints as it comes, and how it ends."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CH
 from websocket import WebSocketException
 
 from .cluster import Cluster
+from .command_input import Read, Size, Window, feed
 from .errors import DeadlineError, UnreachableError
 
 Write = Callable[[bytes], object]
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 0.5
 
 
 def execute(
@@ -25,19 +26,38 @@ def execute(
     *,
     stdout: Write,
     stderr: Write,
+    stdin: Read | None = None,
+    size: Size | None = None,
     seconds: float = float("inf"),
 ) -> int:
     """Run a command in a container until it ends; its exit code.
 
+    Args:
+        cluster: Where the pod is.
+        pod: Its name.
+        container: That of the container.
+        command: The program and its arguments.
+        stdout: Given what it prints.
+        stderr: Given what it prints as errors.
+        stdin: Asked for what it is to read.
+        size: Asked for the size of its terminal; without this, it has none.
+        seconds: How long to wait for its end.
+
     Raises:
+        ClientError: The API server is too old to pass input on.
         DeadlineError: It has not ended after so many seconds; it may run on.
         UnreachableError: The connection was lost before that.
     """
-    stream = cluster.open_exec(pod, container, command)
+    stream = cluster.open_exec(pod, container, command, stdin=stdin is not None, tty=size is not None)
     deadline = time.monotonic() + seconds
     with contextlib.closing(stream):
+        if stdin is not None:
+            feed(stream, stdin)
+        window = Window(stream, size) if size is not None else None
         is_open = True
         while is_open:
+            if window is not None:
+                window.update()
             left = deadline - time.monotonic()
             if left <= 0:
                 raise DeadlineError(f"{command[0]} in pod {pod} has not ended within {seconds:g} s")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -10,6 +9,7 @@ from . import names
 from .cluster import Cluster
 from .errors import DeadlineError, NotFoundError, UnreachableError
 from .jobs import Job, JobRecord
+from .near_names import did_you_mean
 from .pool import Pool
 from .waiting import Tell, silently
 
@@ -105,7 +105,6 @@ def _what_there_is(cluster: Cluster, name: str | None, ids: list[str]) -> str:
         return f"there are no jobs {where}"
     if not ids:
         return f"there is no job {name} {where}, nor any other"
-    near = difflib.get_close_matches(name, ids, n=3)
-    if near:
-        return f"there is no job {name} {where}; did you mean {' or '.join(near)}?"
+    if near := did_you_mean(name, ids):
+        return f"there is no job {name} {where}; {near}"
     return f"there is no job {name} {where}; the latest are {', '.join(ids[:_NAMED])}"

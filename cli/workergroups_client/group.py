@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any
@@ -11,19 +10,17 @@ from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 from . import logs, names
-from .asking import ask
 from .cluster import Cluster
 from .errors import DeadlineError, NotFoundError
+from .on_head import ask_library
 from .on_ray import OnRay
 from .pauses import Pause, pauses_of
-from .pods import head
 from .previous import DeadRank, dead_ranks
 from .ranks import Rank, choose, ranks_of
 from .tunnel import Tunnel
 from .waiting import Tell, look_again, silently
 
 _TAKEN_UP_SECONDS = 30
-_MODULE = "workergroups.what_ranks_do"
 _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
 """Lines by which Ray tells whose output follows."""
 
@@ -122,7 +119,5 @@ class Group(OnRay):
         )
 
     def _ask(self, question: str) -> Any:
-        """The library's own answer, given by a process on the head."""
-        where = head(self.cluster, self.target)
-        what = f"group {self.name} could not be asked for its {question}"
-        return json.loads(ask(self.cluster, where, _MODULE, question, self.name, what=what))
+        """The library's own answer."""
+        return ask_library(self.cluster, self.target, "what_ranks_do", question, self.name, what=question)

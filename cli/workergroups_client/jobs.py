@@ -132,7 +132,13 @@ class Job:
 
 
 def submit(
-    ray: RayApi, pool: str, command: Sequence[str], runtime_env: Mapping[str, Any], job_id: str | None = None
+    ray: RayApi,
+    pool: str,
+    command: Sequence[str],
+    runtime_env: Mapping[str, Any],
+    job_id: str | None = None,
+    *,
+    before: str = "",
 ) -> Job:
     """Start a command on the cluster's head.
 
@@ -142,11 +148,12 @@ def submit(
         command: The program and its arguments; each arrives as it is, no shell changes it.
         runtime_env: As Ray has it.
         job_id: By default the pool's name and some random letters.
+        before: What the shell that starts the command is to do before.
     """
     if not command:
         raise ClientError("there is no command to submit")
     body = {
-        "entrypoint": shlex.join(command),
+        "entrypoint": before + shlex.join(command),
         "submission_id": job_id or f"{pool}-{secrets.token_hex(3)}",
         "runtime_env": dict(runtime_env),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from base64 import b64decode
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, TOKEN_KEY, to
 
 from .cluster import Cluster
 from .errors import ClientError, NotFoundError
+from .near_names import did_you_mean
 
 POOL, GROUP = "pool", "group"
 _KINDS: dict[str, Kind] = {POOL: RESOURCE_POOL, GROUP: WORKER_GROUP}
@@ -139,9 +139,8 @@ def _what_there_is(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str:
     """Near names first; then all; then where else there is one."""
     nothing = f"there is no {' or '.join(kinds)} {name} in namespace {cluster.namespace}"
     names = sorted({target.name for target in list_all(cluster, *kinds)})
-    near = difflib.get_close_matches(name, names, n=3)
-    if near:
-        return f"{nothing}; did you mean {' or '.join(near)}?"
+    if near := did_you_mean(name, names):
+        return f"{nothing}; {near}"
     if names:
         return f"{nothing}; there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
     elsewhere = _elsewhere(cluster, name, kinds)

@@ -36,7 +36,7 @@ class DeadRank:
 def dead_ranks(cluster: Cluster, group: Target, wanted: str | None) -> list[DeadRank]:
     """Of the latest incarnation of which there are any, in rank order."""
 
-    def ask_agent(*words: str) -> bytes:
+    def ask_agent(*words: str) -> str:
         what = f"{group} could not be asked for its last lines"
         return ask(cluster, where, _MODULE, group.manifest["metadata"]["uid"], *words, what=what)
 

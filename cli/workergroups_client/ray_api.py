@@ -101,6 +101,7 @@ class RayApi:
 
 
 def _refusal(status: int, text: str) -> ClientError:
-    # What Ray's server raised comes as a traceback, of which the last line says what is wrong.
-    said = text.strip().splitlines()[-1] if text.strip() else f"status {status}"
+    # What Ray's server raised comes as a traceback, of which the last line says what is wrong; of one that another
+    # server has passed on, there is a full stop after that.
+    said = next((line for line in reversed(text.splitlines()) if line.strip(" .")), f"status {status}")
     return NotFoundError(said) if status == 404 else ClientError(f"Ray refuses: {said}")

@@ -6,7 +6,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -14,6 +13,7 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
+from command_line import CommandLine, read_until
 from kubectl import config_map, group, kubectl, manifest, pool
 
 from workergroups.client import Cluster, Pool
@@ -46,38 +46,6 @@ print(SIZE, sorted(os.listdir(".")), sys.argv[1:])
 print({name: os.environ[name] for name in ("FLAVOUR", "COLOUR", "WG_NODES", "WG_PROCESSES_PER_NODE")})
 sys.exit(7)
 """
-
-
-SECONDS = 240
-
-
-class CommandLine:
-    """The command in one namespace, with a folder of its own."""
-
-    def __init__(self, namespace, folder):
-        self.namespace, self.folder = namespace, folder
-
-    def start(self, *words, **more):
-        """Run it; output and errors are one text, unless told otherwise."""
-        index = words.index("--") if "--" in words else len(words)
-        command = [*words[:index], "-n", self.namespace.name, *words[index:]]
-        options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "cwd": self.folder}
-        return subprocess.Popen([sys.executable, "-m", "workergroups_cli", *command], **options | more)
-
-    def __call__(self, *words, code=0, **more):
-        """Run it to its end, and return what it prints."""
-        with self.start(*words, **more) as process:
-            try:
-                printed, _ = process.communicate(timeout=SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-        assert process.returncode == code, printed
-        return printed
-
-    def json(self, *words, code=0):
-        """The same for what it prints for scripts."""
-        return json.loads(self(*words, "-o", "json", code=code, stderr=subprocess.DEVNULL))
 
 
 @pytest.fixture(scope="module")
@@ -188,11 +156,11 @@ def test_on_a_terminal_ctrl_c_asks_whether_to_stop(run, hanging):
         "job", "logs", hanging, "-f", stdin=other_end, stdout=other_end, stderr=other_end, start_new_session=True
     )
     os.close(other_end)
-    seen = _read_until(terminal, "hanging")
+    seen = read_until(terminal, "hanging")
     follower.send_signal(signal.SIGINT)
-    seen += _read_until(terminal, "Stop it, or detach? [s/D]")
+    seen += read_until(terminal, "Stop it, or detach? [s/D]")
     os.write(terminal, b"s\n")
-    seen += _read_until(terminal, f"job {hanging}: STOPPED")
+    seen += read_until(terminal, f"job {hanging}: STOPPED")
     assert follower.wait(30) == 130, seen
     run("job", "status", hanging, code=143)
     assert "STOPPED" in run("job", "stop", hanging)
@@ -310,10 +278,3 @@ def test_down_asks_and_takes_the_groups_with_the_pool(run):
     ]
     assert printed.endswith("group lost, group tiny, pool tiny deleted\n")
     assert run.namespace.get("pods") == []
-
-
-def _read_until(terminal, words):
-    seen = ""
-    while words not in seen:
-        seen += os.read(terminal, 4096).decode(errors="replace")
-    return seen

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from workergroups_cli.app import app, main
 from workergroups_cli.output import duration
 
-VERBS = ["up", "status", "connect", "dashboard", "job", "logs", "stacks", "calls", "debug", "exec", "down"]
+VERBS = ["up", "status", "check", "connect", "dashboard", "job", "logs", "stacks", "calls", "debug", "exec", "down"]
 
 
 def test_help_names_every_verb():
@@ -24,6 +24,8 @@ def test_help_names_every_verb():
         (["exec", "ppo", "--rank", "1", "--every-node", "--", "ls"], "exclude each other"),
         (["logs", "ppo", "--previous", "--follow"], "goes with --rank only"),
         (["logs", "ppo", "--previous", "--node", "0"], "goes with --rank only"),
+        (["exec", "ppo", "--every-node", "-it", "--", "ls"], "--every-node excludes"),
+        (["status", "--ray"], "--ray needs a name"),
         (["status", "--wrong"], "No such option"),
     ],
 )

@@ -1,20 +1,26 @@
-"""How a command in a pod ends."""
+"""What a command in a pod reads, and how it ends."""
 
 import json
+import os
+import threading
 
 import pytest
 
-from workergroups_client.errors import UnreachableError
+from workergroups_client.errors import ClientError, UnreachableError
 from workergroups_client.execution import execute
 
 FAILED = {"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": "3"}]}}
+STDIN, RESIZE = 0, 4
 
 
 class Stream:
     """An exec stream that has all of its messages at once."""
 
+    subprotocol = "v5.channel.k8s.io"
+
     def __init__(self, channels, breaks=False):
         self.channels, self.breaks = channels, breaks
+        self.written, self.input_has_ended = [], threading.Event()
 
     def update(self, timeout):
         if self.breaks:
@@ -26,15 +32,31 @@ class Stream:
     def read_channel(self, channel):
         return self.channels.pop(channel, b"")
 
+    def write_channel(self, channel, data):
+        self.written.append((channel, data))
+
+    def close_channel(self, channel):
+        assert channel == STDIN
+        self.input_has_ended.set()
+
     def close(self):
         pass
 
 
-def run(stream):
+class Endless(Stream):
+    """One that ends when its input does, as `cat` does."""
+
+    def is_open(self):
+        return not self.input_has_ended.wait(10)
+
+
+def run(stream, **more):
     printed = {1: b"", 2: b""}
+    asked = {}
 
     class Cluster:
-        def open_exec(self, *_):
+        def open_exec(self, *_, **options):
+            asked.update(options)
             return stream
 
     code = execute(
@@ -44,7 +66,9 @@ def run(stream):
         ["ls"],
         stdout=lambda data: printed.__setitem__(1, printed[1] + data),
         stderr=lambda data: printed.__setitem__(2, printed[2] + data),
+        **more,
     )
+    assert asked == {"stdin": "stdin" in more, "tty": "size" in more}
     return code, printed[1], printed[2]
 
 
@@ -64,3 +88,31 @@ def test_what_cannot_be_run_is_told_with_the_kubelets_sentence():
     status = {"status": "Failure", "message": "no such container", "details": {}}
     with pytest.raises(UnreachableError, match="could not be run in pod pod: no such container"):
         run(Stream({3: json.dumps(status).encode()}))
+
+
+def test_what_is_read_goes_to_the_command_and_so_does_its_end():
+    stream = Endless({3: b'{"status": "Success"}'})
+    assert run(stream, stdin=iter([b"one", b"two", b""]).__next__)[0] == 0
+    assert stream.written == [(STDIN, b"one"), (STDIN, b"two")]
+
+
+def test_an_api_server_that_cannot_tell_of_the_inputs_end_is_refused():
+    stream = Stream({})
+    stream.subprotocol = "v4.channel.k8s.io"
+    with pytest.raises(ClientError, match=r"Kubernetes 1\.30 or later"):
+        run(stream, stdin=lambda: b"")
+
+
+def test_the_size_of_the_terminal_is_told_when_it_changes():
+    class Looked(Stream):
+        looks = 0
+
+        def is_open(self):
+            self.looks += 1
+            return self.looks < 4
+
+    stream = Looked({3: b'{"status": "Success"}'})
+    sizes = iter([(80, 24), (80, 24), (120, 40), (120, 40)])
+    run(stream, size=lambda: os.terminal_size(next(sizes)))
+    told = [json.loads(data) for channel, data in stream.written if channel == RESIZE]
+    assert told == [{"Width": 80, "Height": 24}, {"Width": 120, "Height": 40}]

@@ -19,12 +19,12 @@ def reserve_master() -> tuple[str, str]:
     """
     global _reservation
     if _reservation is None:
-        _reservation = _bind_any_port()
+        _reservation = bind_any_port()
     address: str = ray.util.get_node_ip_address()
     return address.strip("[]"), str(_reservation.getsockname()[1])
 
 
-def _bind_any_port() -> socket.socket:
+def bind_any_port() -> socket.socket:
     """Bind a free port for IPv6 and IPv4 at once, or for IPv4 alone on a host without IPv6."""
     if socket.has_dualstack_ipv6():
         with contextlib.suppress(OSError):

@@ -1,0 +1,35 @@
+"""check: whether a pool's nodes have what it asks for, and reach each other."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workergroups_client import Cluster, Pool
+
+from .exit_codes import FAILED
+from .options import Context, Format, Namespace, PoolName
+from .output import Output, Teller, print_json, print_text
+
+
+def check(
+    pool: PoolName,
+    fabric: Annotated[
+        bool, typer.Option("--fabric", help="Measure an all-reduce over its processes too, and look for RDMA adapters.")
+    ] = False,
+    output: Format = Output.text,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Ask each node of a pool for its devices, versions, shared memory, volumes and connections; 1 if one is wrong."""
+    with Teller() as tell, Pool(pool, Cluster(namespace, context), tell) as found:
+        tell(f"asking the nodes of pool {found.name}" + (" and measuring an all-reduce" if fabric else ""))
+        made = found.check(fabric=fabric)
+    if output is Output.json:
+        print_json({"pool": found.name, "well": made.is_well, "findings": made.findings, "answer": made.answer})
+    else:
+        for each in made.findings:
+            text = f"{each.subject:<12} {'ok' if each.is_well else 'wrong':<6} {each.message}"
+            print_text(text, "green" if each.is_well else "red")
+    raise typer.Exit(0 if made.is_well else FAILED)

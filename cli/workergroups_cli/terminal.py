@@ -1,0 +1,54 @@
+"""This machine's input, and its terminal, as those of a command elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+from .output import note
+
+_AT_ONCE = 1 << 15
+
+
+def attended(run: Callable[..., int], *, tty: bool) -> int:
+    """Run a command that reads what is typed or piped into this one; with ``tty``, on this terminal.
+
+    Args:
+        run: Takes ``stdin`` and ``size`` as `workergroups_client.execution.execute` does.
+        tty: Whether it is to have a terminal, if there is one.
+    """
+    if tty and not sys.stdin.isatty():
+        note("what is typed into this command comes from no terminal, so the other one gets none")
+        tty = False
+    if not tty:
+        return run(stdin=_read)
+    with _every_key_passed_on():
+        return run(stdin=_read, size=_size)
+
+
+def _read() -> bytes:
+    try:
+        return os.read(sys.stdin.fileno(), _AT_ONCE)
+    except OSError:  # it is closed, or its terminal is gone
+        return b""
+
+
+def _size() -> os.terminal_size:
+    return os.get_terminal_size(sys.stdin.fileno())
+
+
+@contextlib.contextmanager
+def _every_key_passed_on() -> Iterator[None]:
+    """Ctrl-C, Ctrl-Z and the like are for the other command; afterwards the terminal is as it was."""
+    import termios  # not on Windows
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    tty.setraw(descriptor)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)

@@ -1,0 +1,63 @@
+"""Whether a pool's nodes have what it asks for, and reach each other: asked of the nodes, and judged here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from workergroups.checking.answers import Answer, Question, seconds_for
+from workergroups_api.names import node_group
+
+from .cluster import Cluster
+from .findings import Finding
+from .judgement import Asked, judge
+from .names import Target
+from .on_head import ask_library
+
+_MARGIN_SECONDS = 15
+"""For the connection, and for the head to start a process."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was found."""
+
+    findings: tuple[Finding, ...]
+    """In the order in which they are worth reading."""
+    answer: Answer
+    """What the nodes said."""
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing is wrong."""
+        return all(finding.is_well for finding in self.findings)
+
+
+def check(cluster: Cluster, pool: Target, *, fabric: bool) -> Check:
+    """Ask a pool's nodes, and judge what they say.
+
+    Raises:
+        NotFoundError: There is no head to ask.
+        ClientError: The head cannot say.
+        DeadlineError: It does not answer.
+    """
+    asked = Asked.by(pool.manifest["spec"])
+    question = question_about(pool, asked, fabric=fabric)
+    answer: Answer = ask_library(
+        cluster, pool, "checking", json.dumps(question), what="nodes", seconds=seconds_for(question) + _MARGIN_SECONDS
+    )
+    return Check(tuple(judge(asked, answer, fabric=fabric)), answer)
+
+
+def question_about(pool: Target, asked: Asked, *, fabric: bool) -> Question:
+    """What the head is asked."""
+    return Question(
+        pool=pool.name,
+        node_group=node_group(pool.name, str(pool.manifest["metadata"]["uid"])),
+        vendor=asked.vendor,
+        processes=asked.processes,
+        devices=asked.devices // asked.processes,
+        is_reserved=pool.manifest["spec"].get("reservation", "Eager") == "Eager",
+        writable=list(asked.writable),
+        fabric=fabric,
+    )

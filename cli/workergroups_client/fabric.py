@@ -1,0 +1,103 @@
+"""Whether NCCL finds the InfiniBand or RoCE adapters that its variables tell it to use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from workergroups.checking.answers import Adapter, NodeAnswer
+
+from .findings import Finding, differences, finding
+
+_SUBJECT = "adapters"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What NCCL_IB_HCA says: ``mlx5_0,mlx5_1:1`` begin names; ``=`` makes them names, ``^`` means others."""
+
+    names: tuple[str, ...]
+    is_exact: bool
+    excludes: bool
+
+    @classmethod
+    def read(cls, text: str) -> Choice:
+        """An empty one leaves NCCL the choice."""
+        excludes, rest = text.startswith("^"), text.removeprefix("^")
+        names = tuple(name for name in rest.removeprefix("=").split(",") if name)
+        return cls(names, rest.startswith("="), excludes)
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether the adapters are named that are to be used."""
+        return bool(self.names) and not self.excludes
+
+    def has(self, adapter: Adapter) -> bool:
+        """Whether it may be used."""
+        return not self.names or self.excludes != any(self._is(name, adapter) for name in self.names)
+
+    def missing(self, adapters: Sequence[Adapter]) -> list[str]:
+        """What is asked for and not there."""
+        if not self.is_asked_for:
+            return []
+        return [name for name in self.names if not any(self._is(name, adapter) for adapter in adapters)]
+
+    def _is(self, name: str, adapter: Adapter) -> bool:
+        device, _, port = name.partition(":")
+        fits = adapter["name"] == device if self.is_exact else adapter["name"].startswith(device)
+        return fits and port in ("", str(adapter["port"]))
+
+
+def judge_adapters(nodes: Sequence[NodeAnswer]) -> Finding:
+    """Those that are found on each node against NCCL_IB_HCA and NCCL_IB_GID_INDEX there."""
+    wrong = [problem for node in nodes for problem in _problems(node)]
+    listed = {node["node"]: _listed(node) for node in nodes}
+    wrong += differences(listed)
+    if any(node["settings"].get("NCCL_IB_DISABLE", "0") != "0" for node in nodes):
+        return finding(_SUBJECT, wrong, "switched off by NCCL_IB_DISABLE")
+    return finding(_SUBJECT, wrong, next(iter(listed.values())) or "no InfiniBand and no RoCE: NCCL uses TCP")
+
+
+def _problems(node: NodeAnswer) -> Iterator[str]:
+    settings, name = node["settings"], node["node"]
+    if settings.get("NCCL_IB_DISABLE", "0") != "0":
+        return
+    choice = Choice.read(settings.get("NCCL_IB_HCA", ""))
+    there = ", ".join(sorted({adapter["name"] for adapter in node["adapters"]})) or "none"
+    for missing in choice.missing(node["adapters"]):
+        yield f"{name} has no {missing}, which NCCL_IB_HCA names; it has {there}"
+    for adapter in filter(choice.has, node["adapters"]):
+        if choice.is_asked_for:
+            yield from (f"{name}: {_called(adapter)} {trouble}" for trouble in _troubles(adapter))
+        if adapter["is_usable"] and (index := settings.get("NCCL_IB_GID_INDEX")):
+            yield from (f"{name}: {_called(adapter)} {trouble}" for trouble in _gid_troubles(adapter, index))
+
+
+def _troubles(adapter: Adapter) -> Iterator[str]:
+    if adapter["state"] != "ACTIVE":
+        yield f"is {adapter['state'] or 'in no known state'}"
+    if not adapter["is_usable"]:
+        yield "is not the pod's to open: ask for your RDMA device plugin's resource in the pool's resources"
+
+
+def _gid_troubles(adapter: Adapter, index: str) -> Iterator[str]:
+    if index not in adapter["gids"]:
+        there = ", ".join(adapter["gids"]) or "none"
+        yield f"has no GID {index}, which NCCL_IB_GID_INDEX names; it has {there}"
+    elif adapter["link"] == "Ethernet" and "v2" not in adapter["gids"][index]:
+        yield f"has as GID {index} an address of {adapter['gids'][index]}, which no router passes on, not of RoCE v2"
+
+
+def _listed(node: NodeAnswer) -> str:
+    """Its adapters in words; empty for none."""
+    return ", ".join(map(_described, node["adapters"]))
+
+
+def _described(adapter: Adapter) -> str:
+    interface = f" {adapter['interface']}" if adapter["interface"] else ""
+    limits = "" if adapter["is_usable"] else " (not the pod's to open)"
+    return f"{_called(adapter)}{interface} {adapter['link']} {adapter['rate']} {adapter['state']}{limits}"
+
+
+def _called(adapter: Adapter) -> str:
+    return f"{adapter['name']}:{adapter['port']}"

@@ -1,0 +1,150 @@
+"""What is wrong with a pool's nodes, from what they say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workergroups.checking.answers import AllReduce, Answer, NodeAnswer
+
+from .fabric import judge_adapters
+from .findings import Finding, differences, finding
+
+VERSIONS = ("device", "driver", "CUDA", "ROCm", "NCCL", "torch", "Ray", "Python")
+_GIB = 2**30
+# A file system has whole pages.
+_TOLERANCE = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a pool's spec asks of its nodes."""
+
+    nodes: int
+    processes: int
+    """On each node."""
+    vendor: str
+    devices: int
+    """Of each node."""
+    shared_memory: int | None
+    """Bytes; ``None`` for whatever there is."""
+    writable: tuple[str, ...]
+    """Where its volumes are mounted, but for those that are read only."""
+
+    @classmethod
+    def by(cls, spec: Mapping[str, Any]) -> Asked:
+        """As it is written."""
+        accelerator = spec.get("accelerator") or {}
+        vendor, processes = accelerator.get("vendor", "nvidia"), spec["processesPerNode"]
+        volumes = spec.get("volumes") or []
+        memory = spec.get("sharedMemory")
+        return cls(
+            nodes=spec.get("nodes", 1),
+            processes=processes,
+            vendor=vendor,
+            devices=0 if vendor == "none" else processes * accelerator.get("perProcess", 1),
+            shared_memory=None if memory is None else bytes_of(str(memory)),
+            writable=tuple(volume["mountPath"] for volume in volumes if not volume.get("readOnly")),
+        )
+
+
+def bytes_of(quantity: str) -> int:
+    """An amount as Kubernetes writes it."""
+    from kubernetes.utils.quantity import parse_quantity  # not needed for anything else
+
+    return int(parse_quantity(quantity))
+
+
+def judge(asked: Asked, answer: Answer, *, fabric: bool) -> Iterator[Finding]:
+    """All that was looked at, what is well too."""
+    yield _nodes(asked, answer)
+    nodes = answer["nodes"]
+    if nodes:
+        if asked.devices:
+            yield _devices(asked, nodes)
+        yield from _versions(nodes)
+        yield _shared_memory(asked, nodes)
+        if asked.writable:
+            yield _volumes(asked, nodes)
+        if asked.nodes > 1:
+            yield _connections(nodes)
+        if fabric:
+            yield judge_adapters(nodes)
+    if fabric:
+        yield _all_reduce(asked, answer["all_reduce"], answer["not_measured"])
+
+
+def _nodes(asked: Asked, answer: Answer) -> Finding:
+    joined = len(answer["nodes"]) + len(answer["silent"])
+    wrong = [f"{node} does not answer: {why}" for node, why in sorted(answer["silent"].items())]
+    if joined != asked.nodes:
+        wrong.insert(0, f"{joined} of {asked.nodes} have joined Ray: workergroups status says what the pool waits for")
+    return finding("nodes", wrong, f"{joined} of {asked.nodes} have joined Ray and answer")
+
+
+def _devices(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
+    wrong = list(_troubles("devices", nodes)) + [
+        f"{each['node']} has {each['devices']} of {asked.devices}"
+        for each in nodes
+        if each["devices"] not in (None, asked.devices)
+    ]
+    return finding("devices", wrong, f"{asked.devices} on each node")
+
+
+def _versions(nodes: Sequence[NodeAnswer]) -> Iterator[Finding]:
+    for name in VERSIONS:
+        found = {each["node"]: each["versions"].get(name) for each in nodes}
+        wrong = [*_troubles(name, nodes), *differences(found)]
+        if wrong or any(found.values()):
+            yield finding(name, wrong, str(next(iter(found.values()))))
+
+
+def _shared_memory(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
+    sizes = {each["node"]: each["shared_memory"] for each in nodes}
+    if asked.shared_memory is None:
+        # Kubernetes nodes of different memory may well give different shares of it.
+        written = {node: _gib(size) for node, size in sizes.items()}
+        return finding("/dev/shm", [], "; ".join(differences(written)) or next(iter(written.values())))
+    wrong = [
+        f"{node} has {_gib(size)} of {_gib(asked.shared_memory)}: more than the pod's memory limit is not there"
+        for node, size in sizes.items()
+        if size < asked.shared_memory - _TOLERANCE
+    ]
+    return finding("/dev/shm", wrong, _gib(asked.shared_memory))
+
+
+def _volumes(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
+    wrong = [
+        f"{each['node']} cannot write to {directory}: {why}"
+        for each in nodes
+        for directory, why in sorted(each["unwritable"].items())
+    ]
+    return finding("volumes", wrong, f"each node can write to {', '.join(asked.writable)}")
+
+
+def _connections(nodes: Sequence[NodeAnswer]) -> Finding:
+    wrong = [
+        f"{each['node']} does not reach {other}: {why}"
+        for each in nodes
+        for other, why in sorted(each["unreachable"].items())
+    ]
+    return finding("connections", wrong, "each node that answers reaches each other one")
+
+
+def _all_reduce(asked: Asked, measured: AllReduce | None, why_not: str | None) -> Finding:
+    if measured is None:
+        wrong = [f"not measured: {why_not}"] if why_not else []
+        return finding("all-reduce", wrong, "one process has nobody to sum up with")
+    how = f"{measured['backend']}, {measured['processes']} processes, {measured['mebibytes']} MiB"
+    said = f"{measured['bus_bandwidth']:.2f} GB/s bus bandwidth ({how})"
+    wrong = [f"{said}: torch sees no devices"] if asked.devices and measured["backend"] == "gloo" else []
+    return finding("all-reduce", wrong, said)
+
+
+def _troubles(subject: str, nodes: Sequence[NodeAnswer]) -> Iterator[str]:
+    return (f"{each['node']}: {each['troubles'][subject]}" for each in nodes if subject in each["troubles"])
+
+
+def _gib(size: int) -> str:
+    return f"{size / _GIB:.3g} GiB"

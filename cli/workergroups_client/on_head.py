@@ -1,0 +1,46 @@
+"""Questions that only a process on the head can answer: the library's modules, and Ray's own commands."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .asking import ANSWER_SECONDS, ask, run
+from .cluster import Cluster
+from .errors import ClientError
+from .names import Target
+from .pods import head
+
+
+def ask_library(
+    cluster: Cluster, target: Target, module: str, *arguments: str, what: str, seconds: float = ANSWER_SECONDS
+) -> Any:
+    """What a module of the library prints there as JSON.
+
+    Args:
+        cluster: Where the head is.
+        target: A pool or a group, whose head is asked.
+        module: Its name in the library.
+        arguments: Of its command line.
+        what: What is asked for, for messages.
+        seconds: How long to wait for it.
+
+    Raises:
+        ClientError: It cannot say.
+        DeadlineError: It does not answer.
+    """
+    sentence = f"{target} could not be asked for its {what}"
+    name = f"workergroups.{module}"
+    return json.loads(ask(cluster, head(cluster, target), name, *arguments, what=sentence, seconds=seconds))
+
+
+def ray_status(cluster: Cluster, target: Target) -> str:
+    """What ``ray status`` prints.
+
+    Raises:
+        ClientError: It ends with an error, or does not end.
+    """
+    answer = run(cluster, head(cluster, target), ["ray", "status"])
+    if answer.code:
+        raise ClientError(f"ray status does not say: {answer.reason}")
+    return answer.printed

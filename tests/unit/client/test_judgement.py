@@ -1,0 +1,172 @@
+"""What is wrong with a pool's nodes: which, what they have, and what the others have."""
+
+import pytest
+from fake_cluster import pool
+
+from workergroups_client.findings import differences, finding
+from workergroups_client.judgement import Asked, bytes_of, judge
+
+GIB = 2**30
+SPEC = pool("ppo", nodes=3, sharedMemory="8Gi", volumes=[{"mountPath": "/checkpoints"}])["spec"]
+ASKED = Asked.by(SPEC)
+WELL = {
+    "devices": 2,
+    "versions": {"driver": "570.1", "torch": "2.9.1", "Ray": "2.60.0", "Python": "3.11.2"},
+    "shared_memory": 8 * GIB,
+    "unwritable": {},
+    "unreachable": {},
+    "adapters": [],
+    "settings": {},
+    "troubles": {},
+}
+MEASURED = {"backend": "nccl", "processes": 6, "mebibytes": 256, "seconds": 0.01, "bus_bandwidth": 44.7}
+
+
+def node(name, **different):
+    return {"node": name, **WELL, **different}
+
+
+def answer(*nodes, silent=None, all_reduce=None, not_measured=None):
+    return {
+        "nodes": list(nodes) or [node("a"), node("b"), node("c")],
+        "silent": silent or {},
+        "all_reduce": all_reduce,
+        "not_measured": not_measured,
+    }
+
+
+def judged(said, asked=ASKED, fabric=False):
+    return {each.subject: each for each in judge(asked, said, fabric=fabric)}
+
+
+def wrong(said, **more):
+    return {subject: each.message for subject, each in judged(said, **more).items() if not each.is_well}
+
+
+def test_what_is_well_is_told_too():
+    found = judged(answer(all_reduce=MEASURED), fabric=True)
+    assert {subject: each.message for subject, each in found.items()} == {
+        "nodes": "3 of 3 have joined Ray and answer",
+        "devices": "2 on each node",
+        "driver": "570.1",
+        "torch": "2.9.1",
+        "Ray": "2.60.0",
+        "Python": "3.11.2",
+        "/dev/shm": "8 GiB",
+        "volumes": "each node can write to /checkpoints",
+        "connections": "each node that answers reaches each other one",
+        "adapters": "no InfiniBand and no RoCE: NCCL uses TCP",
+        "all-reduce": "44.70 GB/s bus bandwidth (nccl, 6 processes, 256 MiB)",
+    }
+    assert all(each.is_well for each in found.values())
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (
+            answer(node("a"), node("b")),
+            {"nodes": "2 of 3 have joined Ray: workergroups status says what the pool waits for"},
+        ),
+        (
+            answer(node("a"), node("b"), silent={"c": "no answer within 60 s"}),
+            {"nodes": "c does not answer: no answer within 60 s"},
+        ),
+        (answer(node("a"), node("b", devices=1), node("c")), {"devices": "b has 1 of 2"}),
+        (
+            answer(node("a"), node("b", devices=None, troubles={"devices": "nvidia-smi: GPU is lost"}), node("c")),
+            {"devices": "b: nvidia-smi: GPU is lost"},
+        ),
+        (
+            answer(node("a"), node("b", versions={**WELL["versions"], "driver": "550.9"}), node("c")),
+            {"driver": "b has 550.9, and 2 of 3 nodes have 570.1"},
+        ),
+        (
+            answer(node("a"), node("b", versions={"Ray": "2.60.0", "Python": "3.11.2"}), node("c")),
+            {
+                "driver": "b has none, and 2 of 3 nodes have 570.1",
+                "torch": "b has none, and 2 of 3 nodes have 2.9.1",
+            },
+        ),
+        (
+            answer(node("a"), node("b", troubles={"torch": "it cannot be imported: libcudart"}), node("c")),
+            {"torch": "b: it cannot be imported: libcudart"},
+        ),
+        (
+            answer(node("a"), node("b", shared_memory=GIB // 2), node("c")),
+            {"/dev/shm": "b has 0.5 GiB of 8 GiB: more than the pod's memory limit is not there"},
+        ),
+        (
+            answer(node("a"), node("b", unwritable={"/checkpoints": "Permission denied"}), node("c")),
+            {"volumes": "b cannot write to /checkpoints: Permission denied"},
+        ),
+        (
+            answer(node("a"), node("b", unreachable={"c": "timed out"}), node("c")),
+            {"connections": "b does not reach c: timed out"},
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_nodes_name(said, found):
+    assert wrong(said) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (answer(not_measured="there is no torch"), {"all-reduce": "not measured: there is no torch"}),
+        (answer(all_reduce={**MEASURED, "backend": "gloo"}), {"all-reduce": "torch sees no devices"}),
+        (answer(), {}),
+    ],
+)
+def test_an_all_reduce_is_wrong_if_it_fails_or_has_no_devices(said, found):
+    told = wrong(said, fabric=True)
+    assert told.keys() == found.keys()
+    assert all(words in told[subject] for subject, words in found.items())
+
+
+def test_without_any_node_only_that_is_told():
+    nobody = {**answer(), "nodes": []}
+    assert wrong(nobody).keys() == {"nodes"}
+    assert judged(nobody).keys() == {"nodes"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "asked"),
+    [
+        ({"processesPerNode": 2}, Asked(1, 2, "nvidia", 2, None, ())),
+        ({"processesPerNode": 2, "accelerator": {"vendor": "none"}}, Asked(1, 2, "none", 0, None, ())),
+        (
+            {"nodes": 4, "processesPerNode": 2, "accelerator": {"vendor": "amd", "perProcess": 4}},
+            Asked(4, 2, "amd", 8, None, ()),
+        ),
+        (
+            {"processesPerNode": 1, "volumes": [{"mountPath": "/a"}, {"mountPath": "/b", "readOnly": True}]},
+            Asked(1, 1, "nvidia", 1, None, ("/a",)),
+        ),
+    ],
+)
+def test_a_spec_asks_for_devices_memory_and_directories(spec, asked):
+    assert Asked.by(spec) == asked
+
+
+@pytest.mark.parametrize(("quantity", "size"), [("128Gi", 128 * GIB), ("1G", 10**9), ("512", 512), ("1.5Ki", 1536)])
+def test_amounts_are_as_kubernetes_writes_them(quantity, size):
+    assert bytes_of(quantity) == size
+
+
+def test_shared_memory_that_nobody_asked_for_may_differ():
+    asked = Asked.by({key: value for key, value in SPEC.items() if key != "sharedMemory"})
+    found = judged(answer(node("a"), node("b", shared_memory=GIB), node("c")), asked)["/dev/shm"]
+    assert (found.is_well, found.message) == (True, "b has 1 GiB, and 2 of 3 nodes have 8 GiB")
+
+
+def test_of_two_nodes_that_differ_both_are_told():
+    assert list(differences({"a": "1", "b": "2"})) == ["a has 1, b has 2"]
+    assert list(differences({"a": "1", "b": None})) == ["a has 1, b has none"]
+    assert list(differences({"a": None, "b": None})) == []
+
+
+def test_of_very_many_the_first_are_told():
+    assert finding("nodes", [str(number) for number in range(20)], "").message == (
+        "0; 1; 2; 3; 4; 5; 6; 7; and 12 more"
+    )

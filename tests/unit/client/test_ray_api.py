@@ -1,0 +1,23 @@
+"""What Ray says when it refuses."""
+
+import pytest
+
+from workergroups_client.errors import ClientError, NotFoundError
+from workergroups_client.ray_api import _refusal
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "job.py", line 1\nValueError: it already exists.\n'
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "kind", "said"),
+    [
+        (500, TRACEBACK, ClientError, "Ray refuses: ValueError: it already exists."),
+        (500, f"Request failed with status code 500: {TRACEBACK}.", ClientError, "Ray refuses: ValueError: it already"),
+        (404, "job x does not exist", NotFoundError, "job x does not exist"),
+        (401, "", ClientError, "Ray refuses: status 401"),
+    ],
+)
+def test_it_is_told_in_one_line(status, text, kind, said):
+    refusal = _refusal(status, text)
+    assert type(refusal) is kind
+    assert str(refusal).startswith(said)

@@ -1,0 +1,138 @@
+"""Variables of a job out of Secrets: which they are, and that they arrive as they are."""
+
+import os
+import subprocess
+from base64 import b64encode
+
+import pytest
+from fake_cluster import FakeCluster, pool
+
+from workergroups_client import secret_env
+from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
+from workergroups_client.names import find
+from workergroups_client.secret_env import handed_over, script, variables_of
+
+AWKWARD = b'it\'s "$HOME" `id`\n\\ \xff end\n'
+
+
+def secret(name, **data):
+    encoded = {key.replace("__", "."): b64encode(value).decode() for key, value in data.items()}
+    return {"kind": "Secret", "metadata": {"name": name, "namespace": "team"}, "data": encoded}
+
+
+class Cluster(FakeCluster):
+    def names(self, kind):
+        return [each["metadata"]["name"] for each in self.select(kind)]
+
+
+CLUSTER = Cluster(
+    pool("ppo"),
+    secret("wandb", WANDB_API_KEY=b"key", WANDB_MODE=b"online"),
+    secret("more", WANDB_MODE=b"offline"),
+    secret("tls", tls__crt=b"...", HOST=b"here"),
+    secret("binary", BLOB=b"a\0b"),
+    {"kind": "Secret", "metadata": {"name": "empty", "namespace": "team"}},
+)
+
+
+@pytest.mark.parametrize(
+    ("sources", "found"),
+    [
+        ([], {}),
+        (["secret/wandb"], {"WANDB_API_KEY": b"key", "WANDB_MODE": b"online"}),
+        (["secret/wandb:WANDB_API_KEY"], {"WANDB_API_KEY": b"key"}),
+        (["secret/wandb", "secret/more"], {"WANDB_API_KEY": b"key", "WANDB_MODE": b"offline"}),
+        (["secret/tls:HOST"], {"HOST": b"here"}),
+    ],
+)
+def test_all_keys_of_a_secret_or_one(sources, found):
+    assert variables_of(CLUSTER, sources) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "said"),
+    [
+        ("wandb", ClientError, "wandb: write secret/NAME for all keys"),
+        ("configmap/wandb", ClientError, "write secret/NAME"),
+        ("secret/wand", NotFoundError, "there is no Secret wand in namespace team; did you mean wandb?"),
+        ("secret/nothing-like-it", NotFoundError, "there is no Secret nothing-like-it in namespace team$"),
+        ("secret/wandb:WANDB_KEY", NotFoundError, "has no key WANDB_KEY; did you mean WANDB_API_KEY"),
+        ("secret/wandb:x", NotFoundError, "has no key x; it has WANDB_API_KEY, WANDB_MODE"),
+        ("secret/tls", ClientError, r"no names of variables \(tls\.crt\): choose others one by one, by secret/tls:KEY"),
+        ("secret/binary", ClientError, "BLOB has a zero byte"),
+        ("secret/empty", ClientError, "Secret empty is empty"),
+    ],
+)
+def test_what_cannot_be_had_is_told_without_a_value(source, kind, said):
+    with pytest.raises(kind, match=said) as refused:
+        variables_of(CLUSTER, [source])
+    assert "online" not in str(refused.value)
+
+
+def test_near_names_are_for_who_may_list_secrets():
+    class Refusing(Cluster):
+        def names(self, kind):
+            raise ClientError("forbidden")
+
+    with pytest.raises(NotFoundError, match=r"no Secret wand in namespace team$"):
+        variables_of(Refusing(), ["secret/wand"])
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_the_command_has_each_value_as_it_is_and_the_file_is_gone_before_it_begins(tmp_path, shell):
+    path = tmp_path / "variables"
+    path.write_bytes(script({"ONE": AWKWARD, "TWO": b""}, str(path)))
+    printing = f"test ! -e {path} && printf %s \"$ONE\" | tee /dev/null && env | grep -a '^TWO='"
+    done = subprocess.run([shell, "-c", f". {path} && {printing}"], capture_output=True, check=True, env=os.environ)
+    assert done.stdout == AWKWARD + b"TWO=\n"
+
+
+class Head:
+    """What runs there, instead of `execute`."""
+
+    def __init__(self, code=0):
+        self.code, self.commands, self.input = code, [], b""
+
+    def __call__(self, cluster, pod, container, command, *, stdin=None, stderr, **_):
+        self.commands.append(command)
+        while stdin is not None and (data := stdin()):
+            self.input += data
+        stderr(b"disk full")
+        return self.code
+
+
+@pytest.fixture
+def target(monkeypatch):
+    monkeypatch.setattr(secret_env, "head", lambda *_: ("head", "ray-head"))
+    return find(CLUSTER, "ppo")
+
+
+def test_values_are_in_what_the_head_reads_and_nowhere_else(target, monkeypatch):
+    on_head = Head()
+    monkeypatch.setattr(secret_env, "execute", on_head)
+    with handed_over(CLUSTER, target, {"KEY": b"precious"}) as before:
+        assert before.startswith(". /dev/shm/workergroups-env-")
+    ((*_, path, _),) = on_head.commands
+    assert before == f". {path} && "
+    assert on_head.input == script({"KEY": b"precious"}, path)
+    assert "precious" not in str(on_head.commands)
+
+
+def test_of_a_job_that_cannot_be_submitted_nothing_is_left(target, monkeypatch):
+    on_head = Head()
+    monkeypatch.setattr(secret_env, "execute", on_head)
+    with pytest.raises(UnreachableError), handed_over(CLUSTER, target, {"KEY": b"precious"}) as before:
+        raise UnreachableError("Ray is away")
+    assert on_head.commands[-1] == ["rm", "-f", before.split()[1]]
+
+
+def test_a_head_that_does_not_take_them_says_why(target, monkeypatch):
+    monkeypatch.setattr(secret_env, "execute", Head(code=1))
+    refused = pytest.raises(ClientError, match="the head of pool ppo does not take the variables: disk full")
+    with refused, handed_over(CLUSTER, target, {"KEY": b"precious"}):
+        pass
+
+
+def test_without_variables_nothing_is_asked_of_the_head(target):
+    with handed_over(CLUSTER, target, {}) as before:
+        assert before == ""

@@ -1,0 +1,144 @@
+"""What a node says that it has, from what its kernel and its tools show."""
+
+import threading
+
+import pytest
+from ray.exceptions import RayTaskError
+
+from workergroups.checking import node
+from workergroups.checking.adapters import adapters
+from workergroups.checking.all_reduce import _reason
+from workergroups.errors import LateCallError, PoolNotFoundError
+
+LISTED = """\
+GPU 0: NVIDIA H200 (UUID: GPU-1c6a1b7e-0000-0000-0000-000000000000)
+GPU 1: NVIDIA H200 (UUID: GPU-2c6a1b7e-0000-0000-0000-000000000000)
+"""
+DIVIDED = """\
+GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5c6a1b7e-0000-0000-0000-000000000000)
+  MIG 3g.20gb     Device  0: (UUID: MIG-GPU-5c6a1b7e/1/0)
+  MIG 1g.5gb      Device  1: (UUID: MIG-GPU-5c6a1b7e/2/0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("listed", "found"),
+    [(LISTED, ["NVIDIA H200"] * 2), (DIVIDED, ["MIG 3g.20gb", "MIG 1g.5gb"]), ("No devices found.\n", [])],
+)
+def test_devices_are_counted_as_nvidia_smi_lists_them(listed, found):
+    assert node.nvidia_devices(listed) == found
+
+
+def question(**more):
+    asked = {"vendor": "none", "writable": [], "fabric": False}
+    return {"pool": "ppo", "node_group": "", "processes": 1, "devices": 1, "is_reserved": True, **asked, **more}
+
+
+def tool(folder, monkeypatch, script):
+    (folder / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+
+
+def test_a_node_says_how_many_devices_of_which_model_and_driver_it_has(tmp_path, monkeypatch):
+    (tmp_path / "listed").write_text(LISTED)
+    tool(tmp_path, monkeypatch, f'[ "$1" = -L ] && cat {tmp_path}/listed || printf "570.1\\n570.1\\n"')
+    said = node.look("pod", question(vendor="nvidia"))
+    assert (said["devices"], said["troubles"]) == (2, {})
+    assert (said["versions"]["device"], said["versions"]["driver"]) == ("NVIDIA H200", "570.1")
+    assert said["shared_memory"] > 0
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo 'Unable to determine the device handle'; exit 15", "nvidia-smi: Unable to determine the device handle"),
+        ("sleep 5", "nvidia-smi has not ended within 0.2 s"),
+    ],
+)
+def test_a_node_that_cannot_count_its_devices_says_why(tmp_path, monkeypatch, script, why):
+    monkeypatch.setattr(node, "_COMMAND_SECONDS", 0.2)
+    tool(tmp_path, monkeypatch, script)
+    said = node.look("pod", question(vendor="nvidia"))
+    assert (said["devices"], said["troubles"]["devices"]) == (None, why)
+
+
+def test_without_the_tool_that_is_what_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "there is no nvidia-smi" in node.look("pod", question(vendor="nvidia"))["troubles"]["devices"]
+
+
+def test_a_directory_is_writable_if_a_file_can_be_written_there(tmp_path):
+    assert node.unwritable([str(tmp_path), str(tmp_path / "absent")]) == {
+        str(tmp_path / "absent"): "No such file or directory"
+    }
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_whose_server_does_not_answer_is_told(tmp_path, monkeypatch):
+    test_is_over = threading.Event()
+
+    def hang(**_):
+        test_is_over.wait(10)
+        raise OSError
+
+    monkeypatch.setattr(node, "_WRITE_SECONDS", 0.1)
+    monkeypatch.setattr(node.tempfile, "TemporaryFile", hang)
+    assert node.unwritable([str(tmp_path)]) == {str(tmp_path): "no answer within 0.1 s"}
+    test_is_over.set()
+
+
+def test_adapters_are_read_as_the_kernel_shows_them(tmp_path):
+    device = tmp_path / "sys/class/infiniband/mlx5_0"
+    for name, text in {
+        "device/infiniband_verbs/uverbs3/dev": "231:3",
+        "ports/1/state": "4: ACTIVE",
+        "ports/1/link_layer": "Ethernet",
+        "ports/1/rate": "200 Gb/sec (4X HDR)",
+        "ports/1/gids/0": "fe80:0000:0000:0000:0000:0000:0000:0001",
+        "ports/1/gids/3": "0000:0000:0000:0000:0000:ffff:0a00:0001",
+        "ports/1/gids/4": "0000:0000:0000:0000:0000:0000:0000:0000",
+        "ports/1/gid_attrs/ndevs/0": "ens1",
+        "ports/1/gid_attrs/types/0": "IB/RoCE v1",
+        "ports/1/gid_attrs/types/3": "RoCE v2",
+    }.items():
+        (device / name).parent.mkdir(parents=True, exist_ok=True)
+        (device / name).write_text(f"{text}\n")
+    found = {
+        "name": "mlx5_0",
+        "port": 1,
+        "interface": "ens1",
+        "state": "ACTIVE",
+        "link": "Ethernet",
+        "rate": "200 Gb/sec (4X HDR)",
+        "is_usable": False,
+        "gids": {"0": "IB/RoCE v1", "3": "RoCE v2"},
+    }
+    assert adapters(tmp_path) == [found]
+    (tmp_path / "dev/infiniband/uverbs3").mkdir(parents=True)
+    assert adapters(tmp_path) == [found | {"is_usable": True}]
+
+
+def test_a_node_without_adapters_has_none(tmp_path):
+    assert adapters(tmp_path) == []
+
+
+NCCL = RuntimeError("NCCL error in: NCCLUtils.cpp:94\nncclUnhandledCudaError: Call failed.\nLast error:\n608 bytes")
+LATE = LateCallError("'start' has not ...", "start", [1], 60.2, {1: "rank 1: PENDING_CREATION: no room\nmore"})
+RAISED = RayTaskError("measure", "Traceback", NCCL).as_instanceof_cause()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (LATE, "it has not ended within 60 s: rank 1: PENDING_CREATION: no room"),
+        (
+            RAISED,
+            "RuntimeError: NCCL error in: NCCLUtils.cpp:94 ncclUnhandledCudaError: Call failed. Last error: 608 bytes",
+        ),
+        (PoolNotFoundError("1 of 2 nodes have their bundles"), "1 of 2 nodes have their bundles"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_why_nothing_was_measured_is_told_in_one_line(error, said):
+    assert _reason(error) == said

@@ -1,0 +1,1 @@
+"""What the nodes of a pool have, and whether they reach each other: asked on the head, judged by who asks."""

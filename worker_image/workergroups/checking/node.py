@@ -1,0 +1,125 @@
+"""What the node has on which this runs."""
+
+from __future__ import annotations
+
+import glob
+import importlib.util
+import os
+import platform
+import re
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import ray
+
+from .adapters import adapters
+from .answers import NodeAnswer, Question
+
+SETTINGS = ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_DISABLE")
+_COMMAND_SECONDS = 20
+_WRITE_SECONDS = 15
+_AMD_DRIVER = Path("/sys/module/amdgpu/version")
+
+
+def look(name: str, question: Question) -> NodeAnswer:
+    """All that can be said without another node."""
+    versions = {"Ray": ray.__version__, "Python": platform.python_version()}
+    troubles: dict[str, str] = {}
+    memory = os.statvfs("/dev/shm")
+    return NodeAnswer(
+        node=name,
+        devices=_devices(question["vendor"], versions, troubles),
+        versions=_with_torch(versions, troubles),
+        shared_memory=memory.f_blocks * memory.f_frsize,
+        unwritable=unwritable(question["writable"]),
+        unreachable={},
+        adapters=adapters() if question["fabric"] else [],
+        settings={setting: os.environ[setting] for setting in SETTINGS if setting in os.environ},
+        troubles=troubles,
+    )
+
+
+def nvidia_devices(listed: str) -> list[str]:
+    """The models of the devices in what ``nvidia-smi -L`` prints; where devices are divided, those of the parts."""
+    whole = re.findall(r"(?m)^GPU \d+: (.+?) \(UUID", listed)
+    parts = re.findall(r"(?m)^\s+(MIG \S+)\s+Device", listed)
+    return parts or whole
+
+
+def unwritable(directories: Iterable[str]) -> dict[str, str]:
+    """Those in which no file can be written, each with the reason; also one that does not answer is told."""
+    found = dict.fromkeys(directories, f"no answer within {_WRITE_SECONDS} s")
+
+    def attempt(directory: str) -> None:
+        try:
+            with tempfile.TemporaryFile(dir=directory) as file:
+                file.write(b"x")
+                file.flush()
+                os.fsync(file.fileno())  # a quota, or a server far away, may have something to say
+        except OSError as error:
+            found[directory] = error.strerror or str(error)
+        else:
+            del found[directory]
+
+    # No thread can be ended that waits for a server.
+    threads = [threading.Thread(target=attempt, args=(directory,), daemon=True) for directory in list(found)]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + _WRITE_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return dict(found)
+
+
+def _devices(vendor: str, versions: dict[str, str], troubles: dict[str, str]) -> int | None:
+    """How many there are; their model and their driver become versions."""
+    if vendor == "nvidia":
+        return _nvidia(versions, troubles)
+    if vendor == "amd":
+        if _AMD_DRIVER.exists():
+            versions["driver"] = _AMD_DRIVER.read_text().strip()
+        return len(glob.glob("/dev/dri/renderD*"))
+    return 0
+
+
+def _nvidia(versions: dict[str, str], troubles: dict[str, str]) -> int | None:
+    try:
+        models = nvidia_devices(_printed("nvidia-smi", "-L"))
+        drivers = _printed("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split()
+    except FileNotFoundError:
+        troubles["devices"] = "there is no nvidia-smi in the pod, which NVIDIA's container runtime brings"
+        return None
+    except subprocess.TimeoutExpired:
+        troubles["devices"] = f"nvidia-smi has not ended within {_COMMAND_SECONDS} s"
+        return None
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = str(getattr(error, "output", None) or error).strip().splitlines()
+        troubles["devices"] = f"nvidia-smi: {said[-1] if said else error}"
+        return None
+    versions.update({name: ", ".join(sorted(set(all_))) for name, all_ in (("device", models), ("driver", drivers))})
+    return len(models)
+
+
+def _printed(*command: str) -> str:
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, timeout=_COMMAND_SECONDS
+    ).stdout
+
+
+def _with_torch(versions: dict[str, str], troubles: dict[str, str]) -> dict[str, str]:
+    """The same with torch's and those that it was built with, if there is a torch."""
+    if importlib.util.find_spec("torch") is None:
+        return versions
+    try:
+        import torch
+    except Exception as error:  # a library that is missing shows in many ways
+        troubles["torch"] = f"it cannot be imported: {error}"
+        return versions
+    found = {"torch": torch.__version__, "CUDA": torch.version.cuda, "ROCm": getattr(torch.version, "hip", None)}
+    if torch.distributed.is_available() and torch.distributed.is_nccl_available():
+        found["NCCL"] = ".".join(map(str, torch.cuda.nccl.version()))
+    return versions | {name: str(version) for name, version in found.items() if version}

@@ -1,0 +1,122 @@
+"""A process on each node of a pool that says what is there, and to which the others connect."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from workergroups.last_line import last_line
+from workergroups.single_controller.ray.master_port import bind_any_port
+
+from . import node
+from .answers import CONNECT_SECONDS, LOOK_SECONDS, NodeAnswer, Question
+
+_NODE_GROUP_LABEL = "ray.io/node-group"
+_CONNECTION_SECONDS = 5.0
+_CONNECTIONS_AT_ONCE = 128
+_BACKLOG = 1024
+
+
+@dataclass(frozen=True)
+class RayNode:
+    """A live node of the pool."""
+
+    id: str
+    name: str
+    """Its pod."""
+    address: str
+
+
+def nodes_of(node_group: str) -> list[RayNode]:
+    """The pool's live nodes, by name."""
+    found = (
+        RayNode(each["NodeID"], each["NodeManagerHostname"], each["NodeManagerAddress"])
+        for each in ray.nodes()
+        if each["Alive"] and each["Labels"].get(_NODE_GROUP_LABEL) == node_group
+    )
+    return sorted(found, key=lambda each: each.name)
+
+
+def look_at_all(nodes: Sequence[RayNode], question: Question) -> tuple[list[NodeAnswer], dict[str, str]]:
+    """What they say, and why others do not, by name. No process of it is left."""
+    probes = {each: _start(each) for each in nodes}
+    try:
+        looked, silent = _answers(
+            {each: probe.look.remote(each.name, question) for each, probe in probes.items()}, LOOK_SECONDS
+        )
+        addresses = [(each, (each.address, port)) for each, (_, port) in looked.items()]
+        unreachable, cut_off = _answers(
+            {
+                each: probes[each].unreachable.remote([(other.name, at) for other, at in addresses if other != each])
+                for each in looked
+            },
+            CONNECT_SECONDS,
+        )
+    finally:
+        for probe in probes.values():
+            ray.kill(probe)
+    for each, others in unreachable.items():
+        looked[each][0]["unreachable"] = others
+    return [looked[each][0] for each in unreachable], {each.name: why for each, why in (silent | cut_off).items()}
+
+
+class Probe:
+    """Runs on a node, and listens there on a port of the kernel's choice, as ranks do."""
+
+    def __init__(self) -> None:
+        self._listener = bind_any_port()
+        self._listener.listen(_BACKLOG)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def look(self, name: str, question: Question) -> tuple[NodeAnswer, int]:
+        """What the node has, and the port."""
+        return node.look(name, question), self._listener.getsockname()[1]
+
+    def unreachable(self, others: Sequence[tuple[str, tuple[str, int]]]) -> dict[str, str]:
+        """Those of these nodes, by name, to whose address no connection can be made, and why."""
+        with ThreadPoolExecutor(max_workers=_CONNECTIONS_AT_ONCE) as threads:
+            attempts = threads.map(_why_not, [address for _, address in others])
+            return {name: why for (name, _), why in zip(others, attempts, strict=True) if why is not None}
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                self._listener.accept()[0].close()
+
+
+def _why_not(address: tuple[str, int]) -> str | None:
+    try:
+        socket.create_connection(address, timeout=_CONNECTION_SECONDS).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _start(each: RayNode) -> Any:
+    """Without any of the node's resources, since others may hold them all."""
+    here = NodeAffinitySchedulingStrategy(each.id, soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=here)(Probe).remote()
+
+
+def _answers(asked: Mapping[RayNode, Any], seconds: float) -> tuple[dict[RayNode, Any], dict[RayNode, str]]:
+    """The results by node, and why there is none."""
+    if asked:
+        ray.wait(list(asked.values()), num_returns=len(asked), timeout=seconds)
+    found, missing = {}, {}
+    for each, ref in asked.items():
+        try:
+            found[each] = ray.get(ref, timeout=0)
+        except GetTimeoutError:
+            missing[each] = f"no answer within {seconds} s"
+        except RayError as error:
+            missing[each] = last_line(str(error))
+    return found, missing
