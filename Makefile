@@ -83,9 +83,11 @@ MINUTES ?= 0
 simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
 	$(BIN)/python -m simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
 
+# The second is of tests each of which starts a Ray of its own.
+LONG_ON_RAY := tests/ray/long tests/ray/library/own_ray
 .PHONY: test-ray
 test-ray: $(READY) ## library and agent on a local Ray
-	$(BIN)/pytest tests/ray --ignore=tests/ray/long
+	$(BIN)/pytest tests/ray $(addprefix --ignore=,$(LONG_ON_RAY))
 
 .PHONY: test-cluster
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
@@ -93,8 +95,8 @@ test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool
 	$(BIN)/pytest tests/cluster --ignore=tests/cluster/slow --ignore=tests/cluster/long
 
 .PHONY: test-long
-test-long: $(READY) ## on Ray and on the cluster: the command line, programs, users' images, examples/ppo
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long
+test-long: $(READY) ## on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long $(LONG_ON_RAY)
 
 # On the user's Docker if kind can have its images there, else on an engine and with images of our own; see local_kind/.
 # Whatever happens, all of it is taken away again.
