@@ -66,9 +66,10 @@ def withdraw_all(actor_ids: Iterable[str]) -> None:
         withdraw(actor_id)
 
 
-def announced() -> dict[str, Pause]:
-    """All pauses, by actor id; those of dead ranks too, until somebody withdraws them."""
-    found = {actor_id: parsed(announcements.current(_KV_NAMESPACE, actor_id)) for actor_id in _announced_ids()}
+def announced(actor_ids: Iterable[str] | None = None) -> dict[str, Pause]:
+    """The pauses of these ranks, or of all, by actor id; of dead ones too, until somebody withdraws them."""
+    ids = _announced_ids() if actor_ids is None else _announced_ids().intersection(actor_ids)
+    found = {actor_id: parsed(announcements.current(_KV_NAMESPACE, actor_id)) for actor_id in ids}
     return {actor_id: pause for actor_id, pause in found.items() if pause is not None}
 
 

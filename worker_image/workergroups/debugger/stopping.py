@@ -81,7 +81,7 @@ class _Stopper:
                 if not debugpy.is_attached:
                     self._wait(debugpy, _pause_at(frame, line, error))
                 return debugpy
-            except (ImportError, RuntimeError) as problem:
+            except (ImportError, OSError, RuntimeError) as problem:
                 self._withdraw()
                 _tell(f"{self._name} does not pause for a debugger: {problem}. Install debugpy 1.8.22 or later")
                 return None

@@ -53,8 +53,9 @@ class Actor:
         self._groups.forget_but({group.name for group in plan.groups}, {rank.name.group for rank in state.ranks})
         pools = {pool.name for pool in plan.reserved_pools}
         self._pools.forget_but(pools, {placement.name.pool for placement in state.placements})
-        if state.pauses:
-            pauses.withdraw_all(rank.actor_id for rank in state.ranks if not rank.is_alive)
+        for rank in state.ranks:
+            if not rank.is_alive and rank.actor_id in state.pauses:
+                pauses.withdraw(rank.actor_id)
 
     def _act(self, action: Action, prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Whether something was to be done."""

@@ -51,13 +51,14 @@ class Observer:
         if self._own_node not in nodes:
             raise SessionEnded("the GCS does not know the agent's own Ray node, or counts it as dead")
         accessor = gcs._connect_and_get_accessor()
+        ranks = self._ranks.read(accessor, launching)
         return RayState(
             session=self.session,
             nodes=nodes,
             placements=tuple(self._placements.parse(accessor.get_placement_group_table())),
-            ranks=self._ranks.read(accessor, launching),
+            ranks=ranks,
             pods={info.node_id.hex(): _pod_of(info) for info in table},
-            pauses=pauses.announced(),
+            pauses=pauses.announced(rank.actor_id for rank in ranks),
         )
 
     def _read_session_name(self) -> Any:

@@ -60,5 +60,5 @@ class RayState:
     ranks: tuple[Rank, ...] = ()
     # Pod by node id, of dead nodes too: a lost rank still says where it was.
     pods: Mapping[str, str] = field(default_factory=dict)
-    # By actor id, of ranks that wait for a debugger or have one, and of some that have died since.
+    # By actor id, of ranks that wait for a debugger or have one, and of such as have died since.
     pauses: Mapping[str, Pause] = field(default_factory=dict)
