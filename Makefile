@@ -83,8 +83,8 @@ MINUTES ?= 0
 simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
 	$(BIN)/python -m simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
 
-# The second is of tests each of which starts a Ray of its own.
-LONG_ON_RAY := tests/ray/long tests/ray/library/own_ray
+# Also tests each of which starts a Ray of its own, and those of editors at ranks.
+LONG_ON_RAY := tests/ray/long tests/ray/library/own_ray tests/ray/library/test_debugger.py
 .PHONY: test-ray
 test-ray: $(READY) ## library and agent on a local Ray
 	$(BIN)/pytest tests/ray $(addprefix --ignore=,$(LONG_ON_RAY))
