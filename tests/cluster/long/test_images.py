@@ -5,6 +5,8 @@ import os
 from drivers import drive
 from kubectl import config_map, group, pool
 
+from workergroups.client import Cluster, Pool
+
 OLDEST, TOO_OLD, OURS = (os.environ[f"{name}_IMAGE"] for name in ("OLDEST_RAY", "TOO_OLD_RAY", "OPERATOR"))
 CPUS = {"vendor": "none"}
 
@@ -27,6 +29,8 @@ def test_an_image_with_the_oldest_ray_and_nothing_of_ours_is_served(namespace, c
     assert namespace.get("resourcepool", "mine")["status"]["rayVersion"] == "2.52.0"
     seen = drive(namespace, "mine", "", "workergroups.attach('mine').execute_all_sync('greet')")
     assert seen == [("from the house", "2.52.0", 0), ("from the house", "2.52.0", 1)]
+    checked = Pool("mine", Cluster(namespace.name)).check()
+    assert checked.is_well, checked.findings
     # Kubelet's probes pass, too: a pod whose probes fail lives for ten minutes.
     namespace.run("wait", "pods", "--all", "--for=condition=Ready", "--timeout=60s")
 
