@@ -14,6 +14,7 @@ from rich.text import Text
 from workergroups_api.manifest import Manifest
 from workergroups_client import Cluster, Group, Pool
 from workergroups_client.deletion import delete, groups_on
+from workergroups_client.errors import ClientError, ConflictError
 from workergroups_client.manifests import load, namespace_of
 from workergroups_client.names import POOL, Target, as_target, find_all
 from workergroups_client.readiness import until, wait_until_ready, why
@@ -29,6 +30,9 @@ from .output import Teller, err, note, print_text
 def up(
     command: Command = None,
     file: Annotated[str, typer.Option("--file", "-f", help="A file, a directory, a kustomization, or - .")] = ".",
+    force_conflicts: Annotated[
+        bool, typer.Option("--force-conflicts", help="Take over fields that another tool holds, such as kubectl apply.")
+    ] = False,
     attach: Annotated[bool, typer.Option("--attach", help="Hold a tunnel to Ray's dashboard until Ctrl-C.")] = False,
     namespace: Namespace = None,
     context: Context = None,
@@ -39,7 +43,7 @@ def up(
     """
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)
-    targets = _apply(cluster, manifests)
+    targets = _apply(cluster, manifests, force=force_conflicts)
     if not targets:
         note("no pool and no group is among them: there is nothing to wait for")
         return
@@ -98,12 +102,16 @@ def _wait_until_ready(cluster: Cluster, targets: Sequence[Target]) -> None:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _apply(cluster: Cluster, manifests: Sequence[Manifest]) -> list[Target]:
+def _apply(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool) -> list[Target]:
     """Apply them all; those that become ready."""
     targets = []
     for manifest in manifests:
-        applied = cluster.apply(manifest)
-        note(f"{manifest['kind']} {manifest['metadata']['name']} applied")
+        what = f"{manifest['kind']} {manifest['metadata']['name']}"
+        try:
+            applied = cluster.apply(manifest, force=force)
+        except ConflictError as error:
+            raise ClientError(f"{what}: {error}. With --force-conflicts, up takes these fields over") from error
+        note(f"{what} applied")
         if (target := as_target(applied)) is not None:
             targets.append(target)
     return targets

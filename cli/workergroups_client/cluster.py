@@ -16,7 +16,7 @@ from websocket import WebSocketBadStatusException, WebSocketException
 
 from workergroups_api.manifest import POD, Kind, Manifest
 
-from .errors import ClientError, NotFoundError, UnreachableError
+from .errors import ClientError, ConflictError, NotFoundError, UnreachableError
 
 REQUEST_SECONDS = 15
 _FIELD_MANAGER = "workergroups-cli"
@@ -59,10 +59,15 @@ class Cluster:
         answer = self._request("GET", self._path(kind), header_params={"Accept": _NAMES_ONLY})
         return [str(each["metadata"]["name"]) for each in answer["items"]]
 
-    def apply(self, manifest: Manifest) -> Manifest:
+    def apply(self, manifest: Manifest, *, force: bool = False) -> Manifest:
         """Server-side apply, into the namespace that the object names, or else into this one.
 
-        Fields that another manager holds are refused by the API server, which says whose they are.
+        Args:
+            manifest: The object.
+            force: Whether fields that another manager holds are taken over.
+
+        Raises:
+            ConflictError: They are held, and are not to be taken over; says which, and whose they are.
         """
         metadata = manifest["metadata"]
         kind, namespaced = self._kind_of(manifest)
@@ -73,6 +78,7 @@ class Cluster:
             body=json.dumps(manifest),
             content_type="application/apply-patch+yaml; charset=utf-8",
             field_manager=_FIELD_MANAGER,
+            force_conflicts=force,
         )
         return applied
 
@@ -149,6 +155,8 @@ class Cluster:
     def _explained(self, status: int, said: str) -> ClientError:
         if status == 404:
             return NotFoundError(said)
+        if status == 409:
+            return ConflictError(said)
         if status in (401, 403):
             return ClientError(f"the API server at {self.server} refuses (context {self.context}): {said}")
         return ClientError(said)

@@ -15,6 +15,10 @@ class NotFoundError(ClientError):
     """There is nothing of that name."""
 
 
+class ConflictError(ClientError):
+    """Somebody else has a hand in it."""
+
+
 class DeadlineError(ClientError):
     """What was waited for did not come in time."""
 

@@ -98,9 +98,11 @@ def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:
     """A pause is no failure: no deadline applies, and ranks that were ready stay so."""
     waiting = [pause for pause in report.pauses if not pause.attached]
     first = waiting[0] if waiting else report.pauses[0]
+    others = f" (of the paused ranks {report.paused})" if len(report.pauses) > 1 else ""
     if waiting:
-        what = f"ranks {report.paused} wait for a debugger, rank {first.rank} at {first.where}"
+        what = f"rank {first.rank}{others} waits for a debugger at {first.where}"
     else:
-        what = f"a debugger is connected to ranks {report.paused}, to rank {first.rank} since it was at {first.where}"
-    why = Explanation("PausedByDebugger" if waiting else "DebuggerAttached", f"{count}; {what}: see workergroups debug")
+        what = f"a debugger is connected to rank {first.rank}{others}, which was at {first.where}"
+    reason = "PausedByDebugger" if waiting else "DebuggerAttached"
+    why = Explanation(reason, f"{count}; {what}: see workergroups debug")
     return finding("RanksReady", "True", why) if is_ready else finding("RanksReady", "False", why, final=True)

@@ -246,6 +246,16 @@ def test_no_cluster_is_one_sentence_without_a_traceback(run, tmp_path):
     assert printed.count("\n") == 1
 
 
+def test_what_kubectl_holds_is_taken_over_only_when_asked_for(run):
+    run.namespace.run("create", "configmap", "held", "--from-literal=key=kubectl")
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held"}, "data": {"key": "up"}}
+    refused = run("up", "-f", "-", input=json.dumps(held), code=1)
+    assert refused.startswith("error: ConfigMap held: Apply failed with 1 conflict: ")
+    assert refused.endswith(". With --force-conflicts, up takes these fields over\n")
+    run("up", "-f", "-", "--force-conflicts", input=json.dumps(held))
+    assert run.namespace.get("configmap", "held")["data"] == {"key": "up"}
+
+
 def test_what_cannot_become_ready_ends_up_with_1_and_the_reason(run):
     lost = manifest("WorkerGroup", "lost", {"pools": [{"name": "tiny"}], "worker": {"class": "absent.Class"}})
     (run.folder / "lost.yaml").write_text(json.dumps(lost))

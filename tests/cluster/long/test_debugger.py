@@ -104,7 +104,10 @@ def test_a_rank_at_a_breakpoint_is_listed_and_an_editor_lets_it_go_on(run):
     assert (pause["rank"], pause["is_attached"]) == (2, False)
     assert re.search(r"stopper\.py:\d+ in Stopper\.step$", pause["where"])
     assert ready(run) == ("True", "PausedByDebugger")
-    assert "rank 2 at /tmp/workergroups/code/" in run.namespace.ready("workergroup", "stops")["message"]
+    assert (
+        "rank 2 waits for a debugger at /tmp/workergroups/code/"
+        in run.namespace.ready("workergroup", "stops")["message"]
+    )
     with run.start("debug", "stops", "--rank", "2") as command:
         assert command.stdout.readline().startswith("rank 2 is paused at ")
         port = int(command.stdout.readline().removeprefix("127.0.0.1:"))

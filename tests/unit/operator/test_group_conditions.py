@@ -125,7 +125,7 @@ def pause(rank: int, **more: Any) -> dict[str, Any]:
 def test_a_rank_that_waits_for_a_debugger_is_a_reason_and_no_failure():
     ready = update_of(group(status=ranks(paused="2", pauses=[pause(2)])), ready_pool()).ready
     assert (ready.status, ready.reason) == ("True", "PausedByDebugger")
-    assert "ranks 2 wait for a debugger, rank 2 at train.py:12 in Trainer.step" in ready.message
+    assert "rank 2 waits for a debugger at train.py:12 in Trainer.step" in ready.message
     attached = update_of(group(status=ranks(paused="2", pauses=[pause(2, attached=True)])), ready_pool()).ready
     assert (attached.status, attached.reason) == ("True", "DebuggerAttached")
 

@@ -144,6 +144,7 @@ class Prompt(cmd.Cmd):
     do_EOF = do_exit = do_quit = do_q
     do_cont = do_continue = do_c
     do_where = do_bt = do_w
+    do_h = cmd.Cmd.do_help
     do_next, do_step, do_return, do_up, do_down, do_list = do_n, do_s, do_r, do_u, do_d, do_l
     do_break, do_clear, do_args = do_b, do_cl, do_a
 
