@@ -9,6 +9,9 @@ from typing import Any
 from .names import Target
 from .times import moment
 
+PAUSED = {"PausedByDebugger", "DebuggerAttached"}
+"""Reasons of what waits for a person, and so has no deadline."""
+
 
 @dataclass(frozen=True)
 class Pause:
@@ -29,10 +32,15 @@ class Pause:
 
 
 def pauses_of(group: Target) -> list[Pause]:
-    """Of the present incarnation, by rank; the first 64, where there are more."""
+    """Of the present incarnation, by rank; the first 64, where there are more.
+
+    What the agent has said counts while the operator says it, too: of a Ray that is lost, it stands there for a while.
+    """
     status = group.manifest.get("status") or {}
     ranks = status.get("ranks") or {}
-    if ranks.get("incarnation") != status.get("incarnation"):
+    reasons = {each["type"]: each["reason"] for each in status.get("conditions") or []}
+    deaths = {failure["reason"] for failure in ranks.get("failures") or []}
+    if ranks.get("incarnation") != status.get("incarnation") or reasons.get("RanksReady") not in PAUSED | deaths:
         return []
     return sorted(map(_pause, ranks.get("pauses") or []), key=lambda pause: pause.rank)
 

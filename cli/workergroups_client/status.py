@@ -7,15 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from .names import POOL, Target
+from .pauses import PAUSED
 from .times import moment
 
 _CHAINS = {
     "pool": ("ClusterReady", "NodesReady", "BundlesReserved", "Ready", "UpToDate"),
     "group": ("PoolsReady", "RanksCreated", "RanksReady", "Ready", "UpToDate"),
 }
-
-_PAUSED = {"PausedByDebugger", "DebuggerAttached"}
-"""Reasons of what waits for a person, and so has no deadline."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Status:
     def is_hopeless(self) -> bool:
         """Whether it is not ready, and no waiting will help."""
         summary = self.summary
-        if summary is None or not self.is_current or summary.status != "False" or summary.reason in _PAUSED:
+        if summary is None or not self.is_current or summary.status != "False" or summary.reason in PAUSED:
             return False
         return self.deadline is None or summary.reason == "DeadlineExceeded"
 

@@ -77,13 +77,14 @@ def test_a_prompt_shows_and_changes_what_a_rank_has(group):
     call = group.execute_all_async("step", [1])
     (pause,) = paused()
     shown = type_into(
-        *(pause, "p total", "total = 70", "n", "p total", "no_such_name", "w", "l", "a", "u", "d", "d", "c")
+        *(pause, "p total", "total = 70", "n", "p total", "no_such_name", "w", "l", "a", "h", "u", "d", "d", "c")
     )
     for words in (
         "(rank) 40\n",
         "(rank) 71\n",
         "*** NameError: name 'no_such_name' is not defined",
         "there is no more",
+        "Documented commands",
     ):
         assert words in shown
     assert re.search(r"(?m)^   1\d -> +total \+= 1$", shown), shown

@@ -13,14 +13,18 @@ from workergroups_client.pauses import pauses_of
 PAUSE = {"rank": 2, "where": "t.py:1 in f", "since": "2026-01-01T00:00:00.250000Z", "pod": "p"}
 
 
-def pauses(*said, incarnation=3):
-    status = {"incarnation": 3, "ranks": {"incarnation": incarnation, "pauses": list(said)}}
+def pauses(*said, incarnation=3, reason="PausedByDebugger", **more):
+    conditions = [{"type": "RanksReady", "reason": reason}]
+    ranks = {"incarnation": incarnation, "pauses": list(said), **more}
+    status = {"incarnation": 3, "conditions": conditions, "ranks": ranks}
     return pauses_of(find(FakeCluster(group("ppo", status=status)), "ppo"))
 
 
 def test_pauses_are_those_of_the_present_incarnation_by_rank():
     assert [pause.rank for pause in pauses(PAUSE, PAUSE | {"rank": 0})] == [0, 2]
     assert pauses(PAUSE, incarnation=2) == []
+    assert pauses(PAUSE, reason="RanksStarting") == []  # the agent's words of a Ray that is lost
+    assert pauses(PAUSE, reason="ProcessDied", failures=[{"reason": "ProcessDied"}]) != []
     (found,) = pauses(PAUSE | {"port": 5680, "attached": True})
     assert (found.port, found.is_attached, found.since.microsecond) == (5680, True, 250000)
 
