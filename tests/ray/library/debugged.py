@@ -20,6 +20,13 @@ class Debugged(Worker):
         return total
 
     @register(Dispatch.ONE_TO_ALL)
+    def step_often(self, rank, times):
+        for _ in range(times):
+            if self.rank == rank:
+                breakpoint()
+        return times
+
+    @register(Dispatch.ONE_TO_ALL)
     def raise_caught(self):
         try:
             self.fail()

@@ -25,11 +25,11 @@ def group():
         yield group
 
 
-def paused(count=1, seconds=20):
-    """The announced pauses, as soon as there are so many that debugpy serves."""
+def paused(count=1, seconds=20, known=()):
+    """The announced pauses, as soon as there are so many that debugpy serves, beside those of known times."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        found = [pause for pause in pauses.announced().values() if pause.port]
+        found = [pause for pause in pauses.announced().values() if pause.port and pause.since not in known]
         if len(found) == count:
             return sorted(found, key=lambda pause: pause.port)
         time.sleep(0.05)
@@ -134,6 +134,30 @@ def test_a_group_that_is_closed_has_no_paused_ranks():
         group.execute_all_async("step", [1])
         paused()
     assert not pauses.announced()
+
+
+def test_a_rank_that_pauses_again_at_once_is_known_again(group):
+    call = group.execute_all_async("step_often", 1, 10)
+    known = set()
+    for _ in range(10):
+        (pause,) = paused(known=known)
+        known.add(pause.since)
+        editor = Attached(pause.port)
+        editor.wait_until_stopped()
+        editor.close()
+    assert ray.get(call, timeout=20) == [10, 10, 10, 10]
+    none_paused()
+
+
+def test_a_connection_that_is_cut_lets_the_rank_go_on(group):
+    call = group.execute_all_async("step", [1])
+    (pause,) = paused()
+    script = (
+        f"import os, workergroups.debugger.dap as dap; dap.Attached({pause.port}).wait_until_stopped(); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    assert ray.get(call, timeout=20) == [41, 42, 41, 41]
+    none_paused()
 
 
 def test_nothing_listens_but_on_loopback(group):

@@ -54,6 +54,8 @@ class _Stopper:
         self._actor_id, self._name, self._local_rank = actor_id, name, local_rank
         self._debugpy: Debugpy | None = None
         self._one_at_a_time = threading.Lock()
+        self._announced: Pause | None = None
+        self._announcing = threading.Lock()
 
     def take_breakpoints(self) -> None:
         """Ray and debugpy put their own there."""
@@ -82,7 +84,7 @@ class _Stopper:
                     self._wait(debugpy, _pause_at(frame, line, error))
                 return debugpy
             except (ImportError, OSError, RuntimeError) as problem:
-                self._withdraw()
+                self._withdraw(self._announced)
                 _tell(f"{self._name} does not pause for a debugger: {problem}. Install debugpy 1.8.22 or later")
                 return None
 
@@ -98,24 +100,28 @@ class _Stopper:
             f"`workergroups debug`"
         )
         debugpy.wait_until_attached()
-        self._announce(replace(pause, port=debugpy.port, is_attached=True))
-        self._withdraw_when_left(debugpy)
+        attached = replace(pause, port=debugpy.port, is_attached=True)
+        self._announce(attached)
+        self._withdraw_when_left(debugpy, attached)
 
     def _announce(self, pause: Pause) -> None:
-        with _told_if_it_fails():
+        with self._announcing, _told_if_it_fails():
+            self._announced = pause
             pauses.announce(self._actor_id, pause)
 
-    def _withdraw(self) -> None:
-        with _told_if_it_fails():
-            pauses.withdraw(self._actor_id)
+    def _withdraw(self, pause: Pause | None) -> None:
+        """Unless the rank has paused again since."""
+        with self._announcing, _told_if_it_fails():
+            if pause is not None and pause is self._announced:
+                pauses.withdraw(self._actor_id)
 
-    def _withdraw_when_left(self, debugpy: Debugpy) -> None:
+    def _withdraw_when_left(self, debugpy: Debugpy, attached: Pause) -> None:
         """From a thread that debugpy leaves alone."""
 
         def watch() -> None:
             while debugpy.is_attached:
                 time.sleep(_WATCH_SECONDS)
-            self._withdraw()
+            self._withdraw(attached)
 
         thread = threading.Thread(target=watch, name="workergroups-debugger", daemon=True)
         thread.pydev_do_not_trace = thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
