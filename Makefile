@@ -83,8 +83,8 @@ MINUTES ?= 0
 simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
 	$(BIN)/python -m simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
 
-# Also tests each of which starts a Ray of its own, and those of editors at ranks.
-LONG_ON_RAY := tests/ray/long tests/ray/library/own_ray tests/ray/library/test_debugger.py
+# Also tests each of which starts a Ray of its own, and those of what the command line's checks and debuggers do in there.
+LONG_ON_RAY := tests/ray/long tests/ray/library/own_ray tests/ray/library/test_debugger.py tests/ray/agent/test_checking.py
 .PHONY: test-ray
 test-ray: $(READY) ## library and agent on a local Ray
 	$(BIN)/pytest tests/ray $(addprefix --ignore=,$(LONG_ON_RAY))
