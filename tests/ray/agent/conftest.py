@@ -33,6 +33,7 @@ def add_node(cluster):
 @pytest.fixture
 def agent(cluster, tmp_path):
     agent = Agent(tmp_path)
+    agent.until(lambda _: is_empty(), pools=())  # of tests whose executor is a process of its own
     yield agent
     agent.until(lambda _: is_empty(), pools=())
 
