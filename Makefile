@@ -85,7 +85,7 @@ simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1
 
 # Also tests each of which starts a Ray of its own, and those of what the command line's checks and debuggers do in there.
 LONG_ON_RAY := tests/ray/long tests/ray/library/own_ray tests/ray/library/test_debugger.py \
-  $(addprefix tests/ray/agent/test_,checking.py dead_ranks.py paused_ranks.py without_gcs.py)
+  $(addprefix tests/ray/agent/test_,checking.py dead_ranks.py paused_ranks.py untrusted.py without_gcs.py)
 .PHONY: test-ray
 test-ray: $(READY) ## library and agent on a local Ray
 	$(BIN)/pytest tests/ray $(addprefix --ignore=,$(LONG_ON_RAY))
