@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from workergroups_client import Cluster
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
 from workergroups_client.group import Group
 from workergroups_client.pauses import Pause
+from workergroups_client.tunnel import LOOPBACK
 from workergroups_client.waiting import look_again
 
 from . import launch_json
@@ -75,7 +77,7 @@ class Session:
 
     def __init__(self, group: Group, rank: int | None, *, to_prompt: bool, port: int) -> None:
         self._group, self._rank, self._to_prompt, self._port = group, rank, to_prompt, port
-        self._attended: set[tuple[int, object]] = set()
+        self._attended: set[tuple[int, datetime]] = set()
 
     def paused_now(self) -> Pause:
         """The first rank that waits.
@@ -102,7 +104,7 @@ class Session:
 
     def attend(self, pause: Pause) -> None:
         """Lead the person to a paused rank, and return when the rank goes on."""
-        self._attended.add((pause.rank, pause.since))
+        self._attended.add(pause.key)
         note(f"rank {pause.rank} is paused at {pause.where}")
         with self._group.tunnel(self._once_debugpy_listens(pause), local_port=self._port) as tunnel:
             if self._to_prompt:
@@ -115,7 +117,7 @@ class Session:
     def _first(self, pauses: list[Pause]) -> Pause | None:
         for pause in pauses:
             is_wanted = self._rank in (None, pause.rank) and not pause.is_attached
-            if is_wanted and (pause.rank, pause.since) not in self._attended:
+            if is_wanted and pause.key not in self._attended:
                 return pause
         return None
 
@@ -125,13 +127,13 @@ class Session:
             return pause
         for _ in look_again(_DEBUGPY_SECONDS):
             for each in self._group.pauses():
-                if (each.rank, each.since) == (pause.rank, pause.since) and each.port is not None:
+                if each.key == pause.key and each.port is not None:
                     return each
         return pause
 
     def _wait_for_editor(self, pause: Pause) -> None:
         name = f"workergroups: {self._group.name}" + ("" if self._rank is None else f" rank {self._rank}")
-        print_text(f"127.0.0.1:{self._port}")
+        print_text(f"{LOOPBACK}:{self._port}")
         try:
             path = launch_json.write(launch_json.configuration(name, self._port, pause.directory))
             note(f"attach a debugger there; in VS Code, start {name!r}, which {path} has. Ctrl-C closes the tunnel.")
@@ -142,6 +144,6 @@ class Session:
 
     def _is_there(self, pause: Pause) -> bool:
         try:
-            return any((each.rank, each.since) == (pause.rank, pause.since) for each in self._group.pauses())
+            return any(each.key == pause.key for each in self._group.pauses())
         except UnreachableError:
             return True  # the tunnel may be whole all the same

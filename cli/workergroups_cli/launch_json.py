@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workergroups_client.errors import ClientError
+from workergroups_client.tunnel import LOOPBACK
 
 _FILE = Path(".vscode/launch.json")
 _NEW: dict[str, Any] = {"version": "0.2.0", "configurations": []}
@@ -19,7 +20,7 @@ def configuration(name: str, port: int, directory: str | None) -> dict[str, Any]
         "name": name,
         "type": "debugpy",
         "request": "attach",
-        "connect": {"host": "127.0.0.1", "port": port},
+        "connect": {"host": LOOPBACK, "port": port},
         "pathMappings": mappings,
         "justMyCode": False,
     }

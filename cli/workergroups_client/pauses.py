@@ -30,6 +30,11 @@ class Pause:
     port: int | None
     """Where debugpy listens in the pod; ``None`` until it does, a second or two after the pause began."""
 
+    @property
+    def key(self) -> tuple[int, datetime]:
+        """What tells it from all other pauses of its group."""
+        return self.rank, self.since
+
 
 def pauses_of(group: Target) -> list[Pause]:
     """Of the present incarnation, by rank; the first 64, where there are more.

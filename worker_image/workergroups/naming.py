@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 NAMESPACE = "workergroups"
 """The one Ray namespace that holds the ranks of every WorkerGroup of a cluster."""
+NODE_GROUP_LABEL = "ray.io/node-group"
+"""Ray's label of a node, by which KubeRay says of which pool it is."""
 
 _PATTERN = re.compile(r"(?P<group>[^/]+)/(?P<uid>[^/]+)/(?P<incarnation>\d+)/(?P<rank>\d+)-of-(?P<world_size>\d+)")
 

@@ -15,12 +15,12 @@ from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from workergroups.last_line import last_line
+from workergroups.naming import NODE_GROUP_LABEL
 from workergroups.single_controller.ray.master_port import bind_any_port
 
 from . import node
 from .answers import CONNECT_SECONDS, LOOK_SECONDS, NodeAnswer, Question
 
-_NODE_GROUP_LABEL = "ray.io/node-group"
 _CONNECTION_SECONDS = 5.0
 _CONNECTIONS_AT_ONCE = 128
 _BACKLOG = 1024
@@ -41,7 +41,7 @@ def nodes_of(node_group: str) -> list[RayNode]:
     found = (
         RayNode(each["NodeID"], each["NodeManagerHostname"], each["NodeManagerAddress"])
         for each in ray.nodes()
-        if each["Alive"] and each["Labels"].get(_NODE_GROUP_LABEL) == node_group
+        if each["Alive"] and each["Labels"].get(NODE_GROUP_LABEL) == node_group
     )
     return sorted(found, key=lambda each: each.name)
 

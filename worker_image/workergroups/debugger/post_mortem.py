@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 OnError = Callable[[Exception], None]
@@ -28,45 +28,33 @@ def _wrap(method: FunctionType, on_error: OnError) -> Any:
 
 def _function(method: Callable[..., Any], on_error: OnError) -> Any:
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with _Watched(on_error):
             return method(self, *args, **kwargs)
-        except Exception as error:
-            _look(error, on_error)
-            raise
 
     return call
 
 
 def _coroutine(method: Callable[..., Any], on_error: OnError) -> Any:
     async def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with _Watched(on_error):
             return await method(self, *args, **kwargs)
-        except Exception as error:
-            _look(error, on_error)
-            raise
 
     return call
 
 
 def _generator(method: Callable[..., Any], on_error: OnError) -> Any:
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with _Watched(on_error):
             return (yield from method(self, *args, **kwargs))
-        except Exception as error:
-            _look(error, on_error)
-            raise
 
     return call
 
 
 def _async_generator(method: Callable[..., Any], on_error: OnError) -> Any:
     async def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with _Watched(on_error):
             async for value in method(self, *args, **kwargs):
                 yield value
-        except Exception as error:
-            _look(error, on_error)
-            raise
 
     return call
 
@@ -87,10 +75,23 @@ _CALLS = {
 """The code of the functions above that are called in the methods' place."""
 
 
-def _look(error: Exception, on_error: OnError) -> None:
-    frame = sys._getframe(1).f_back  # who called the method
+class _Watched:
+    """What is called in the place of a method looks at an exception that leaves it, unless such a one has called it."""
+
+    def __init__(self, on_error: OnError) -> None:
+        self._on_error = on_error
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, Exception) and not _is_in_method(sys._getframe(1).f_back):
+            self._on_error(error)
+
+
+def _is_in_method(frame: FrameType | None) -> bool:
     while frame is not None:
         if frame.f_code in _CALLS:
-            return
+            return True
         frame = frame.f_back
-    on_error(error)
+    return False

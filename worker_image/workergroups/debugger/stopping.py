@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from dataclasses import replace
 from types import FrameType
 from typing import Any
@@ -150,7 +151,7 @@ def _root_of(file: str) -> str:
 
 
 @contextlib.contextmanager
-def _told_if_it_fails() -> Any:
+def _told_if_it_fails() -> Iterator[None]:
     """Without the GCS nobody outside learns of a pause; the user's method does not fail for that."""
     try:
         yield

@@ -11,11 +11,10 @@ from ray.core.generated import gcs_pb2
 
 from workergroups import deaths
 from workergroups.debugger import pauses
-from workergroups.naming import NAMESPACE, PlacementName, RankName
+from workergroups.naming import NAMESPACE, NODE_GROUP_LABEL, PlacementName, RankName
 from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState
 
 READ_ALL_SECONDS = 1.0
-NODE_GROUP_LABEL = "ray.io/node-group"
 
 Parsed = TypeVar("Parsed")
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any
 
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
@@ -81,6 +80,7 @@ def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: La
     ranks = ranks_of(group, state)
     ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
     failures = [failure_of(rank, state) for _, rank in sorted(ranks.items()) if not rank.is_alive]
+    paused = _paused(ranks, state)
     explanation = launch_state(group, plan, state, launches)
     return GroupReport(
         session=state.session,
@@ -91,19 +91,18 @@ def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: La
         ready=ranges(ready),
         message=plain(explanation.message, MAX_MESSAGE) or None,
         failures=tuple(failures[:MAX_FAILURES]),
-        **_pauses(ranks, state),
+        paused=ranges(paused),
+        pauses=tuple(_pause(number, pause, state) for number, pause in list(paused.items())[:MAX_PAUSES]),
     )
 
 
-def _pauses(ranks: Mapping[int, Rank], state: RayState) -> dict[str, Any]:
-    """The report's fields on ranks that wait for a debugger, or have one."""
-    paused = {
+def _paused(ranks: Mapping[int, Rank], state: RayState) -> dict[int, Pause]:
+    """Those that wait for a debugger, or have one."""
+    return {
         number: state.pauses[rank.actor_id]
         for number, rank in sorted(ranks.items())
         if rank.is_alive and rank.actor_id in state.pauses
     }
-    first = list(paused.items())[:MAX_PAUSES]
-    return {"paused": ranges(paused), "pauses": tuple(_pause(number, pause, state) for number, pause in first)}
 
 
 def _pause(number: int, pause: Pause, state: RayState) -> RankPause:

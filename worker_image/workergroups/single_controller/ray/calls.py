@@ -55,7 +55,7 @@ def calls_in_flight(actor_ids: Sequence[str]) -> Calls:
     """
     ranks = {actor_id: rank for rank, actor_id in enumerate(actor_ids)}
     now = time.time()
-    paused = {actor_id: f", paused at {pause.where}" for actor_id, pause in pauses.announced().items()}
+    paused = {actor_id: f", paused at {pause.where}" for actor_id, pause in pauses.announced(ranks).items()}
     return Calls(
         sorted(
             (
