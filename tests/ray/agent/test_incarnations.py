@@ -48,8 +48,10 @@ class Leftover:
 
 def test_a_launch_that_was_cut_short_is_reported_and_left_until_the_next_incarnation(agent):
     trainer = Group()
-    leftover = Leftover.options(name=f"trainer/{trainer.uid}/1/0-of-2", namespace=NAMESPACE, lifetime="detached")
-    leftover.remote()
+    name = f"trainer/{trainer.uid}/1/0-of-2"
+    leftover = Leftover.options(name=name, namespace=NAMESPACE, lifetime="detached").remote()
+    # An actor that is still to come up is seen within a second only. A launch would have left its record for that time.
+    ray.get(leftover.__ray_ready__.remote(), timeout=60)
     report = ranks(agent.until(is_in("LaunchInterrupted"), trainer))
     assert report.message == "the launch was cut short when 1 of 2 ranks were created"
     for _ in range(5):
