@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib import metadata
+from typing import Annotated
 
 import typer
 
@@ -26,6 +28,22 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Worker groups on Kubernetes: pools, groups and jobs by their names.",
 )
+
+
+def _say_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(metadata.version("workergroups"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options_without_a_verb(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None: ...
+
+
 app.command()(up)
 app.command()(status)
 app.command()(check)

@@ -1,18 +1,39 @@
 """The commands as typed, without a cluster."""
 
+from importlib import metadata
+
 import pytest
 from typer.testing import CliRunner
 
 from workergroups_cli.app import app, main
 from workergroups_cli.output import duration
 
-VERBS = ["up", "status", "check", "connect", "dashboard", "job", "logs", "stacks", "calls", "debug", "exec", "down"]
+VERBS = [
+    "up",
+    "status",
+    "check",
+    "connect",
+    "dashboard",
+    "job",
+    "logs",
+    "stacks",
+    "calls",
+    "debug",
+    "exec",
+    "restart",
+    "down",
+]
 
 
 def test_help_names_every_verb():
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
     assert [verb for verb in VERBS if f"\n  {verb} " not in shown.output] == []
+
+
+def test_version_is_that_of_the_package():
+    shown = CliRunner().invoke(app, ["--version"])
+    assert (shown.exit_code, shown.output.strip()) == (0, metadata.version("workergroups"))
 
 
 @pytest.mark.parametrize(
