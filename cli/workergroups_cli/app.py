@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,9 +17,12 @@ from .debug_command import debug
 from .exit_codes import FAILED, INTERRUPTED
 from .group_commands import calls, stacks
 from .life_commands import down, restart, up
+from .options import Context, Namespace
 from .output import err
 from .pod_commands import exec_, logs
 from .status_command import status
+
+_EVERYWHERE = ("namespace", "context")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,11 +40,23 @@ def _say_version(is_asked: bool) -> None:
 
 
 @app.callback()
-def _options_without_a_verb(
+def _before_the_verb(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is.")
     ] = False,
-) -> None: ...
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    # As with kubectl, what says where may also stand before the verb.
+    given = {name: value for name, value in ctx.params.items() if name in _EVERYWHERE and value is not None}
+    ctx.default_map = _for_all_verbs(ctx.command, given)
+
+
+def _for_all_verbs(command: Any, defaults: dict[str, Any]) -> dict[str, Any]:
+    """Defaults of each command under this one, in the shape that Click reads."""
+    verbs = getattr(command, "commands", None)
+    return {name: _for_all_verbs(verb, defaults) for name, verb in verbs.items()} if verbs else defaults
 
 
 app.command()(up)

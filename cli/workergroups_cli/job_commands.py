@@ -75,10 +75,15 @@ def list_jobs(
     context: Context = None,
 ) -> None:
     """The jobs that were submitted to a pool's Ray cluster, or to all of the namespace."""
-    with Teller() as tell, all_jobs(Cluster(namespace, context), pool, tell) as found:
+    cluster = Cluster(namespace, context)
+    with Teller() as tell, all_jobs(cluster, pool, tell) as found:
         records = [(pool.name, record) for pool, record in found]
     if output is Output.json:
         print_json([_as_json(pool, record) for pool, record in records])
+        return
+    if not records:
+        where = f"of {pool}" if pool else f"in namespace {cluster.namespace}"
+        note(f"no jobs {where}; those of a Ray head that is gone are not kept")
         return
     table(
         *("JOB", "STATE", "POOL", "STARTED", "TOOK", "COMMAND"),

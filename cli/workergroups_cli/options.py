@@ -16,10 +16,15 @@ from .output import Output
 def complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of pools and groups for the shell; none if the cluster does not say."""
     try:
-        cluster = Cluster(ctx.params.get("namespace"), ctx.params.get("context"))
+        cluster = Cluster(*(_said(ctx, name) for name in ("namespace", "context")))
         return sorted({each.name for each in list_all(cluster) if each.name.startswith(incomplete)})
     except ClientError:
         return []
+
+
+def _said(ctx: typer.Context, name: str) -> str | None:
+    """An option that may stand behind the verb or before it."""
+    return ctx.params.get(name) or ctx.find_root().params.get(name)
 
 
 Namespace = Annotated[

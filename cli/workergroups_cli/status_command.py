@@ -9,7 +9,7 @@ import typer
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.errors import ClientError
 from workergroups_client.jobs import JobRecord, list_records
-from workergroups_client.names import POOL, Target, find_all, list_all, ray_cluster, running_pods
+from workergroups_client.names import POOL, Target, find_all, list_all, none_here, ray_cluster, running_pods
 from workergroups_client.on_head import ray_status
 from workergroups_client.readiness import until, why
 from workergroups_client.status import Status, status_of
@@ -63,7 +63,7 @@ def _overview(cluster: Cluster, output: Output) -> None:
     if output is Output.json:
         print_json([_as_json(status, []) for status in statuses])
     elif not statuses:
-        note(f"no pools and no groups in namespace {cluster.namespace}")
+        note(none_here(cluster))
     else:
         table("KIND", "NAME", "READY", "SIZE", "WHY", "UNTIL", rows=[_row(status) for status in statuses])
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from .errors import ClientError, DeadlineError, UnreachableError
 from .ray_api import RayApi
+from .secret_env import as_typed
 from .waiting import Tell, look_again, silently
 
 _ENDED = {"SUCCEEDED", "FAILED", "STOPPED"}
@@ -28,6 +29,7 @@ class JobRecord:
     state: str
     """PENDING, RUNNING, SUCCEEDED, FAILED or STOPPED."""
     entrypoint: str
+    """The command as it was submitted."""
     message: str
     started: float | None
     """Seconds since the epoch."""
@@ -170,7 +172,7 @@ def _record(said: Mapping[str, Any]) -> JobRecord:
     return JobRecord(
         id=said["submission_id"],
         state=said["status"],
-        entrypoint=said["entrypoint"],
+        entrypoint=as_typed(said["entrypoint"]),
         message=said.get("message") or "",
         started=_seconds(said.get("start_time")),
         ended=_seconds(said.get("end_time")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workergroups_api.manifest import POD, RESOURCE_POOL, SECRET, WORKER_GROUP, Kind, Manifest
@@ -75,6 +76,14 @@ def list_all(cluster: Cluster, *kinds: str) -> list[Target]:
     return [Target(what, manifest) for what in kinds or (POOL, GROUP) for manifest in cluster.select(_KINDS[what])]
 
 
+def none_here(cluster: Cluster) -> str:
+    """That the namespace has no pools and no groups, and which one has some."""
+    elsewhere = _elsewhere(cluster, _KINDS)
+    return f"no pools and no groups in namespace {cluster.namespace}" + (
+        f"; there are some in namespace {elsewhere}: add -n {elsewhere}" if elsewhere else ""
+    )
+
+
 def ray_cluster(cluster: Cluster, target: Target) -> str:
     """Name of the RayCluster that the pool or group is on."""
     pool = first_pool(cluster, target) if target.what == GROUP else target
@@ -143,17 +152,17 @@ def _what_there_is(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str:
         return f"{nothing}; {near}"
     if names:
         return f"{nothing}; there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
-    elsewhere = _elsewhere(cluster, name, kinds)
+    elsewhere = _elsewhere(cluster, kinds, name)
     return f"{nothing}, nor any other" + (
         f"; there is one in namespace {elsewhere}: add -n {elsewhere}" if elsewhere else ""
     )
 
 
-def _elsewhere(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str | None:
-    """Another namespace that has one of the name, if this user may see it."""
+def _elsewhere(cluster: Cluster, kinds: Iterable[str], name: str | None = None) -> str | None:
+    """Another namespace that has one, or one of the name, if this user may see it."""
     try:
         found = [manifest for what in kinds for manifest in cluster.select(_KINDS[what], everywhere=True)]
     except ClientError:
         return None
-    namespaces = [each["metadata"]["namespace"] for each in found if each["metadata"]["name"] == name]
+    namespaces = [each["metadata"]["namespace"] for each in found if name in (None, each["metadata"]["name"])]
     return str(namespaces[0]) if namespaces else None

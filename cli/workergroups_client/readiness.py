@@ -34,7 +34,7 @@ class Verdict(Enum):
 
 
 def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) -> list[Status]:
-    """Look until all are ready; what is seen is shown each time.
+    """Look until all are ready; what is seen is shown each time, and that all are ready once that is believed.
 
     Raises:
         CannotBeReadyError: One says that no waiting will help, or that its own deadline has passed.
@@ -48,8 +48,9 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) ->
         before, failure = verdict, None
         try:
             statuses = [status_of(find(cluster, f"{target.what}/{target.name}")) for target in targets]
-            show(statuses)
             verdict = _verdict(statuses)
+            if verdict is not Verdict.READY:
+                show(statuses)
         except UnreachableError as error:
             verdict, failure = Verdict.UNREACHABLE, error
         now = time.monotonic()
@@ -57,6 +58,7 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) ->
         if now - since < verdict.value:
             continue
         if verdict is Verdict.READY:
+            show(statuses)
             return statuses
         raise failure or _failure(statuses, verdict)
     raise DeadlineError("not ready within a day")

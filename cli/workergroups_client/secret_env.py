@@ -27,6 +27,7 @@ _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _SECONDS = 30
 # A job that has not begun by then will not: Ray gives it up after a quarter of an hour.
 _KEPT_SECONDS = 3600
+_PATH, _THEN = "/dev/shm/workergroups-env-", " && "
 _KEEP = 'umask 077 && cat > "$1" && { (sleep "$2"; rm -f "$1") < /dev/null > /dev/null 2>&1 & }'
 
 
@@ -56,7 +57,7 @@ def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]
     if not variables:
         yield ""
         return
-    path = f"/dev/shm/workergroups-env-{secrets.token_hex(8)}"
+    path = f"{_PATH}{secrets.token_hex(8)}"
     where = head(cluster, target)
     complaints = bytearray()
     code = execute(
@@ -71,11 +72,16 @@ def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]
     if code:
         raise ClientError(f"the head of {target} does not take the variables: {complaints.decode(errors='replace')}")
     try:
-        yield f". {path} && "
+        yield f". {path}{_THEN}"
     except BaseException:
         with contextlib.suppress(ClientError):
             execute(cluster, *where, ["rm", "-f", path], stdout=bytearray().extend, stderr=bytearray().extend)
         raise
+
+
+def as_typed(entrypoint: str) -> str:
+    """A job's command without what hands the variables over."""
+    return entrypoint.partition(_THEN)[2] if entrypoint.startswith(f". {_PATH}") else entrypoint
 
 
 def script(variables: Mapping[str, bytes], path: str) -> bytes:

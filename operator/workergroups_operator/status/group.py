@@ -11,12 +11,6 @@ from workergroups_operator.policy.up_to_date import group_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.pool import agent_lost
 
-_TRY_AGAIN = (
-    "to try again, change spec.worker or spec.roles, spec.env or the code, or delete the WorkerGroup and create it "
-    "again"
-)
-
-
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
     """What is true of the group."""
     report = believed_report(group, situation)
@@ -64,7 +58,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
     total = world_size(group, situation) or 0
     count = f"{report.created} of {total} ranks created"
     if report.state == "LaunchFailed":
-        why = Explanation("LaunchFailed", f"{report.message}; {_TRY_AGAIN}")
+        why = Explanation("LaunchFailed", f"{report.message}; {_try_again(group)}")
         return finding("RanksCreated", "False", why, decisive=True, final=True)
     if total and report.created == total and report.state != INTERRUPTED:
         return finding("RanksCreated", "True", Explanation("RanksCreated", count))
@@ -84,7 +78,7 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         first = report.failures[0]
         others = f" (and {len(report.failures) - 1} more)" if len(report.failures) > 1 else ""
         where = f" in pod {first.pod}" if first.pod else ""
-        message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_TRY_AGAIN}"
+        message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_try_again(group)}"
         return finding("RanksReady", "False", Explanation(first.reason, message), decisive=True, final=True)
     if report.pauses:
         return _paused(report, count, is_ready=report.ready_count == total)
@@ -92,6 +86,13 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         return finding("RanksReady", "True", Explanation("RanksReady", count))
     waiting = f"{count}; waiting for processes to start and constructors to return"
     return finding("RanksReady", "False", Explanation("RanksStarting", waiting if report.created else count))
+
+
+def _try_again(group: WorkerGroup) -> str:
+    return (
+        "to try again, change spec.worker or spec.roles, spec.env or the code; as it is, by: "
+        f"workergroups restart {group.name}"
+    )
 
 
 def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:

@@ -5,6 +5,7 @@ from importlib import metadata
 import pytest
 from typer.testing import CliRunner
 
+from workergroups_cli import job_commands
 from workergroups_cli.app import app, main
 from workergroups_cli.output import duration
 
@@ -34,6 +35,21 @@ def test_help_names_every_verb():
 def test_version_is_that_of_the_package():
     shown = CliRunner().invoke(app, ["--version"])
     assert (shown.exit_code, shown.output.strip()) == (0, metadata.version("workergroups"))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["-n", "team", "--context", "lab", "job", "list"],
+        ["job", "list", "-n", "team", "--context", "lab"],
+        ["-n", "other", "--context", "lab", "job", "list", "-n", "team"],
+    ],
+)
+def test_namespace_and_context_may_stand_before_the_verb(typed, monkeypatch):
+    asked = []
+    monkeypatch.setattr(job_commands, "Cluster", lambda *where: asked.append(where))
+    CliRunner().invoke(app, typed)
+    assert asked == [("team", "lab")]
 
 
 @pytest.mark.parametrize(

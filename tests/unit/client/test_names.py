@@ -4,7 +4,7 @@ import pytest
 from fake_cluster import FakeCluster, group, pool
 
 from workergroups_client.errors import ClientError, NotFoundError
-from workergroups_client.names import GROUP, POOL, find, find_all, pools_of, ray_cluster
+from workergroups_client.names import GROUP, POOL, find, find_all, none_here, pools_of, ray_cluster
 
 BOTH = FakeCluster(pool("ppo", clusterName="rl"), group("ppo"), group("critic", pools=[{"name": "ppo"}]))
 
@@ -22,6 +22,13 @@ BOTH = FakeCluster(pool("ppo", clusterName="rl"), group("ppo"), group("critic", 
 )
 def test_a_name_means_what_the_verb_wants_first_unless_it_says_the_kind(name, wanted, found):
     assert str(find(BOTH, name, *wanted)) == found
+
+
+def test_an_empty_namespace_names_one_that_is_not():
+    assert none_here(FakeCluster()) == "no pools and no groups in namespace team"
+    assert none_here(FakeCluster(group("ppo", namespace="lab"))) == (
+        "no pools and no groups in namespace team; there are some in namespace lab: add -n lab"
+    )
 
 
 def test_a_pool_and_a_group_of_one_name_are_both_found_where_both_are_wanted():

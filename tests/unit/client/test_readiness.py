@@ -51,8 +51,11 @@ def wait(*readies):
 
 
 def test_it_ends_when_they_are_ready_and_stay_so(clock):
-    assert wait(UNSEEN, WAITING, READY) == (True, [False, False, True, True, True])
-    assert wait(READY, WAITING, READY)[1] == [True, False, True, True, True]
+    assert wait(UNSEEN, WAITING, READY) == (True, [False, False, True])
+
+
+def test_that_they_are_ready_is_not_shown_before_it_is_believed(clock):
+    assert wait(READY, WAITING, READY)[1] == [False, True]
 
 
 def test_a_failure_of_before_what_was_applied_is_not_believed(clock):

@@ -10,7 +10,7 @@ from fake_cluster import FakeCluster, pool
 from workergroups_client import secret_env
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
 from workergroups_client.names import find
-from workergroups_client.secret_env import handed_over, script, variables_of
+from workergroups_client.secret_env import as_typed, handed_over, script, variables_of
 
 AWKWARD = b'it\'s "$HOME" `id`\n\\ \xff end\n'
 
@@ -116,6 +116,7 @@ def test_values_are_in_what_the_head_reads_and_nowhere_else(target, monkeypatch)
     assert before == f". {path} && "
     assert on_head.input == script({"KEY": b"precious"}, path)
     assert "precious" not in str(on_head.commands)
+    assert as_typed(f"{before}a && b") == "a && b" == as_typed("a && b")
 
 
 def test_of_a_job_that_cannot_be_submitted_nothing_is_left(target, monkeypatch):

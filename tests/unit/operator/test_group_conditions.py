@@ -52,7 +52,8 @@ def test_a_group_runs_on_the_pool_of_its_own_name_unless_it_says_otherwise():
         (
             ranks(readyCount=2, failures=[failure(1), failure(3)]),
             "ConstructorFailed",
-            "rank 1 in pod p-0 (and 1 more): ValueError: boom; 2 of 4 ranks ready; to try again, change",
+            "rank 1 in pod p-0 (and 1 more): ValueError: boom; 2 of 4 ranks ready; to try again, change spec.worker or "
+            "spec.roles, spec.env or the code; as it is, by: workergroups restart trainer",
         ),
         (ranks(incarnation=7), "WaitingForPools", "0 of 4 ranks created"),
         (ranks(session="before"), "WaitingForPools", "0 of 4 ranks created"),
