@@ -11,6 +11,7 @@ from workergroups_operator.policy.up_to_date import group_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.pool import agent_lost
 
+
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
     """What is true of the group."""
     report = believed_report(group, situation)
