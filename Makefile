@@ -83,21 +83,18 @@ MINUTES ?= 0
 simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
 	$(BIN)/python -m simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
 
-# Also tests each of which starts a Ray of its own, and those of what the command line's checks and debuggers do in there.
-LONG_ON_RAY := tests/ray/long tests/ray/library/own_ray tests/ray/library/test_debugger.py \
-  $(addprefix tests/ray/agent/test_,checking.py dead_ranks.py paused_ranks.py untrusted.py without_gcs.py)
 .PHONY: test-ray
 test-ray: $(READY) ## library and agent on a local Ray
-	$(BIN)/pytest tests/ray $(addprefix --ignore=,$(LONG_ON_RAY))
+	$(BIN)/pytest tests/ray --ignore-glob='*/long'
 
 .PHONY: test-cluster
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; \
-	$(BIN)/pytest tests/cluster --ignore=tests/cluster/slow --ignore=tests/cluster/long
+	$(BIN)/pytest tests/cluster --ignore-glob='*/slow' --ignore-glob='*/long'
 
 .PHONY: test-long
 test-long: $(READY) ## on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long $(LONG_ON_RAY)
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long
 
 # On the user's Docker if kind can have its images there, else on an engine and with images of our own; see local_kind/.
 # Whatever happens, all of it is taken away again.

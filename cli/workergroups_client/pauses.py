@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -42,12 +43,18 @@ def pauses_of(group: Target) -> list[Pause]:
     What the agent has said counts while the operator says it, too: of a Ray that is lost, it stands there for a while.
     """
     status = group.manifest.get("status") or {}
-    ranks = status.get("ranks") or {}
+    ranks = reported_ranks(status)
     reasons = {each["type"]: each["reason"] for each in status.get("conditions") or []}
     deaths = {failure["reason"] for failure in ranks.get("failures") or []}
-    if ranks.get("incarnation") != status.get("incarnation") or reasons.get("RanksReady") not in PAUSED | deaths:
+    if reasons.get("RanksReady") not in PAUSED | deaths:
         return []
     return sorted(map(_pause, ranks.get("pauses") or []), key=lambda pause: pause.rank)
+
+
+def reported_ranks(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the agent says of a group's ranks; empty if that is of another incarnation than the present one."""
+    ranks: Mapping[str, Any] = status.get("ranks") or {}
+    return ranks if ranks.get("incarnation") == status.get("incarnation") else {}
 
 
 def _pause(said: dict[str, Any]) -> Pause:

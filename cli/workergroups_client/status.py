@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from .names import POOL, Target
-from .pauses import PAUSED
+from .pauses import PAUSED, reported_ranks
 from .times import moment
 
 _CHAINS = {
@@ -108,8 +108,5 @@ def _failures(what: str, status: dict[str, Any]) -> list[str]:
         return [
             f"node {each['index']}: {each['state']}: {each.get('message') or each.get('pod') or ''}" for each in nodes
         ]
-    ranks = status.get("ranks") or {}
-    if ranks.get("incarnation") != status.get("incarnation"):
-        return []
-    failures = ranks.get("failures") or []
+    failures = reported_ranks(status).get("failures") or []
     return [f"rank {each['rank']}: {each['reason']}: {each.get('message', '')}" for each in failures]

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 import ray
+from executor_process import EXECUTOR, Process
 from planned import NODE_GROUP, Agent
 from ray.cluster_utils import Cluster
 from ray.util import placement_group_table
@@ -36,6 +37,16 @@ def agent(cluster, tmp_path):
     agent.until(lambda _: is_empty(), pools=())  # of tests whose executor is a process of its own
     yield agent
     agent.until(lambda _: is_empty(), pools=())
+
+
+@pytest.fixture
+def executor(cluster, tmp_path, request):
+    executor = Process(cluster, tmp_path, getattr(request, "param", "") + EXECUTOR)
+    yield executor
+    executor.until(lambda reports: True)
+    executor.process.terminate()
+    assert executor.process.wait(20) == 0
+    assert executor.exchange.read_pulse() is None
 
 
 def is_empty():

@@ -5,10 +5,10 @@ import signal
 import time
 
 import pytest
+from executor_process import EXECUTOR, Process
 from planned import NODE_GROUP, Group, launch
 from ray.cluster_utils import Cluster
 from test_executor import all_ready
-from test_untrusted import EXECUTOR, Process
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import time
 
 import pytest
 from planned import Group, launch
-from test_untrusted import Process
 
 # Rank 1 ends right after its last words; and it is no tidy one.
 CODE = """
@@ -35,15 +34,6 @@ class Accumulator(workergroups.Worker):
             os._exit(3)
         os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-@pytest.fixture
-def executor(cluster, tmp_path):
-    executor = Process(cluster, tmp_path)
-    yield executor
-    executor.until(lambda reports: True)
-    executor.process.terminate()
-    assert executor.process.wait(20) == 0
 
 
 def until_kept(executor, group, words, seconds=20):

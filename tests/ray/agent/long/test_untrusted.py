@@ -1,23 +1,10 @@
 """What a group's code does to its launch is told by that group's report, and happens nowhere else."""
 
-import subprocess
-import sys
 import time
 
 import pytest
-from planned import Group, launch, pool, write_orders
+from planned import Group, launch
 from test_executor import all_ready, is_in, ranks
-
-from workergroups_agent.exchange import Exchange
-
-# As the agent's container would, but with the raylet that is there.
-EXECUTOR = """
-import sys
-from pathlib import Path
-from workergroups_agent.exchange import Exchange
-from workergroups_agent.executor.__main__ import run
-run(sys.argv[1], Exchange(Path(sys.argv[2])))
-"""
 
 # One that fetches what tasks return, and does or does not unpickle it.
 CURIOUS = """
@@ -34,41 +21,6 @@ CARELESS = """
 import workergroups_agent.executor.__main__ as program
 program.refuse_to_unpickle = lambda: None
 """
-
-
-class Process:
-    """An executor in a process of its own."""
-
-    def __init__(self, cluster, directory, program=EXECUTOR):
-        self.exchange = Exchange(directory)
-        self.log = directory / "log"
-        with self.log.open("w") as log:
-            command = [sys.executable, "-c", program, cluster.address, str(directory)]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-
-    def until(self, is_so, *groups, seconds=60):
-        deadline = time.monotonic() + seconds
-        while self.exchange.read_pulse() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        write_orders(self.exchange, self.exchange.read_pulse().session, groups, (pool(),))
-        while True:
-            reports = self.exchange.read_reports()
-            if reports is not None and {group.name for group in groups} == set(reports.groups) and is_so(reports):
-                return reports
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, f"still: {reports}"
-            time.sleep(0.1)
-
-
-@pytest.fixture
-def executor(cluster, tmp_path, request):
-    executor = Process(cluster, tmp_path, getattr(request, "param", "") + EXECUTOR)
-    yield executor
-    executor.until(lambda reports: True)
-    executor.process.terminate()
-    assert executor.process.wait(20) == 0
-    assert executor.exchange.read_pulse() is None
 
 
 SPY = """
