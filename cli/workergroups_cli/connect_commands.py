@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
 import time
 from typing import Annotated
 
@@ -13,7 +11,7 @@ import typer
 from workergroups_client import Cluster, Pool, RayConnection
 from workergroups_client.login import LoginPage
 
-from .exit_codes import CANNOT_EXECUTE, COMMAND_NOT_FOUND
+from . import local_command
 from .options import Command, Context, Namespace, PoolName
 from .output import Teller, note, print_text
 
@@ -31,7 +29,7 @@ def connect(
         environment = found.ray.environment
         tell.quiet()
         if command:
-            raise typer.Exit(_run(command, environment))
+            raise typer.Exit(local_command.run(command, environment))
         for name, value in environment.items():
             print_text(f"export {name}={shlex.quote(value)}")
         hold(f"The tunnel to pool {found.name} is open until Ctrl-C.")
@@ -66,16 +64,3 @@ def hold(sentence: str) -> None:
 
 def _page(job: str | None) -> str:
     return f"/#/jobs/{job}" if job else "/"
-
-
-def _run(command: list[str], environment: dict[str, str]) -> int:
-    """Its exit code, as a shell has it."""
-    try:
-        code = subprocess.run(command, env={**os.environ, **environment}, check=False).returncode
-    except FileNotFoundError:
-        note(f"{command[0]}: there is no such command on this machine")
-        return COMMAND_NOT_FOUND
-    except PermissionError:
-        note(f"{command[0]}: cannot be run")
-        return CANNOT_EXECUTE
-    return 128 - code if code < 0 else code

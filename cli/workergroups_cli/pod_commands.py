@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +19,9 @@ from workergroups_client.names import GROUP, POOL, find, ray_cluster
 from workergroups_client.nodes import node_id
 from workergroups_client.pods import Container, head, node_of_rank, nodes
 
+from .exit_codes import INTERRUPTED
 from .options import Command, Context, Namespace, complete_name
-from .output import Teller, print_text
+from .output import Teller, note, print_text
 from .terminal import attended
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A pool or a group.", autocompletion=complete_name)]
@@ -125,8 +127,13 @@ def _on_all(cluster: Cluster, containers: list[Container], command: list[str]) -
         err.end()
         return code
 
-    with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
+    threads = ThreadPoolExecutor(max_workers=_AT_ONCE)
+    try:
         return max(threads.map(run, containers))
+    except KeyboardInterrupt:
+        note("the command may run on in the pods")
+        # Python would wait for the threads, and these for commands that perhaps never end.
+        os._exit(INTERRUPTED)
 
 
 class _Lines:

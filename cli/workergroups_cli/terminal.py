@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 
@@ -47,8 +48,16 @@ def _every_key_passed_on() -> Iterator[None]:
 
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
+
+    def end(number: int, _: object) -> None:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, end)
     tty.setraw(descriptor)
     try:
         yield
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

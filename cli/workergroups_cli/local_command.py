@@ -1,0 +1,37 @@
+"""A command of this machine that runs while a tunnel is held for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from .exit_codes import CANNOT_EXECUTE, COMMAND_NOT_FOUND
+from .output import note
+
+
+def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run it with more variables; its exit code, as a shell has it."""
+    try:
+        child = subprocess.Popen(command, env={**os.environ, **environment})
+    except FileNotFoundError:
+        note(f"{command[0]}: there is no such command on this machine")
+        return COMMAND_NOT_FOUND
+    except PermissionError:
+        note(f"{command[0]}: cannot be run")
+        return CANNOT_EXECUTE
+    # The terminal sends Ctrl-C to the command as well, and a prompt, for one, goes on after it.
+    with _on(signal.SIGINT, lambda: None), _on(signal.SIGTERM, child.terminate):
+        code = child.wait()
+    return 128 - code if code < 0 else code
+
+
+@contextmanager
+def _on(number: signal.Signals, act: Callable[[], object]) -> Iterator[None]:
+    before = signal.signal(number, lambda *_: act())
+    try:
+        yield
+    finally:
+        signal.signal(number, before)

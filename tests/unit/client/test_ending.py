@@ -1,0 +1,107 @@
+"""Commands that are ended from outside: by Ctrl-C, or by a signal."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from workergroups_cli.local_command import run
+
+AWHILE = 20
+
+HELD = """
+import sys
+from workergroups_cli.local_command import run
+sys.exit(run([sys.executable, "-c", sys.argv[1]], {"GIVEN": "7"}))
+"""
+# A signal that comes just before a sleep is seen after it only, so sleeps are short here.
+SLEEP = """
+import time
+print("ready", flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    time.sleep(0.1)
+"""
+GOES_ON = f"""
+import signal, sys
+signal.signal(signal.SIGINT, lambda *_: sys.exit(5))
+{SLEEP}
+"""
+ON_ALL = """
+import time
+from workergroups_cli import pod_commands
+from workergroups_client.pods import Container
+
+def execute(*_, **__):
+    time.sleep(0.5)
+    print("ready", flush=True)
+    time.sleep(60)
+
+pod_commands.execute = execute
+pod_commands._on_all(None, [Container("a", "c"), Container("b", "c")], ["sleep", "60"])
+"""
+ON_A_TERMINAL = f"""
+from workergroups_cli.terminal import _every_key_passed_on
+with _every_key_passed_on():
+    exec({SLEEP!r})
+"""
+
+
+def started(*program):
+    process = subprocess.Popen(
+        [sys.executable, "-c", *program], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["sh", "-c", "exit 3"], 3),
+        (["sh", "-c", 'exit "$GIVEN"'], 7),
+        (["sh", "-c", "kill -9 $$"], 137),
+        (["no-such-command"], 127),
+        (["/etc/passwd"], 126),
+    ],
+)
+def test_a_command_beside_a_tunnel_ends_as_in_a_shell(command, code):
+    assert run(command, {"GIVEN": "7"}) == code
+
+
+def test_ctrl_c_is_the_commands_to_answer():
+    process = started(HELD, GOES_ON)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(AWHILE) == 5
+
+
+def test_who_ends_the_tunnel_ends_the_command():
+    process = started(HELD, GOES_ON.replace("SIGINT", "SIGTERM"))
+    process.terminate()
+    assert process.wait(AWHILE) == 5
+
+
+def test_ctrl_c_does_not_wait_for_what_runs_on_every_node():
+    process = started(ON_ALL)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(AWHILE) == 130
+
+
+def test_a_terminal_is_as_it_was_when_the_command_is_ended():
+    ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL], stdin=theirs, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    assert termios.tcgetattr(theirs) != before
+    process.terminate()
+    assert process.wait(AWHILE) == -signal.SIGTERM
+    assert termios.tcgetattr(theirs) == before
+    os.close(ours)
+    os.close(theirs)
