@@ -31,8 +31,10 @@ import signal, sys
 signal.signal(signal.SIGINT, lambda *_: sys.exit(5))
 {SLEEP}
 """
+# A shell that starts the tests in the background has SIGINT ignored in all that they start.
 ON_ALL = """
-import threading, time
+import signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from workergroups_cli import pod_commands
 from workergroups_client.pods import Container
 
