@@ -22,8 +22,6 @@ from .output import err
 from .pod_commands import exec_, logs
 from .status_command import status
 
-_EVERYWHERE = ("namespace", "context")
-
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -49,11 +47,10 @@ def _before_the_verb(
     context: Context = None,
 ) -> None:
     # As with kubectl, what says where may also stand before the verb.
-    given = {name: value for name, value in ctx.params.items() if name in _EVERYWHERE and value is not None}
-    ctx.default_map = _for_all_verbs(ctx.command, given)
+    ctx.default_map = _for_all_verbs(ctx.command, {"namespace": namespace, "context": context})
 
 
-def _for_all_verbs(command: Any, defaults: dict[str, Any]) -> dict[str, Any]:
+def _for_all_verbs(command: Any, defaults: dict[str, str | None]) -> dict[str, Any]:
     """Defaults of each command under this one, in the shape that Click reads."""
     verbs = getattr(command, "commands", None)
     return {name: _for_all_verbs(verb, defaults) for name, verb in verbs.items()} if verbs else defaults

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from .exit_codes import CANNOT_EXECUTE, COMMAND_NOT_FOUND
 from .output import note
+from .signals import on
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -23,15 +23,6 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
         note(f"{command[0]}: cannot be run")
         return CANNOT_EXECUTE
     # The terminal sends Ctrl-C to the command as well, and a prompt, for one, goes on after it.
-    with _on(signal.SIGINT, lambda: None), _on(signal.SIGTERM, child.terminate):
+    with on(signal.SIGINT, lambda: None), on(signal.SIGTERM, child.terminate):
         code = child.wait()
     return 128 - code if code < 0 else code
-
-
-@contextmanager
-def _on(number: signal.Signals, act: Callable[[], object]) -> Iterator[None]:
-    before = signal.signal(number, lambda *_: act())
-    try:
-        yield
-    finally:
-        signal.signal(number, before)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from .output import note
+from .signals import on
 
 _AT_ONCE = 1 << 15
 
@@ -49,15 +50,17 @@ def _every_key_passed_on() -> Iterator[None]:
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
 
-    def end(number: int, _: object) -> None:
+    def restore() -> None:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
 
-    signal.signal(signal.SIGTERM, end)
-    tty.setraw(descriptor)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+    def end() -> None:
+        restore()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with on(signal.SIGTERM, end):
+        tty.setraw(descriptor)
+        try:
+            yield
+        finally:
+            restore()

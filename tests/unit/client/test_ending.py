@@ -56,10 +56,9 @@ with _every_key_passed_on():
 """
 
 
-def started(*program):
-    process = subprocess.Popen(
-        [sys.executable, "-c", *program], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+def started(*program, stdin=None):
+    command = [sys.executable, "-c", *program]
+    process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -99,10 +98,7 @@ def test_ctrl_c_does_not_wait_for_what_runs_on_every_node():
 def test_a_terminal_is_as_it_was_when_the_command_is_ended():
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
-    process = subprocess.Popen(
-        [sys.executable, "-c", ON_A_TERMINAL], stdin=theirs, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert process.stdout.readline() == "ready\n"
+    process = started(ON_A_TERMINAL, stdin=theirs)
     assert termios.tcgetattr(theirs) != before
     process.terminate()
     assert process.wait(AWHILE) == -signal.SIGTERM
