@@ -73,7 +73,7 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any
         settings.watching.label_selectors[_selector(kind)] = CLUSTER_LABEL
     memo.resources = AsyncExitStack()
     client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER))
-    memo.membership = Membership(indices["pool_clusters"], indices["group_pools"])
+    memo.membership = Membership(indices["pool_clusters"], indices["cluster_pools"], indices["pool_groups"])
     memo.heartbeats = Heartbeats()
     work = partial(reconcile, client, memo.membership, memo.heartbeats, Settings.from_environment())
     memo.queue = WorkQueue(work)
@@ -108,10 +108,20 @@ def pool_clusters(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tu
     return {_identity(meta): cluster_of_pool(str(meta.name), spec)}
 
 
+@kopf.index(*_selector(RESOURCE_POOL))
+def cluster_pools(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tuple[str, str], str]:
+    """(namespace, cluster) -> pool."""
+    return {(str(meta.namespace), cluster_of_pool(str(meta.name), spec)): str(meta.name)}
+
+
 @kopf.index(*_selector(WORKER_GROUP))
-def group_pools(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tuple[str, str], tuple[str, ...]]:
-    """(namespace, group) -> the pools that it names."""
-    return {_identity(meta): pools_of_group(str(meta.name), spec)}
+def pool_groups(
+    meta: kopf.Meta, spec: Mapping[str, Any], **_: Any
+) -> dict[tuple[str, str], tuple[str, tuple[str, ...]]]:
+    """(namespace, pool) -> a group that names it, and all pools that the group names."""
+    namespace, name = _identity(meta)
+    pools = pools_of_group(name, spec)
+    return {(namespace, pool): (name, pools) for pool in pools}
 
 
 @kopf.on.event(*_selector(RESOURCE_POOL))

@@ -4,7 +4,7 @@ The indices are a hint: they may hold an object that is gone beside the one that
 read before anything is concluded from it.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -37,23 +37,27 @@ def pools_of_group(name: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Membership:
-    """A view of two indices: (namespace, pool) -> cluster, and (namespace, group) -> names of its pools."""
+    """A view of three indices, each by namespace and name, so that no look-up depends on how many objects exist."""
 
+    # A pool -> its cluster.
     clusters: Index[str]
-    pools: Index[tuple[str, ...]]
+    # A cluster -> its pools.
+    pools: Index[str]
+    # A pool -> the groups that name it, each with the names of all its pools.
+    groups: Index[tuple[str, tuple[str, ...]]]
 
     def pools_of(self, key: ClusterKey) -> list[str]:
         """Names of the pools that may be on a cluster."""
-        entries = _entries(self.clusters)
-        return sorted({pool for (namespace, pool), cluster in entries if ClusterKey(namespace, cluster) == key})
+        return sorted(set(self.pools.get((key.namespace, key.name), ())))
 
     def groups_of(self, key: ClusterKey) -> list[str]:
         """Names of the groups that may be a cluster's to care for."""
         return sorted(
             {
                 group
-                for (namespace, group), pools in _entries(self.pools)
-                if namespace == key.namespace and key in self.owning_clusters(namespace, pools)
+                for pool in {*self.pools_of(key), key.name}
+                for group, pools in self.groups.get((key.namespace, pool), ())
+                if key in self.owning_clusters(key.namespace, pools)
             }
         )
 
@@ -66,14 +70,7 @@ class Membership:
         """Clusters to look at when a pool came, changed or went: its own, and those of the groups that name it."""
         owners = {
             owner
-            for (group_namespace, _), pools in _entries(self.pools)
-            if group_namespace == namespace and pool in pools
+            for _, pools in self.groups.get((namespace, pool), ())
             for owner in self.owning_clusters(namespace, pools)
         }
         return {ClusterKey(namespace, cluster_of_pool(pool, spec)), *owners}
-
-
-def _entries(index: Index[Value]) -> Iterator[tuple[tuple[str, str], Value]]:
-    for key, values in index.items():
-        for value in values:
-            yield key, value

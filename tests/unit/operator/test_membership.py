@@ -1,10 +1,27 @@
 """Which cluster cares for whom, and whom an event concerns."""
 
+from collections import defaultdict
+
 from workergroups_operator.membership import ClusterKey, Membership, pools_of_group
 
-CLUSTERS = {("ns", "a"): ["a"], ("ns", "b"): ["shared"], ("ns", "c"): ["shared"], ("other", "a"): ["a"]}
-POOLS = {("ns", "g"): [("b", "c")], ("ns", "lost"): [("gone", "a")]}
-MEMBERSHIP = Membership(CLUSTERS, POOLS)
+
+def membership(pools, groups):
+    """From (namespace, pool) -> clusters and (namespace, group) -> tuples of pools, as kopf's indices hold them."""
+    by_cluster, by_pool = defaultdict(list), defaultdict(list)
+    for (namespace, pool), clusters in pools.items():
+        for cluster in clusters:
+            by_cluster[namespace, cluster].append(pool)
+    for (namespace, group), named in groups.items():
+        for names in named:
+            for pool in names:
+                by_pool[namespace, pool].append((group, names))
+    return Membership(pools, dict(by_cluster), dict(by_pool))
+
+
+MEMBERSHIP = membership(
+    {("ns", "a"): ["a"], ("ns", "b"): ["shared"], ("ns", "c"): ["shared"], ("other", "a"): ["a"]},
+    {("ns", "g"): [("b", "c")], ("ns", "lost"): [("gone", "a")]},
+)
 
 
 def test_pools_that_name_one_cluster_share_it():
@@ -26,7 +43,7 @@ def test_a_pool_enqueues_its_cluster_and_those_of_the_groups_that_name_it():
 
 
 def test_two_objects_of_one_name_are_both_looked_at():
-    doubled = Membership({("ns", "a"): ["old", "new"]}, {("ns", "g"): [("a",), ("b",)]})
+    doubled = membership({("ns", "a"): ["old", "new"]}, {("ns", "g"): [("a",), ("b",)]})
     assert doubled.owning_clusters("ns", ("a",)) == {ClusterKey("ns", "old"), ClusterKey("ns", "new")}
     assert doubled.groups_of(ClusterKey("ns", "new")) == ["g"]
 
