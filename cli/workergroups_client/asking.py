@@ -1,9 +1,12 @@
-"""Ask a program in a pod: what it prints is the answer."""
+"""Ask a program in a pod: what it prints, or, of a module of ours, the answer on its own channel."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from workergroups.answering import ANSWER, FAILURE, asking
 
 from .cluster import Cluster
 from .errors import ClientError
@@ -11,10 +14,10 @@ from .execution import execute
 from .pods import Container
 
 ANSWER_SECONDS = 30
-_OLDER = "its pool was started by an older operator, whose library cannot tell; make the pool anew"
+_OLDER = "an older operator started its pool, whose library cannot answer: recreate the pool"
 
 
-class Answer(NamedTuple):
+class Output(NamedTuple):
     """What a program has printed, and how it ended."""
 
     code: int
@@ -23,26 +26,26 @@ class Answer(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why there is no answer: the last line of what may be a traceback."""
+        """Why it failed: the last line of what may be a traceback."""
         lines = self.complaints.strip().splitlines()
         return lines[-1] if lines else f"exit code {self.code}"
 
 
-def run(cluster: Cluster, container: Container, command: Sequence[str], seconds: float = ANSWER_SECONDS) -> Answer:
-    """A program's answer.
+def run(cluster: Cluster, container: Container, command: Sequence[str], seconds: float = ANSWER_SECONDS) -> Output:
+    """Return a program's output.
 
     Raises:
-        DeadlineError: There is none for so long.
+        DeadlineError: It has not ended within so many seconds.
     """
     said, complaints = bytearray(), bytearray()
     code = execute(cluster, *container, command, stdout=said.extend, stderr=complaints.extend, seconds=seconds)
-    return Answer(code, said.decode(errors="replace"), complaints.decode(errors="replace"))
+    return Output(code, said.decode(errors="replace"), complaints.decode(errors="replace"))
 
 
 def ask(
     cluster: Cluster, container: Container, module: str, *words: str, what: str, seconds: float = ANSWER_SECONDS
-) -> str:
-    """The answer of a module of ours.
+) -> Any:
+    """Return the answer of a module of ours, whatever else is printed in the pod meanwhile.
 
     Args:
         cluster: Where the pod is.
@@ -56,8 +59,24 @@ def ask(
         ClientError: It has none; says why.
         DeadlineError: It does not answer.
     """
-    answer = run(cluster, container, ["python3", "-m", module, *words], seconds)
-    if answer.code:
-        is_older = f"No module named {module}" in answer.complaints
-        raise ClientError(f"{what}: {_OLDER if is_older else answer.reason}")
-    return answer.printed
+    output = run(cluster, container, asking(module, words), seconds)
+    said = _parsed(output.printed)
+    if ANSWER in said:
+        return said[ANSWER]
+    raise ClientError(f"{what}: {said.get(FAILURE) or _why_nothing(module, output)}")
+
+
+def _parsed(printed: str) -> dict[str, Any]:
+    """The JSON object of the answer's channel; empty if the program did not write all of it."""
+    try:
+        said = json.loads(printed)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _why_nothing(module: str, output: Output) -> str:
+    # A library from before there was an answer's channel prints its answer, and ends well.
+    if not output.code or f"No module named {module}" in output.complaints:
+        return _OLDER
+    return f"the program ended without an answer (exit code {output.code}); it printed last: {output.reason}"

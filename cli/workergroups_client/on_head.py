@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from .asking import ANSWER_SECONDS, ask, run
@@ -15,7 +14,7 @@ from .pods import head
 def ask_library(
     cluster: Cluster, target: Target, module: str, *arguments: str, what: str, seconds: float = ANSWER_SECONDS
 ) -> Any:
-    """What a module of the library prints there as JSON.
+    """Return what a module of the library answers there.
 
     Args:
         cluster: Where the head is.
@@ -31,7 +30,7 @@ def ask_library(
     """
     sentence = f"{target} could not be asked for its {what}"
     name = f"workergroups.{module}"
-    return json.loads(ask(cluster, head(cluster, target), name, *arguments, what=sentence, seconds=seconds))
+    return ask(cluster, head(cluster, target), name, *arguments, what=sentence, seconds=seconds)
 
 
 def ray_status(cluster: Cluster, target: Target) -> str:

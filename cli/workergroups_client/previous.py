@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,15 +35,15 @@ class DeadRank:
 def dead_ranks(cluster: Cluster, group: Target, wanted: str | None) -> list[DeadRank]:
     """Of the latest incarnation of which there are any, in rank order."""
 
-    def ask_agent(*words: str) -> str:
+    def ask_agent(*words: str) -> Any:
         what = f"{group} could not be asked for its last lines"
         return ask(cluster, where, _MODULE, group.manifest["metadata"]["uid"], *words, what=what)
 
     where = agent(cluster, group)
-    answer = json.loads(ask_agent())
+    answer = ask_agent()
     chosen = _latest(group, answer["since"], answer["dead"], wanted)
-    texts = ask_agent(str(chosen[0]["incarnation"]), *(str(dead["rank"]) for dead in chosen)).splitlines()
-    return [_with_lines(dead, json.loads(text)) for dead, text in zip(chosen, texts, strict=True)]
+    texts = ask_agent(str(chosen[0]["incarnation"]), *(str(dead["rank"]) for dead in chosen))
+    return [_with_lines(dead, text) for dead, text in zip(chosen, texts, strict=True)]
 
 
 def _latest(

@@ -1,4 +1,4 @@
-"""``python -m workergroups.what_ranks_do stacks|calls GROUP``: for those outside the cluster, as JSON.
+"""``python -m workergroups.what_ranks_do stacks|calls GROUP``: for those outside the cluster.
 
 The command line runs it in the head's pod. It makes no call of the ranks, so it answers while they hang.
 """
@@ -6,26 +6,21 @@ The command line runs it in the head's pod. It makes no call of the ranks, so it
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import sys
 from typing import Any
 
 import ray
 
+from .answering import give
 from .attaching import attach
 
 _ATTACH_SECONDS = 10.0
 
 
-def main(question: str, group: str) -> None:
-    """Print the answer."""
-    ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
-    print(json.dumps(answer(question, group)))
-
-
 def answer(question: str, group: str) -> Any:
-    """Stacks by rank, or a list of calls."""
+    """Return stacks by rank, or a list of calls."""
+    ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
     attached = attach(group, timeout=_ATTACH_SECONDS)
     if question == "stacks":
         return attached.stacks()
@@ -33,4 +28,4 @@ def answer(question: str, group: str) -> Any:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    give(answer, *sys.argv[1:])

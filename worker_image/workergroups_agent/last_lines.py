@@ -1,10 +1,9 @@
 """What ranks printed last before they died: a file for each in the exchange, which the command line asks for.
 
-`python -m workergroups_agent.last_lines UID` prints which there are of a group, as JSON; with an incarnation and ranks
-behind it, what each of these printed, a line of JSON for each. The text is a user's, and nothing here looks into it.
+`python -m workergroups_agent.last_lines UID` answers which there are of a group; with an incarnation and ranks behind
+it, what each of these printed. The text is a user's, and nothing here looks into it.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -13,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
+
+from workergroups.answering import give
 
 DIRECTORY = "last-lines"
 # The exchange has 256 MiB for plan and launches, too.
@@ -141,16 +143,14 @@ class LastLines:
         return self._directory / f"{uid}_{incarnation}_{rank}.lines"
 
 
-def main(uid: str, incarnation: str = "", *ranks: str) -> None:
-    """Answer the command line."""
+def answer(uid: str, incarnation: str = "", *ranks: str) -> Any:
+    """Return a group's dead ranks; or, of an incarnation, the text of each of these ranks, empty if it is not kept."""
     lines = LastLines.from_environment()
     if not incarnation:
-        print(json.dumps({"since": lines.since(), "dead": [asdict(dead) for dead in lines.of_group(uid)]}))
-    for rank in ranks:
-        found = lines.read((uid, int(incarnation), int(rank)))
-        print(json.dumps(found[1].decode(errors="replace") if found else ""))
+        return {"since": lines.since(), "dead": [asdict(dead) for dead in lines.of_group(uid)]}
+    found = (lines.read((uid, int(incarnation), int(rank))) for rank in ranks)
+    return [kept[1].decode(errors="replace") if kept else "" for kept in found]
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError):
-        main(*sys.argv[1:])
+    give(answer, *sys.argv[1:])

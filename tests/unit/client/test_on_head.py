@@ -1,5 +1,7 @@
 """What the head answers, or why it does not."""
 
+import json
+
 import pytest
 from fake_cluster import FakeCluster, pool
 
@@ -27,21 +29,30 @@ def ask():
     return ask_library(CLUSTER, find(CLUSTER, "ppo"), "checking", "{}", what="nodes", seconds=1)
 
 
-def test_what_the_library_prints_is_the_answer_whatever_is_logged_beside_it(monkeypatch):
-    head_that(monkeypatch, printed='{"nodes": []}', complaints="a warning\n")
+def test_the_answer_is_what_arrives_on_its_channel_whatever_is_printed_besides(monkeypatch):
+    head_that(monkeypatch, printed='{"answer": {"nodes": []}}', complaints="(raylet) There are tasks\n")
     assert ask() == {"nodes": []}
 
 
+RECREATE = "an older operator started its pool, whose library cannot answer: recreate the pool"
+NO_ANSWER = r"the program ended without an answer \(exit code 1\); it printed last: "
+
+
 @pytest.mark.parametrize(
-    ("complaints", "why"),
+    ("printed", "complaints", "code", "why"),
     [
-        (TRACEBACK, "ConnectionError: Ray is away"),
-        (OLDER, "its pool was started by an older operator, whose library cannot tell; make the pool anew"),
-        ("", "exit code 1"),
+        ('{"failure": "ConnectionError: Ray is away"}', TRACEBACK + "a farewell\n", 1, "ConnectionError: Ray is away"),
+        ("", TRACEBACK, 1, NO_ANSWER + "ConnectionError: Ray is away"),
+        ("", "", 1, NO_ANSWER + "exit code 1"),
+        ('{"answer": {"nod', "", 1, NO_ANSWER + "exit code 1"),
+        ("[" * 100_000, "", 1, NO_ANSWER + "exit code 1"),
+        ("", OLDER, 1, RECREATE),
+        ("", json.dumps({"nodes": []}), 0, RECREATE),
     ],
+    ids=["failed", "crashed", "silent", "cut-off", "no-json", "module-missing", "no-channel"],
 )
-def test_why_there_is_no_answer_is_told_in_one_line(monkeypatch, complaints, why):
-    head_that(monkeypatch, complaints=complaints, code=1)
+def test_why_there_is_no_answer_is_told_in_one_line(monkeypatch, printed, complaints, code, why):
+    head_that(monkeypatch, printed, complaints, code)
     with pytest.raises(ClientError, match=rf"^pool ppo could not be asked for its nodes: {why}$"):
         ask()
 

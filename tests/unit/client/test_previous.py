@@ -1,6 +1,5 @@
 """Which dead ranks a question means, and what is said when there are none."""
 
-import json
 from datetime import UTC, datetime
 
 import fake_cluster
@@ -41,8 +40,8 @@ class Agent:
             "uid-of-ppo",
         )
         if incarnation is None:
-            return json.dumps({"since": self.since, "dead": self.kept}).encode()
-        return b"".join(json.dumps(f"of {rank} in {incarnation}\n\0\U0001f4a5\n").encode() + b"\n" for rank in ranks)
+            return {"since": self.since, "dead": self.kept}
+        return [f"of {rank} in {incarnation}\n\0\U0001f4a5\n" for rank in ranks]
 
     def dead_ranks(self, wanted=None):
         return previous.dead_ranks(self.cluster, find(self.cluster, "ppo", GROUP), wanted)

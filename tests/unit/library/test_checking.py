@@ -29,6 +29,11 @@ def test_devices_are_counted_as_nvidia_smi_lists_them(listed, found):
     assert node.nvidia_devices(listed) == found
 
 
+@pytest.mark.parametrize("warning", ["", "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n", "\n"])
+def test_the_driver_is_told_whatever_nvidia_smi_warns_of(warning):
+    assert node.nvidia_drivers(f"{warning}570.133.20\n 570.133.20\n{warning}") == ["570.133.20"] * 2
+
+
 def question(**more):
     asked = {"vendor": "none", "writable": [], "fabric": False}
     return {"pool": "ppo", "node_group": "", "processes": 1, "devices": 1, "is_reserved": True, **asked, **more}

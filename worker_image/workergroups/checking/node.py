@@ -50,6 +50,11 @@ def nvidia_devices(listed: str) -> list[str]:
     return parts or whole
 
 
+def nvidia_drivers(printed: str) -> list[str]:
+    """The versions in what ``nvidia-smi`` prints of its devices' drivers; it also prints warnings there."""
+    return re.findall(r"(?m)^\s*(\d+(?:\.\d+)+)\s*$", printed)
+
+
 def unwritable(directories: Iterable[str]) -> dict[str, str]:
     """Those in which no file can be written, each with the reason; also one that does not answer is told."""
     found = dict.fromkeys(directories, f"no answer within {_WRITE_SECONDS} s")
@@ -89,7 +94,7 @@ def _devices(vendor: str, versions: dict[str, str], troubles: dict[str, str]) ->
 def _nvidia(versions: dict[str, str], troubles: dict[str, str]) -> int | None:
     try:
         models = nvidia_devices(_printed("nvidia-smi", "-L"))
-        drivers = _printed("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split()
+        drivers = nvidia_drivers(_printed("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"))
     except FileNotFoundError:
         troubles["devices"] = "there is no nvidia-smi in the pod, which NVIDIA's container runtime brings"
         return None

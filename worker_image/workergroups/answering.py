@@ -1,0 +1,46 @@
+"""Answers of programs in pods to programs outside the cluster, on a channel that nobody else writes to.
+
+Ray, the image and the user's ``sitecustomize`` print whatever they like, and at any time. So the shell that starts the
+program moves the answer's channel away before Python starts: what is printed goes to the standard error, the answer
+goes to the standard output of the shell. Failures take the same channel, since others also write to the standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .last_line import last_line
+
+ANSWER, FAILURE = "answer", "failure"
+_VARIABLE = "WORKERGROUPS_ANSWER_CHANNEL"
+_START = f'{_VARIABLE}=3 exec python3 -m "$@" 3>&1 1>&2'
+
+
+def asking(module: str, words: Sequence[str]) -> list[str]:
+    """Return the command line that runs a module which answers, so that only the answer is printed."""
+    return ["sh", "-c", _START, "sh", module, *words]
+
+
+def give(answer: Callable[..., Any], *words: str) -> None:
+    """Write what a function returns, or why it failed, as one JSON object to the answer's channel.
+
+    Without a channel of its own, as for a person in a shell, the answer goes to the standard output.
+
+    Raises:
+        SystemExit: The function failed; its traceback has been printed.
+    """
+    try:
+        said = {ANSWER: answer(*words)}
+    except Exception as error:
+        traceback.print_exc()
+        said = {FAILURE: last_line("".join(traceback.format_exception_only(type(error), error)))}
+    text = json.dumps(said)
+    with os.fdopen(int(os.environ.get(_VARIABLE, "1")), "w", encoding="ascii", closefd=False) as channel:
+        channel.write(text)
+    if FAILURE in said:
+        sys.exit(1)
