@@ -26,12 +26,11 @@ async def apply(client: Kube, observed: Observed, decisions: Decisions, wanted: 
         except API_ERRORS as error:
             failed[RAY_CLUSTER.kind] = _explanation(observed.ray_cluster, error)
     for manifest in wanted:
-        live = observed.children.get(identity(manifest))
-        if live is not None and is_applied(live, manifest):
-            continue
         try:
-            await client.apply(manifest)
-        except API_ERRORS as error:
+            live = observed.children.get(identity(manifest))
+            if live is None or not is_applied(live, manifest):
+                await client.apply(manifest)
+        except Exception as error:  # Not only of the API server: the live object may be anything.
             failed[manifest["kind"]] = _explanation(manifest, error)
     return Failures(failed)
 

@@ -1,9 +1,13 @@
-"""What could not be written. Of one object that fails, nothing follows for the others."""
+"""What could not be written, or handled at all. Of one object that fails, nothing follows for the others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workergroups_api.conditions import Explanation
+from workergroups_api.text import plain
+
+# Of an exception's message, which may quote what a user wrote.
+_MAX_MESSAGE = 300
 
 
 @dataclass(frozen=True)
@@ -20,3 +24,8 @@ class Failures:
     def of(self, *kinds: str) -> Explanation | None:
         """Why one of these kinds could not be written; None if all could."""
         return next((self.by_kind[kind] for kind in kinds if kind in self.by_kind), None)
+
+
+def internal_error(error: Exception, way_out: str) -> Explanation:
+    """Explain an exception that no rule foresaw."""
+    return Explanation("InternalError", f"{type(error).__name__}: {plain(str(error), _MAX_MESSAGE)}: {way_out}")

@@ -17,6 +17,7 @@ from workergroups_api.model import ApiObject
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.failures import internal_error
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
 from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, Unreadable, is_running, node_group_of
@@ -44,27 +45,37 @@ async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, 
     """Read a cluster's pools, groups, children and pods, and what its agent shows."""
     # The agent's Lease first: what it vouches for was written into the objects' status before.
     children = await _children(client, key)
-    pool_bodies, group_bodies, pods = await asyncio.gather(
+    members, pods = await asyncio.gather(
+        observe_members(client, membership, key),
+        client.list(kinds.POD, key.namespace, label_selector=f"{names.CLUSTER_LABEL}={key.name}"),
+    )
+    seen = replace(
+        members,
+        children=children,
+        pods=tuple(pods),
+        plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
+    )
+    return await _with_signs(client, heartbeats, seen)
+
+
+async def observe_members(client: Kube, membership: Membership, key: ClusterKey) -> Observed:
+    """Read a cluster's pools and groups only."""
+    pool_bodies, group_bodies = await asyncio.gather(
         _read(client, kinds.RESOURCE_POOL, key.namespace, membership.pools_of(key)),
         _read(client, kinds.WORKER_GROUP, key.namespace, membership.groups_of(key)),
-        client.list(kinds.POD, key.namespace, label_selector=f"{names.CLUSTER_LABEL}={key.name}"),
     )
     here = [body for body in pool_bodies if cluster_of_pool(_name(body), _spec(body)) == key.name]
     moved = {_name(body) for body in pool_bodies} - {_name(body) for body in here}
     group_bodies = [body for body in group_bodies if pools_of_group(_name(body), _spec(body))[0] not in moved]
     pools, odd_pools = _parsed(kinds.RESOURCE_POOL, ResourcePool, here)
     groups, odd_groups = _parsed(kinds.WORKER_GROUP, WorkerGroup, group_bodies)
-    seen = Observed(
+    return Observed(
         key=key,
         pools=pools,
         groups=groups,
         unreadable=(*odd_pools, *odd_groups),
         pools_elsewhere=await _elsewhere(client, key, group_bodies, {_name(body) for body in here}),
-        children=children,
-        pods=tuple(pods),
-        plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
     )
-    return await _with_signs(client, heartbeats, seen)
 
 
 async def _with_signs(client: Kube, heartbeats: Heartbeats, seen: Observed) -> Observed:
@@ -117,7 +128,7 @@ def _parsed(
     for body in bodies:
         try:
             good.append(_read_by(model, body))
-        except ValidationError as error:
+        except Exception as error:  # Pydantic has more than its own: a RecursionError, for one.
             odd.append(Unreadable(kind, body, _why_unreadable(error)))
     return tuple(good), tuple(odd)
 
@@ -130,7 +141,9 @@ def _read_by(model: type[Object], body: Manifest) -> Object:
         return model.model_validate({key: value for key, value in body.items() if key != "status"})
 
 
-def _why_unreadable(error: ValidationError) -> Explanation:
+def _why_unreadable(error: Exception) -> Explanation:
+    if not isinstance(error, ValidationError):
+        return internal_error(error, "correct the object, or delete it and create it again")
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])
     return Explanation("InvalidSpec", f"{field}: {first['msg']}: correct it, or delete the object and create it again")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError
 
-from workergroups_api.kube import API_ERRORS, Kube, api_error_message
+from workergroups_api.kube import Kube, api_error_message
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_operator.status import StatusUpdate
@@ -32,7 +32,7 @@ async def _publish(client: Kube, update: StatusUpdate) -> str | None:
         await client.apply(_identity(update) | {"status": update.after.to_json()}, subresource="status")
     except (NotFoundError, ConflictError):
         return None  # Deleted meanwhile, and perhaps made again.
-    except API_ERRORS as error:
+    except Exception as error:  # Not only of the API server: no update may keep the others back.
         if not update.is_readable and isinstance(error, DynamicApiError):
             await _tell(client, update)  # All that can be done: nobody can write the status of such an object.
             return None
@@ -88,5 +88,5 @@ async def _tell(client: Kube, update: StatusUpdate) -> None:
         await client.create(event(update, datetime.now(UTC)))
     except ConflictError:
         return  # It has been told before.
-    except API_ERRORS as error:
+    except Exception as error:
         LOGGER.warning("no event for %s: %s", update.metadata["name"], api_error_message(error))

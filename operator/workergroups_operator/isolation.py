@@ -1,0 +1,93 @@
+"""An object whose content makes a step raise is left out of the turn, and the turn is taken again without it.
+
+No step catches exceptions for this: whatever object is the cause, and in whichever step, it is found here.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.decisions import decide
+from workergroups_operator.desired import desired
+from workergroups_operator.failures import Failures, internal_error
+from workergroups_operator.observed import Observed, Unreadable
+from workergroups_operator.settings import Settings
+from workergroups_operator.status import status
+from workergroups_operator.try_pods import trials_of
+
+LOGGER = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Step = Callable[[Observed], object]
+
+
+def pure_steps(settings: Settings) -> Step:
+    """Return a function that takes all pure steps of a turn and drops what they return."""
+
+    def take(observed: Observed) -> None:
+        trials_of(observed, settings)
+        decisions = decide(observed, {}, settings)
+        desired(observed, decisions, fresh_token="")
+        status(observed, decisions, Failures({}), datetime.now(UTC))
+
+    return take
+
+
+def without_culprits(observed: Observed, step: Step) -> Observed:
+    """Return what was observed, with those objects as unreadable for which alone `step` raises.
+
+    Groups are tried with all good pools, since they need them; pods, which only count as absent then, with both.
+    """
+    bare = replace(observed, pools=(), groups=(), pods=())
+    pools = _culprits(observed.pools, lambda some: step(replace(bare, pools=some)))
+    with_pools = replace(bare, pools=_others(observed.pools, pools))
+    groups = _culprits(observed.groups, lambda some: step(replace(with_pools, groups=some)))
+    with_groups = replace(with_pools, groups=_others(observed.groups, groups))
+    pods = _culprits(observed.pods, lambda some: step(replace(with_groups, pods=some)))
+    for pod, error in pods:
+        LOGGER.error("%s: pod %s is left out", observed.key, pod["metadata"].get("name"), exc_info=error)
+    odd = [_unreadable(RESOURCE_POOL, pool, error) for pool, error in pools]
+    odd += [_unreadable(WORKER_GROUP, group, error) for group, error in groups]
+    return replace(with_groups, pods=_others(observed.pods, pods), unreadable=(*observed.unreadable, *odd))
+
+
+def _culprits(items: tuple[Item, ...], step: Callable[[tuple[Item, ...]], object]) -> list[tuple[Item, Exception]]:
+    """Find the items for which alone the step raises, by halves: few among many cost little."""
+    error = _raised(items, step)
+    if error is None:
+        return []
+    if len(items) <= 1:
+        return [(item, error) for item in items]
+    half = len(items) // 2
+    return [*_culprits(items[:half], step), *_culprits(items[half:], step)]
+
+
+def _raised(items: tuple[Item, ...], step: Callable[[tuple[Item, ...]], object]) -> Exception | None:
+    try:
+        step(items)
+    except Exception as error:
+        return error
+    return None
+
+
+def _others(items: tuple[Item, ...], culprits: Sequence[tuple[Item, Exception]]) -> tuple[Item, ...]:
+    found = {id(item) for item, _ in culprits}
+    return tuple(item for item in items if id(item) not in found)
+
+
+def _unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, error: Exception) -> Unreadable:
+    LOGGER.error("%s %s/%s is left out", kind.kind, subject.namespace, subject.name, exc_info=error)
+    way_out = (
+        "the operator cannot handle this object and serves the others: change its spec, or delete it; if the spec is "
+        "as it should be, report this with the operator's log"
+    )
+    known = {
+        "conditions": [condition.to_json() for condition in subject.status.conditions],
+        "observedGeneration": subject.status.observed_generation,
+    }
+    return Unreadable(kind, {"metadata": subject.metadata, "status": known}, internal_error(error, way_out))

@@ -1,0 +1,112 @@
+"""An object that makes a pure step raise is found, reports it, and its neighbours are served without it."""
+
+import json
+
+import pytest
+from make import CREATED, NOW, SETTINGS, child, group, observed, pod, pool, statuses, workers
+
+from workergroups_api.conditions import Explanation, find
+from workergroups_operator.isolation import pure_steps, without_culprits
+from workergroups_operator.status.unknown import unknown
+
+STEPS = pure_steps(SETTINGS)
+
+
+def nested(levels):
+    return json.loads("[" * levels + "]" * levels)
+
+
+def odd_group(name="odd", **more):
+    """Its arguments are nested deeper than pydantic writes."""
+    return group(name, worker={"class": "train.Trainer", "args": [nested(300)]}, **more)
+
+
+def odd_pool(name="odd"):
+    affinity = {}
+    for _ in range(400):
+        affinity = {"deep": affinity}
+    return pool(name, podTemplate={"spec": {"affinity": affinity}})
+
+
+def odd_pod(name="odd"):
+    strange = pod("worker", name)
+    return strange | {"status": {"phase": "Running", "conditions": [{}]}}
+
+
+def seen_with(**parts):
+    return observed(**{"pools": (pool(),), "groups": (group(),)} | parts)
+
+
+def test_nothing_changes_where_nothing_raises():
+    seen = seen_with()
+    assert without_culprits(seen, STEPS) == seen
+
+
+@pytest.mark.parametrize(
+    ("parts", "culprits"),
+    [
+        ({"groups": (group("a"), odd_group(), group("b"))}, ["odd"]),
+        (
+            {"groups": tuple(odd_group(f"odd-{n}") if n % 3 == 0 else group(f"g{n}") for n in range(8))},
+            ["odd-0", "odd-3", "odd-6"],
+        ),
+        ({"pools": (pool(), odd_pool(), pool("third"))}, ["odd"]),
+        ({"pools": (pool(), odd_pool("odd-pool")), "groups": (group(), odd_group())}, ["odd-pool", "odd"]),
+    ],
+    ids=["a group", "several groups", "a pool", "one of each"],
+)
+def test_culprits_are_unreadable_and_their_neighbours_are_kept(parts, culprits):
+    seen = seen_with(**parts)
+    with pytest.raises((KeyError, ValueError, RecursionError)):
+        STEPS(seen)
+    kept = without_culprits(seen, STEPS)
+    STEPS(kept)
+    assert [odd.name for odd in kept.unreadable] == culprits
+    names = {each.name for each in (*seen.pools, *seen.groups)} - set(culprits)
+    assert {each.name for each in (*kept.pools, *kept.groups)} == names
+
+
+def test_a_culprit_reports_the_exception_and_the_way_out():
+    kept = without_culprits(seen_with(groups=(group(), odd_group())), STEPS)
+    (update,) = (update for update in statuses(kept).updates if update.metadata["name"] == "odd")
+    assert (update.ready.status, update.ready.reason) == ("False", "InternalError")
+    assert update.ready.message.startswith("ValueError: Maximum serialization depth exceeded")
+    assert "change its spec, or delete it" in update.ready.message
+
+
+def test_a_culprit_that_reported_it_before_is_not_written_again():
+    kept = without_culprits(seen_with(groups=(odd_group(),)), STEPS)
+    first = statuses(kept).updates[0]
+    again = without_culprits(seen_with(groups=(odd_group(status=first.after.to_json()),)), STEPS)
+    second = statuses(again).updates[0]
+    assert second.after == second.before
+
+
+def test_a_pod_that_cannot_be_understood_does_not_count():
+    seen = seen_with(pods=(pod("head"), odd_pod(), *workers("p-0")))
+    kept = without_culprits(seen, STEPS)
+    assert [each["metadata"]["name"] for each in kept.pods] == ["actors-head", "p-0"]
+    assert not kept.unreadable
+
+
+def test_where_no_object_alone_is_the_culprit_the_step_still_raises():
+    strange = child("Deployment", "actors-agent") | {("Deployment", "actors-agent"): {"metadata": {"labels": 1}}}
+    kept = without_culprits(seen_with(children=strange), STEPS)
+    with pytest.raises(AttributeError):
+        STEPS(kept)
+
+
+def ready(type_="Ready"):
+    return {"type": type_, "status": "True", "reason": "R", "lastTransitionTime": CREATED}
+
+
+def test_where_nobody_knows_each_condition_of_each_object_is_unknown_and_counts_stay():
+    status = {"conditions": [ready("PoolsReady"), ready()], "incarnation": 3, "revision": "r", "readyRanks": 4}
+    seen = observed(pools=(pool(),), groups=(group(status=status),))
+    for_pool, for_group = unknown(seen, Explanation("InternalError", "why"), NOW)
+    assert find(for_pool.after.conditions, "Ready").status == "Unknown"
+    assert {(each.type, each.status, each.message) for each in for_group.after.conditions} == {
+        ("PoolsReady", "Unknown", "why"),
+        ("Ready", "Unknown", "why"),
+    }
+    assert (for_group.after.incarnation, for_group.after.revision, for_group.after.ready_ranks) == (3, "r", None)
