@@ -6,6 +6,7 @@ from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 
 from simulation.process import Process
+from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
 from workergroups_api.kube import Kube
 from workergroups_api.names import AGENT_FIELD_MANAGER
@@ -20,6 +21,8 @@ def reporter(name: str, url: str, token: str, namespace: str, cluster: str, dire
         configuration = Configuration(host=url, api_key={"BearerToken": f"Bearer {token}"})
         configuration.proxy = None
         async with ApiClient(configuration) as api:
-            await serve(Kube(api, AGENT_FIELD_MANAGER), namespace, cluster, Exchange(directory))
+            await serve(
+                Kube(api, AGENT_FIELD_MANAGER), namespace, cluster, Exchange(directory), SignOfLife(directory / "alive")
+            )
 
     return Process(name, main)

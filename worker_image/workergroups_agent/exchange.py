@@ -1,32 +1,42 @@
-"""The directory that executor and reporter share: plan and launches one way, reports and a pulse the other.
+"""What observer and reporter hand each other: a directory for each direction, which one writes and the other reads.
 
-Each file is replaced as a whole, and each group's launch is a file of its own: one that cannot be written hurts no
-other.
+The reporter writes `orders`: the plan, and a file for each group's launch, so that one that cannot be written hurts no
+other. The observer writes `reports`: what it sees in Ray, a pulse, and the last lines of dead ranks. Each file is
+replaced as a whole. Whoever reads trusts nothing that lies there: see `files`.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, TypeVar
+from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from workergroups_agent.last_lines import DIRECTORY, LastLines
+from workergroups_agent.files import Stamp, UnreadableFile, read_file, stamp, write_file
+from workergroups_agent.last_lines import REPORTS, LastLines
+from workergroups_api.bounded_json import Limits, RefusedJson, parse
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
 from workergroups_api.model import ApiModel
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.report import GroupReport, PoolReport
+from workergroups_api.text import plain
 
+ORDERS = "orders"
 POLL_SECONDS = 0.1
+# A launch holds a ConfigMap, which has up to 1 MiB, and six bytes for each of its bytes that JSON escapes.
+_LIMITS = Limits(size=8 * 1024 * 1024, depth=100, values=200_000)
+# The pulse is read ten times a second.
+_PULSE_LIMITS = Limits(size=4096, depth=2, values=20)
 
-# Changes with each write of a file.
-Stamp = tuple[int, int]
+_Model = TypeVar("_Model", bound=ApiModel)
 
 
 class PreparedLaunch(ApiModel):
-    """What a planned group is launched from, or else why that is not there."""
+    """What a planned group is launched from, or else why it cannot be launched yet."""
 
     uid: str
     revision: str | None = None
@@ -51,7 +61,7 @@ class GroupEntry(ApiModel):
 
 
 class Reports(ApiModel):
-    """All that the executor says, by name."""
+    """All that the observer says, by name."""
 
     session: str | None = None
     pools: Mapping[str, PoolEntry] = Field(default_factory=dict)
@@ -59,119 +69,134 @@ class Reports(ApiModel):
 
 
 class Pulse(ApiModel):
-    """Written after each successful look at Ray: whoever sees it change knows that the executor looked since."""
+    """Written after each successful look at Ray: whoever sees it change knows that the observer looked since."""
 
-    session: str
+    session: Annotated[str, Field(max_length=256)]
     count: int
+    # Digest of the reports that say what was seen.
+    reports: str | None = None
 
 
 class Exchange:
-    """Reads and writes the files; who polls asks for `*_stamp`, which is None while there is no file."""
+    """Reads and writes the files; who polls asks for `*_stamp`, which is None while there is no file.
+
+    What reads a file raises UnreadableFile if something else has its name, or if it holds something else.
+    """
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._plan = directory / "plan.json"
-        self._reports = directory / "reports.json"
-        self._pulse = directory / "pulse"
-        self.last_lines = LastLines(directory / DIRECTORY)
+        self._orders = directory / ORDERS
+        self._plan = self._orders / "plan.json"
+        self._reports = directory / REPORTS / "reports.json"
+        self._pulse = directory / REPORTS / "pulse"
+        self.last_lines = LastLines(directory / REPORTS)
         self._beats = 0
+        # Of the reports that were written or read last.
+        self._digest: str | None = None
 
     @classmethod
     def from_environment(cls) -> "Exchange":
-        """The directory that the operator mounts into both containers."""
+        """Return the exchange that the operator mounts into both containers."""
         return cls(Path(os.environ["WORKERGROUPS_EXCHANGE"]))
 
     def write_plan(self, plan: ClusterPlan) -> None:
-        """What is to exist in the Ray cluster."""
-        _write(self._plan, plan)
+        """Order what should exist in the Ray cluster."""
+        write_file(self._plan, _encode(plan))
 
     def read_plan(self) -> ClusterPlan | None:
-        """None before the reporter has written one."""
-        raw = _read(self._plan)
-        return None if raw is None else ClusterPlan.model_validate(raw)
+        """Return the plan, None before the reporter has written one."""
+        return _decode(self._plan, ClusterPlan)
 
     def plan_stamp(self) -> Stamp | None:
-        """Changes with each write."""
-        return _stamp(self._plan)
+        """Return what changes with each write."""
+        return stamp(self._plan)
 
     def write_launch(self, prepared: PreparedLaunch) -> None:
-        """What one group is launched from.
+        """Hand over what one group is launched from.
 
         Raises:
             OSError: There is no room.
             ValueError: No file can hold what the user wrote; it is nested too deeply.
         """
-        _write(self._launch(prepared.uid), prepared)
+        write_file(self._launch(prepared.uid), _encode(prepared))
 
     def read_launch(self, uid: str) -> PreparedLaunch | None:
-        """None before the reporter has written one."""
-        raw = _read(self._launch(uid))
-        return None if raw is None else PreparedLaunch.model_validate(raw)
+        """Return what the group is launched from, None before the reporter has written it."""
+        return _decode(self._launch(uid), PreparedLaunch)
 
     def launch_stamp(self, uid: str) -> Stamp | None:
-        """Changes with each write."""
-        return _stamp(self._launch(uid))
+        """Return what changes with each write."""
+        return stamp(self._launch(uid))
 
     def remove_launches_but(self, uids: set[str]) -> None:
         """Keep the launches of these groups only."""
         kept = {self._launch(uid).name for uid in uids}
-        for path in self._directory.glob("launch-*"):
+        for path in self._orders.glob("launch-*"):
             if path.name not in kept:
                 path.unlink(missing_ok=True)
 
     def _launch(self, uid: str) -> Path:
-        return self._directory / f"launch-{uid}.json"
+        # The plan is an object that users may edit, and no name in it leads out of the directory.
+        return self._orders / f"launch-{quote(uid, safe='', errors='replace')}.json"
 
     def write_reports(self, reports: Reports) -> None:
-        """What the executor sees in Ray."""
-        _write(self._reports, reports)
+        """Report what the observer sees in Ray."""
+        content = _encode(reports)
+        write_file(self._reports, content)
+        self._digest = _digest(content)
 
     def read_reports(self) -> Reports | None:
-        """None before the executor has looked at Ray."""
-        raw = _read(self._reports)
-        return None if raw is None else Reports.model_validate(raw)
+        """Return what the observer sees in Ray, None while it is not connected."""
+        self._digest = None
+        content = read_file(self._reports, _LIMITS.size)
+        if content is None:
+            return None
+        reports = _parse(self._reports, content, Reports, _LIMITS)
+        self._digest = _digest(content)
+        return reports
 
     def reports_stamp(self) -> Stamp | None:
-        """Changes with each write."""
-        return _stamp(self._reports)
+        """Return what changes with each write."""
+        return stamp(self._reports)
 
     def beat(self, session: str) -> None:
-        """The executor has looked at Ray, and its reports are what it saw."""
+        """Vouch for the reports that were written last: the observer has looked at Ray, and they are what it saw."""
         self._beats += 1
-        _write(self._pulse, Pulse(session=session, count=self._beats))
+        write_file(self._pulse, _encode(Pulse(session=session, count=self._beats, reports=self._digest)))
 
     def read_pulse(self) -> Pulse | None:
-        """None while the executor is not connected to Ray."""
-        raw = _read(self._pulse)
-        return None if raw is None else Pulse.model_validate(raw)
+        """Return the pulse, None while the observer is not connected to Ray."""
+        return _decode(self._pulse, Pulse, _PULSE_LIMITS)
+
+    def has_read_reports_of(self, pulse: Pulse) -> bool:
+        """Whether the pulse vouches for the very reports that this process has read last."""
+        return pulse.reports is not None and pulse.reports == self._digest
 
     def withdraw(self) -> None:
-        """The executor is not connected to Ray (any more)."""
+        """Take reports and pulse back: the observer is not connected to Ray (any more)."""
         self._pulse.unlink(missing_ok=True)
         self._reports.unlink(missing_ok=True)
 
 
-def _write(path: Path, value: ApiModel) -> None:
-    draft = path.with_suffix(".draft")
+def _encode(value: ApiModel) -> bytes:
+    # Half a surrogate pair is no UTF-8, but it can be escaped.
+    return json.dumps(value.to_json()).encode("ascii")
+
+
+def _decode(path: Path, model: type[_Model], limits: Limits = _LIMITS) -> _Model | None:
+    content = read_file(path, limits.size)
+    return None if content is None else _parse(path, content, model, limits)
+
+
+def _parse(path: Path, content: bytes, model: type[_Model], limits: Limits) -> _Model:
     try:
-        # Half a surrogate pair is no UTF-8, but it can be escaped.
-        draft.write_text(json.dumps(value.to_json()), encoding="ascii")
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+        return model.model_validate(parse(content, limits))
+    except RefusedJson as error:
+        raise UnreadableFile(f"{path.name} cannot be read: {error}") from None
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = plain(".".join(map(str, first["loc"])), 100)
+        raise UnreadableFile(f"{path.name} cannot be read: {where}: {first['msg']}") from None
 
 
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="ascii"))
-    except FileNotFoundError:
-        return None
-
-
-def _stamp(path: Path) -> Stamp | None:
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_mtime_ns, found.st_ino
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

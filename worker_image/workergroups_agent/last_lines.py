@@ -4,6 +4,7 @@
 it, what each of these printed. The text is a user's, and nothing here looks into it.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -15,12 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from workergroups.answering import give
+from workergroups_agent.files import UnreadableFile, read_file, write_file
+from workergroups_api.bounded_json import Limits, parse
 
-DIRECTORY = "last-lines"
-# The exchange has 256 MiB for plan and launches, too.
+# The observer's directory of the exchange: the last lines lie beside its reports.
+REPORTS = "reports"
+# The directory has 128 MiB, for the reports too.
 MAX_BYTES = 64 * 1024 * 1024
 # Of each group: the one whose rank died last, and the one before.
 MAX_INCARNATIONS = 2
+# The smallest file takes a page of memory.
+_PAGE_BYTES = 4096
+# The observer holds 64 KiB of what a rank printed.
+_MAX_FILE_BYTES = 256 * 1024
+_LIMITS = Limits(size=64 * 1024, depth=2, values=20)
 
 _NAME = re.compile(r"(?P<uid>.+)_(?P<incarnation>\d{1,9})_(?P<rank>\d{1,9})\.lines", re.ASCII)
 
@@ -46,6 +55,14 @@ class DeadRank:
         return self.uid, self.incarnation, self.rank
 
 
+@dataclass(frozen=True)
+class _File:
+    key: Key
+    path: Path
+    size: int
+    written_ns: int
+
+
 def now() -> str:
     """The time, as it is written here."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -61,26 +78,32 @@ class LastLines:
 
     @classmethod
     def from_environment(cls) -> "LastLines":
-        """Those of the directory that the operator mounts into the agent's containers."""
-        return cls(Path(os.environ["WORKERGROUPS_EXCHANGE"]) / DIRECTORY)
+        """Return those of the directory that the operator mounts into the agent's containers."""
+        return cls(Path(os.environ["WORKERGROUPS_EXCHANGE"]) / REPORTS)
 
     def begin(self) -> None:
-        """From now on somebody listens to what ranks print.
+        """Note that from now on somebody listens to what ranks print.
 
         Raises:
             OSError: There is no room.
         """
-        self._directory.mkdir(exist_ok=True)
         for draft in self._directory.glob("*.draft"):
             draft.unlink()
-        self._since.write_text(now(), encoding="ascii")
+        write_file(self._since, now().encode("ascii"))
 
     def since(self) -> str | None:
-        """When that was, in this life of the executor; None if nobody listens yet."""
-        try:
-            return self._since.read_text(encoding="ascii") or None
-        except FileNotFoundError:
+        """Return when that was, in this life of the observer; None if nobody listens yet.
+
+        Raises:
+            UnreadableFile: Something else has the file's name, or it holds no time.
+        """
+        content = read_file(self._since, 100)
+        if not content:
             return None
+        try:
+            return datetime.fromisoformat(content.decode("ascii")).isoformat()
+        except ValueError:
+            raise UnreadableFile(f"{self._since.name} cannot be read: it holds no time") from None
 
     def write(self, dead: DeadRank, text: bytes) -> None:
         """Keep a rank's lines.
@@ -88,59 +111,78 @@ class LastLines:
         Raises:
             OSError: There is no room.
         """
-        path = self._path(dead.key)
-        draft = path.with_suffix(".draft")
-        try:
-            draft.write_bytes(json.dumps(asdict(dead)).encode("ascii") + b"\n" + text)
-            draft.replace(path)
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
+        write_file(self._path(dead.key), json.dumps(asdict(dead)).encode("ascii") + b"\n" + text)
 
     def kept(self) -> set[Key]:
-        """The ranks of which lines are kept."""
-        return {key for key, _ in self._files()}
+        """Return the ranks of which lines are kept."""
+        return {file.key for file in self._files()}
 
     def of_group(self, uid: str) -> list[DeadRank]:
-        """The ranks of a group of which lines are kept, in the order of their incarnations."""
-        found = (self.read(key) for key in sorted(self.kept()) if key[0] == uid)
-        return [dead for dead, _ in filter(None, found)]
+        """Return the ranks of a group of which lines can be read, in the order of their incarnations."""
+        dead = []
+        for key in sorted(key for key in self.kept() if key[0] == uid):
+            with contextlib.suppress(UnreadableFile):
+                dead.append(self.read(key))
+        return [found[0] for found in dead if found is not None]
 
     def read(self, key: Key) -> tuple[DeadRank, bytes] | None:
-        """Who it was, and its lines; None if they are not kept (any more)."""
-        try:
-            first, _, text = self._path(key).read_bytes().partition(b"\n")
-            return DeadRank(**json.loads(first)), text
-        except (FileNotFoundError, TypeError, ValueError, RecursionError):  # or it is no file of ours
+        """Return who it was, and its lines; None if they are not kept (any more).
+
+        Raises:
+            UnreadableFile: Something else has the file's name, or it holds something else.
+        """
+        path = self._path(key)
+        content = read_file(path, _MAX_FILE_BYTES)
+        if content is None:
             return None
+        first, _, text = content.partition(b"\n")
+        try:
+            return _dead_rank(key, parse(first, _LIMITS)), text
+        except ValueError as error:
+            raise UnreadableFile(f"{path.name} cannot be read: {error}") from None
 
     def remove(self, key: Key) -> None:
-        """Fine if there is nothing."""
+        """Remove a rank's lines; fine if there are none."""
         self._path(key).unlink(missing_ok=True)
 
     def make_room(self) -> None:
         """Remove incarnations of long ago, and then the oldest files until the others are few enough."""
-        files = sorted(self._files(), key=lambda file: file[1].stat().st_mtime_ns)
+        files = sorted(self._files(), key=lambda file: file.written_ns)
         incarnations: dict[str, set[int]] = {}
-        for (uid, incarnation, _), _ in files:
+        for file in files:
+            uid, incarnation, _ = file.key
             incarnations.setdefault(uid, set()).add(incarnation)
         outdated = {
             (uid, number) for uid, numbers in incarnations.items() for number in sorted(numbers)[:-MAX_INCARNATIONS]
         }
-        size = sum(path.stat().st_size for _, path in files)
-        for key, path in files:
-            if key[:2] in outdated or size > self._max_bytes:
-                size -= path.stat().st_size
-                path.unlink()
+        size = sum(file.size for file in files)
+        for file in files:
+            if file.key[:2] in outdated or size > self._max_bytes:
+                size -= file.size
+                file.path.unlink(missing_ok=True)
 
-    def _files(self) -> Iterator[tuple[Key, Path]]:
+    def _files(self) -> Iterator[_File]:
         for path in self._directory.glob("*.lines"):
-            if match := _NAME.fullmatch(path.name):
-                yield (match["uid"], int(match["incarnation"]), int(match["rank"])), path
+            if not (match := _NAME.fullmatch(path.name)):
+                continue
+            # It may be gone by now.
+            with contextlib.suppress(OSError):
+                found = path.lstat()
+                key = match["uid"], int(match["incarnation"]), int(match["rank"])
+                yield _File(key, path, max(found.st_size, _PAGE_BYTES), found.st_mtime_ns)
 
     def _path(self, key: Key) -> Path:
         uid, incarnation, rank = key
         return self._directory / f"{uid}_{incarnation}_{rank}.lines"
+
+
+def _dead_rank(key: Key, found: Any) -> DeadRank:
+    """Return the rank that the file's name tells, with what the file says of its death."""
+    match found:
+        case {"reason": str(reason), "message": str(message), "pod": str() | None as pod, "died": str(died)}:
+            datetime.fromisoformat(died)
+            return DeadRank(*key, reason, message, pod, died)
+    raise ValueError("it does not tell how a rank died")
 
 
 def answer(uid: str, incarnation: str = "", *ranks: str) -> Any:
@@ -148,8 +190,15 @@ def answer(uid: str, incarnation: str = "", *ranks: str) -> Any:
     lines = LastLines.from_environment()
     if not incarnation:
         return {"since": lines.since(), "dead": [asdict(dead) for dead in lines.of_group(uid)]}
-    found = (lines.read((uid, int(incarnation), int(rank))) for rank in ranks)
-    return [kept[1].decode(errors="replace") if kept else "" for kept in found]
+    return [_text_of(lines, (uid, int(incarnation), int(rank))) for rank in ranks]
+
+
+def _text_of(lines: LastLines, key: Key) -> str:
+    try:
+        found = lines.read(key)
+    except UnreadableFile as error:
+        return f"({error})"
+    return found[1].decode(errors="replace") if found else ""
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The agent: a pod of its own that joins the Ray cluster.
 
-Its two containers share a directory and nothing else. The executor is a Ray node, so a user's task could be made to
-run there: it has the head's image, since both have to speak the same Ray, and no Kubernetes token. The reporter has the
-token, and runs nothing but the operator's image.
+Its two containers share a directory for each direction, which one writes and the other only reads, and nothing else.
+The executor is a Ray node, so a user's task could be made to run there: it has the head's image, since both have to
+speak the same Ray, and no Kubernetes token. The reporter has the token, and runs nothing but the operator's image.
 """
 
 from typing import Any
@@ -22,14 +22,19 @@ from workergroups_api.names import (
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.desired.library import UNPRIVILEGED, USER_ID, with_library
 from workergroups_operator.desired.pod_parts import pull_secrets
+from workergroups_operator.desired.probes import agent_probe
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AGENT
 from workergroups_operator.policy.images import Images
 
 GCS_PORT = 6379
+# A volume for each direction, so that neither can fill or change the other.
 EXCHANGE = "/run/workergroups"
+ORDERS, REPORTS = "orders", "reports"
+_EXCHANGE_SIZE = "128Mi"
 EXECUTOR_CONTAINER = "executor"
 _TOKEN_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_WRITES = {EXECUTOR_CONTAINER: REPORTS, REPORTER_CONTAINER: ORDERS}
 _REQUESTS = {
     EXECUTOR_CONTAINER: {"cpu": "100m", "memory": "192Mi"},
     REPORTER_CONTAINER: {"cpu": "20m", "memory": "64Mi"},
@@ -75,7 +80,8 @@ def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any
         },
         "containers": [_executor(key, images.head), _reporter(key, images.library)],
         "volumes": [
-            {"name": "exchange", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
+            {"name": ORDERS, "emptyDir": {"medium": "Memory", "sizeLimit": _EXCHANGE_SIZE}},
+            {"name": REPORTS, "emptyDir": {"medium": "Memory", "sizeLimit": _EXCHANGE_SIZE}},
             {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
             {"name": "tmp", "emptyDir": {}},
             {"name": "token", "projected": {"sources": _token_sources()}},
@@ -89,11 +95,24 @@ def _container(name: str, image: str, env: list[dict[str, Any]], mounts: dict[st
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", "-m", f"workergroups_agent.{name}"],
-        "env": [{"name": "WORKERGROUPS_EXCHANGE", "value": EXCHANGE}, {"name": "HOME", "value": "/tmp"}, *env],
+        "env": [
+            {"name": "WORKERGROUPS_EXCHANGE", "value": EXCHANGE},
+            {"name": "WORKERGROUPS_ALIVE", "value": "/tmp/workergroups-alive"},
+            {"name": "HOME", "value": "/tmp"},
+            *env,
+        ],
         "resources": {"requests": dict(_REQUESTS[name])},
         "securityContext": UNPRIVILEGED,
-        "volumeMounts": [{"name": volume, "mountPath": path} for volume, path in mounts.items()],
+        "volumeMounts": [
+            *(_exchange_mount(direction, is_written=direction == _WRITES[name]) for direction in (ORDERS, REPORTS)),
+            *({"name": volume, "mountPath": path} for volume, path in mounts.items()),
+        ],
     }
+
+
+def _exchange_mount(direction: str, *, is_written: bool) -> dict[str, Any]:
+    mount = {"name": direction, "mountPath": f"{EXCHANGE}/{direction}"}
+    return mount if is_written else {**mount, "readOnly": True}
 
 
 def _executor(key: ClusterKey, image: str) -> dict[str, Any]:
@@ -105,12 +124,12 @@ def _executor(key: ClusterKey, image: str) -> dict[str, Any]:
         {"name": "RAY_gcs_rpc_server_reconnect_timeout_s", "value": "10"},
         {"name": "RAY_AUTH_TOKEN", "valueFrom": token},
     ]
-    mounts = {"exchange": EXCHANGE, "shm": "/dev/shm", "tmp": "/tmp"}
+    mounts = {"shm": "/dev/shm", "tmp": "/tmp"}
     return _container(EXECUTOR_CONTAINER, image, env, mounts) | {
         "readinessProbe": {
             # For people who look at the Deployment; the operator goes by the Lease. The executor writes its reports
             # once it is connected to Ray, and removes them when it starts.
-            "exec": {"command": ["test", "-e", f"{EXCHANGE}/reports.json"]},
+            "exec": {"command": ["test", "-e", f"{EXCHANGE}/{REPORTS}/reports.json"]},
             "periodSeconds": 5,
             "failureThreshold": 1,
         },
@@ -122,7 +141,7 @@ def _reporter(key: ClusterKey, image: str) -> dict[str, Any]:
         {"name": "WORKERGROUPS_CLUSTER", "value": key.name},
         {"name": "WORKERGROUPS_NAMESPACE", "value": key.namespace},
     ]
-    return _container(REPORTER_CONTAINER, image, env, {"exchange": EXCHANGE, "token": _TOKEN_MOUNT})
+    return _container(REPORTER_CONTAINER, image, env, {"token": _TOKEN_MOUNT}) | {"livenessProbe": agent_probe()}
 
 
 def _token_sources() -> list[dict[str, Any]]:

@@ -1,12 +1,18 @@
-"""What executor and reporter hand each other arrives as it was, or not at all."""
+"""What observer and reporter hand each other arrives as it was, or not at all."""
 
+import contextlib
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from odd_files import CONTENTS, NO_FILES, put_content
 from ray_world import PREPARED, group, plan, pool
 
-from workergroups_agent.exchange import Exchange, GroupEntry, PoolEntry, PreparedLaunch, Pulse, Reports
+from workergroups_agent.exchange import ORDERS, Exchange, GroupEntry, PoolEntry, PreparedLaunch, Reports
+from workergroups_agent.files import UnreadableFile
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
 from workergroups_api.report import GroupReport, PoolReport
@@ -51,16 +57,14 @@ def test_what_is_missing_arrives(exchange):
 
 def test_a_launch_that_cannot_be_written_leaves_nothing_and_the_others_alone(exchange, tmp_path, monkeypatch):
     exchange.write_launch(PREPARED)
-    write = Path.write_text
 
-    def full(path, *arguments, **named):
-        write(path, *arguments, **named)
+    def full(draft, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space"):
         exchange.write_launch(PreparedLaunch(uid="large"))
-    assert os.listdir(tmp_path) == ["launch-uid-g.json"]
+    assert os.listdir(tmp_path / ORDERS) == ["launch-uid-g.json"]
     assert exchange.read_launch("uid-g") == PREPARED
 
 
@@ -68,7 +72,7 @@ def test_launches_that_are_no_longer_planned_are_removed(exchange, tmp_path):
     for uid in ("u1", "u2"):
         exchange.write_launch(PreparedLaunch(uid=uid))
     exchange.remove_launches_but({"u2"})
-    assert os.listdir(tmp_path) == ["launch-u2.json"]
+    assert os.listdir(tmp_path / ORDERS) == ["launch-u2.json"]
 
 
 def test_reports_arrive_and_are_withdrawn_with_the_pulse(exchange):
@@ -79,7 +83,8 @@ def test_reports_arrive_and_are_withdrawn_with_the_pulse(exchange):
     )
     exchange.write_reports(reports)
     exchange.beat("s")
-    assert (exchange.read_reports(), exchange.read_pulse()) == (reports, Pulse(session="s", count=1))
+    pulse = exchange.read_pulse()
+    assert (exchange.read_reports(), pulse.session, pulse.count) == (reports, "s", 1)
     exchange.withdraw()
     assert (exchange.read_reports(), exchange.read_pulse()) == (None, None)
 
@@ -94,3 +99,95 @@ def test_each_write_can_be_told_from_the_one_before(exchange):
         pulses.add(exchange.read_pulse().count)
     assert len(pulses) == 5
     assert len(stamps) > 1
+
+
+READERS = {
+    "orders/plan.json": (Exchange.read_plan, Exchange.plan_stamp),
+    "orders/launch-u.json": (lambda exchange: exchange.read_launch("u"), lambda exchange: exchange.launch_stamp("u")),
+    "reports/reports.json": (Exchange.read_reports, Exchange.reports_stamp),
+    "reports/pulse": (Exchange.read_pulse, lambda exchange: None),
+}
+WRITERS = {
+    "orders/plan.json": lambda exchange: exchange.write_plan(plan(pool())),
+    "orders/launch-u.json": lambda exchange: exchange.write_launch(PreparedLaunch(uid="u")),
+    "reports/reports.json": lambda exchange: exchange.write_reports(Reports(session="s")),
+    "reports/pulse": lambda exchange: exchange.beat("s"),
+}
+
+
+def place(directory, name):
+    path = directory / name
+    path.parent.mkdir(exist_ok=True)
+    return path
+
+
+@pytest.mark.parametrize("name", READERS)
+@settings(deadline=None, max_examples=40)
+@given(content=CONTENTS)
+def test_whatever_a_file_holds_it_is_read_or_told_why_not(name, content):
+    with tempfile.TemporaryDirectory() as directory:
+        exchange = Exchange(Path(directory))
+        put_content(place(Path(directory), name), content)
+        read, _ = READERS[name]
+        with contextlib.suppress(UnreadableFile):
+            read(exchange)
+        WRITERS[name](Exchange(Path(directory)))
+        assert read(exchange) is not None, "it is right again"
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("put", NO_FILES)
+@pytest.mark.parametrize("name", READERS)
+def test_whatever_has_a_files_name_keeps_nobody_waiting(exchange, tmp_path, name, put):
+    path = place(tmp_path, name)
+    put(path)
+    read, find_stamp = READERS[name]
+    with pytest.raises(UnreadableFile, match=path.name):
+        read(exchange)
+    before = find_stamp(exchange)
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    WRITERS[name](Exchange(tmp_path))
+    assert read(exchange) is not None, "it is right again"
+    assert find_stamp(exchange) != before or before is None
+
+
+def test_other_files_in_a_directory_are_no_matter(exchange, tmp_path):
+    exchange.write_launch(PREPARED)
+    for number in range(3000):
+        (tmp_path / ORDERS / f"odd\n{number}").touch()
+    exchange.remove_launches_but({"uid-g"})
+    assert exchange.read_launch("uid-g") == PREPARED
+
+
+@pytest.mark.parametrize("uid", ["../reports/reports", "/etc/passwd", "..", "a/../../b", "\0", "\ud800", "\n"])
+def test_no_name_in_a_plan_leads_out_of_the_directory(exchange, tmp_path, uid):
+    exchange.write_launch(PreparedLaunch(uid=uid))
+    assert len(os.listdir(tmp_path / ORDERS)) == 1
+    assert exchange.read_launch(uid).uid == uid
+
+
+def test_a_pulse_vouches_for_the_reports_that_were_written_before_it(exchange, tmp_path):
+    observer = Exchange(tmp_path)
+    observer.write_reports(Reports(session="s"))
+    observer.beat("s")
+    assert not exchange.has_read_reports_of(exchange.read_pulse())
+    exchange.read_reports()
+    assert exchange.has_read_reports_of(exchange.read_pulse())
+    observer.write_reports(Reports(session="s2"))
+    observer.beat("s2")
+    assert not exchange.has_read_reports_of(exchange.read_pulse())
+    exchange.read_reports()
+    assert exchange.has_read_reports_of(exchange.read_pulse())
+
+
+@pytest.mark.parametrize("content", [b"", b"[", b"{}", None])
+def test_a_pulse_does_not_vouch_for_reports_that_cannot_be_read(exchange, tmp_path, content):
+    observer = Exchange(tmp_path)
+    observer.write_reports(Reports(session="s"))
+    observer.beat("s")
+    exchange.read_reports()
+    path = tmp_path / "reports" / "reports.json"
+    path.unlink() if content is None else path.write_bytes(content)
+    with contextlib.suppress(UnreadableFile):
+        exchange.read_reports()
+    assert not exchange.has_read_reports_of(exchange.read_pulse())

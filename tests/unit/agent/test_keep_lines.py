@@ -112,7 +112,7 @@ def test_a_write_that_fails_hurts_nobody(world, monkeypatch, caplog):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     world.look(a_rank())
     world.prints(0, "a user's secret")
     world.look(dead())

@@ -1,14 +1,19 @@
 """The last lines of dead ranks arrive as they were, and take bounded room."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from odd_files import CONTENTS, NO_FILES
 
-from workergroups_agent.last_lines import DIRECTORY, DeadRank, LastLines
+from workergroups_agent.files import UnreadableFile
+from workergroups_agent.last_lines import REPORTS, DeadRank, LastLines
 
 TEXT = b"\0 \x1b[31mred\r\xff\n{}\n\n"
 
@@ -19,7 +24,7 @@ def dead(rank=0, incarnation=1, uid="uid-g", reason="ProcessDied"):
 
 @pytest.fixture
 def lines(tmp_path):
-    lines = LastLines(tmp_path / DIRECTORY)
+    lines = LastLines(tmp_path / REPORTS)
     lines.begin()
     return lines
 
@@ -32,13 +37,13 @@ def test_what_is_written_arrives(lines):
 
 
 def test_nothing_is_there_before_anybody_listens(tmp_path):
-    lines = LastLines(tmp_path / DIRECTORY)
+    lines = LastLines(tmp_path / REPORTS)
     assert (lines.since(), lines.kept(), lines.read(dead().key), lines.of_group("uid-g")) == (None, set(), None, [])
 
 
 def test_what_was_kept_outlives_the_executor(lines, tmp_path):
     lines.write(dead(), TEXT)
-    following = LastLines(tmp_path / DIRECTORY)
+    following = LastLines(tmp_path / REPORTS)
     following.begin()
     assert following.of_group("uid-g") == [dead()]
 
@@ -53,7 +58,7 @@ def test_of_a_group_the_latest_incarnations_are_kept(lines):
 
 
 def test_the_oldest_go_when_there_are_too_many(tmp_path):
-    lines = LastLines(tmp_path / DIRECTORY, max_bytes=3000)
+    lines = LastLines(tmp_path / REPORTS, max_bytes=3 * 4096 - 1)
     lines.begin()
     for rank in range(5):
         lines.write(dead(rank), b"x" * 1000)
@@ -63,16 +68,13 @@ def test_the_oldest_go_when_there_are_too_many(tmp_path):
 
 
 def test_lines_for_which_there_is_no_room_leave_nothing_behind(lines, tmp_path, monkeypatch):
-    write = Path.write_bytes
-
-    def full(path, data):
-        write(path, data[:10])
+    def full(draft, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space"):
         lines.write(dead(), TEXT)
-    assert os.listdir(tmp_path / DIRECTORY) == ["since"]
+    assert os.listdir(tmp_path / REPORTS) == ["since"]
 
 
 def test_files_of_others_hurt_nobody(lines, tmp_path):
@@ -82,10 +84,44 @@ def test_files_of_others_hurt_nobody(lines, tmp_path):
         "uid-g_1_3.lines": "{}",
         "a_b_c.lines": "{",
     }.items():
-        (tmp_path / DIRECTORY / name).write_text(text)
+        (tmp_path / REPORTS / name).write_text(text)
     lines.write(dead(), TEXT)
     lines.make_room()
     assert lines.of_group("uid-g") == [dead()]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("put", NO_FILES)
+def test_whatever_has_a_files_name_keeps_nobody_waiting(lines, tmp_path, put):
+    directory = tmp_path / REPORTS
+    (directory / "since").unlink()
+    for name in ("since", "uid-g_1_2.lines"):
+        put(directory / name)
+    with pytest.raises(UnreadableFile, match="since"):
+        lines.since()
+    with pytest.raises(UnreadableFile, match="uid-g_1_2"):
+        lines.read(("uid-g", 1, 2))
+    lines.write(dead(), TEXT)
+    assert lines.of_group("uid-g") == [dead()]
+
+
+@settings(deadline=None, max_examples=40)
+@given(content=CONTENTS)
+def test_whatever_a_file_holds_it_is_read_or_told_why_not(content):
+    with tempfile.TemporaryDirectory() as directory:
+        lines = LastLines(Path(directory))
+        for name in ("since", "uid-g_1_2.lines"):
+            (Path(directory) / name).write_bytes(content)
+        for read in (lines.since, lambda: lines.read(("uid-g", 1, 2)), lambda: lines.of_group("uid-g")):
+            with contextlib.suppress(UnreadableFile):
+                json.dumps(read(), default=repr)
+
+
+def test_of_a_full_directory_only_last_lines_are_read(lines, tmp_path):
+    for number in range(3000):
+        (tmp_path / REPORTS / f"uid-g_1_{number}.lines\n").touch()
+    lines.write(dead(), TEXT)
+    assert lines.kept() == {dead().key}
 
 
 def test_the_command_line_is_answered(lines, tmp_path):
@@ -99,4 +135,9 @@ def test_the_command_line_is_answered(lines, tmp_path):
     answer = ask("uid-g")
     assert answer["since"] == lines.since()
     assert [DeadRank(**each) for each in answer["dead"]] == [dead(3)]
-    assert ask("uid-g", "1", "3", "4") == [TEXT.decode(errors="replace"), ""]
+    (tmp_path / REPORTS / "uid-g_1_5.lines").mkdir()
+    assert ask("uid-g", "1", "3", "4", "5") == [
+        TEXT.decode(errors="replace"),
+        "",
+        "(uid-g_1_5.lines cannot be read: it is not a regular file)",
+    ]

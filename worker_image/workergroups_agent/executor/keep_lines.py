@@ -10,6 +10,7 @@ from workergroups.naming import RankName
 from workergroups_agent.executor.ray_state import Rank, RayState
 from workergroups_agent.executor.report import failure_of
 from workergroups_agent.executor.tails import Tails
+from workergroups_agent.files import UnreadableFile
 from workergroups_agent.last_lines import DeadRank, Key, LastLines, now
 from workergroups_api.report import RankFailure
 
@@ -128,7 +129,10 @@ class LineKeeper:
             self._presumed_dead = set()
 
     def _is_presumed(self, key: Key) -> bool:
-        found = self._lines.read(key)
+        try:
+            found = self._lines.read(key)
+        except UnreadableFile:
+            return False
         return found is not None and found[0].reason == HEAD_LOST
 
     def _text(self, rank: Rank) -> bytes:

@@ -3,7 +3,7 @@
 import logging
 import time
 
-from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports, Stamp
+from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
 from workergroups_agent.executor.act import Actor
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.executor.keep_lines import LineKeeper
@@ -14,6 +14,7 @@ from workergroups_agent.executor.pod_tasks import LaunchTasks
 from workergroups_agent.executor.ray_state import RayState
 from workergroups_agent.executor.report import report
 from workergroups_agent.executor.tails import Tails
+from workergroups_agent.files import Stamp
 from workergroups_api.plan import ClusterPlan
 
 LOGGER = logging.getLogger(__name__)

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 
+from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.reporter.serve import serve
 from workergroups_api.kube import Kube
@@ -19,6 +20,7 @@ async def report_forever() -> None:
             os.environ["WORKERGROUPS_NAMESPACE"],
             os.environ["WORKERGROUPS_CLUSTER"],
             Exchange.from_environment(),
+            SignOfLife.from_environment(),
         )
 
 

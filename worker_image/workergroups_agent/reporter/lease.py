@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import POLL_SECONDS, Exchange, Pulse
 from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.pulse import PulseWatch
@@ -79,9 +80,16 @@ class LeaseKeeper:
     """Writes the Lease that the operator has made; as long as there is none, asks for it."""
 
     def __init__(
-        self, client: Kube, namespace: str, cluster: str, exchange: Exchange, has_told: Callable[[str], bool]
+        self,
+        client: Kube,
+        namespace: str,
+        cluster: str,
+        exchange: Exchange,
+        has_told: Callable[[str], bool],
+        alive: SignOfLife,
     ) -> None:
         self._client = client
+        self._alive = alive
         self._namespace = namespace
         self._name = agent_name(cluster)
         self._exchange = exchange
@@ -93,6 +101,7 @@ class LeaseKeeper:
     async def run(self) -> None:
         """Never returns."""
         while True:
+            self._alive.prolong()
             holder = self._holder.of(self._watch.session(self._pulse(), time.monotonic()))
             if self._beats.is_due(holder, time.monotonic()):
                 await self._beat(holder)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.lease import LeaseKeeper
@@ -15,7 +16,7 @@ LOGGER = logging.getLogger(__name__)
 RESTART_SECONDS = 1.0
 
 
-async def serve(client: Kube, namespace: str, cluster: str, exchange: Exchange) -> None:
+async def serve(client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife) -> None:
     """Report until cancelled."""
 
     writer: StatusWriter | None = None
@@ -34,7 +35,7 @@ async def serve(client: Kube, namespace: str, cluster: str, exchange: Exchange) 
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(_again_and_again(orders_and_status))
-        tasks.create_task(_again_and_again(LeaseKeeper(client, namespace, cluster, exchange, has_told).run))
+        tasks.create_task(_again_and_again(LeaseKeeper(client, namespace, cluster, exchange, has_told, alive).run))
 
 
 async def _again_and_again(run: Callable[[], Awaitable[None]]) -> None:

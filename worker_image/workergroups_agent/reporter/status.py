@@ -5,7 +5,8 @@ import logging
 import time
 from dataclasses import dataclass
 
-from workergroups_agent.exchange import POLL_SECONDS, Exchange, Reports, Stamp
+from workergroups_agent.exchange import POLL_SECONDS, Exchange, Reports
+from workergroups_agent.files import Stamp
 from workergroups_agent.reporter.entries import SUBTREES, Entry, Identity, entries
 from workergroups_agent.reporter.follow import describe, for_log
 from workergroups_agent.reporter.known import Known

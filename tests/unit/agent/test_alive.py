@@ -1,0 +1,30 @@
+"""Kubelet's probe of the agent's containers tells a process that works from one that hangs."""
+
+import os
+import subprocess
+
+import pytest
+
+from workergroups_agent.alive import ALIVE_SECONDS, SignOfLife
+from workergroups_operator.desired.probes import agent_probe
+
+SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if os.path.exists(shell)]
+
+
+def passes(shell, path):
+    _, *arguments = agent_probe()["exec"]["command"]
+    environment = {"WORKERGROUPS_ALIVE": str(path), "PATH": "/nowhere"}
+    return subprocess.run([shell, *arguments], env=environment, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_probe_follows_the_sign_of_life(tmp_path, shell):
+    path = tmp_path / "it's alive"
+    assert not passes(shell, path), "it has not begun"
+    SignOfLife(path).prolong()
+    assert passes(shell, path)
+    passed = path.stat().st_mtime - ALIVE_SECONDS - 1
+    os.utime(path, (passed, passed))
+    assert not passes(shell, path), "it hangs"
+    SignOfLife(path).prolong()
+    assert passes(shell, path)
