@@ -23,7 +23,6 @@ from uuid import uuid4
 from workergroups_api.names import GROUP, VERSION
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-OUR_CRDS = REPOSITORY / "crds"
 START_SECONDS = 90
 # What makes pods of Deployments, removes what has no owner any more, and makes namespaces usable.
 CONTROLLERS = (
@@ -74,10 +73,13 @@ def kubeconfig(cluster: Mapping[str, str], token: str) -> dict[str, object]:
 
 
 @contextmanager
-def control_plane() -> Iterator[Access]:
-    """Running within the context. The processes also end with this one, however it ends."""
+def control_plane(checkout: Path = REPOSITORY) -> Iterator[Access]:
+    """Run within the context, with the kinds and the operator's rights of a checkout.
+
+    The processes also end with this one, however it ends.
+    """
     directory = Path(tempfile.mkdtemp(prefix="workergroups-simulation-"))
-    plane = _ControlPlane(directory, binaries())
+    plane = _ControlPlane(directory, binaries(), checkout)
     try:
         yield plane.start()
     finally:
@@ -100,8 +102,9 @@ def binaries() -> Path:
 
 
 class _ControlPlane:
-    def __init__(self, directory: Path, programs: Path) -> None:
+    def __init__(self, directory: Path, programs: Path, checkout: Path) -> None:
         self._directory = directory
+        self._checkout = checkout
         self._programs = programs
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
@@ -118,7 +121,9 @@ class _ControlPlane:
         self._start_api_server(etcd)
         self._wait_for("kube-apiserver", lambda: self._get("/readyz") is not None)
         # Before the garbage collector starts: of kinds that come later, it learns late.
-        self._kubectl("apply", "--server-side", f"--filename={self._programs / 'crds'}", f"--filename={OUR_CRDS}")
+        self._kubectl(
+            "apply", "--server-side", f"--filename={self._programs / 'crds'}", f"--filename={self._checkout / 'crds'}"
+        )
         self._grant_operator()
         self._wait_for("kube-apiserver", self._has_our_kinds)
         self._start_controllers()
@@ -220,7 +225,7 @@ class _ControlPlane:
 
     def _grant_operator(self) -> None:
         """What the chart grants, to the user under whose name the operator runs here."""
-        chart = str(REPOSITORY / "charts" / "workergroups")
+        chart = str(self._checkout / "charts" / "workergroups")
         options = ["--kube-version=1.35.0", "--set=operator.image=simulated,worker.image=simulated"]
         command = [str(self._programs / "helm"), "template", "workergroups", chart, *options]
         rendered = subprocess.run(command, check=True, capture_output=True, text=True).stdout

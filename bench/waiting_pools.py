@@ -1,0 +1,206 @@
+"""What 200 waiting pools with 1,000 groups cost the operator: `python -m bench.waiting_pools CHECKOUT...`.
+
+Each checkout's operator runs as a process of its own against a new API server with KubeRay, whose pods nobody
+schedules. A machine's speed changes from hour to hour: compare the checkouts of one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulation.api import Api, eventually
+from simulation.control_plane import Access, control_plane
+from simulation.scene import group, pool
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
+
+NAMESPACES = 10
+GROUPS_OF_A_POOL = 5
+CREATED_AT_ONCE = 8
+NEW_POOLS = 5
+# Without kopf's own health port, which another operator of this machine may have.
+PROGRAM = "import workergroups_operator.__main__ as m; m.LIVENESS_ENDPOINT = None; m.main()"
+
+
+@dataclass
+class Figures:
+    """What one operator used."""
+
+    seconds_to_all: float = 0.0
+    cpu_to_all: float = 0.0
+    percent_after_a_minute: float = 0.0
+    percent_at_rest: float = 0.0
+    resident_mib: float = 0.0
+    first_status_seconds: float = 0.0
+
+
+class Operator:
+    """A checkout's operator, and what the kernel says of its process."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time since it began."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def resident_mib(self) -> float:
+        """Memory of its own."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+    async def percent(self, seconds: float) -> float:
+        """Percent of a core that it uses from now on, for some seconds."""
+        before, began = self.cpu_seconds, time.monotonic()
+        await asyncio.sleep(seconds)
+        return 100 * (self.cpu_seconds - before) / (time.monotonic() - began)
+
+
+@contextmanager
+def operator(checkout: Path, access: Access, profile: Path | None) -> Iterator[Operator]:
+    """Run within the context."""
+    with tempfile.TemporaryDirectory(prefix="waiting-pools-") as directory:
+        config = Path(directory) / "kubeconfig"
+        config.write_text(json.dumps(access.kubeconfig("operator")))
+        sources = [checkout / part for part in ("crds", "operator", "worker_image")]
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(map(str, sources)),
+            "KUBECONFIG": str(config),
+            "WORKER_IMAGE": "example.test/worker:1",
+            "OPERATOR_IMAGE": "example.test/operator:1",
+        }
+        profiler = ["-m", "cProfile", "-o", str(profile)] if profile else []
+        program = Path(directory) / "program.py"
+        program.write_text(PROGRAM)
+        with Path(directory, "log").open("wb") as log:
+            process = subprocess.Popen([sys.executable, *profiler, str(program)], env=environment, stderr=log)
+            try:
+                yield Operator(process)
+            finally:
+                process.terminate()
+                process.wait(timeout=30)
+
+
+class Users:
+    """What users of one checkout do: pools are as in its quickstart, since versions differ in their fields."""
+
+    def __init__(self, api: Api, checkout: Path) -> None:
+        self._api = api
+        self._namespaces = [f"n{number}" for number in range(NAMESPACES)]
+        text = (checkout / "examples" / "quickstart" / "pool.yaml").read_text()
+        self._spec: dict[str, Any] = yaml.safe_load(text)["spec"]
+
+    async def create_namespaces(self) -> None:
+        """Namespaces without pools."""
+        for namespace in self._namespaces:
+            await self._api.create_namespace(namespace)
+
+    async def create_pools(self, pools: int) -> None:
+        """Pools and their groups, a few at a time."""
+        slots = asyncio.Semaphore(CREATED_AT_ONCE)
+
+        async def create(manifest: Manifest) -> None:
+            async with slots:
+                await self._api.create(manifest)
+
+        await asyncio.gather(*map(create, self._objects(pools)))
+
+    def _objects(self, pools: int) -> Iterator[Manifest]:
+        for number in range(pools):
+            namespace = self._namespaces[number % NAMESPACES]
+            yield self._pool(namespace, f"p{number}")
+            for each in range(GROUPS_OF_A_POOL):
+                yield group(namespace, f"p{number}-g{each}", pools=[{"name": f"p{number}"}])
+
+    def _pool(self, namespace: str, name: str) -> Manifest:
+        return pool(namespace, name) | {"spec": self._spec}
+
+    async def all_have_a_status(self) -> bool:
+        """Whether the operator has said something about every object."""
+        for namespace in self._namespaces:
+            for kind in (RESOURCE_POOL, WORKER_GROUP):
+                if not all(map(_has_status, await self._api.list(kind, namespace))):
+                    return False
+        return True
+
+    async def first_status(self, name: str) -> float:
+        """Seconds until a new pool has a status."""
+        namespace, began = self._namespaces[0], time.monotonic()
+
+        async def has_status() -> bool:
+            return _has_status(await self._api.get(RESOURCE_POOL, namespace, name) or {})
+
+        await self._api.create(self._pool(namespace, name))
+        await eventually("a first status", has_status, seconds=60, every=0.01)
+        return time.monotonic() - began
+
+
+def _has_status(body: Manifest) -> bool:
+    return bool(body.get("status", {}).get("conditions"))
+
+
+async def measure(
+    access: Access, checkout: Path, running: Operator, pools: int, rest_after: float, window: float
+) -> Figures:
+    """Create the pools, and look at the operator then, a minute later, and at rest."""
+    figures = Figures()
+    async with Api.connect(access) as api:
+        users = Users(api, checkout)
+        await users.create_namespaces()
+        await asyncio.sleep(8)
+        before, began = running.cpu_seconds, time.monotonic()
+        await users.create_pools(pools)
+        created = time.monotonic()
+        await eventually("a status of each", users.all_have_a_status, seconds=600, every=1)
+        figures.seconds_to_all = time.monotonic() - began
+        figures.cpu_to_all = running.cpu_seconds - before
+        await asyncio.sleep(60)
+        figures.percent_after_a_minute = await running.percent(window)
+        await asyncio.sleep(max(0.0, created + rest_after - time.monotonic()))
+        figures.percent_at_rest = await running.percent(window)
+        figures.resident_mib = running.resident_mib
+        waits = []
+        for number in range(NEW_POOLS):
+            waits.append(await users.first_status(f"new-{number}"))
+            await asyncio.sleep(2)
+        figures.first_status_seconds = statistics.median(waits)
+    return figures
+
+
+def main() -> None:
+    """Measure one checkout after the other, and print what each used."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkouts", nargs="+", type=Path)
+    parser.add_argument("--pools", type=int, default=200)
+    parser.add_argument("--rest-after", type=float, default=300, help="seconds from creation to rest")
+    parser.add_argument("--window", type=float, default=60, help="seconds for which CPU time is counted")
+    parser.add_argument("--profile", type=Path, help="write what cProfile found into this file")
+    arguments = parser.parse_args()
+    for checkout in arguments.checkouts:
+        path = checkout.resolve()
+        with control_plane(path) as access, operator(path, access, arguments.profile) as running:
+            figures = asyncio.run(
+                measure(access, path, running, arguments.pools, arguments.rest_after, arguments.window)
+            )
+        print(checkout, json.dumps({name: round(value, 2) for name, value in vars(figures).items()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
