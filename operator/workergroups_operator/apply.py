@@ -3,6 +3,7 @@
 One object that cannot be written never keeps the others from being written.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from kubernetes.aio.dynamic.exceptions import NotFoundError
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
-from workergroups_api.manifest import RAY_CLUSTER, Manifest, identity
+from workergroups_api.manifest import DEPLOYMENT, RAY_CLUSTER, Manifest, identity
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
@@ -25,14 +26,24 @@ async def apply(client: Kube, observed: Observed, decisions: Decisions, wanted: 
             await client.delete(observed.ray_cluster)
         except API_ERRORS as error:
             failed[RAY_CLUSTER.kind] = _explanation(observed.ray_cluster, error)
-    for manifest in wanted:
-        try:
-            live = observed.children.get(identity(manifest))
-            if live is None or not is_applied(live, manifest):
-                await client.apply(manifest)
-        except Exception as error:  # Not only of the API server: the live object may be anything.
-            failed[manifest["kind"]] = _explanation(manifest, error)
+    # Pods need what the other objects hold. Objects of a batch do not wait for each other: admission may be slow.
+    pods_of = (RAY_CLUSTER.kind, DEPLOYMENT.kind)
+    for makes_pods in (False, True):
+        batch = [manifest for manifest in wanted if (manifest["kind"] in pods_of) is makes_pods]
+        reasons = await asyncio.gather(*(_bring(client, observed, manifest) for manifest in batch))
+        failed |= {each["kind"]: why for each, why in zip(batch, reasons, strict=True) if why is not None}
     return Failures(failed)
+
+
+async def _bring(client: Kube, observed: Observed, manifest: Manifest) -> Explanation | None:
+    """Write the object if it differs. Returns why it could not be written."""
+    try:
+        live = observed.children.get(identity(manifest))
+        if live is None or not is_applied(live, manifest):
+            await client.apply(manifest)
+    except Exception as error:  # Not only of the API server: the live object may be anything.
+        return _explanation(manifest, error)
+    return None
 
 
 def is_applied(live: Manifest, wanted: Manifest) -> bool:

@@ -6,7 +6,6 @@ No handler changes an object, so kopf adds no finalizer and writes no annotation
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -19,8 +18,9 @@ from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER
 from workergroups_operator.connection import connect
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
-from workergroups_operator.reconcile import reconcile
+from workergroups_operator.reconcile import Reconciler
 from workergroups_operator.settings import Settings
+from workergroups_operator.try_pods import PodTrials
 from workergroups_operator.work_queue import WorkQueue
 
 # Everything that the operator makes, and the pods that come of it.
@@ -75,8 +75,10 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any
     client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER))
     memo.membership = Membership(indices["pool_clusters"], indices["cluster_pools"], indices["pool_groups"])
     memo.heartbeats = Heartbeats()
-    work = partial(reconcile, client, memo.membership, memo.heartbeats, Settings.from_environment())
-    memo.queue = WorkQueue(work)
+    trials = PodTrials(client, lambda key: memo.queue.add(key))
+    memo.resources.push_async_callback(trials.close)
+    reconciler = Reconciler(client, memo.membership, memo.heartbeats, trials, Settings.from_environment())
+    memo.queue = WorkQueue(reconciler.reconcile)
     memo.resources.push_async_callback(memo.queue.close)
     listening = asyncio.create_task(_listen(memo.heartbeats, memo.queue), name="heartbeats")
     memo.resources.push_async_callback(_end, listening)

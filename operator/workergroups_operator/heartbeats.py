@@ -14,7 +14,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import HEAD_ANNOTATION, SESSION_ANNOTATION
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AgentSign
-from workergroups_operator.policy.agent_liveness import AWAY_SECONDS
+from workergroups_operator.policy import agent_liveness
 
 LATE_SECONDS = 6.0
 CONFIRM_SECONDS = 4.5
@@ -57,8 +57,11 @@ class Heartbeats:
         beat.known = _known(lease) or beat.known
         if (renewed, session) == (beat.renewed, beat.session):
             return False
-        is_news = session != beat.session or beat.suspected is not None or beat.away is not None
-        beat.renewed, beat.session, beat.changed = renewed, session, self._clock()
+        now = self._clock()
+        # From then on it speaks of the present head.
+        is_of_head = beat.changed < beat.head_seen + agent_liveness.STALE_SECONDS <= now
+        is_news = is_of_head or session != beat.session or beat.suspected is not None or beat.away is not None
+        beat.renewed, beat.session, beat.changed = renewed, session, now
         beat.is_fresh, beat.was_called_late, beat.suspected = True, False, None
         if session is not None and (beat.away is None or beat.changed > beat.away):
             beat.away = None
@@ -82,7 +85,7 @@ class Heartbeats:
         is_silent = beat.suspected is not None and now - beat.suspected >= CONFIRM_SECONDS
         away = 0.0 if beat.away is None else max(now - beat.away, 1e-3)
         waits = [CONFIRM_SECONDS - (now - beat.suspected)] if beat.suspected is not None and not is_silent else []
-        waits += [AWAY_SECONDS - away] if 0 < away < AWAY_SECONDS else []
+        waits += [agent_liveness.AWAY_SECONDS - away] if 0 < away < agent_liveness.AWAY_SECONDS else []
         with_head = beat.changed - beat.head_seen if beat.is_fresh and beat.changed >= beat.head_seen else None
         look_again = min(waits, default=float("inf")) + 0.05
         return AgentSign(beat.session, beat.known, away, is_silent, beat.is_first_head, with_head, look_again)

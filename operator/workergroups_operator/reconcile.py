@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
@@ -18,59 +19,68 @@ from workergroups_operator.publish import publish
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
 from workergroups_operator.status.unknown import unknown
-from workergroups_operator.try_pods import try_pods
+from workergroups_operator.try_pods import PodTrials, trials_of
 from workergroups_operator.work_queue import Result
 
 LOGGER = logging.getLogger(__name__)
 
 
-async def reconcile(
-    client: Kube, membership: Membership, heartbeats: Heartbeats, settings: Settings, key: ClusterKey
-) -> Result:
-    """Bring the cluster to what its pools and groups ask for, and say on them what is true."""
-    try:
-        result = await _isolated(client, membership, heartbeats, settings, key)
-    except API_ERRORS as error:
-        return Result(None, f"the API server cannot be asked: {api_error_message(error)[:500]}", is_urgent=True)
-    if result == Result(None):
-        heartbeats.forget(key)
-    return result
+@dataclass(frozen=True)
+class Reconciler:
+    """Takes turns: reads one cluster's world, brings it to what its objects ask for, and reports what is true."""
 
+    client: Kube
+    membership: Membership
+    heartbeats: Heartbeats
+    pod_trials: PodTrials
+    settings: Settings
 
-async def _isolated(
-    client: Kube, membership: Membership, heartbeats: Heartbeats, settings: Settings, key: ClusterKey
-) -> Result:
-    """Take a turn; if it raises, without the objects that made it raise; if it still does, report that nobody knows."""
-    try:
-        return await _turn(client, settings, await observe(client, membership, heartbeats, key))
-    except API_ERRORS:
-        raise
-    except Exception:
-        LOGGER.exception("%s: this turn is taken again without the object that made it fail", key)
-    try:
-        observed = await observe(client, membership, heartbeats, key)
-        return await _turn(client, settings, without_culprits(observed, pure_steps(settings)))
-    except API_ERRORS:
-        raise
-    except Exception as error:
-        LOGGER.exception("%s: no single object made this turn fail", key)
-        return await _nobody_knows(client, await observe_members(client, membership, key), error)
+    async def reconcile(self, key: ClusterKey) -> Result:
+        """Take a turn for the cluster; whatever exists for it, nothing is raised."""
+        try:
+            result = await self._isolated(key)
+        except API_ERRORS as error:
+            return Result(None, f"the API server cannot be asked: {api_error_message(error)[:500]}", is_urgent=True)
+        if result == Result(None):
+            self.heartbeats.forget(key)
+        return result
 
+    async def _isolated(self, key: ClusterKey) -> Result:
+        """Take a turn; if it raises, without the culprits; if it still does, report that nobody knows."""
+        try:
+            return await self._turn(await self._observe(key))
+        except API_ERRORS:
+            raise
+        except Exception:
+            LOGGER.exception("%s: this turn is taken again without the object that made it fail", key)
+        try:
+            return await self._turn(without_culprits(await self._observe(key), pure_steps(self.settings)))
+        except API_ERRORS:
+            raise
+        except Exception as error:
+            LOGGER.exception("%s: no single object made this turn fail", key)
+            return await self._nobody_knows(await observe_members(self.client, self.membership, key), error)
 
-async def _turn(client: Kube, settings: Settings, observed: Observed) -> Result:
-    decisions = decide(observed, await try_pods(client, observed, settings), settings)
-    wanted = desired(observed, decisions, fresh_token=secrets.token_urlsafe(32))
-    failures = await apply(client, observed, decisions, wanted)
-    statuses = status(observed, decisions, failures, datetime.now(UTC))
-    unpublished = await publish(client, statuses.updates)
-    return Result(statuses.requeue_after, unpublished or failures.summary, is_urgent=unpublished is not None)
+    async def _observe(self, key: ClusterKey) -> Observed:
+        return await observe(self.client, self.membership, self.heartbeats, key)
 
+    async def _turn(self, observed: Observed) -> Result:
+        tried = await self.pod_trials.answers(observed.key, trials_of(observed, self.settings))
+        decisions = decide(observed, tried.refused, self.settings)
+        wanted = desired(observed, decisions, fresh_token=secrets.token_urlsafe(32))
+        failures = await apply(self.client, observed, decisions, wanted)
+        statuses = status(observed, decisions, failures, datetime.now(UTC))
+        unpublished = await publish(self.client, statuses.updates)
+        requeue_after = statuses.requeue_after
+        if requeue_after is not None:
+            requeue_after = min(requeue_after, tried.look_again_seconds)
+        return Result(requeue_after, unpublished or failures.summary, is_urgent=unpublished is not None)
 
-async def _nobody_knows(client: Kube, observed: Observed, error: Exception) -> Result:
-    way_out = (
-        f"the operator cannot handle what exists for cluster {observed.key.name} together, so nobody knows what is "
-        "true: see the operator's log and report it; what runs goes on"
-    )
-    why = internal_error(error, way_out)
-    await publish(client, tuple(unknown(observed, why, datetime.now(UTC))))
-    return Result(None, why.message, is_urgent=True)
+    async def _nobody_knows(self, observed: Observed, error: Exception) -> Result:
+        way_out = (
+            f"the operator cannot handle what exists for cluster {observed.key.name} together, so nobody knows what is "
+            "true: see the operator's log and report it; what runs goes on"
+        )
+        why = internal_error(error, way_out)
+        await publish(self.client, tuple(unknown(observed, why, datetime.now(UTC))))
+        return Result(None, why.message, is_urgent=True)

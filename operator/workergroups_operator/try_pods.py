@@ -6,13 +6,15 @@ so none can keep the RayCluster from being written for the other pools.
 """
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from kubernetes.aio.dynamic.exceptions import InternalServerError, NotFoundError
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message, is_refusal
+from workergroups_api.launch import digest
 from workergroups_api.manifest import POD, Manifest
 from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
@@ -20,10 +22,24 @@ from workergroups_operator.decisions import decide
 from workergroups_operator.desired.ownership import owned
 from workergroups_operator.desired.pods import head_template, worker_template
 from workergroups_operator.desired.raycluster import ray_cluster
+from workergroups_operator.fair_turns import FairTurns
+from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import HEAD, WORKER, Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.images import images_of
 from workergroups_operator.settings import Settings
+
+# For how long a turn waits for answers.
+MOMENT_SECONDS = 0.3
+# An answer is asked for again after a quarter of the time for which it has been the same: what is refused for long is
+# tried rarely, and at least once a minute.
+AGAIN_PART = 0.25
+FIRST_AGAIN_SECONDS = 2.0
+LAST_AGAIN_SECONDS = 60.0
+PENDING = Explanation(
+    "AdmissionPending",
+    "the API server has not answered yet whether it takes the pod; where that lasts, an admission webhook is slow",
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +50,100 @@ class Trial:
     # With this pool's nodes only; None if its template is part of the live one already.
     ray_cluster: Manifest | None = None
 
+    @cached_property
+    def digest(self) -> str:
+        """What tells whether the same was asked before."""
+        return digest([self.pod, self.ray_cluster])
 
-async def try_pods(client: Kube, observed: Observed, settings: Settings) -> Mapping[str, Explanation]:
+
+@dataclass(frozen=True)
+class Answers:
     """Why pods are refused, by the name of their worker group, or HEAD; nothing about those that are taken."""
-    trials = trials_of(observed, settings)
-    answers = await asyncio.gather(*(_ask(client, trial) for trial in trials.values()))
-    return {name: answer for name, answer in zip(trials, answers, strict=True) if answer is not None}
+
+    refused: Mapping[str, Explanation] = field(default_factory=dict)
+    # When to ask again.
+    look_again_seconds: float = float("inf")
+
+
+@dataclass
+class _Question:
+    """What was asked about one kind of pod, and the last answer to it."""
+
+    digest: str
+    answer: Explanation | None = PENDING
+    # Since when the pod is refused, or taken.
+    since: float = 0.0
+    due: float = 0.0
+    task: asyncio.Task[None] | None = None
+
+    def note(self, answer: Explanation | None, now: float) -> None:
+        """Take note of an answer."""
+        if self.answer is PENDING or (self.answer is None) != (answer is None):
+            self.since = now
+        self.answer, self.task = answer, None
+        self.due = now + min(LAST_AGAIN_SECONDS, max(FIRST_AGAIN_SECONDS, AGAIN_PART * (now - self.since)))
+
+
+class PodTrials:
+    """What the API server last answered, and the questions on their way.
+
+    An admission webhook may take its time, so a question is a task of its own: a turn waits for a moment, goes on
+    without the answer, and the cluster gets another turn when the answer comes.
+    """
+
+    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
+        self._client = client
+        self._enqueue = enqueue
+        self._questions: dict[ClusterKey, dict[str, _Question]] = {}
+        self._turns = FairTurns()
+
+    async def answers(self, key: ClusterKey, trials: Mapping[str, Trial]) -> Answers:
+        """What is known of these pods after a moment; whatever else was asked for the cluster is forgotten."""
+        questions = self._asked(key, trials)
+        clock = asyncio.get_running_loop().time
+        asked = set()
+        for name, question in questions.items():
+            if question.task is None and question.due <= clock():
+                ask = self._ask(key.namespace, question, trials[name])
+                question.task = asyncio.create_task(ask, name=f"try pod {name} of {key}")
+                asked.add(question.task)
+        if asked:
+            _, late = await asyncio.wait(asked, timeout=MOMENT_SECONDS)
+            for task in late:
+                task.add_done_callback(partial(self._arrived, key))
+        refused = {name: question.answer for name, question in questions.items() if question.answer is not None}
+        waits = [question.due - clock() for question in questions.values() if question.task is None]
+        return Answers(refused, min(waits, default=float("inf")))
+
+    def _asked(self, key: ClusterKey, trials: Mapping[str, Trial]) -> dict[str, _Question]:
+        """The questions about these pods: known ones if they are the same, and new ones."""
+        before = self._questions.pop(key, {})
+        questions = {}
+        for name, trial in trials.items():
+            known = before.get(name)
+            questions[name] = known if known and known.digest == trial.digest else _Question(trial.digest)
+        for name, old in before.items():
+            if old is not questions.get(name) and old.task is not None:
+                old.task.cancel()
+        if questions:
+            self._questions[key] = questions
+        return questions
+
+    async def _ask(self, namespace: str, question: _Question, trial: Trial) -> None:
+        async with self._turns.turn(namespace):
+            answer = await _answer(self._client, trial)
+        question.note(answer, asyncio.get_running_loop().time())
+
+    def _arrived(self, key: ClusterKey, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            self._enqueue(key)
+
+    async def close(self) -> None:
+        """End all questions."""
+        tasks = [each.task for asked in self._questions.values() for each in asked.values() if each.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def trials_of(observed: Observed, settings: Settings) -> dict[str, Trial]:
@@ -80,7 +184,7 @@ def _ray_cluster(observed: Observed, pool: ResourcePool, settings: Settings) -> 
     return owned(ray_cluster(alone, decide(alone, {}, settings), token=""), observed.key, [pool])
 
 
-async def _ask(client: Kube, trial: Trial) -> Explanation | None:
+async def _answer(client: Kube, trial: Trial) -> Explanation | None:
     try:
         await client.create(trial.pod, dry_run=True)
         if trial.ray_cluster is not None:

@@ -1,15 +1,30 @@
-"""One task per key: keys that are added again coalesce, a key never runs twice at once, failures back off."""
+"""One task per key: keys that are added again coalesce, a key never runs twice at once, failures back off.
+
+Who may run is the fair turns' matter. Each key also runs again after a while without any reason, since events drive all
+that the operator does, and an event that was lost must not be lost for ever.
+"""
 
 import asyncio
 import logging
-import time
+import random
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from aiolimiter import AsyncLimiter
 
-Key = TypeVar("Key", bound=Hashable)
+from workergroups_operator.fair_turns import FairTurns
+
+
+class Namespaced(Hashable, Protocol):
+    """What the queue wants to know of a key."""
+
+    @property
+    def namespace(self) -> str:
+        """With whom the key shares its turns."""
+
+
+Key = TypeVar("Key", bound=Namespaced)
 
 LOGGER = logging.getLogger(__name__)
 FIRST_RETRY_SECONDS = 0.5
@@ -18,13 +33,19 @@ LAST_URGENT_RETRY_SECONDS = 2.0
 # How often a key is worked on, and how soon again after that.
 RUNS_AT_ONCE = 60
 RUN_AGAIN_SECONDS = 1.0
+# What a run writes comes back as events, of which the first is soon followed by others.
+SETTLE_SECONDS = 0.1
+# Without any event, a key is worked on after this time, or up to a third earlier, so that many keys spread out.
+RESYNC_SECONDS = 450.0
+# A run that takes longer hangs. Each of its requests has a deadline of its own, which is much shorter.
+RUN_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Result:
     """How a piece of work went."""
 
-    # When to do it again if nothing happens; None: never, there is nothing left to care for.
+    # When to do it again at the latest if nothing happens; None: never, there is nothing left to care for.
     requeue_after: float | None
     # What failed, though the rest was done: that is done again with back-off.
     failure: str | None = None
@@ -44,9 +65,9 @@ def retry_delay(failing_seconds: float, *, is_urgent: bool = False) -> float:
 class WorkQueue(Generic[Key]):
     """Calls `work(key)` soon after each `add`, and again after the seconds that it returns."""
 
-    def __init__(self, work: Callable[[Key], Awaitable[Result]], concurrency: int = 16) -> None:
+    def __init__(self, work: Callable[[Key], Awaitable[Result]]) -> None:
         self._work = work
-        self._slots = asyncio.Semaphore(concurrency)
+        self._turns = FairTurns()
         self._added: dict[Key, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -66,38 +87,39 @@ class WorkQueue(Generic[Key]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _serve(self, key: Key) -> None:
-        added = self._added[key]
+        added, clock = self._added[key], asyncio.get_running_loop().time
         failing_since: float | None = None
         # What is added again and again, such as by two who undo each other's writes, must not keep the operator busy.
         limiter = AsyncLimiter(RUNS_AT_ONCE, RUNS_AT_ONCE * RUN_AGAIN_SECONDS)
         while True:
             await limiter.acquire()
-            added.clear()
-            result = await self._try(key)
+            result = await self._try(key, added)
             delay = result.requeue_after
             if not result.failure:
                 failing_since = None
             else:
-                now = time.monotonic()
-                failing_since = failing_since or now
-                retry = retry_delay(now - failing_since, is_urgent=result.is_urgent)
-                delay = min(retry, delay if delay is not None else LAST_RETRY_SECONDS)
+                failing_since = clock() if failing_since is None else failing_since
+                retry = retry_delay(clock() - failing_since, is_urgent=result.is_urgent)
+                delay = retry if delay is None else min(retry, delay)
                 LOGGER.warning("%s: %s; trying again in %.1f s", key, result.failure, delay)
             if delay is None and not added.is_set():
                 del self._added[key]
                 return
-            await self._wait(added, delay)
+            await asyncio.sleep(SETTLE_SECONDS)
+            resync = RESYNC_SECONDS * random.uniform(2 / 3, 1)
+            await self._wait(added, resync if delay is None else min(delay, resync))
 
-    async def _try(self, key: Key) -> Result:
+    async def _try(self, key: Key, added: asyncio.Event) -> Result:
         try:
-            async with self._slots:
+            async with self._turns.turn(key.namespace), asyncio.timeout(RUN_SECONDS):
+                added.clear()
                 return await self._work(key)
         except Exception as error:
             LOGGER.exception("%s", key)
-            return Result(None, type(error).__name__)
+            return Result(None, type(error).__name__, is_urgent=True)
 
     @staticmethod
-    async def _wait(added: asyncio.Event, seconds: float | None) -> None:
+    async def _wait(added: asyncio.Event, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 await added.wait()

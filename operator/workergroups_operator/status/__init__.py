@@ -19,13 +19,11 @@ from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import Situation
 
-# Without any event, everything is looked at again after this time.
-RESYNC_SECONDS = 300.0
-# What is not ready is looked at again this soon, and the less often the longer it lasts: events can be lost.
-POLL_SECONDS = 2.0
-POLL_PART = 0.25
-# Pods that the API server refuses are tried again at least this often.
-RETRY_PODS_SECONDS = 60.0
+# What is in the way may have no label of ours, so no event tells that it is gone: the operator looks again this soon,
+# and less often the longer it lasts.
+OBSTACLE_SECONDS = 2.0
+OBSTACLE_PART = 0.25
+LAST_OBSTACLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -47,14 +45,14 @@ class Statuses:
     """What is true of all objects of a cluster, and when to look again if nothing happens."""
 
     updates: tuple[StatusUpdate, ...]
-    # None when there are no objects.
+    # None when there are no objects, infinite when events tell whatever may change.
     requeue_after: float | None
 
 
 def status(observed: Observed, decisions: Decisions, failures: Failures, now: datetime) -> Statuses:
     """The status of all pools and groups of the cluster."""
     situation = Situation(observed, decisions, failures, now)
-    waits = [RESYNC_SECONDS, *_waits(situation)]
+    waits = [observed.agent.look_again_seconds]
     updates = [_unreadable(odd, now) for odd in observed.unreadable]
     weakest: dict[str, Finding] = {}
     for pool in observed.pools:
@@ -89,7 +87,8 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
         )
         before_ = last.model_copy(update={"ranks": None})
         updates.append(_update(WORKER_GROUP, group, before_, after_, concluded.ready))
-    waits += [_poll(update.ready, now) for update in updates]
+    if decisions.obstacle:
+        waits += [_look_again(update.ready, now) for update in updates]
     return Statuses(tuple(updates), min(waits) if updates else None)
 
 
@@ -97,19 +96,10 @@ def _known(count: int, situation: Situation) -> int | None:
     return None if situation.decisions.agent.state is AgentState.LOST else count
 
 
-def _waits(situation: Situation) -> list[float]:
-    """When something may be different of which no event tells."""
-    waits = [situation.observed.agent.look_again_seconds]
-    if situation.decisions.refused_pods:
-        waits.append(RETRY_PODS_SECONDS)
-    return waits
-
-
-def _poll(ready: Condition, now: datetime) -> float:
-    """When to look again at an object, whatever events say of it."""
-    if ready.status == "True":
-        return RESYNC_SECONDS
-    return max(POLL_SECONDS, POLL_PART * (now - ready.last_transition_time).total_seconds())
+def _look_again(ready: Condition, now: datetime) -> float:
+    """When to look again at what is in an object's way."""
+    lasted = (now - ready.last_transition_time).total_seconds()
+    return min(LAST_OBSTACLE_SECONDS, max(OBSTACLE_SECONDS, OBSTACLE_PART * lasted))
 
 
 def _update(

@@ -107,3 +107,14 @@ def test_who_saw_the_cluster_begin_knows_its_first_head(world):
 def test_who_came_later_does_not_know_which_heads_there_were(world):
     assert not world.sign(head=None).is_of_first_head
     assert not world.sign(head="head-1").is_of_first_head
+
+
+def test_the_first_renewal_that_is_surely_about_another_head_is_news(world):
+    world.beat()
+    world.sign(head="head-1")
+    world.sign(after=2, head="head-2")
+    news = []
+    for _ in range(4):
+        world.now += 2.5
+        news.append(world.beat())
+    assert news == [False, True, False, False]

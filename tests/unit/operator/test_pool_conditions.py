@@ -220,11 +220,16 @@ def test_a_pool_that_was_ready_has_the_whole_deadline_again():
     assert status_of(seen).after.deadline == NOW + timedelta(seconds=90)
 
 
-@pytest.mark.parametrize(("since", "seconds"), [("11:59:59", 2), ("11:59:20", 10), ("10:00:00", 300)])
-def test_what_is_not_ready_is_looked_at_again_without_any_event(since, seconds):
+@pytest.mark.parametrize(("since", "seconds"), [("11:59:59", 2), ("11:59:20", 10), ("10:00:00", 60)])
+def test_what_is_in_the_way_is_looked_at_again_without_any_event(since, seconds):
     waits = {"type": "Ready", "status": "False", "reason": "X", "lastTransitionTime": f"2026-01-01T{since}Z"}
-    seen = observed(pools=(pool(progressDeadlineSeconds=604800, status={"conditions": [waits]}),), pods=(pod("head"),))
-    assert statuses(seen).requeue_after == seconds
+    waiting = pool(progressDeadlineSeconds=604800, status={"conditions": [waits]})
+    in_the_way = child("Service", "actors-head-svc", "somebody")
+    assert statuses(observed(pools=(waiting,), children=in_the_way)).requeue_after == seconds
+
+
+def test_a_ready_pool_waits_for_events_only():
+    assert statuses(observed(pools=(ready_pool(),))).requeue_after == float("inf")
 
 
 def test_an_edited_deadline_turns_nothing():

@@ -1,105 +1,96 @@
-"""The queue's promises, in milliseconds."""
+"""The queue's promises, in virtual time."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
+from virtual_time import now, run
 
 from workergroups_operator import work_queue
+from workergroups_operator.membership import ClusterKey
 from workergroups_operator.work_queue import Result, WorkQueue, retry_delay
 
-
-def run(scenario):
-    return asyncio.run(asyncio.wait_for(scenario, timeout=5))
+KEY = ClusterKey("team", "k")
 
 
-def test_additions_during_the_work_lead_to_one_more_run():
-    runs = []
+def times_of_runs(work, seconds, also=None):
+    """When a key that is added once is worked on, within some seconds of virtual time."""
+    times = []
 
     async def scenario():
-        gate = asyncio.Event()
+        async def noted(_):
+            times.append(round(now(), 2))
+            return await work(len(times), queue)
 
-        async def work(key):
-            runs.append(key)
-            await gate.wait()
-            return Result(None)
+        queue = WorkQueue(noted)
+        queue.add(KEY)
+        if also is not None:
+            await also(queue)
+        await asyncio.sleep(seconds)
+        await queue.close()
 
-        queue = WorkQueue(work)
-        queue.add("k")
-        await asyncio.sleep(0.01)
+    run(scenario())
+    return times
+
+
+def test_additions_during_a_run_lead_to_one_more_run():
+    async def work(_number, _queue):
+        await asyncio.sleep(1)
+        return Result(None)
+
+    async def add_often(queue):
         for _ in range(5):
-            queue.add("k")
-        gate.set()
-        await asyncio.sleep(0.01)
-        await queue.close()
+            await asyncio.sleep(0.1)
+            queue.add(KEY)
 
-    run(scenario())
-    assert runs == ["k", "k"]
+    assert times_of_runs(work, 10, add_often) == [0, 1.1]
 
 
-def test_a_key_is_looked_at_again_after_the_delay_that_it_asked_for():
-    runs = []
+def test_a_key_is_worked_on_again_after_the_delay_that_it_asked_for():
+    async def work(number, _queue):
+        return Result(7.0 if number < 3 else None)
 
-    async def scenario():
-        done = asyncio.Event()
-
-        async def work(key):
-            runs.append(key)
-            if len(runs) == 3:
-                done.set()
-                return Result(None)
-            return Result(0.01)
-
-        queue = WorkQueue(work)
-        queue.add("k")
-        await done.wait()
-        await queue.close()
-
-    run(scenario())
-    assert len(runs) == 3
+    assert times_of_runs(work, 1000) == [0, 7.1, 14.2]
 
 
-def test_a_failure_is_tried_again(monkeypatch):
-    monkeypatch.setattr(work_queue, "FIRST_RETRY_SECONDS", 0.01)
-    runs = []
+def test_without_any_reason_a_key_is_worked_on_again_within_the_time_of_a_resync():
+    async def work(_number, _queue):
+        return Result(float("inf"))
 
-    async def scenario():
-        done = asyncio.Event()
+    times = times_of_runs(work, 3 * work_queue.RESYNC_SECONDS)
+    pauses = [after - before for before, after in pairwise(times)]
+    assert len(pauses) >= 2
+    assert all(work_queue.RESYNC_SECONDS * 0.6 < pause < work_queue.RESYNC_SECONDS + 1 for pause in pauses)
 
-        async def work(key):
-            runs.append(key)
-            if len(runs) == 1:
-                raise RuntimeError("a fault of ours")
-            if len(runs) == 2:
-                return Result(60.0, "the API server is away")
-            done.set()
-            return Result(None)
 
-        queue = WorkQueue(work)
-        queue.add("k")
-        await done.wait()
-        await queue.close()
+def test_a_run_that_raises_is_tried_again_soon_and_one_that_fails_with_back_off():
+    async def work(number, _queue):
+        if number == 1:
+            raise RuntimeError("a fault of ours")
+        return Result(60.0, "the API server is away") if number < 5 else Result(None)
 
-    run(scenario())
-    assert len(runs) == 3
+    times = times_of_runs(work, 100)
+    assert times == [0, 0.6, 1.3, 2.7, 5.5]
+
+
+def test_a_run_that_hangs_is_ended_and_tried_again():
+    async def work(number, _queue):
+        if number == 1:
+            await asyncio.Event().wait()
+        return Result(None)
+
+    first, second = times_of_runs(work, 1000)
+    assert first + work_queue.RUN_SECONDS <= second <= first + work_queue.RUN_SECONDS + 1
 
 
 def test_a_key_that_is_added_without_end_is_worked_on_so_often_and_no_more(monkeypatch):
     monkeypatch.setattr(work_queue, "RUNS_AT_ONCE", 5)
-    runs = []
 
-    async def scenario():
-        async def work(key):
-            runs.append(key)
-            queue.add("k")
-            return Result(60.0)
+    async def work(_number, queue):
+        queue.add(KEY)
+        return Result(60.0)
 
-        queue = WorkQueue(work)
-        queue.add("k")
-        await asyncio.sleep(0.5)
-        await queue.close()
-
-    run(scenario())
-    assert len(runs) == 5
+    assert len(times_of_runs(work, 10.5)) == 5 + 10
 
 
 @pytest.mark.parametrize(
@@ -118,25 +109,15 @@ def test_retries_back_off_to_a_minute_and_urgent_ones_to_two_seconds(failing_sec
     assert retry_delay(failing_seconds, is_urgent=is_urgent) == seconds
 
 
-def test_many_failures_in_a_moment_are_one_failure_for_the_time_of_the_next_try(monkeypatch):
+def test_many_failures_in_a_moment_are_one_failure_for_the_time_of_the_next_try():
     """As when each event of a busy moment finds the API server away: afterwards no event may come for long."""
-    monkeypatch.setattr(work_queue, "FIRST_RETRY_SECONDS", 0.2)
 
-    async def scenario():
-        ran = asyncio.Event()
+    async def work(_number, _queue):
+        return Result(None, "the API server is away", is_urgent=True)
 
-        async def work(key):
-            ran.set()
-            return Result(None, "the API server is away", is_urgent=True)
-
-        queue = WorkQueue(work)
+    async def add_often(queue):
         for _ in range(20):
-            queue.add("k")
-            await asyncio.sleep(0.005)
-        for _ in range(2):
-            ran.clear()
-            async with asyncio.timeout(5):
-                await ran.wait()
-        await queue.close()
+            queue.add(KEY)
+            await asyncio.sleep(0.05)
 
-    run(scenario())
+    assert [time for time in times_of_runs(work, 3, add_often) if time > 1.1][:1] <= [2.5]

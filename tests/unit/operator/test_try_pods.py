@@ -1,0 +1,142 @@
+"""What is asked about pods, how often, and that no turn waits for it, in virtual time."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.dynamic.exceptions import ForbiddenError
+from virtual_time import now, run
+
+from workergroups_operator.membership import ClusterKey
+from workergroups_operator.try_pods import LAST_AGAIN_SECONDS, MOMENT_SECONDS, PENDING, PodTrials, Trial
+
+KEY = ClusterKey("team", "actors")
+
+
+class ApiServer:
+    """Admission that takes some seconds, and refuses what it is told to refuse."""
+
+    def __init__(self, seconds=0.01):
+        self.seconds = seconds
+        self.refuses = set()
+        self.asked = []
+        self.at_once = {}
+        self.most = 0
+
+    async def create(self, manifest, *, dry_run):
+        assert dry_run
+        self.asked.append(now())
+        namespace = manifest["namespace"]
+        self.at_once[namespace] = self.at_once.get(namespace, 0) + 1
+        self.most = max(self.most, *self.at_once.values())
+        await asyncio.sleep(self.seconds)
+        self.at_once[namespace] -= 1
+        if manifest["name"] in self.refuses:
+            raise ForbiddenError(ApiException(status=403, reason="exceeded quota"))
+
+
+def trial(name="a", namespace="team"):
+    return Trial({"name": name, "namespace": namespace})
+
+
+class Operator:
+    """Gives a cluster a turn when it is enqueued, and when it has to look again."""
+
+    def __init__(self, api, trials, key=KEY):
+        self.trials = trials
+        self.answers = []
+        self.enqueued = asyncio.Event()
+        self.pods = PodTrials(api, lambda _: self.enqueued.set())
+        self.key = key
+
+    async def turns(self, until):
+        while now() < until:
+            self.enqueued.clear()
+            found = await self.pods.answers(self.key, self.trials)
+            self.answers.append((round(now(), 2), {name: why.reason for name, why in found.refused.items()}))
+            try:
+                async with asyncio.timeout(min(found.look_again_seconds, until - now())):
+                    await self.enqueued.wait()
+            except TimeoutError:
+                continue
+
+    async def serve(self, until):
+        await self.turns(until)
+        await self.pods.close()
+        return self.answers
+
+
+def test_a_quick_answer_is_known_in_the_same_turn():
+    api = ApiServer()
+    api.refuses = {"a"}
+
+    async def scenario():
+        return await Operator(api, {"A": trial("a"), "B": trial("b")}).serve(1)
+
+    assert run(scenario()) == [(0.01, {"A": "PodsRefused"})]
+
+
+def test_no_turn_waits_for_a_slow_answer_and_the_cluster_gets_another_when_it_comes():
+    api = ApiServer(seconds=10)
+
+    async def scenario():
+        return await Operator(api, {"A": trial()}).serve(11)
+
+    assert run(scenario()) == [(MOMENT_SECONDS, {"A": PENDING.reason}), (10, {})]
+    assert len(api.asked) == 1
+
+
+def test_a_refused_pod_is_tried_again_rarely_but_at_least_each_minute():
+    api = ApiServer()
+    api.refuses = {"a"}
+
+    async def scenario():
+        return await Operator(api, {"A": trial()}).serve(3600)
+
+    run(scenario())
+    pauses = [round(after - before, 1) for before, after in pairwise(api.asked)]
+    assert pauses[0] == pytest.approx(2, abs=0.1)
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == pytest.approx(LAST_AGAIN_SECONDS, abs=0.1)
+    assert len(api.asked) < 3600 / LAST_AGAIN_SECONDS + 20
+
+
+def test_the_same_pod_is_not_tried_again_by_each_turn_and_another_one_is_at_once():
+    api = ApiServer()
+
+    async def scenario():
+        operator = Operator(api, {})
+        for trials in [{"A": trial("a")}] * 5 + [{"A": trial("b")}] * 5 + [{}, {"A": trial("b")}]:
+            await operator.pods.answers(KEY, trials)
+        await operator.pods.close()
+
+    run(scenario())
+    assert len(api.asked) == 3
+
+
+def test_a_pod_that_is_taken_at_last_is_known_to_be():
+    api = ApiServer()
+    api.refuses = {"a"}
+
+    async def scenario():
+        operator = Operator(api, {"A": trial()})
+        asyncio.get_running_loop().call_later(1000, api.refuses.clear)
+        return await operator.serve(1100)
+
+    moment = next(moment for moment, refused in run(scenario()) if not refused)
+    assert 1000 < moment <= 1000 + LAST_AGAIN_SECONDS + 1
+
+
+def test_a_webhook_gets_few_questions_of_a_namespace_at_once():
+    api = ApiServer(seconds=10)
+
+    async def scenario():
+        pods = PodTrials(api, lambda _: None)
+        clusters = [ClusterKey("team", f"c{number}") for number in range(100)]
+        await asyncio.gather(*(pods.answers(key, {"A": trial(key.name)}) for key in clusters))
+        await asyncio.sleep(1000)
+        return [await pods.answers(key, {"A": trial(key.name)}) for key in clusters]
+
+    assert not any(PENDING in found.refused.values() for found in run(scenario()))
+    assert api.most <= 4
