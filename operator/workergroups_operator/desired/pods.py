@@ -15,7 +15,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
-from workergroups_operator.desired.library import with_library
+from workergroups_operator.desired.library import BASH_ENV, with_library
 from workergroups_operator.desired.pod_overlay import overlay
 from workergroups_operator.desired.pod_parts import (
     environment,
@@ -86,7 +86,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
         "name": WORKER_CONTAINER,
         "image": image_of(pool, images),
         "imagePullPolicy": "IfNotPresent",
-        **environment(pool, {"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor}),
+        **environment(pool, {"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor}, BASH_ENV),
         "resources": resources(pool.spec.resources, _WORKER_REQUESTS, devices),
         **given("volumeMounts", mounts(pool)),
     }

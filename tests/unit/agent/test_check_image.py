@@ -2,8 +2,10 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,66 @@ def test_an_image_without_a_path_of_its_own_gets_no_sitecustomize(tmp_path, monk
     monkeypatch.setattr(check_image, "LIBRARY", tmp_path)
     check_image.keep_python_path(theirs)
     assert not list(tmp_path.iterdir())
+
+
+# As KubeRay has it, with a `ray` that tells that it was asked.
+WAIT = """
+SECONDS=0
+while true; do
+  if ray health-check --address {address} > /dev/null 2>&1; then
+    echo "Ray was asked."
+    break
+  fi
+  sleep 5
+done
+"""
+
+
+@pytest.fixture
+def in_worker(tmp_path, monkeypatch):
+    """Run a command by Bash as in a worker of an image that had this BASH_ENV."""
+    (tmp_path / "ray").write_text("#!/bin/sh\n")
+    (tmp_path / "ray").chmod(0o755)
+    monkeypatch.setattr(check_image, "LIBRARY", tmp_path)
+
+    def run(command: str, theirs: str = "", **variables: str) -> list[str]:
+        check_image.keep_bash_env(theirs)
+        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "BASH_ENV": str(tmp_path / "bash_env.sh")}
+        done = subprocess.run(
+            ["bash", "-c", "--", command], env=environment | variables, capture_output=True, timeout=30
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout.decode().splitlines()
+
+    return run
+
+
+def test_the_wait_for_the_head_ends_when_the_gcs_listens_and_asks_no_ray(in_worker):
+    with socket.socket() as head:
+        head.bind(("127.0.0.1", 0))
+        waiting = threading.Timer(1.0, head.listen)
+        waiting.start()
+        lines = in_worker(WAIT.format(address=f"127.0.0.1:{head.getsockname()[1]}"))
+        waiting.join()
+    assert lines[-1].startswith("the GCS listens after ")
+
+
+def test_where_no_gcs_listens_for_long_kuberays_own_question_follows(in_worker):
+    # SECONDS is Bash's clock; a variable of that name sets it.
+    lines = in_worker(WAIT.format(address="127.0.0.1:1"), SECONDS="59")
+    assert lines == ["waiting until the GCS listens at 127.0.0.1:1", "Ray was asked."]
+
+
+@pytest.mark.parametrize("command", ["echo started", "ulimit -n > /dev/null; echo started"])
+def test_other_commands_run_as_they_are(in_worker, command):
+    assert in_worker(command) == ["started"]
+    assert in_worker("env | grep -c BASH_ENV || true") == ["0"]
+
+
+def test_the_images_own_file_of_that_kind_is_read_as_before(in_worker, tmp_path):
+    theirs = tmp_path / "their file"
+    theirs.write_text("export THEIRS=$((THEIRS + 1))\n")
+    assert in_worker('echo "$THEIRS $BASH_ENV"', str(theirs)) == [f"1 {theirs}"]
+    assert in_worker("bash -c 'echo $THEIRS'", str(theirs)) == ["2"]
+    theirs.unlink()
+    assert in_worker("echo started", str(theirs)) == ["started"]
