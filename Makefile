@@ -16,10 +16,10 @@ VERL_VERSION := 0.9.1
 VERL := .verl
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
-SOURCES := cli crds operator worker_image local_cluster local_kind demo bench simulation truth tests examples charts $(WRITE_REFERENCE)
+SOURCES := cli crds operator worker_image local_cluster local_kind demo bench simulation fuzz truth tests examples charts $(WRITE_REFERENCE)
 # Runs on the oldest Python that Ray has.
 IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor alive.py exchange.py files.py last_lines.py check_image.py)
-TYPED := cli crds operator worker_image local_cluster local_kind demo bench simulation truth $(WRITE_REFERENCE)
+TYPED := cli crds operator worker_image local_cluster local_kind demo bench simulation fuzz truth $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready
@@ -82,6 +82,13 @@ MINUTES ?= 0
 .PHONY: simulate
 simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
 	$(BIN)/python -m simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
+
+# Likewise. KIND=served: only the cases of that kind.
+CASES ?= 10000
+KIND ?=
+.PHONY: fuzz
+fuzz: $(READY) ## odd objects and edits in any order, one case for each seed: CASES=10000 FIRST=1 KIND= MINUTES=2
+	$(BIN)/python -m fuzz --cases=$(CASES) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST)) $(if $(KIND),--kind=$(KIND))
 
 .PHONY: test-ray
 test-ray: $(READY) ## library and agent on a local Ray

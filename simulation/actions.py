@@ -1,16 +1,16 @@
-"""What happens in a history, one action at a time: by users, by the world, and to our own processes."""
+"""What happens in a history, one action at a time: by users (`users`), by the world, and to our own processes."""
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from simulation.api import ApiError
 from simulation.scene import Scene
 from simulation.story import Story
+from simulation.users import Action, Users
 from workergroups_api import manifest as kinds
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.manifest import Kind
 from workergroups_api.names import agent_name, plan_name, token_secret_name
 
-Action = Callable[[], Awaitable[str | None]]
 CHILDREN: dict[Kind, Callable[[str], str]] = {
     kinds.SECRET: token_secret_name,
     kinds.CONFIG_MAP: plan_name,
@@ -32,22 +32,20 @@ class Actions:
         self.scene = scene
         self.story = story
         self.choices = choices
+        self.users = Users(scene, story, choices)
         self._restart = restart
 
-    def drawn(self) -> Action:
-        """The next action."""
-        weights: dict[Action, int] = {
-            self.create_pool: 6,
-            self.create_group: 7,
-            self.delete_pool: 2,
-            self.delete_group: 2,
-            self.make_pool_again: 3,
-            self.make_group_again: 2,
-            self.edit_template: 3,
-            self.edit_deadline: 2,
-            self.edit_worker: 4,
-            self.edit_env: 2,
-            self.write_code: 4,
+    def use(self, choices: random.Random) -> None:
+        """Take all choices from this generator from now on."""
+        self.choices = self.users.choices = self.story.choices = choices
+
+    def drawn(self, *, by_users_only: bool) -> Action:
+        """Return the next action."""
+        weights = self.users.weights() | ({} if by_users_only else self._weights())
+        return self.choices.choices(list(weights), list(weights.values()))[0]
+
+    def _weights(self) -> dict[Action, int]:
+        return {
             self.kill_rank: 3,
             self.delete_worker: 3,
             self.delete_head: 2,
@@ -59,117 +57,6 @@ class Actions:
             self.restart_reporter: 3,
             self.restart_operator: 5,
         }
-        return self.choices.choices(list(weights), list(weights.values()))[0]
-
-    async def create_pool(self) -> str | None:
-        """A pool that is not there."""
-        absent = sorted(self.story.clusters.keys() - self.story.pools.keys())
-        if not absent:
-            return None
-        name = self.choices.choice(absent)
-        spec = self.story.new_pool(name)
-        await self.scene.pool(name, **spec)
-        return f"create pool {name} {spec}"
-
-    async def create_group(self) -> str | None:
-        """A group that is not there."""
-        absent = sorted(self.story.group_pools.keys() - self.story.groups.keys())
-        if not absent:
-            return None
-        name = self.choices.choice(absent)
-        spec = self.story.new_group(name)
-        await self.scene.group(name, **spec)
-        return f"create group {name} {spec}"
-
-    async def delete_pool(self) -> str | None:
-        """A pool goes."""
-        name = self._one(self.story.pools)
-        if name is None:
-            return None
-        del self.story.pools[name]
-        await self.scene.delete(RESOURCE_POOL, name)
-        return f"delete pool {name}"
-
-    async def delete_group(self) -> str | None:
-        """A group goes."""
-        name = self._one(self.story.groups)
-        if name is None:
-            return None
-        del self.story.groups[name]
-        await self.scene.delete(WORKER_GROUP, name)
-        return f"delete group {name}"
-
-    async def make_pool_again(self) -> str | None:
-        """A pool goes and another of its name comes at once."""
-        name = self._one(self.story.pools)
-        if name is None:
-            return None
-        await self.scene.delete(RESOURCE_POOL, name)
-        spec = self.story.new_pool(name)
-        await self.scene.pool(name, **spec)
-        return f"delete and create pool {name} {spec}"
-
-    async def make_group_again(self) -> str | None:
-        """A group goes and another of its name comes at once."""
-        name = self._one(self.story.groups)
-        if name is None:
-            return None
-        await self.scene.delete(WORKER_GROUP, name)
-        spec = self.story.new_group(name)
-        await self.scene.group(name, **spec)
-        return f"delete and create group {name} {spec}"
-
-    async def edit_template(self) -> str | None:
-        """Another pod template; what was in the old one and is not in it goes."""
-        name = self._one(self.story.pools)
-        if name is None:
-            return None
-        plot = self.story.pools[name]
-        template, plot.broken = self.story.template()
-        plot.spec.pop("podTemplate", None)
-        await self.scene.edit(RESOURCE_POOL, name, {"podTemplate": None})
-        if template:
-            plot.spec["podTemplate"] = template
-            await self.scene.edit(RESOURCE_POOL, name, {"podTemplate": template})
-        return f"template of pool {name}: {template}"
-
-    async def edit_deadline(self) -> str | None:
-        """Another deadline, which is no reason for anything."""
-        kind, plots = self.choices.choice(((RESOURCE_POOL, self.story.pools), (WORKER_GROUP, self.story.groups)))
-        name = self._one(plots)
-        if name is None:
-            return None
-        spec = {"progressDeadlineSeconds": self.choices.randint(100, 900)}
-        plots[name].spec |= spec
-        await self.scene.edit(kind, name, spec)
-        return f"edit {kind.kind} {name} {spec}"
-
-    async def edit_worker(self) -> str | None:
-        """Another class or other arguments."""
-        name = self._one(self.story.groups)
-        if name is None:
-            return None
-        worker = self.story.worker()
-        self.story.groups[name].spec["worker"] = worker
-        await self.scene.edit(WORKER_GROUP, name, {"worker": worker})
-        return f"worker of group {name}: {worker}"
-
-    async def edit_env(self) -> str | None:
-        """Other environment."""
-        name = self._one(self.story.groups)
-        if name is None:
-            return None
-        env = [{"name": "A", "value": str(self.choices.randint(1, 3))}]
-        self.story.groups[name].spec["env"] = env
-        await self.scene.edit(WORKER_GROUP, name, {"env": env})
-        return f"env of group {name}: {env}"
-
-    async def write_code(self) -> str | None:
-        """A ConfigMap with code comes or changes."""
-        name = self.story.choice_of_code()
-        self.story.code[name] = self.choices.randint(1, 4)
-        await self.scene.code(name, train=f"VERSION = {self.story.code[name]}")
-        return f"code {name}: {self.story.code[name]}"
 
     async def kill_rank(self) -> str | None:
         """A rank's process dies."""
@@ -266,9 +153,6 @@ class Actions:
         kill = self.choices.random() < 0.7
         await self._restart(kill)
         return f"{'kill' if kill else 'stop'} the operator, start another"
-
-    def _one(self, names: Mapping[str, object]) -> str | None:
-        return self.choices.choice(sorted(names)) if names else None
 
     def _cluster(self) -> str | None:
         clusters = sorted(set(self.story.clusters.values()))

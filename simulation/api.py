@@ -54,14 +54,29 @@ class Api:
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
     ) -> Manifest:
         """One request; raises ApiError."""
-        data = None if body is None else json.dumps(body)
-        headers = {"Content-Type": content_type}
+        data = None if body is None else json.dumps(body).encode()
+        result: Manifest = json.loads(await self._ask(method, path, data, query, {"Content-Type": content_type}))
+        return result
+
+    async def send(self, method: str, path: str, data: bytes, content_type: str = "application/json") -> None:
+        """Send what is JSON already, and read nothing of a good answer; raises ApiError."""
+        await self._ask(method, path, data, {}, {"Content-Type": content_type})
+
+    async def table(self, kind: Kind, namespace: str) -> dict[str, dict[str, Any]]:
+        """What `kubectl get` shows of each object, by name and column; it holds nothing of what users wrote."""
+        headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+        found = json.loads(await self._ask("GET", path_of(kind, namespace), None, {"includeObject": "None"}, headers))
+        columns = [column["name"] for column in found["columnDefinitions"]]
+        return {row["cells"][0]: dict(zip(columns, row["cells"], strict=True)) for row in found["rows"] or ()}
+
+    async def _ask(
+        self, method: str, path: str, data: bytes | None, query: Mapping[str, str], headers: Mapping[str, str]
+    ) -> str:
         async with self._session.request(method, path, params=query, data=data, headers=headers) as answer:
             text = await answer.text()
             if answer.status >= 400:
                 raise ApiError(answer.status, _message(text))
-            result: Manifest = json.loads(text)
-            return result
+            return text
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Manifest | None:
         """The object, or None."""

@@ -120,8 +120,9 @@ class Executor:
     def _launch(self, action: LaunchGroup, gcs: ray.Gcs, prepared: PreparedLaunch) -> None:
         group = action.group
         assert prepared.launch is not None
-        if str(prepared.launch.class_path).endswith(".Missing"):
-            why = Explanation("LaunchFailed", f"AttributeError: no {prepared.launch.class_path}")
+        missing = [path for path in ray.class_paths(prepared.launch) if path.endswith(".Missing")]
+        if missing:
+            why = Explanation("LaunchFailed", f"AttributeError: no {missing[0]}")
             gcs.failed[group.uid, group.incarnation] = why
             return
         for number, place in enumerate(action.placements):
@@ -134,7 +135,8 @@ class Executor:
     def _run_constructors(self, gcs: ray.Gcs) -> None:
         for rank in gcs.ranks.values():
             if rank.state == "PENDING_CREATION" and time.monotonic() - rank.made_at > CONSTRUCTOR_SECONDS:
-                error = self._around.failing.get(str(rank.launch.class_path))
+                errors = map(self._around.failing.get, ray.class_paths(rank.launch))
+                error = next(filter(None, errors), None)
                 if error is None:
                     rank.state = "ALIVE"
                 else:

@@ -25,7 +25,6 @@ FRESH_SECONDS = 30.0
 # On a machine that starves, a watch of the garbage collector's breaks now and then; it is tried again after up to 30 s.
 EMPTY_SECONDS = 60.0
 REST_SECONDS = 1.0
-ACTIONS = 10, 30
 FORGIVABLE = (404, 409)
 LOGGER = logging.getLogger(__name__)
 
@@ -50,7 +49,21 @@ class History:
     processor_seconds: float = 0.0
 
 
-async def run(access: Access, seed: int) -> History:
+@dataclass(frozen=True)
+class Course:
+    """What a history is made of."""
+
+    # Whether more happens than what users do.
+    has_faults: bool
+    # How many actions at least and at most.
+    actions: tuple[int, int]
+
+
+EVERYTHING = Course(has_faults=True, actions=(10, 30))
+EDITS = Course(has_faults=False, actions=(20, 50))
+
+
+async def run(access: Access, seed: int, course: Course = EVERYTHING) -> History:
     """Play the history of a seed."""
     history = History(seed)
     diary = Diary()
@@ -61,7 +74,7 @@ async def run(access: Access, seed: int) -> History:
     async with Scene.open(access, namespace, random.Random(f"scene {seed}"), others=(fresh,)) as scene:
         await scene.api.create_namespace(fresh)
         try:
-            await _Play(scene, history, fresh).play()
+            await _Play(scene, history, course, fresh).play()
         except Violation as violation:
             history.violations.append(str(violation))
             history.violations += scene.world.overview()
@@ -76,9 +89,10 @@ async def run(access: Access, seed: int) -> History:
 
 
 class _Play:
-    def __init__(self, scene: Scene, history: History, fresh: str) -> None:
+    def __init__(self, scene: Scene, history: History, course: Course, fresh: str) -> None:
         self.scene = scene
         self.history = history
+        self.course = course
         self.fresh = fresh
         self.choices = random.Random(f"{history.seed} story")
         self.story = Story.draw(self.choices)
@@ -88,7 +102,8 @@ class _Play:
 
     def _use(self, choices: random.Random) -> None:
         """Each action has choices of its own: how many another one made does not matter."""
-        self.choices = self.actions.choices = self.story.choices = choices
+        self.choices = choices
+        self.actions.use(choices)
 
     def say(self, text: str) -> None:
         self.history.log.append(f"{time.monotonic() - self.began:6.2f} {text}")
@@ -146,8 +161,8 @@ class _Play:
     async def _begin(self) -> None:
         """Most of what the story knows is made; half of the histories begin only when all of it is ready."""
         for create, names in (
-            (self.actions.create_pool, self.story.clusters),
-            (self.actions.create_group, self.story.group_pools),
+            (self.actions.users.create_pool, self.story.clusters),
+            (self.actions.users.create_group, self.story.group_pools),
         ):
             for _ in names:
                 if self.choices.random() < 0.8:
@@ -157,10 +172,11 @@ class _Play:
 
     async def _act(self) -> None:
         """Users, the world and faults, in turns that the seed has drawn."""
-        for number in range(self.choices.randint(*ACTIONS)):
+        for number in range(self.choices.randint(*self.course.actions)):
             self._use(random.Random(f"{self.history.seed} action {number}"))
-            self._change_weather()
-            action = self.actions.drawn()
+            if self.course.has_faults:
+                self._change_weather()
+            action = self.actions.drawn(by_users_only=not self.course.has_faults)
             try:
                 said = await action()
             except ApiError as error:
@@ -232,7 +248,7 @@ class _Play:
         for cluster in sorted(set(self.story.clusters.values())):
             self.scene.world.restart_reporter(cluster)
         for _ in range(2):
-            await self.actions.edit_deadline()
+            await self.actions.users.edit_deadline()
         self.say("restarted operator and reporters, edited deadlines")
         await self._converge()
         await self._rest("after restarts")

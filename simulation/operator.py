@@ -30,18 +30,20 @@ def use_api_server(url: str, token: str, directory: Path) -> None:
 
 def operator(namespaces: Sequence[str]) -> Process:
     """An operator that is not started yet."""
+    return Process("operator", lambda: serve(namespaces))
+
+
+async def serve(namespaces: Sequence[str]) -> None:
+    """Run the operator for some namespaces until it is told to end."""
     from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)
 
-    async def main() -> None:
-        settings = kopf.OperatorSettings()
-        settings.process.ultimate_exiting_timeout = None  # it would end the simulation too
-        settings.scanning.disabled = True  # all kinds are there, and the namespaces are named
-        await kopf.operator(
-            namespaces=list(namespaces),
-            standalone=True,
-            settings=settings,
-            registry=kopf.get_default_registry(),
-            memo=kopf.Memo(),
-        )
-
-    return Process("operator", main)
+    settings = kopf.OperatorSettings()
+    settings.process.ultimate_exiting_timeout = None  # it would end the simulation too
+    settings.scanning.disabled = True  # all kinds are there, and the namespaces are named
+    await kopf.operator(
+        namespaces=list(namespaces),
+        standalone=True,
+        settings=settings,
+        registry=kopf.get_default_registry(),
+        memo=kopf.Memo(),
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from simulation.api import Api
 from simulation.monitor import Monitor
 from simulation.scene import Scene, condition
-from simulation.story import BROKEN, FAILING_CLASS, Story
+from simulation.story import BROKEN, Story
 from simulation.truth import contradiction, outdated
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
@@ -104,9 +104,9 @@ def _why_not_ready(
     for pool in story.groups[name].pools:
         if pool not in pools or condition(pools[pool]).get("status") != "True":
             return f"its pool {pool} is not ready"
+    if failing := story.groups[name].failing:
+        return f"its class is {failing}"
     spec = story.groups[name].spec
-    if spec["worker"]["class"] in (FAILING_CLASS, "train.Missing"):
-        return f"its class is {spec['worker']['class']}"
     if spec.get("code") and spec["code"]["configMap"]["name"] not in story.code:
         return "its code is missing"
     gcs = scene.world.gcs.get(cluster) if cluster else None

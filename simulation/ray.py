@@ -49,6 +49,11 @@ class Rank:
         return self.state != "DEAD"
 
 
+def class_paths(launch: Launch) -> list[str]:
+    """Return the classes of which each rank has an instance."""
+    return [role.class_path for role in launch.roles] if launch.roles else [str(launch.class_path)]
+
+
 @dataclass
 class Gcs:
     """One life of Ray's head: everything ends with it."""

@@ -14,6 +14,7 @@ from simulation.control_plane import Access
 from simulation.faults import Faults
 from simulation.operator import operator, use_api_server
 from simulation.process import Process
+from simulation.program import Program
 from simulation.proxy import Proxy
 from simulation.world import World
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
@@ -30,7 +31,7 @@ class Scene:
         self.world = world
         self.namespaces = namespaces
         self.namespace = namespaces[0]
-        self.operator: Process | None = None
+        self.operator: Process | Program | None = None
 
     @classmethod
     @asynccontextmanager
@@ -92,6 +93,10 @@ class Scene:
     async def edit(self, kind: Kind, name: str, spec: Mapping[str, Any]) -> Manifest:
         """Merge into an object's spec."""
         return await self.api.merge(kind, self.namespace, name, {"spec": spec})
+
+    async def annotate(self, kind: Kind, name: str, annotation: str, value: str) -> Manifest:
+        """Set an annotation of an object."""
+        return await self.api.merge(kind, self.namespace, name, {"metadata": {"annotations": {annotation: value}}})
 
     async def delete(self, kind: Kind, name: str) -> None:
         """Delete an object."""
@@ -158,7 +163,8 @@ def pool(namespace: str, name: str, **spec: Any) -> Manifest:
 
 def group(namespace: str, name: str, **spec: Any) -> Manifest:
     """A group on the pool of its name, if nothing else is said."""
-    return _object(WORKER_GROUP, namespace, name, {"worker": {"class": "train.Trainer"}} | spec)
+    ranks = {} if "roles" in spec else {"worker": {"class": "train.Trainer"}}
+    return _object(WORKER_GROUP, namespace, name, ranks | spec)
 
 
 def _object(kind: Kind, namespace: str, name: str, spec: Mapping[str, Any]) -> Manifest:

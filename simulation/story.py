@@ -8,8 +8,10 @@ from simulation.machines import BROKEN_IMAGE, NO_SUCH_NODE
 
 IMAGES = (None, "example.test/worker:other")
 FAILING_CLASS = "train.Failing"
+MISSING_CLASS = "train.Missing"
 FAILURE = 'RuntimeError: \N{COLLISION SYMBOL} "no"\x00\ud83d ' + "x" * 5000
 CLASSES = ("train.Trainer", "train.Critic")
+ROLES = ("actor", "critic")
 # Templates of pods that cannot be, and a word of what is to be said of them.
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "account": ({"spec": {"serviceAccountName": "nobody"}}, "nobody"),
@@ -43,6 +45,13 @@ class GroupPlot:
     spec: dict[str, Any]
     # The names of its pools.
     pools: tuple[str, ...]
+
+    @property
+    def failing(self) -> str | None:
+        """The first of its classes of which no rank comes up."""
+        workers = self.spec.get("roles") or [self.spec["worker"]]
+        classes = [worker["class"] for worker in workers]
+        return next((class_ for class_ in classes if class_ in (FAILING_CLASS, MISSING_CLASS)), None)
 
 
 @dataclass
@@ -101,16 +110,22 @@ class Story:
 
     def new_group(self, name: str) -> dict[str, Any]:
         """The spec of a group that is created now."""
-        spec: dict[str, Any] = {"pools": self.group_pools[name], "worker": self.worker()}
+        spec: dict[str, Any] = {"pools": self.group_pools[name], **self.ranks()}
         if self.choices.random() < 0.4:
             spec["code"] = {"configMap": {"name": self.choice_of_code()}}
         self.groups[name] = GroupPlot(spec, tuple(ref["name"] for ref in self.group_pools[name]))
         return spec
 
-    def worker(self) -> dict[str, Any]:
+    def ranks(self) -> dict[str, Any]:
+        """What ranks are: one class, or roles."""
+        if self.choices.random() < 0.75:
+            return {"worker": self._worker()}
+        return {"roles": [{"name": name, **self._worker()} for name in ROLES[: self.choices.randint(1, 2)]]}
+
+    def _worker(self) -> dict[str, Any]:
         """A class and its arguments."""
         chance = self.choices.random()
-        class_ = FAILING_CLASS if chance < 0.07 else "train.Missing" if chance < 0.12 else self.choices.choice(CLASSES)
+        class_ = FAILING_CLASS if chance < 0.07 else MISSING_CLASS if chance < 0.12 else self.choices.choice(CLASSES)
         return {"class": class_, "args": [None], "kwargs": {"lr": self.choices.randint(1, 5), "none": None}}
 
     def choice_of_code(self) -> str:
