@@ -13,7 +13,13 @@ NAMESPACE = "workergroups"
 NODE_GROUP_LABEL = "ray.io/node-group"
 """Ray's label of a node, by which KubeRay says of which pool it is."""
 
-_PATTERN = re.compile(r"(?P<group>[^/]+)/(?P<uid>[^/]+)/(?P<incarnation>\d+)/(?P<rank>\d+)-of-(?P<world_size>\d+)")
+# Users name their actors and placement groups in any way, so all parts are bounded. What we name has Kubernetes' names
+# and UIDs in it, and Ray's node ids.
+_NAME, _UID, _NUMBER = "[^/]{1,253}", "[^/]{1,64}", "[0-9]{1,9}"
+_RANK = re.compile(
+    f"(?P<group>{_NAME})/(?P<uid>{_UID})/(?P<incarnation>{_NUMBER})/(?P<rank>{_NUMBER})-of-(?P<world_size>{_NUMBER})"
+)
+_PLACEMENT = re.compile(f"(?P<pool>{_NAME})/(?P<uid>{_UID})/(?P<index>{_NUMBER})/(?P<node_id>[^/]{{1,64}})")
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class RankName:
     @classmethod
     def parse(cls, text: str) -> RankName | None:
         """Read a Ray actor name; ``None`` for an actor that is no rank of a WorkerGroup."""
-        match = _PATTERN.fullmatch(text)
+        match = _RANK.fullmatch(text)
         if match is None:
             return None
         return cls(
@@ -66,7 +72,7 @@ class PlacementName:
     @classmethod
     def parse(cls, text: str) -> PlacementName | None:
         """The name, or ``None`` if it is not one of ours."""
-        parts = text.split("/")
-        if len(parts) != 4 or not parts[2].isdecimal() or not parts[2].isascii():
+        match = _PLACEMENT.fullmatch(text)
+        if match is None:
             return None
-        return cls(parts[0], parts[1], int(parts[2]), parts[3])
+        return cls(match["pool"], match["uid"], int(match["index"]), match["node_id"])

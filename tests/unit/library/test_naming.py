@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workergroups.naming import RankName
+from workergroups.naming import PlacementName, RankName
 
-_part = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1)
+_part = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1, max_size=63)
 _number = st.integers(min_value=0, max_value=10**6)
 
 
@@ -24,3 +24,38 @@ def test_parsing_a_name_gives_it_back(name):
 )
 def test_other_actors_are_no_ranks(text):
     assert RankName.parse(text) is None
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"g/u/1/0-of-{NINES}",
+        f"g/u/{NINES}/0-of-1",
+        f"g/u/1/{NINES}-of-1",
+        f"{NINES}/u/1/0-of-1",
+        f"g/{NINES}/1/0-of-1",
+        "g/u/\u0661/0-of-\u0661",
+        "g/u/1/0-of-1\n",
+    ],
+)
+def test_names_that_kubernetes_would_not_give_are_none_of_ours(text):
+    assert RankName.parse(text) is None
+
+
+@given(st.builds(PlacementName, _part, _part, _number, _part))
+def test_parsing_a_placement_groups_name_gives_it_back(name):
+    assert PlacementName.parse(str(name)) == name
+
+
+@pytest.mark.parametrize("text", ["", "p/u/0", f"p/u/{NINES}/n", "p/u/\u0661/n", "p/u/1/", f"p/u/1/{NINES}"])
+def test_other_placement_groups_are_not_of_pools(text):
+    assert PlacementName.parse(text) is None
+
+
+@given(st.text())
+def test_no_name_stops_who_reads_it(text):
+    RankName.parse(text)
+    PlacementName.parse(text)
