@@ -14,10 +14,10 @@ _MIB = 1024 * 1024
 
 def report(operator: Kubectl, demo: Kubectl) -> list[str]:
     """One line per pod."""
-    agent = [working_set(demo, "deployment/quickstart-agent", container) for container in ("executor", "reporter")]
+    agent = [working_set(demo, "deployment/quickstart-agent", container) for container in ("observer", "reporter")]
     return [
         f"operator {working_set(operator, 'deployment/workergroups-operator', 'operator') / _MIB:.0f} MiB",
-        f"agent {sum(agent) / _MIB:.0f} MiB (executor {agent[0] / _MIB:.0f}, reporter {agent[1] / _MIB:.0f})",
+        f"agent {sum(agent) / _MIB:.0f} MiB (observer {agent[0] / _MIB:.0f}, reporter {agent[1] / _MIB:.0f})",
         "(working sets, read in the containers' control groups: usage less inactive_file)",
     ]
 

@@ -1,4 +1,7 @@
-"""The agent's executor on the simulated Ray: its own pure functions decide and report, and its actions are played."""
+"""The agent's observer and executor on the simulated Ray: their own pure functions decide and report.
+
+What they do in Ray is played, and one process plays both.
+"""
 
 import asyncio
 import time
@@ -19,9 +22,9 @@ from workergroups_agent.executor.decide import (
     RemovePlacement,
     decide,
 )
-from workergroups_agent.executor.launch_state import Launches
-from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState
-from workergroups_agent.executor.report import report
+from workergroups_agent.launch_state import Heard, Launches, launches_to_tell
+from workergroups_agent.observer.report import report
+from workergroups_agent.ray_state import Placement, Rank, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan
 
@@ -91,7 +94,9 @@ class Executor:
         launches = self._launches(plan, gcs)
         for action in decide(plan, _state(gcs), launches):
             self._act(action, gcs, launches)
-        self._say(report(plan, _state(gcs), self._launches(plan, gcs)), gcs)
+        launches, state = self._launches(plan, gcs), _state(gcs)
+        heard = Heard(launches_to_tell(plan, state, launches))
+        self._say(report(plan, state, launches.prepared, heard), gcs)
 
     def _launches(self, plan: ClusterPlan, gcs: ray.Gcs) -> Launches:
         prepared = {group.uid: self._exchange.read_launch(group.uid) for group in plan.groups}

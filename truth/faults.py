@@ -121,10 +121,17 @@ def _stop_gcs(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
     stage.shell("head", _SIGNAL_GCS.format("STOP"))
 
 
-def _stop_executor(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
-    statuses = stage.pod_manifest("agent")["status"]["containerStatuses"]
-    (container,) = [each["containerID"] for each in statuses if each["name"] == "executor"]
-    machine.stop_in_container(container, "workergroups_agent.executor", undo)
+def _stop(component: str, container: str, program: str) -> Act:
+    def act(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
+        statuses = stage.pod_manifest(component)["status"]["containerStatuses"]
+        (container_id,) = [each["containerID"] for each in statuses if each["name"] == container]
+        machine.stop_in_container(container_id, program, undo)
+
+    return act
+
+
+_stop_observer = _stop("agent", "observer", "workergroups_agent.observer")
+_stop_executor = _stop("head", "ray-head", "workergroups_agent.executor")
 
 
 def _worker_node(stage: Stage) -> str:
@@ -149,10 +156,11 @@ NO_FAULTS = (
     NoFault("deadline", "deadlines edited", _edit_deadline, 6),
     NoFault("agent", "agent pod deleted", _replace_agent, 6, may_be_unknown=True),
     NoFault("operator", "operator restarted", _restart_operator, 10),
+    NoFault("executor", "executor frozen", _stop_executor, 10, needs_local=True),
     NoFault("api-server", "API server stopped for 20 s", _stop_api_server, 20, needs_local=True),
 )
 FAULTS = (
-    Fault("executor", "executor frozen", 15, _stop_executor, keeps_ranks=True, comes_back=True, needs_local=True),
+    Fault("observer", "observer frozen", 15, _stop_observer, keeps_ranks=True, comes_back=True, needs_local=True),
     Fault("gcs", "GCS frozen", 15, _stop_gcs, keeps_ranks=True, comes_back=True),
     Fault("rank", "rank killed", 1, _kill_rank, (GROUPS,), ends=(GROUPS,)),
     Fault(

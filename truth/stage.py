@@ -22,7 +22,7 @@ GROUP_SECONDS = 90
 BY_ITSELF_SECONDS = 45
 _ATTEMPTS = 3
 _HERE = Path(__file__).parent
-_CONTAINERS = {"head": "ray-head", "worker": "ray-worker", "agent": "executor"}
+_CONTAINERS = {"head": "ray-head", "worker": "ray-worker", "agent": "observer"}
 
 
 class StageError(DemoError):

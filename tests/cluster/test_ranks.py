@@ -111,8 +111,8 @@ found = {node["NodeManagerHostname"]: read_on(node) for node in ray.nodes() if n
 
 def test_user_code_finds_no_kubernetes_token_wherever_it_runs(namespace):
     found = drive(namespace, "actors", READ_TOKENS, "found", way=JOB)
-    assert len(found) == 3, "the head, the pool's node and the agent"
-    assert any("agent" in host for host in found)
+    assert len(found) == 2, "the head and the pool's node"
+    assert not any("agent" in host for host in found)
     assert not any(found.values())
 
 
@@ -140,19 +140,42 @@ def test_a_killed_agent_changes_nothing_for_the_ranks(namespace):
 
 
 OPERATOR = "app.kubernetes.io/name=workergroups-operator"
-KILL_RAYLET = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = raylet ] && kill -9 ${p#/proc/}; done; true'
+# Prints the process ids of the executor's driver, and does something with each.
+EXECUTORS = (
+    "for p in /proc/[0-9]*; do if tr '\\0' ' ' < $p/cmdline 2>/dev/null | grep -q '[e]xecutor.driver'; "
+    "then echo ${{p#/proc/}}; {}; fi; done; true"
+)
 
 
-def test_an_agent_that_loses_its_raylet_joins_anew(namespace):
+def test_an_executor_that_is_killed_starts_again_and_acts(namespace):
+    head = namespace.head("actors")
+    killed = namespace.run("exec", head, "--", "sh", "-c", EXECUTORS.format("kill -9 ${p#/proc/}")).split()
+    assert len(killed) == 1
+
+    def executors():
+        return namespace.run("exec", head, "--", "sh", "-c", EXECUTORS.format("true")).split()
+
+    namespace.until(executors, lambda found: found and found != killed, 60)
+    assert namespace.ready("workergroup", "trainer")["status"] == "True"
+    changed = {"spec": {"env": [{"name": "FLAVOUR", "value": "plain"}]}}
+    namespace.run("patch", "workergroup", "right", "--type=merge", "--patch", json.dumps(changed))
+    launched = {"incarnation": 2, "readyRanks": 2}
+    namespace.until(
+        lambda: namespace.get("workergroup", "right")["status"], lambda status: launched.items() <= status.items(), 60
+    )
+    assert {rank["FLAVOUR"] for rank in look(namespace, "actors", "right")[0]} == {"plain"}
+
+
+def test_an_observer_that_ends_is_restarted_and_finds_the_ranks(namespace):
     (agent,) = namespace.get("pods", selector="workergroups.dev/component=agent")
     name = agent["metadata"]["name"]
-    namespace.run("exec", name, "-c", "executor", "--", "sh", "-c", KILL_RAYLET)
+    namespace.run("exec", name, "-c", "observer", "--", "sh", "-c", "kill 1")
 
     def restarts():
         containers = namespace.get("pod", name)["status"]["containerStatuses"]
         return {container["name"]: container["restartCount"] for container in containers}
 
-    namespace.until(restarts, lambda counts: counts == {"executor": 1, "reporter": 0}, 60)
+    namespace.until(restarts, lambda counts: counts == {"observer": 1, "reporter": 0}, 60)
     namespace.until(lambda: namespace.available("actors-agent"), bool, 60)
     assert namespace.ready("workergroup", "trainer")["status"] == "True"
 

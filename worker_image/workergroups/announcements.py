@@ -18,8 +18,13 @@ def announce(namespace: str, name: str, record: dict[str, Any]) -> None:
 def current(namespace: str, name: str) -> dict[str, Any] | None:
     """The current record of that name; ``None`` if there is none, or what is there cannot be read."""
     data = internal_kv._internal_kv_get(name, namespace=namespace)
+    return None if data is None else read(data)
+
+
+def read(data: bytes) -> dict[str, Any] | None:
+    """The record in a value; ``None`` if it cannot be read."""
     try:
-        record = None if data is None else json.loads(data)
+        record = json.loads(data)
     except (ValueError, RecursionError):  # no JSON, or no text at all
         return None
     return record if isinstance(record, dict) else None

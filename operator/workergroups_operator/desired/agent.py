@@ -1,8 +1,9 @@
-"""The agent: a pod of its own that joins the Ray cluster.
+"""The agent: a pod of its own, and no node of the Ray cluster, so that no user's code can be sent to it.
 
 Its two containers share a directory for each direction, which one writes and the other only reads, and nothing else.
-The executor is a Ray node, so a user's task could be made to run there: it has the head's image, since both have to
-speak the same Ray, and no Kubernetes token. The reporter has the token, and runs nothing but the operator's image.
+The observer has the head's image, since both must speak the same Ray, and Ray's token. The reporter has the Kubernetes
+token, and runs nothing but the operator's image. What must act in Ray is the executor, in the head's container (see
+`executor`).
 """
 
 from typing import Any
@@ -32,11 +33,11 @@ GCS_PORT = 6379
 EXCHANGE = "/run/workergroups"
 ORDERS, REPORTS = "orders", "reports"
 _EXCHANGE_SIZE = "128Mi"
-EXECUTOR_CONTAINER = "executor"
+OBSERVER_CONTAINER = "observer"
 _TOKEN_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_WRITES = {EXECUTOR_CONTAINER: REPORTS, REPORTER_CONTAINER: ORDERS}
+_WRITES = {OBSERVER_CONTAINER: REPORTS, REPORTER_CONTAINER: ORDERS}
 _REQUESTS = {
-    EXECUTOR_CONTAINER: {"cpu": "100m", "memory": "192Mi"},
+    OBSERVER_CONTAINER: {"cpu": "50m", "memory": "96Mi"},
     REPORTER_CONTAINER: {"cpu": "20m", "memory": "64Mi"},
 }
 
@@ -59,7 +60,7 @@ def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token: str
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels, "annotations": annotations},
-                "spec": with_library(_pod(key, images, oldest), EXECUTOR_CONTAINER, images.library),
+                "spec": with_library(_pod(key, images, oldest), OBSERVER_CONTAINER, images.library),
             },
         },
     }
@@ -78,12 +79,10 @@ def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any
             "fsGroup": USER_ID,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_executor(key, images.head), _reporter(key, images.library)],
+        "containers": [_observer(key, images.head), _reporter(key, images.library)],
         "volumes": [
             {"name": ORDERS, "emptyDir": {"medium": "Memory", "sizeLimit": _EXCHANGE_SIZE}},
             {"name": REPORTS, "emptyDir": {"medium": "Memory", "sizeLimit": _EXCHANGE_SIZE}},
-            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
-            {"name": "tmp", "emptyDir": {}},
             {"name": "token", "projected": {"sources": _token_sources()}},
         ],
     }
@@ -115,20 +114,21 @@ def _exchange_mount(direction: str, *, is_written: bool) -> dict[str, Any]:
     return mount if is_written else {**mount, "readOnly": True}
 
 
-def _executor(key: ClusterKey, image: str) -> dict[str, Any]:
+def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
     token: dict[str, Any] = {"secretKeyRef": {"name": token_secret_name(key.name), "key": TOKEN_KEY}}
     env: list[dict[str, Any]] = [
         {"name": "WORKERGROUPS_GCS_ADDRESS", "value": f"{head_service(key.name, key.namespace)}:{GCS_PORT}"},
         {"name": "RAY_AUTH_MODE", "value": "token"},
-        # When the head is gone, end soon and join the next one; Ray's own patience is a minute.
-        {"name": "RAY_gcs_rpc_server_reconnect_timeout_s", "value": "10"},
+        # The observer looks for the next GCS when one is gone; Ray's own way is to end the process after a minute.
+        {"name": "RAY_gcs_rpc_server_reconnect_timeout_s", "value": "1000000"},
+        {"name": "RAY_py_gcs_connect_timeout_s", "value": "5"},
         {"name": "RAY_AUTH_TOKEN", "valueFrom": token},
     ]
-    mounts = {"shm": "/dev/shm", "tmp": "/tmp"}
-    return _container(EXECUTOR_CONTAINER, image, env, mounts) | {
+    return _container(OBSERVER_CONTAINER, image, env, {}) | {
+        "livenessProbe": agent_probe(),
         "readinessProbe": {
-            # For people who look at the Deployment; the operator goes by the Lease. The executor writes its reports
-            # once it is connected to Ray, and removes them when it starts.
+            # For people who look at the Deployment; the operator goes by the Lease. The observer writes its reports
+            # once it has looked at Ray, and removes them when it has lost it.
             "exec": {"command": ["test", "-e", f"{EXCHANGE}/{REPORTS}/reports.json"]},
             "periodSeconds": 5,
             "failureThreshold": 1,

@@ -1,4 +1,4 @@
-"""The library and the executor in pods whose image has neither: two init containers, a volume, and PYTHONPATH.
+"""The library and the agent's code in pods whose image has neither: two init containers, a volume, and PYTHONPATH.
 
 The first container has the operator's image and copies the code; it is Python only, so that it fits any image. The
 second has the pod's own image, and looks whether Ray can be run in it.

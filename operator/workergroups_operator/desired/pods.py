@@ -15,6 +15,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
+from workergroups_operator.desired.executor import with_executor
 from workergroups_operator.desired.library import BASH_ENV, with_library
 from workergroups_operator.desired.pod_overlay import overlay
 from workergroups_operator.desired.pod_parts import (
@@ -36,6 +37,8 @@ from workergroups_operator.policy.images import Images, image_of
 TERMINATION_SECONDS = 5
 # Without any request a pod is the first to starve on a busy node, and its probes with it.
 _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
+# Ray starts as many processes as there are CPUs when the first driver comes, and that is the executor.
+_NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
 # For plain tasks, and helpers of drivers, on nodes that do not say how many CPUs they ask for.
 SPARE_CPUS = 4
@@ -54,7 +57,9 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
         "name": HEAD_CONTAINER,
         "image": images.head,
         "imagePullPolicy": "IfNotPresent",
-        **environment(oldest, *({"name": name, "value": value} for name, value in _NODE_HEALTH.items())),
+        **environment(
+            oldest, *({"name": name, "value": value} for name, value in (_NODE_HEALTH | _NO_PROCESSES_AHEAD).items())
+        ),
         "resources": resources(head.resources, _HEAD_REQUESTS),
         **given("volumeMounts", mounts(oldest)),
         "ports": [
@@ -75,7 +80,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
             "containers": [container],
         },
     }
-    return _with_users(template, head.pod_template, HEAD_CONTAINER, images)
+    return with_executor(_with_users(template, head.pod_template, HEAD_CONTAINER, images))
 
 
 def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Manifest:

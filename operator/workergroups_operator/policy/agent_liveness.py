@@ -7,7 +7,7 @@ from workergroups_operator.observed import AgentSign
 
 # Without a connected agent nobody knows; after this long, that is said.
 AWAY_SECONDS = 3.0
-# An executor whose Ray is gone says so within this time.
+# An observer whose Ray is gone says so within this time.
 STALE_SECONDS = 4.0
 
 

@@ -44,8 +44,9 @@ def executor(cluster, tmp_path, request):
     executor = Process(cluster, tmp_path, getattr(request, "param", "") + EXECUTOR)
     yield executor
     executor.until(lambda reports: True)
-    executor.process.terminate()
-    assert executor.process.wait(20) == 0
+    for process in (executor.process, executor.observer):
+        process.terminate()
+        assert process.wait(20) == 0
     assert executor.exchange.read_pulse() is None
 
 

@@ -1,4 +1,4 @@
-"""An executor as the agent's pod runs it: in a process of its own."""
+"""An observer and an executor as they run in pods: each in a process of its own."""
 
 import subprocess
 import sys
@@ -8,30 +8,37 @@ from planned import pool, write_orders
 
 from workergroups_agent.exchange import Exchange
 
-# As the agent's container would, but with the raylet that is there.
-EXECUTOR = """
+OBSERVER = """
 import sys
 from pathlib import Path
 from workergroups_agent.exchange import Exchange
-from workergroups_agent.executor.__main__ import run
-run(sys.argv[1], Exchange(Path(sys.argv[2])))
+from workergroups_agent.observer.__main__ import run
+run(sys.argv[1], Exchange(Path(sys.argv[2])), lambda: None)
+"""
+EXECUTOR = """
+import sys
+from workergroups_agent.executor.driver import run
+run(sys.argv[1], lambda: None)
 """
 
 
 class Process:
-    """An executor in a process of its own."""
+    """The agent of a cluster: an observer, and an executor that carries out what it orders."""
 
-    def __init__(self, cluster, directory, program=EXECUTOR):
+    def __init__(self, cluster, directory, executor=EXECUTOR):
         self.exchange = Exchange(directory)
         self.log = directory / "log"
         with self.log.open("w") as log:
-            command = [sys.executable, "-c", program, cluster.address, str(directory)]
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+            arguments = [cluster.address, str(directory)]
+            self.observer, self.process = (
+                subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=log, stderr=log)
+                for program in (OBSERVER, executor)
+            )
 
     def until(self, is_so, *groups, seconds=60):
         deadline = time.monotonic() + seconds
         while self.exchange.read_pulse() is None:
-            assert time.monotonic() < deadline
+            assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.1)
         write_orders(self.exchange, self.exchange.read_pulse().session, groups, (pool(),))
         while True:
@@ -39,5 +46,9 @@ class Process:
             if reports is not None and {group.name for group in groups} == set(reports.groups) and is_so(reports):
                 return reports
             assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, f"still: {reports}"
+            assert time.monotonic() < deadline, f"still: {reports}\n{self.log.read_text()}"
             time.sleep(0.1)
+
+    def kill(self):
+        self.observer.kill()
+        self.process.kill()

@@ -1,4 +1,4 @@
-"""An executor whose looks the test takes itself, and builders of what it is told to do."""
+"""An observer and an executor whose looks the test takes itself, and builders of what they are told to do."""
 
 import itertools
 import time
@@ -6,8 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import ray
+
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
 from workergroups_agent.executor.loop import Executor
+from workergroups_agent.gcs import Gcs
+from workergroups_agent.observer.loop import Observer
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch, code_digest, revision
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
@@ -86,12 +90,19 @@ def write_orders(exchange: Exchange, session: str, groups: tuple[Group, ...], po
 
 
 class Agent:
-    """An executor whose looks the test takes itself."""
+    """An observer and an executor whose looks the test takes itself."""
 
     def __init__(self, directory: Path) -> None:
         self.exchange = Exchange(directory)
-        self.executor = Executor(self.exchange)
+        self.observer = Observer(Gcs.connect(ray.get_runtime_context().gcs_address), self.exchange)
+        self.executor = Executor()
         self.session = self.executor.session
+
+    def look(self) -> None:
+        """Hand the orders over, act, and report what has come of it."""
+        self.observer.look()
+        self.executor.look()
+        self.observer.look()
 
     def until(
         self,
@@ -107,7 +118,7 @@ class Agent:
     def go_on_until(self, is_so: Callable[[Reports], object], seconds: float = 60, pause: float = 0.1) -> Reports:
         deadline = time.monotonic() + seconds
         while True:
-            self.executor.look()
+            self.look()
             reports = self.exchange.read_reports()
             if is_so(reports):
                 return reports

@@ -33,7 +33,7 @@ def test_nothing_is_launched_for_another_session(agent):
     trainer = Group(session="of another Ray")
     report = ranks(agent.until(is_in("WaitingForPools"), trainer))
     for _ in range(5):
-        agent.executor.look()
+        agent.look()
     assert report.session == agent.session
     assert "another Ray session" in report.message
     assert names() == set()
@@ -55,7 +55,7 @@ def test_a_launch_that_was_cut_short_is_reported_and_left_until_the_next_incarna
     report = ranks(agent.until(is_in("LaunchInterrupted"), trainer))
     assert report.message == "the launch was cut short when 1 of 2 ranks were created"
     for _ in range(5):
-        agent.executor.look()
+        agent.look()
     assert len(names()) == 1
     agent.until(all_ready, dataclasses.replace(trainer, incarnation=2))
     agent.go_on_until(lambda _: len(names()) == 2)

@@ -4,8 +4,8 @@ from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
 from workergroups_agent.exchange import PreparedLaunch
-from workergroups_agent.executor.launch_state import Launches
-from workergroups_agent.executor.ray_state import Placement, Rank, RayNode, RayState
+from workergroups_agent.launch_state import Launches
+from workergroups_agent.ray_state import Placement, Rank, RayNode, RayState
 from workergroups_api.launch import Launch
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
 

@@ -25,7 +25,7 @@ from workergroups_agent.executor.decide import (
     RemovePlacement,
     decide,
 )
-from workergroups_agent.executor.launch_state import RankPlacement
+from workergroups_agent.launch_state import RankPlacement
 from workergroups_api.conditions import Explanation
 
 WHY = Explanation("LaunchFailed", "ImportError: x")

@@ -7,9 +7,9 @@ import pytest
 from ray_world import rank, state
 
 from workergroups.naming import RankName
-from workergroups_agent.executor.keep_lines import FOUND_SECONDS, GONE_SECONDS, SETTLE_SECONDS, LineKeeper
-from workergroups_agent.executor.tails import Tails
 from workergroups_agent.last_lines import LastLines
+from workergroups_agent.observer.keep_lines import FOUND_SECONDS, GONE_SECONDS, SETTLE_SECONDS, LineKeeper
+from workergroups_agent.observer.tails import Tails
 
 
 class World:

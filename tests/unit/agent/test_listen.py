@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from workergroups_agent.executor import listen
-from workergroups_agent.executor.tails import GAP, Tails
+from workergroups_agent.observer import listen
+from workergroups_agent.observer.tails import GAP, Tails
 
 RANK = ("10.0.0.1", 7)
 NOTHING = {"ip": "", "pid": "", "lines": []}
@@ -28,10 +28,10 @@ class Ray:
         monkeypatch.setattr(listen, "_subscribe", self.subscribe)
         self.tails = Tails()
         self.tails.claim({RANK})
-        self.listener = listen.Listener(self.tails, self.lost.set)
+        self.listener = listen.Listener("address", self.tails, self.lost.set)
         self.listener.start()
 
-    def subscribe(self):
+    def subscribe(self, _address):
         self.subscriptions += 1
         return self
 

@@ -1,4 +1,4 @@
-"""What the executor reports, from the plan, Ray's state and what is known of launches."""
+"""What the observer reports, from the plan, Ray's state and what the executor knows of launches."""
 
 import pytest
 from ray_world import KEY, NODES, RESERVED, SESSION, group, launches, placement, plan, pool, rank, ranks, state
@@ -6,9 +6,16 @@ from ray_world import KEY, NODES, RESERVED, SESSION, group, launches, placement,
 from workergroups.deaths import Death
 from workergroups.naming import RankName
 from workergroups_agent.exchange import PreparedLaunch
-from workergroups_agent.executor.report import report
+from workergroups_agent.launch_state import Heard, launches_to_tell
+from workergroups_agent.observer import report as observer_report
 from workergroups_api.conditions import Explanation
 from workergroups_api.report import MAX_FAILURES, MAX_NODES, MAX_PAUSES, pods_digest
+
+
+def report(plan_, state_, launches_, silence=None):
+    """What an executor that sees the same tells the observer, and what that makes of it."""
+    heard = Heard(launches_to_tell(plan_, state_, launches_), silence)
+    return observer_report.report(plan_, state_, launches_.prepared, heard)
 
 
 def pool_report(*placements, nodes=2):
@@ -163,3 +170,43 @@ def test_of_many_paused_ranks_all_are_told_as_ranges_and_the_first_with_their_pl
     there = [rank(number, name=RankName("g", "uid-g", 1, number, 100)) for number in range(100)]
     said = report(plan(pool(), many), state(ranks=there, pauses=range(100)), launches()).groups["g"].report
     assert (said.paused, len(said.pauses)) == ("0-99", MAX_PAUSES)
+
+
+SILENCE = "the executor does not answer"
+
+
+def observed(*there, heard, reserved=True):
+    state_ = state(*(RESERVED if reserved else ()), ranks=there)
+    return observer_report.report(plan(pool(), group()), state_, launches().prepared, heard)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_ranks_of_which_the_executor_has_not_told_yet_are_a_launch_under_way(number):
+    said = observed(*ranks(*range(number)), heard=Heard()).groups["g"].report
+    assert (said.state, said.created) == ("Launching", number)
+
+
+def test_a_launch_is_over_for_the_observer_when_the_executor_says_so():
+    cut_short = Explanation("LaunchInterrupted", "cut short")
+    said = observed(*ranks(0), heard=Heard({KEY: cut_short})).groups["g"].report
+    assert (said.state, said.message) == ("LaunchInterrupted", "cut short")
+
+
+def test_a_silent_executor_is_named_by_what_waits_for_it():
+    reports = observed(heard=Heard(silence=SILENCE))
+    assert (reports.groups["g"].report.state, reports.groups["g"].report.message) == ("Launching", SILENCE)
+    assert reports.pools["p"].report.message is None
+    reports = observed(heard=Heard(silence=SILENCE), reserved=False)
+    assert reports.pools["p"].report.message == SILENCE
+
+
+def test_a_silent_executor_takes_nothing_from_what_is_seen():
+    reports = observed(*ranks(0, 1, 2), rank(3, "DEAD"), heard=Heard(silence=SILENCE))
+    said = reports.groups["g"].report
+    assert (said.state, said.ready, said.message) == ("Launched", "0-2", None)
+    assert [failure.rank for failure in said.failures] == [3]
+
+
+def test_nodes_that_have_not_joined_do_not_wait_for_the_executor():
+    said = report(plan(pool(nodes=3)), state(), launches(), silence=SILENCE).pools["p"].report
+    assert (said.joined_nodes, said.message) == (2, None)

@@ -12,7 +12,10 @@ from ray.experimental import internal_kv
 
 from workergroups import announcements
 
-_KV_NAMESPACE = "workergroups-pauses"
+KV_NAMESPACE = "workergroups-pauses"
+"""Of the key-value store; the keys are actor ids."""
+MAX_BYTES = 16 * 1024
+"""Of a record."""
 MAX_TEXT = 512
 """Of a path, a name or an error, in characters."""
 
@@ -52,12 +55,12 @@ _TYPES = typing.get_type_hints(Pause)
 
 def announce(actor_id: str, pause: Pause) -> None:
     """Make this the pause of the rank that is this actor."""
-    announcements.announce(_KV_NAMESPACE, actor_id, dataclasses.asdict(pause))
+    announcements.announce(KV_NAMESPACE, actor_id, dataclasses.asdict(pause))
 
 
 def withdraw(actor_id: str) -> None:
     """The rank goes on."""
-    announcements.forget(_KV_NAMESPACE, actor_id)
+    announcements.forget(KV_NAMESPACE, actor_id)
 
 
 def withdraw_all(actor_ids: Iterable[str]) -> None:
@@ -69,12 +72,17 @@ def withdraw_all(actor_ids: Iterable[str]) -> None:
 def announced(actor_ids: Iterable[str] | None = None) -> dict[str, Pause]:
     """The pauses of these ranks, or of all, by actor id; of dead ones too, until somebody withdraws them."""
     ids = _announced_ids() if actor_ids is None else _announced_ids().intersection(actor_ids)
-    found = {actor_id: parsed(announcements.current(_KV_NAMESPACE, actor_id)) for actor_id in ids}
+    found = {actor_id: parsed(announcements.current(KV_NAMESPACE, actor_id)) for actor_id in ids}
     return {actor_id: pause for actor_id, pause in found.items() if pause is not None}
 
 
 def _announced_ids() -> set[str]:
-    return {key.decode(errors="replace") for key in internal_kv._internal_kv_list(b"", namespace=_KV_NAMESPACE)}
+    return {key.decode(errors="replace") for key in internal_kv._internal_kv_list(b"", namespace=KV_NAMESPACE)}
+
+
+def read(data: bytes) -> Pause | None:
+    """The pause in a record of the key-value store; ``None`` for what no rank of ours has written."""
+    return parsed(announcements.read(data)) if len(data) <= MAX_BYTES else None
 
 
 def parsed(record: dict[str, Any] | None) -> Pause | None:

@@ -1,1 +1,4 @@
-"""The executor: observe Ray, decide (pure), act, report (pure). `loop` is the place to begin."""
+"""The executor: a driver in the head's container, which carries out the orders that it finds in the GCS.
+
+`supervise` keeps it running. `loop` is the place to begin: observe Ray, decide (pure), act, give an account.
+"""

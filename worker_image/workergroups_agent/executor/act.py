@@ -18,7 +18,7 @@ from workergroups_agent.executor.decide import (
     RemovePlacement,
 )
 from workergroups_agent.executor.pod_tasks import EndingTasks, LaunchTasks
-from workergroups_agent.executor.ray_state import RayState
+from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.text import plain
 
@@ -32,20 +32,22 @@ class Actor:
     def __init__(self, launches: LaunchTasks) -> None:
         self._launches = launches
         self._endings = EndingTasks()
+        # Looks in a row at which an action failed.
+        self.failures = 0
         self._groups = _Announced(incarnations.announce, incarnations.forget)
         self._pools = _Announced(reservations.announce, reservations.forget)
 
     def act(self, actions: Iterable[Action], prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Carry out the actions in order. Returns whether there was nothing to do but what had been done before."""
-        settled = True
+        settled, failed = True, False
         for action in actions:
             try:
                 settled &= not self._act(action, prepared, state)
             except Exception as error:
-                settled = False
+                settled, failed = False, True
                 # If Ray is gone, the next look says so and ends the process.
                 LOGGER.warning("%s failed: %s: %s", type(action).__name__, type(error).__name__, _brief(error))
-
+        self.failures = self.failures + 1 if failed else 0
         return settled
 
     def forget_but(self, plan: ClusterPlan, state: RayState) -> None:

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from workergroups.naming import PlacementName, RankName
-from workergroups_agent.executor.launch_state import (
+from workergroups_agent.launch_state import (
     Launches,
     RankPlacement,
     kept_placements,
     key_of,
     launch_state,
+    nodes_of,
     rank_placements,
 )
-from workergroups_agent.executor.ray_state import RayNode, RayState
+from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 
 
@@ -94,7 +95,7 @@ def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
     owned = {key_of(group) for group in plan.groups}
     ranks = [rank for rank in state.ranks if rank.is_alive and (rank.name.uid, rank.name.incarnation) not in owned]
     nodes = dict.fromkeys(rank.node_id for rank in ranks if rank.node_id in state.nodes)
-    # A rank that waits for its place is nowhere; any pod but the agent's own, which has no node group, will do.
+    # A rank that waits for its place is nowhere; any pod of the cluster will do.
     nodes |= dict.fromkeys(node.id for node in state.nodes.values() if node.node_group is not None)
     if ranks and nodes:
         yield EndRanks(tuple(rank.name for rank in ranks), tuple(nodes))
@@ -115,12 +116,6 @@ def _reserve(
     for index, node in zip(vacant, free, strict=False):
         name = PlacementName(pool.name, pool.uid, index, node.id)
         yield CreatePlacement(name, (pool.bundle,) * pool.processes_per_node)
-
-
-def nodes_of(pool: PlannedPool, state: RayState) -> list[RayNode]:
-    """The pool's live Ray nodes by the names of their pods."""
-    nodes = (node for node in state.nodes.values() if node.node_group == pool.node_group)
-    return sorted(nodes, key=lambda node: (node.pod, node.id))
 
 
 def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Iterator[LaunchGroup]:

@@ -11,11 +11,12 @@ from typing import Literal
 
 from ray.experimental import internal_kv
 
-from workergroups_agent.executor.launch_state import GroupKey
+from workergroups_agent.launch_state import GroupKey
+from workergroups_api.bounded_json import Limits, RefusedJson, parse
 from workergroups_api.text import plain
 
 MAX_MESSAGE = 1024
-_MAX_BYTES = 16 * 1024
+_LIMITS = Limits(size=16 * 1024, depth=4, values=100)
 _NAMESPACE = "workergroups-launches"
 _STATES = ("Loading", "Created", "Failed")
 
@@ -45,11 +46,11 @@ def claim(uid: str, incarnation: int, attempt: str) -> bool:
 def read(key: GroupKey) -> Record | None:
     """None if there is none that makes sense."""
     data = _get(key, "record")
-    if data is None or len(data) > _MAX_BYTES:
+    if data is None:
         return None
     try:
-        raw = json.loads(data)
-    except (ValueError, RecursionError):
+        raw = parse(data, _LIMITS)
+    except RefusedJson:
         return None
     if not isinstance(raw, dict) or raw.get("state") not in _STATES:
         return None

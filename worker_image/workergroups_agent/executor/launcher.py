@@ -24,7 +24,7 @@ from workergroups.single_controller.ray.cluster_state import actor_state
 from workergroups.single_controller.ray.colocation import create_colocated_worker_cls
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
 from workergroups_agent.executor import launch_record
-from workergroups_agent.executor.launch_state import RankPlacement
+from workergroups_agent.launch_state import RankPlacement
 from workergroups_api.text import plain
 
 REGISTRATION_SECONDS = 60.0

@@ -19,8 +19,8 @@ from workergroups.naming import RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor import launch_record, launcher
 from workergroups_agent.executor.decide import LaunchGroup
-from workergroups_agent.executor.launch_state import GroupKey, Launches, is_complete, key_of
-from workergroups_agent.executor.ray_state import RayState
+from workergroups_agent.launch_state import GroupKey, Launches, is_complete, key_of
+from workergroups_agent.ray_state import RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch, code_digest
 from workergroups_api.plan import ClusterPlan
@@ -29,8 +29,15 @@ LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
 # A task that ends ranks on a node that hangs is given up after this, and another node does it.
 END_SECONDS = 5.0
-# A launch whose task could not even begin is tried again after this.
-RETRY_SECONDS = 5.0
+# A launch whose task did not start is retried after this, which doubles each time, until it has been tried so often.
+FIRST_RETRY_SECONDS = 2.0
+LAST_RETRY_SECONDS = 30.0
+MAX_TRIES = 6
+
+
+def retry_seconds(tries: int) -> float | None:
+    """Return when to retry a launch whose task did not start in so many tries, None if never."""
+    return None if tries >= MAX_TRIES else min(FIRST_RETRY_SECONDS * 2 ** (tries - 1), LAST_RETRY_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,8 @@ class LaunchTasks:
         self._failed: dict[GroupKey, Explanation] = {}
         self._died: dict[GroupKey, tuple[_Task, Explanation]] = {}
         self._delayed: dict[GroupKey, tuple[float, Explanation]] = {}
+        # How often their tasks did not start.
+        self._tries: dict[GroupKey, int] = {}
         self._begun: set[GroupKey] = set()
         # Of these the GCS may hold a record; those of earlier executors are adopted at the first look.
         self._recorded: set[GroupKey] | None = None
@@ -123,9 +132,10 @@ class LaunchTasks:
             self._failed[key] = Explanation("LaunchFailed", own.message)
         elif claim is not None and claim != task.attempt:
             self._begun.add(key)
+        elif own is None and _is_node_gone(task, state):
+            pass  # the group waits for its pool
         elif own is None:
-            why = Explanation("Launching", f"the launching task did not start in pod {task.pod}; it is tried again")
-            self._delayed[key] = time.monotonic() + RETRY_SECONDS, why
+            self._retry(key, task.pod)
         elif own.state == "Created":
             why = Explanation("LaunchFailed", "the launching task says that it created the ranks, but Ray has not all")
             self._died[key] = task, why
@@ -135,6 +145,16 @@ class LaunchTasks:
                 "its log is in /tmp/ray/session_latest/logs there"
             )
             self._died[key] = task, Explanation("LaunchFailed", message)
+
+    def _retry(self, key: GroupKey, pod: str) -> None:
+        tries = self._tries[key] = self._tries.get(key, 0) + 1
+        what = f"the launching task did not start in pod {pod} ({tries} of {MAX_TRIES} tries)"
+        seconds = retry_seconds(tries)
+        if seconds is None:
+            where = "Ray's reason is in /tmp/ray/session_latest/logs/raylet.out there"
+            self._failed[key] = Explanation("LaunchFailed", f"{what}: {where}")
+        else:
+            self._delayed[key] = time.monotonic() + seconds, Explanation("Launching", f"{what}; retrying soon")
 
     def _adopt(self, planned: Iterable[GroupKey]) -> None:
         """Learn from the GCS, once, how the launches of earlier executors went."""
@@ -156,6 +176,7 @@ class LaunchTasks:
         self._failed = _only(self._failed, kept)
         self._died = _only(self._died, kept)
         self._delayed = _only(self._delayed, kept)
+        self._tries = _only(self._tries, kept)
 
 
 class EndingTasks:

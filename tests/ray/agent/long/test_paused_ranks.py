@@ -61,7 +61,7 @@ def test_an_exception_of_a_group_that_wants_it_is_told_and_what_is_dead_is_not_p
     ray.kill(attached.workers[0])
     report = report_of(agent.go_on_until(lambda reports: report_of(reports).failures))
     assert report.pauses == ()
-    agent.executor.look()
+    agent.look()
     assert pauses.announced() == {}
     with pytest.raises(ray.exceptions.RayActorError):
         ray.get(call)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from workergroups.naming import RankName
-from workergroups_agent.executor.ray_state import Rank, RayState
-from workergroups_agent.executor.report import failure_of
-from workergroups_agent.executor.tails import Tails
 from workergroups_agent.files import UnreadableFile
 from workergroups_agent.last_lines import DeadRank, Key, LastLines, now
+from workergroups_agent.observer.report import failure_of
+from workergroups_agent.observer.tails import Tails
+from workergroups_agent.ray_state import Rank, RayState
 from workergroups_api.report import RankFailure
 
 LOGGER = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""What is true: a pure function from the plan, Ray's state and the launches to the reports."""
+"""What is true: a pure function from the plan, Ray's state and the executor's word to the reports."""
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -6,10 +6,10 @@ from datetime import datetime, timezone
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
-from workergroups_agent.exchange import GroupEntry, PoolEntry, Reports
-from workergroups_agent.executor.decide import nodes_of
-from workergroups_agent.executor.launch_state import Launches, kept_placements, launch_state, ranks_of
-from workergroups_agent.executor.ray_state import Placement, Rank, RayState
+from workergroups_agent.exchange import GroupEntry, PoolEntry, PreparedLaunch, Reports
+from workergroups_agent.launch_state import Heard, kept_placements, nodes_of, observed_launch_state, ranks_of
+from workergroups_agent.ray_state import Placement, Rank, RayState
+from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.report import (
     MAX_FAILURES,
@@ -28,19 +28,29 @@ from workergroups_api.text import plain
 MAX_MESSAGE = 1024
 
 
-def report(plan: ClusterPlan, state: RayState, launches: Launches) -> Reports:
-    """Reports on all pools and groups."""
+def report(plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLaunch], heard: Heard) -> Reports:
+    """Reports on all pools and groups.
+
+    Args:
+        plan: What should exist.
+        state: What Ray has.
+        prepared: What the groups are launched from, by UID.
+        heard: What the executor says.
+    """
     kept = kept_placements(plan, state)
+    told = {group.uid: observed_launch_state(group, plan, state, prepared, heard) for group in plan.groups}
     return Reports(
         session=state.session,
-        pools={pool.name: PoolEntry(uid=pool.uid, report=_pool(pool, state, kept)) for pool in plan.pools},
+        pools={pool.name: PoolEntry(uid=pool.uid, report=_pool(pool, state, kept, heard)) for pool in plan.pools},
         groups={
-            group.name: GroupEntry(uid=group.uid, report=_group(group, plan, state, launches)) for group in plan.groups
+            group.name: GroupEntry(uid=group.uid, report=_group(group, state, told[group.uid])) for group in plan.groups
         },
     )
 
 
-def _pool(pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName]) -> PoolReport:
+def _pool(
+    pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName], heard: Heard
+) -> PoolReport:
     placements = {placement.name: placement for placement in state.placements}
     joined = nodes_of(pool, state)
     reserved = []
@@ -52,6 +62,7 @@ def _pool(pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], Pla
             reserved.append(index)
         else:
             others.append(_node(index, state, placement))
+    silence = heard.silence if len(joined) >= pool.nodes else None
     return PoolReport(
         session=state.session,
         joined_nodes=len(joined),
@@ -59,7 +70,7 @@ def _pool(pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], Pla
         reserved_nodes=len(reserved),
         reserved=ranges(reserved),
         nodes=tuple(others[:MAX_NODES]),
-        message=next((node.message for node in others if node.message), None),
+        message=next((node.message for node in others if node.message), silence if others else None),
     )
 
 
@@ -76,12 +87,11 @@ def _node(index: int, state: RayState, placement: Placement | None) -> NodeRepor
     return NodeReport(index=index, state="Reserving", pod=pod, message=message)
 
 
-def _group(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> GroupReport:
+def _group(group: PlannedGroup, state: RayState, explanation: Explanation) -> GroupReport:
     ranks = ranks_of(group, state)
     ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
     failures = [failure_of(rank, state) for _, rank in sorted(ranks.items()) if not rank.is_alive]
     paused = _paused(ranks, state)
-    explanation = launch_state(group, plan, state, launches)
     return GroupReport(
         session=state.session,
         incarnation=group.incarnation,

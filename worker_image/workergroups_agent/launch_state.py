@@ -1,11 +1,11 @@
-"""How far the launch of a group is: a pure function that both decisions and reports rest on."""
+"""How far the launch of a group is: pure functions that decisions and reports rest on."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from workergroups.naming import PlacementName
 from workergroups_agent.exchange import PreparedLaunch
-from workergroups_agent.executor.ray_state import Rank, RayState
+from workergroups_agent.ray_state import Rank, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 
@@ -14,6 +14,8 @@ GroupKey = tuple[str, int]
 
 LAUNCHED = Explanation("Launched", "")
 LAUNCHING = Explanation("Launching", "")
+# Of an incarnation whose launch did not succeed.
+FINAL = ("LaunchFailed", "LaunchInterrupted")
 
 
 @dataclass(frozen=True)
@@ -68,17 +70,14 @@ def is_complete(group: PlannedGroup, state: RayState) -> bool:
 
 
 def launch_state(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Explanation:
-    """The state of the group's report, and a message if there is something to say.
+    """How far the executor is with a group, and a message if there is something to say.
 
     `Launching` without a task at it means: launch it.
     """
     key = key_of(group)
     ranks = ranks_of(group, state)
-    if any(rank.death is not None and rank.death.reason == "OwnerDied" for rank in ranks.values()):
-        # Ray ends even a detached actor with the process that asked for it, until it has all that it is made from.
-        return _interrupted("the launching task's process ended while ranks were created")
-    if len(ranks) == group.world_size:
-        return LAUNCHED
+    if ended := _launched_or_interrupted(group, ranks):
+        return ended
     if key in launches.running:
         return LAUNCHING
     if key in launches.failed:
@@ -89,31 +88,91 @@ def launch_state(group: PlannedGroup, plan: ClusterPlan, state: RayState, launch
         return launches.died[key]
     if key in launches.begun:
         return _interrupted("the launch was cut short while ranks were created")
-    return _waits_for(group, plan, state, launches) or launches.delayed.get(key, LAUNCHING)
+    return _waits_for(group, plan, state, launches.prepared) or launches.delayed.get(key, LAUNCHING)
+
+
+def launches_to_tell(plan: ClusterPlan, state: RayState, launches: Launches) -> dict[GroupKey, Explanation]:
+    """What only the executor knows: the launches that it works at, and those that did not succeed."""
+    told = {key_of(group): launch_state(group, plan, state, launches) for group in plan.groups}
+    return {
+        key: why
+        for key, why in told.items()
+        if why.reason in FINAL or (why.reason == "Launching" and (key in launches.running or why.message))
+    }
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the observer has heard from the executor."""
+
+    # See `launches_to_tell`.
+    launches: Mapping[GroupKey, Explanation] = field(default_factory=dict)
+    # Why nobody acts; None while the executor does.
+    silence: str | None = None
+
+    @property
+    def is_launching(self) -> bool:
+        """Whether ranks may come into being at any time."""
+        return any(why.reason == "Launching" for why in self.launches.values())
+
+
+def observed_launch_state(
+    group: PlannedGroup, plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLaunch], heard: Heard
+) -> Explanation:
+    """How far a group is for somebody who sees Ray, and hears from the executor what Ray does not know.
+
+    What the executor says may be older or newer than what is seen. So a launch was cut short only if the executor,
+    who knows whether it is still at it, says so.
+    """
+    ranks = ranks_of(group, state)
+    if ended := _launched_or_interrupted(group, ranks):
+        return ended
+    told = heard.launches.get(key_of(group))
+    if told is not None and told.reason in FINAL:
+        return told
+    waits = None if ranks or told else _waits_for(group, plan, state, prepared)
+    if waits is not None:
+        return waits
+    return Explanation("Launching", heard.silence) if heard.silence else told or LAUNCHING
+
+
+def _launched_or_interrupted(group: PlannedGroup, ranks: Mapping[int, Rank]) -> Explanation | None:
+    if any(rank.death is not None and rank.death.reason == "OwnerDied" for rank in ranks.values()):
+        # Ray ends even a detached actor with the process that asked for it, until it has all that it is made from.
+        return _interrupted("the launching task's process ended while ranks were created")
+    return LAUNCHED if len(ranks) == group.world_size else None
 
 
 def _interrupted(message: str) -> Explanation:
     return Explanation("LaunchInterrupted", message)
 
 
-def _waits_for(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Explanation | None:
+def _waits_for(
+    group: PlannedGroup, plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLaunch]
+) -> Explanation | None:
     """What a launch that has not begun waits for; None if for nothing."""
     if group.session != state.session:
         return Explanation(
             "WaitingForPools", "the plan is for another Ray session: waiting for the operator's plan for this one"
         )
-    prepared = launches.prepared.get(group.uid)
-    if prepared is None:
+    found = prepared.get(group.uid)
+    if found is None:
         return Explanation("WaitingForCode", "waiting for the agent's reporter to read the WorkerGroup")
-    if prepared.missing is not None:
-        return prepared.missing
-    if prepared.launch is None or prepared.revision is None or prepared.revision != group.revision:
+    if found.missing is not None:
+        return found.missing
+    if found.revision is None or found.revision != group.revision:
         return Explanation(
             "WaitingForCode", "the WorkerGroup or its code has changed: waiting for the operator's plan for it"
         )
     if rank_placements(group, plan, state) is None:
         return Explanation("WaitingForPools", "")
     return None
+
+
+def nodes_of(pool: PlannedPool, state: RayState) -> list[RayNode]:
+    """The pool's live Ray nodes by the names of their pods."""
+    nodes = (node for node in state.nodes.values() if node.node_group == pool.node_group)
+    return sorted(nodes, key=lambda node: (node.pod, node.id))
 
 
 def kept_placements(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int], PlacementName]:

@@ -6,6 +6,7 @@ What comes is text in messages of Ray's own, of which nothing is unpickled. It i
 import contextlib
 import ctypes
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Any
 
 import ray
 
-from workergroups_agent.executor.tails import Tails
+from workergroups_agent.observer.tails import Tails
 
 LOGGER = logging.getLogger(__name__)
 
@@ -32,7 +33,8 @@ LARGE = 1024 * 1024
 class Listener:
     """A thread that brings what workers print into their tails, and says so when Ray's head does not answer."""
 
-    def __init__(self, tails: Tails, tell_of_lost_head: Callable[[], None]) -> None:
+    def __init__(self, address: str, tails: Tails, tell_of_lost_head: Callable[[], None]) -> None:
+        self._address = address
         self._tails = tails
         self._tell_of_lost_head = tell_of_lost_head
         self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
@@ -65,7 +67,7 @@ class Listener:
     def _listen_through_windows(self) -> None:
         """Read as long as a window's budget lasts, and then nothing for the rest of the window."""
         while not self._ends.is_set():
-            self._subscriber = _subscribe()
+            self._subscriber = _subscribe(self._address)
             try:
                 until = self._listen()
             except Exception:
@@ -101,9 +103,8 @@ class Listener:
         return until
 
 
-def _subscribe() -> Any:
-    worker = ray._private.worker.global_worker
-    subscriber = ray._raylet.GcsLogSubscriber(worker_id=worker.worker_id, address=worker.gcs_client.address)
+def _subscribe(address: str) -> Any:
+    subscriber = ray._raylet.GcsLogSubscriber(worker_id=os.urandom(28), address=address)  # any id that nobody else has
     subscriber.subscribe()
     return subscriber
 

@@ -1,0 +1,65 @@
+"""Whatever users put into Ray by accident, the agent serves on."""
+
+import json
+
+import pytest
+import ray
+from planned import Group
+from ray.util import placement_group, remove_placement_group
+from test_executor import all_ready
+
+from workergroups.debugger import pauses
+from workergroups.naming import NAMESPACE
+from workergroups_agent import account, orders
+from workergroups_agent.gcs import Gcs
+
+NINES = "9" * 5000
+NAMES = [f"g/u/1/0-of-{NINES}", f"{'x' * 100_000}-of-", "g/u/\u0661/0-of-\u0661", "\N{PILE OF POO}-of-\n\0", "//0/"]
+
+
+@ray.remote(num_cpus=0)
+class Actor:
+    def answer(self):
+        return True
+
+
+@pytest.fixture(params=[NAMESPACE, "a-users-own"])
+def odd_names(cluster, request):
+    """Actors and placement groups of users, in the Ray namespace of ours and in one of theirs."""
+    actors = [Actor.options(name=name, namespace=request.param).remote() for name in NAMES]
+    placements = [placement_group([{"memory": 1}], name=name) for name in NAMES]
+    ray.get([actor.answer.remote() for actor in actors])
+    yield
+    for actor in actors:
+        ray.kill(actor)
+    for placement in placements:
+        remove_placement_group(placement)
+
+
+def test_odd_names_of_actors_and_placement_groups_stop_nobody(agent, odd_names):
+    trainer = Group()
+    assert set(agent.until(all_ready, trainer).groups) == {"trainer"}
+
+
+VALUES = [
+    b"",
+    b"\xff\xfe",
+    b"[" * 1_000_000,
+    NINES.encode(),
+    json.dumps({"launches": [{"uid": NINES}] * 1000}).encode(),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=["empty", "no text", "nested", "digits", "list"])
+def test_odd_values_in_the_key_value_store_stop_nobody(agent, value):
+    gcs = Gcs.of_driver()
+    keys = {orders.NAMESPACE: ["stamp", "plan", "launch/x"], account.NAMESPACE: ["sign-of-life", "account"]}
+    odd = [(namespace, key) for namespace, names in keys.items() for key in names]
+    odd += [(pauses.KV_NAMESPACE, f"{number}-{NINES}") for number in range(300)]
+    for namespace, key in odd:
+        gcs.put(namespace, key, value)
+    try:
+        agent.until(all_ready, Group())
+    finally:
+        for namespace, key in odd:
+            gcs.delete(namespace, key)

@@ -1,0 +1,119 @@
+"""What the executor says of itself, in the GCS's key-value store: that it lives, and how launches stand."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workergroups_agent import records
+from workergroups_agent.gcs import Gcs
+from workergroups_agent.launch_state import GroupKey, Heard
+from workergroups_api.bounded_json import Limits
+from workergroups_api.conditions import Explanation
+from workergroups_api.model import ApiModel
+from workergroups_api.text import plain
+
+NAMESPACE = "workergroups-executor"
+SIGN_LIMITS = Limits(size=1024, depth=4, values=16)
+ACCOUNT_LIMITS = Limits(size=8 * 1024 * 1024, depth=8, values=50_000)
+MAX_MESSAGE = 1024
+# So old may a sign of life be. The executor gives one with each look, several in a second.
+SILENT_SECONDS = 5.0
+# The first one comes once the head's raylet is up and the executor has imported Ray.
+START_SECONDS = 20.0
+SILENCE = (
+    "the executor in the head's container does not answer, and nothing new is started until it is restarted: "
+    "see its lines in the log of the head's pod (`kubectl logs`, container ray-head)"
+)
+
+_SIGN, _ACCOUNT = "sign-of-life", "account"
+
+
+class ExecutorPulse(ApiModel):
+    """Written after each look at Ray: an observer that sees it change knows that the executor looked since."""
+
+    executor: Annotated[str, Field(max_length=64)]
+    looks: int
+    # Which orders it carries out.
+    orders: Annotated[str | None, Field(max_length=64)] = None
+    # Changes with the account.
+    account: int = 0
+
+
+class LaunchAccount(ApiModel):
+    """How one launch stands."""
+
+    uid: str
+    incarnation: int
+    state: Literal["Launching", "LaunchFailed", "LaunchInterrupted"]
+    message: str
+
+
+class Account(ApiModel):
+    """All launches that are under way, or did not succeed."""
+
+    launches: tuple[LaunchAccount, ...] = ()
+
+
+class AccountWriter:
+    """The executor's side."""
+
+    def __init__(self, gcs: Gcs) -> None:
+        self._gcs = gcs
+        self._sign = ExecutorPulse(executor=uuid.uuid4().hex, looks=0)
+        self._written: Mapping[GroupKey, Explanation] | None = None
+
+    def tell(self, launches: Mapping[GroupKey, Explanation], orders: str | None) -> None:
+        """Report that this executor has looked at Ray, and what it knows of launches."""
+        account = self._sign.account
+        if launches != self._written:
+            self._gcs.put(NAMESPACE, _ACCOUNT, records.dump(_account(launches)))
+            account += 1
+        sign = self._sign.model_copy(update={"looks": self._sign.looks + 1, "orders": orders, "account": account})
+        self._gcs.put(NAMESPACE, _SIGN, records.dump(sign))
+        self._sign, self._written = sign, launches
+
+
+class AccountReader:
+    """The observer's side."""
+
+    def __init__(self, gcs: Gcs, clock: Callable[[], float] = time.monotonic) -> None:
+        self._gcs = gcs
+        self._clock = clock
+        self._sign: ExecutorPulse | None = None
+        self._changed = clock()
+        self._launches: dict[GroupKey, Explanation] = {}
+
+    @property
+    def orders(self) -> str | None:
+        """The stamp of the orders that the executor carries out."""
+        return self._sign.orders if self._sign else None
+
+    def look(self) -> Heard:
+        """What the executor says now."""
+        sign = records.read(ExecutorPulse, self._gcs.get(NAMESPACE, _SIGN), SIGN_LIMITS)
+        before = self._sign
+        if sign is not None and sign != before:
+            if before is None or (sign.executor, sign.account) != (before.executor, before.account):
+                self._launches = self._read_launches()
+            self._sign, self._changed = sign, self._clock()
+        silent = self._clock() - self._changed > (SILENT_SECONDS if self._sign else START_SECONDS)
+        return Heard(self._launches, silence=SILENCE if silent else None)
+
+    def _read_launches(self) -> dict[GroupKey, Explanation]:
+        account = records.read(Account, self._gcs.get(NAMESPACE, _ACCOUNT), ACCOUNT_LIMITS) or Account()
+        return {
+            (each.uid, each.incarnation): Explanation(each.state, plain(each.message, MAX_MESSAGE))
+            for each in account.launches
+        }
+
+
+def _account(launches: Mapping[GroupKey, Explanation]) -> Account:
+    return Account(
+        launches=tuple(
+            LaunchAccount(uid=uid, incarnation=number, state=why.reason, message=plain(why.message, MAX_MESSAGE))
+            for (uid, number), why in launches.items()
+        )
+    )

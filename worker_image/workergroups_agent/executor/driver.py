@@ -1,0 +1,45 @@
+"""The executor's process: `python3 -m workergroups_agent.executor.driver ADDRESS PIPE`, started by `supervise`.
+
+It ends when Ray goes away, or when the one who reads the pipe does.
+"""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import ray
+
+from workergroups.naming import NAMESPACE
+from workergroups_agent.executor.loop import Executor
+from workergroups_agent.executor.untrusted import refuse_to_unpickle
+from workergroups_agent.gcs import SessionEnded
+
+
+def main() -> None:
+    """Give a sign of life through the pipe with each look."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    pipe = int(sys.argv[2])
+    run(sys.argv[1], lambda: os.write(pipe, b"."))
+
+
+def run(address: str, beat: Callable[[], object]) -> None:
+    """Connect to the raylet of this host, and act until Ray goes away."""
+    try:
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.WARNING)
+        refuse_to_unpickle()
+        signal.signal(signal.SIGTERM, _leave)  # After Ray, which has a handler of its own.
+        logging.info("the executor is connected to Ray")
+        Executor().run_forever(beat)
+    except SessionEnded as error:
+        sys.exit(f"the executor ends: {error}")
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

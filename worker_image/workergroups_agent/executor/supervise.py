@@ -1,0 +1,74 @@
+"""Start the executor once the GCS listens, and start it again when it ends or hangs."""
+
+import logging
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+
+LOGGER = logging.getLogger(__name__)
+
+CHILD = ("-m", "workergroups_agent.executor.driver")
+POLL_SECONDS = 0.1
+LOG_SECONDS = 10.0
+# So long may an executor be silent: longer than all deadlines of one look together. When it starts, importing Ray and
+# waiting for the raylet count too.
+HANG_SECONDS = 60.0
+# Before it is started again; doubled each time, unless it has lived for a while.
+FIRST_DELAY_SECONDS = 0.5
+LAST_DELAY_SECONDS = 20.0
+STEADY_SECONDS = 60.0
+
+
+def supervise(address: str) -> None:
+    """Keep an executor running. Never returns."""
+    delay = FIRST_DELAY_SECONDS
+    while True:
+        wait_for_gcs(address)
+        began = time.monotonic()
+        status = run_once([sys.executable, *CHILD, address], HANG_SECONDS)
+        if time.monotonic() - began > STEADY_SECONDS:
+            delay = FIRST_DELAY_SECONDS
+        LOGGER.warning("the executor ended with status %d; starting it again in %g s", status, delay)
+        time.sleep(delay)
+        delay = min(2 * delay, LAST_DELAY_SECONDS)
+
+
+def wait_for_gcs(address: str) -> None:
+    """Wait until the GCS takes connections. No deadline: the operator has one, and reports what it waits for."""
+    host, _, port = address.rpartition(":")
+    began = logged = time.monotonic()
+    while True:
+        try:
+            with socket.create_connection((host, int(port)), timeout=2):
+                return
+        except OSError as error:
+            if time.monotonic() - logged > LOG_SECONDS:
+                logged = time.monotonic()
+                LOGGER.info("waiting for the GCS at %s for %.0f s: %s", address, logged - began, error)
+        time.sleep(POLL_SECONDS)
+
+
+def run_once(command: list[str], hang_seconds: float) -> int:
+    """Run the command until it ends, or has not written to its pipe for so long; returns its exit status.
+
+    The command gets the pipe's number as its last argument. Whatever it is stuck in, SIGKILL ends it.
+    """
+    reader, writer = os.pipe()
+    with subprocess.Popen([*command, str(writer)], pass_fds=[writer]) as child:
+        os.close(writer)
+        while heard := _hear(reader, hang_seconds):
+            pass
+        if heard is None:
+            LOGGER.warning("the executor hangs: it has given no sign of life for %g s", hang_seconds)
+        child.kill()
+    os.close(reader)
+    return child.returncode
+
+
+def _hear(reader: int, seconds: float) -> bytes | None:
+    """Return what came in time: None for nothing, empty once the other side is closed."""
+    ready, _, _ = select.select([reader], [], [], seconds)
+    return os.read(reader, 4096) if ready else None

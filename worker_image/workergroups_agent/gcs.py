@@ -1,0 +1,113 @@
+"""Ray's control service (the GCS), asked with a deadline by a process that has Ray's token, and needs no raylet.
+
+Ray has no public API for this, so this file reaches into `ray._raylet`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import ray
+from ray.core.generated import gcs_pb2
+
+# For one question. A healthy GCS answers within milliseconds.
+DEADLINE_SECONDS = 2.0
+_SESSION_NAMESPACE, _SESSION_NAME = b"session", b"session_name"
+
+
+class SessionEnded(Exception):
+    """The Ray cluster is not the one that this process has connected to, or has given this process up."""
+
+
+class Gcs:
+    """The GCS of one life of a Ray cluster, and of no other."""
+
+    def __init__(self, client: Any, accessor: Any) -> None:
+        self._client = client
+        self._accessor = accessor
+        self.session: str = client.cluster_id.hex()
+        self._session_name = self._read_session_name()
+
+    @classmethod
+    def connect(cls, address: str) -> "Gcs":
+        """Connect a process that is on no Ray node.
+
+        Raises:
+            Exception: The GCS refuses the token, or does not answer in time.
+        """
+        client = ray._raylet.GcsClient(address=address)
+        options = ray._raylet.GcsClientOptions.create(
+            address, client.cluster_id.hex(), allow_cluster_id_nil=False, fetch_cluster_id_if_nil=False
+        )
+        accessor = ray._raylet.GlobalStateAccessor(options)
+        if not accessor.connect():
+            raise ConnectionError(f"the GCS at {address} does not answer")
+        return cls(client, accessor)
+
+    @classmethod
+    def of_driver(cls) -> "Gcs":
+        """The GCS that this process, a driver, is connected to."""
+        return cls(ray._private.worker.global_worker.gcs_client, ray._private.state.state._connect_and_get_accessor())
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return str(self._client.address)
+
+    def check_session(self) -> None:
+        """Ask whether it is the same GCS as before.
+
+        Raises:
+            SessionEnded: It is another one.
+        """
+        if self._read_session_name() != self._session_name:
+            raise SessionEnded("the GCS is another one")
+
+    def nodes(self) -> list[gcs_pb2.GcsNodeInfo]:
+        """All Ray nodes, dead ones included."""
+        return list(self._client.get_all_node_info(timeout=DEADLINE_SECONDS).values())
+
+    # The accessor takes no deadline. `check_session` comes before it in each look, and finds out whether the GCS hangs.
+
+    def actors(self, state: str | None = None) -> list[bytes]:
+        """The records of all actors, or of those in this state."""
+        return list(self._accessor.get_actor_table(None, state))
+
+    def placement_groups(self) -> list[bytes]:
+        """The records of all placement groups."""
+        return list(self._accessor.get_placement_group_table())
+
+    def keys(self, namespace: str) -> list[str]:
+        """All keys of a namespace of the key-value store, but for those that are no text."""
+        found = self._client.internal_kv_keys(b"", namespace.encode(), timeout=DEADLINE_SECONDS)
+        return [key.decode() for key in found if _is_text(key)]
+
+    def get(self, namespace: str, key: str) -> bytes | None:
+        """One value, None if there is none."""
+        value: bytes | None = self._client.internal_kv_get(key.encode(), namespace.encode(), timeout=DEADLINE_SECONDS)
+        return value
+
+    def get_many(self, namespace: str, keys: Iterable[str]) -> dict[str, bytes]:
+        """The values of those keys that there are."""
+        wanted = [key.encode() for key in keys]
+        if not wanted:
+            return {}
+        found = self._client.internal_kv_multi_get(wanted, namespace.encode(), timeout=DEADLINE_SECONDS)
+        return {key.decode(): value for key, value in found.items() if _is_text(key)}
+
+    def put(self, namespace: str, key: str, value: bytes) -> None:
+        """Write a value over the one before."""
+        self._client.internal_kv_put(key.encode(), value, True, namespace.encode(), timeout=DEADLINE_SECONDS)
+
+    def delete(self, namespace: str, key: str) -> None:
+        """Remove a value; fine if there is none."""
+        self._client.internal_kv_del(key.encode(), False, namespace.encode(), timeout=DEADLINE_SECONDS)
+
+    def _read_session_name(self) -> Any:
+        return self._client.internal_kv_get(_SESSION_NAME, _SESSION_NAMESPACE, timeout=DEADLINE_SECONDS)
+
+
+def _is_text(key: bytes) -> bool:
+    try:
+        return bool(key.decode())
+    except UnicodeDecodeError:
+        return False

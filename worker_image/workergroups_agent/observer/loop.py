@@ -1,0 +1,108 @@
+"""The observer's loop: hand the orders on, look at Ray, report (pure). It writes reports only when they changed."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from workergroups_agent.account import AccountReader
+from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
+from workergroups_agent.gcs import Gcs, SessionEnded
+from workergroups_agent.launch_state import Heard, is_complete
+from workergroups_agent.observer.forward import Forwarder
+from workergroups_agent.observer.keep_lines import LineKeeper
+from workergroups_agent.observer.listen import Listener
+from workergroups_agent.observer.report import report
+from workergroups_agent.observer.tails import Tails
+from workergroups_agent.ray_state import RayState
+from workergroups_agent.read_ray import RayReader
+from workergroups_api.plan import ClusterPlan
+
+LOGGER = logging.getLogger(__name__)
+# How soon a change in Ray is seen: while something is under way, and at rest.
+BUSY_SECONDS = 0.1
+REST_SECONDS = 0.25
+POLL_SECONDS = 0.05
+# A GCS that does not answer for so long may be gone for good; another one is looked for.
+LOST_SECONDS = 10.0
+
+
+class Observer:
+    """Reports what one GCS says."""
+
+    def __init__(self, gcs: Gcs, exchange: Exchange) -> None:
+        self.session = gcs.session
+        self._exchange = exchange
+        self._orders = Forwarder(gcs, exchange)
+        self._executor = AccountReader(gcs)
+        self._reader = RayReader(gcs)
+        tails = Tails()
+        self._keeper = LineKeeper(exchange.last_lines, tails)
+        self._listener = Listener(gcs.address, tails, self._keeper.lose_head)
+        self._reports = Reports()
+        self._written: Reports | None = None
+        # What the latest reports rest on; as long as it is the same, so are they.
+        self._seen: tuple[ClusterPlan, RayState, dict[str, PreparedLaunch], Heard] | None = None
+
+    def run_forever(self, is_alive: Callable[[], object]) -> None:
+        """Look and report until the GCS is gone; after each look, also one that failed, tell that this is alive.
+
+        Raises:
+            SessionEnded: Another GCS answers, or none.
+        """
+        self._listener.start()
+        answered = time.monotonic()
+        try:
+            while True:
+                is_alive()
+                try:
+                    busy = self.look()
+                    answered = time.monotonic()
+                    self._wait(BUSY_SECONDS if busy else REST_SECONDS)
+                except SessionEnded:
+                    raise
+                except Exception as error:
+                    LOGGER.warning("a look failed: %s", type(error).__name__)
+                    if time.monotonic() - answered > LOST_SECONDS:
+                        raise SessionEnded(f"the GCS has not answered for {LOST_SECONDS:g} s") from None
+                    time.sleep(BUSY_SECONDS)
+        finally:
+            self._listener.stop()
+
+    def look(self) -> bool:
+        """Take one look, and report it. Returns whether something is under way.
+
+        Raises:
+            SessionEnded: Another GCS answers.
+        """
+        plan = self._orders.plan()
+        heard = self._executor.look()
+        state = self._reader.look(launching=heard.is_launching)
+        self._keeper.look(state)
+        if plan is None:
+            self._tell(Reports(session=state.session))
+            return False
+        self._keeper.forget_but({group.uid for group in plan.groups})
+        wanted = [group.uid for group in plan.groups if not is_complete(group, state)]
+        prepared = dict(self._orders.forward(plan, wanted, self._executor.orders))
+        seen = (plan, state, prepared, heard)
+        changed = seen != self._seen
+        self._tell(report(*seen) if changed else self._reports)
+        self._seen = seen
+        return changed or heard.is_launching
+
+    def _tell(self, reports: Reports) -> None:
+        """Write the reports if they changed, and then that they are true now."""
+        self._reports = reports
+        try:
+            if reports != self._written:
+                self._exchange.write_reports(reports)
+                self._written = reports
+            self._exchange.beat(self.session)
+        except OSError as error:
+            LOGGER.warning("the reports cannot be written: %s", error)
+
+    def _wait(self, seconds: float) -> None:
+        stamp = self._exchange.plan_stamp()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and self._exchange.plan_stamp() == stamp:
+            time.sleep(POLL_SECONDS)

@@ -1,0 +1,184 @@
+"""Look at Ray: what the GCS's records say of nodes, our placement groups and our rank actors.
+
+Users name actors and placement groups as they like, and may have any number of them. A record of theirs is dropped
+before it is parsed if possible, and one that cannot be parsed is none of ours.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from google.protobuf.message import DecodeError
+from ray.core.generated import gcs_pb2
+
+from workergroups import deaths
+from workergroups.debugger import pauses
+from workergroups.naming import NAMESPACE, NODE_GROUP_LABEL, PlacementName, RankName
+from workergroups_agent.gcs import Gcs, SessionEnded
+from workergroups_agent.ray_state import Placement, Rank, RayNode, RayState
+from workergroups_api.text import plain
+
+READ_ALL_SECONDS = 1.0
+# Kubernetes' limit of a pod's name.
+MAX_POD_NAME = 253
+# Of an exception's text.
+MAX_MESSAGE = 1024
+
+# In the record of whatever has a name of ours; in those of other actors hardly ever.
+_IN_RANK_NAMES = b"-of-"
+_IN_PLACEMENT_NAMES = b"/"
+
+Parsed = TypeVar("Parsed")
+
+
+class RayReader:
+    """Asks one GCS, again and again."""
+
+    def __init__(self, gcs: Gcs, own_node: str | None = None) -> None:
+        """Args:
+        gcs: Whom to ask.
+        own_node: The id of this process's Ray node, if it is on one.
+        """
+        self._gcs = gcs
+        self._own_node = own_node
+        self._placements = _Parser(_placement, _IN_PLACEMENT_NAMES)
+        self._ranks = _RankTable(gcs)
+
+    def look(self, *, launching: bool = False) -> RayState:
+        """A few questions to the GCS.
+
+        Args:
+            launching: Whether ranks are being created, or have just been.
+
+        Raises:
+            SessionEnded: Another GCS answers, or this one does not know this process's node any more.
+            Exception: The GCS does not answer in time.
+        """
+        self._gcs.check_session()
+        table = self._gcs.nodes()
+        nodes = {info.node_id.hex(): _node(info) for info in table if info.state == gcs_pb2.GcsNodeInfo.ALIVE}
+        if self._own_node is not None and self._own_node not in nodes:
+            raise SessionEnded("the GCS does not know this process's Ray node, or counts it as dead")
+        ranks = self._ranks.read(launching)
+        return RayState(
+            session=self._gcs.session,
+            nodes=nodes,
+            placements=tuple(self._placements.parse(self._gcs.placement_groups())),
+            ranks=ranks,
+            pods={info.node_id.hex(): _pod_of(info) for info in table},
+            pauses=self._pauses({rank.actor_id for rank in ranks}),
+        )
+
+    def _pauses(self, actor_ids: set[str]) -> dict[str, pauses.Pause]:
+        announced = actor_ids.intersection(self._gcs.keys(pauses.KV_NAMESPACE))
+        records = self._gcs.get_many(pauses.KV_NAMESPACE, announced)
+        found = {actor_id: pauses.read(data) for actor_id, data in sorted(records.items())}
+        return {actor_id: pause for actor_id, pause in found.items() if pause is not None}
+
+
+class _RankTable:
+    """The ranks, dead ones included.
+
+    The GCS remembers every actor that ever was, so the whole table is read only when there can be something new in it:
+    a rank that lives is not as it was, or is still to come up. And now and then, for ranks whose creation nobody
+    announced.
+    """
+
+    def __init__(self, gcs: Gcs) -> None:
+        self._gcs = gcs
+        self._parser = _Parser(_rank, _IN_RANK_NAMES)
+        self._alive: set[bytes] = set()
+        self._ranks: tuple[Rank, ...] = ()
+        self._read_all = -READ_ALL_SECONDS
+
+    def read(self, launching: bool) -> tuple[Rank, ...]:
+        now = time.monotonic()
+        alive = {_digest(raw) for raw in self._gcs.actors("ALIVE") if _IN_RANK_NAMES in raw}
+        is_settled = all(rank.state in ("ALIVE", "DEAD") for rank in self._ranks)
+        if launching or not is_settled or alive != self._alive or now - self._read_all >= READ_ALL_SECONDS:
+            self._ranks = _latest(self._parser.parse(self._gcs.actors()))
+            self._alive, self._read_all = alive, now
+        return self._ranks
+
+
+class _Parser(Generic[Parsed]):
+    """Parses the GCS's records; one that has not changed is not parsed again."""
+
+    def __init__(self, parse: Callable[[bytes], Parsed | None], words: bytes) -> None:
+        self._parse = parse
+        # In every record that is worth parsing.
+        self._words = words
+        self._known: dict[bytes, Parsed | None] = {}
+
+    def parse(self, records: Iterable[bytes]) -> list[Parsed]:
+        known, self._known = self._known, {}
+        for raw in records:
+            if self._words in raw:
+                digest = _digest(raw)
+                self._known[digest] = known[digest] if digest in known else self._read(raw)
+        return [parsed for parsed in self._known.values() if parsed is not None]
+
+    def _read(self, raw: bytes) -> Parsed | None:
+        try:
+            return self._parse(raw)
+        except (DecodeError, ValueError):  # a text that is no UTF-8, or a state that this Ray does not know
+            return None
+
+
+def _digest(raw: bytes) -> bytes:
+    """What stands for a record, which may hold a user's exception of any size."""
+    return hashlib.blake2b(raw, digest_size=16).digest()
+
+
+def _node(info: gcs_pb2.GcsNodeInfo) -> RayNode:
+    return RayNode(info.node_id.hex(), _pod_of(info), info.labels.get(NODE_GROUP_LABEL))
+
+
+def _pod_of(info: gcs_pb2.GcsNodeInfo) -> str:
+    """KubeRay names the pod to Ray. Its host's name is another one with `hostNetwork`, or when a template sets it."""
+    return str(info.instance_id or info.node_manager_hostname)[:MAX_POD_NAME]
+
+
+def _placement(raw: bytes) -> Placement | None:
+    record = gcs_pb2.PlacementGroupTableData.FromString(raw)
+    name = PlacementName.parse(record.name)
+    state = gcs_pb2.PlacementGroupTableData.PlacementGroupState.Name(record.state)
+    if name is None or record.ray_namespace != NAMESPACE or state == "REMOVED":
+        return None
+    scheduling_state = gcs_pb2.PlacementGroupStats.SchedulingState.Name(record.stats.scheduling_state)
+    return Placement(name, state, scheduling_state)
+
+
+def _rank(raw: bytes) -> Rank | None:
+    record = gcs_pb2.ActorTableData.FromString(raw)
+    name = RankName.parse(record.name)
+    if name is None or record.ray_namespace != NAMESPACE:
+        return None
+    state = _state_of(record)
+    death = _death(record) if state == "DEAD" else None
+    process = (record.address.ip_address, record.pid) if record.pid else None
+    node_id = record.address.node_id.hex()
+    return Rank(name, record.actor_id.hex(), state, node_id, record.start_time, death, process)
+
+
+def _death(record: gcs_pb2.ActorTableData) -> deaths.Death:
+    """Without what nobody here reads."""
+    death = deaths.decode(record.death_cause)
+    return deaths.Death(death.reason, plain(death.message, MAX_MESSAGE), "")
+
+
+def _state_of(record: gcs_pb2.ActorTableData) -> str:
+    """Ray calls an actor alive for a moment though its constructor raised; the name to show comes with its return."""
+    state = gcs_pb2.ActorTableData.ActorState.Name(record.state)
+    return "CONSTRUCTOR_RAISED" if state == "ALIVE" and not record.repr_name else state
+
+
+def _latest(ranks: Iterable[Rank]) -> tuple[Rank, ...]:
+    """Of several with one name the one that lives, or else the one that started last."""
+    latest: dict[RankName, Rank] = {}
+    for rank in ranks:
+        known = latest.get(rank.name)
+        if known is None or (rank.is_alive, rank.start_time) > (known.is_alive, known.start_time):
+            latest[rank.name] = rank
+    return tuple(latest.values())

@@ -1,0 +1,29 @@
+"""Records in the GCS's key-value store: users can write to it, so these are read within limits."""
+
+import json
+import logging
+from typing import TypeVar
+
+from workergroups_api.bounded_json import Limits, parse
+from workergroups_api.model import ApiModel
+
+LOGGER = logging.getLogger(__name__)
+
+Record = TypeVar("Record", bound=ApiModel)
+
+
+def dump(record: ApiModel) -> bytes:
+    """Return the record as JSON."""
+    # Half a surrogate pair is no UTF-8, but it can be escaped.
+    return json.dumps(record.to_json()).encode("ascii")
+
+
+def read(model: type[Record], data: bytes | None, limits: Limits) -> Record | None:
+    """Return the record in a value, None if there is none or it cannot be read."""
+    if data is None:
+        return None
+    try:
+        return model.model_validate(parse(data, limits))
+    except (ValueError, RecursionError) as error:
+        LOGGER.warning("a %s in the GCS cannot be read: %s", model.__name__, type(error).__name__)
+        return None
