@@ -8,7 +8,7 @@ from simulation.scene import Scene
 from simulation.story import Story
 from simulation.users import Action, Users
 from workergroups_api import manifest as kinds
-from workergroups_api.manifest import Kind
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import agent_name, plan_name, token_secret_name
 
 CHILDREN: dict[Kind, Callable[[str], str]] = {
@@ -52,6 +52,11 @@ class Actions:
             self.restart_head: 1,
             self.delete_agent: 2,
             self.freeze: 1,
+            self.lie: 1,
+            self.pause_rank: 2,
+            self.copy_pod: 2,
+            self.second_operator: 1,
+            self.refuse_statuses: 1,
             self.delete_child: 4,
             self.edit_ray_cluster: 1,
             self.restart_reporter: 3,
@@ -112,6 +117,56 @@ class Actions:
         frozen = self.scene.world.frozen
         frozen ^= {cluster}
         return f"{'freeze' if cluster in frozen else 'thaw'} {cluster}"
+
+    async def lie(self) -> str | None:
+        """The executor reports on what is not planned and on others' objects, or tells the truth again."""
+        cluster = self._cluster()
+        if cluster is None:
+            return None
+        lying = self.scene.world.lying
+        lying ^= {cluster}
+        return f"the executor of {cluster} {'lies' if cluster in lying else 'is honest'}"
+
+    async def pause_rank(self) -> str | None:
+        """A rank waits for a debugger, or goes on."""
+        cluster = self._cluster()
+        ranks = sorted(self.scene.world.live_ranks(cluster), key=lambda rank: str(rank.name)) if cluster else []
+        if cluster is None or not ranks:
+            return None
+        rank, gcs = self.choices.choice(ranks), self.scene.world.gcs[cluster]
+        if gcs.pauses.pop(str(rank.name), None):
+            return f"rank {rank.name} goes on"
+        gcs.pause(rank)
+        return f"rank {rank.name} pauses"
+
+    async def copy_pod(self) -> str | None:
+        """Somebody copies a pod with its labels, to look into it."""
+        cluster = self._cluster()
+        components = ("head", "worker", "agent")
+        pods = [pod for each in components for pod in self.scene.world.pods(cluster, each)] if cluster else []
+        if not pods:
+            return None
+        pod, name = self.choices.choice(pods), f"copy-{self.choices.randint(0, 10**6)}"
+        await self.scene.world.copy_pod(pod, name)
+        return f"copy pod {pod['metadata']['name']} to {name}"
+
+    async def second_operator(self) -> str | None:
+        """Another operator serves the same namespaces, or ends."""
+        if self.scene.second_operator is None:
+            self.scene.start_second_operator()
+            return "start a second operator"
+        await self.scene.stop_second_operator()
+        return "stop the second operator"
+
+    async def refuse_statuses(self) -> str | None:
+        """Somebody's webhook refuses all statuses of one object, by whomever, or lets them pass again."""
+        kind = self.choices.choice((RESOURCE_POOL, WORKER_GROUP))
+        names = self.story.pools if kind is RESOURCE_POOL else self.story.groups
+        if not names:
+            return None
+        name, who = self.choices.choice(sorted(names)), self.choices.choice(("operator", "reporter", ""))
+        is_refused = self.scene.refuse_statuses(kind, name, who)
+        return f"statuses of {kind.kind} {name} by {who or 'anybody'} are {'refused' if is_refused else 'taken'}"
 
     async def delete_child(self) -> str | None:
         """Somebody deletes what the operator made."""

@@ -45,6 +45,7 @@ class Surroundings:
 
     gcs: Callable[[], ray.Gcs | None]
     is_frozen: Callable[[], bool]
+    is_lying: Callable[[], bool]
     # Class path -> what its constructor raises.
     failing: Mapping[str, str]
 
@@ -106,6 +107,9 @@ class Executor:
         if reports != self._reported:
             self._exchange.write_reports(reports)
             self._reported = reports
+        if self._around.is_lying():
+            self._reported = None
+            self._exchange.write_reports(_lies(reports))
         self._exchange.beat(gcs.session)
 
     def _act(self, action: Action, gcs: ray.Gcs, launches: Launches) -> None:
@@ -158,7 +162,18 @@ def _state(gcs: ray.Gcs) -> RayState:
             for rank in gcs.ranks.values()
         ),
         pods=dict(gcs.pods),
+        pauses=dict(gcs.pauses),
     )
+
+
+def _lies(reports: Reports) -> Reports:
+    """Reports on what nobody planned, in place of those that are true."""
+    pools = {f"../../{name}": entry for name, entry in reports.pools.items()}
+    groups = {f"{name}\n?force=true": entry for name, entry in reports.groups.items()}
+    # And on pools and groups of other clusters, under the names that histories use.
+    pools |= {f"p{number}": entry for number in range(4) for entry in reports.pools.values()}
+    groups |= {f"g{number}": entry for number in range(4) for entry in reports.groups.values()}
+    return Reports(session="x" * 10_000, pools=pools, groups=groups)
 
 
 def _death(rank: ray.Rank) -> Death | None:

@@ -202,7 +202,7 @@ class _Play:
 
     async def _end_faults(self) -> None:
         self.scene.proxy.end_faults()
-        self.scene.world.frozen.clear()
+        await self.scene.end_oddities()
         self.say("faults end for good")
 
     async def _converge(self) -> None:

@@ -16,6 +16,8 @@ from workergroups_api.manifest import POD, SECRET, Manifest
 # What a pod can ask for that these machines do not have.
 NO_SUCH_NODE = "simulation/nowhere"
 BROKEN_IMAGE = "example.test/broken"
+UNFIT_IMAGE = "example.test/unfit"
+UNFIT = "Ray 2.9.3 is too old, 2.52 or later is needed"
 # What init containers find in every other image.
 FOUND_VERSIONS = "ray 2.60.0 python 3.11.7"
 
@@ -110,6 +112,9 @@ class Machines:
         if not pod["spec"].get("nodeName"):
             await self._bind(pod)
         await asyncio.sleep(self._random.uniform(0.01, 0.08))
+        if any(container["image"].startswith(UNFIT_IMAGE) for container in pod["spec"]["containers"]):
+            await self._say(uid, _unfit(pod))
+            return
         await self._run(uid, 0)
 
     async def _bind(self, pod: Manifest) -> None:
@@ -183,6 +188,16 @@ def _now() -> str:
 
 def _condition(type_: str, status: str) -> dict[str, str]:
     return {"type": type_, "status": status, "lastTransitionTime": _now()}
+
+
+def _unfit(pod: Manifest) -> Manifest:
+    """The first init container copied the library; the second found that Ray is too old, and is tried again."""
+    status = _status(pod, "Pending", {"waiting": {"reason": "PodInitializing"}}, 0, "", ready=False)
+    for container in status["initContainerStatuses"][1:]:
+        ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": UNFIT}}
+        waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+        container |= {"ready": False, "restartCount": 1, "state": waiting, "lastState": ended}
+    return status
 
 
 def _status(pod: Manifest, phase: str, state: Any, number: int, container_id: str, *, ready: bool) -> Manifest:

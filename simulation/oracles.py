@@ -10,6 +10,7 @@ from simulation.monitor import Monitor
 from simulation.scene import Scene, condition
 from simulation.story import BROKEN, Story
 from simulation.truth import contradiction, outdated
+from simulation.world import is_foreign
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.names import (
@@ -21,6 +22,7 @@ from workergroups_api.names import (
     TOKEN_ANNOTATION,
     node_group,
 )
+from workergroups_api.report import ranges
 
 CHILD_KINDS: tuple[Kind, ...] = (
     kinds.SECRET,
@@ -70,7 +72,7 @@ def _worker_pods(scene: Scene, body: Manifest) -> list[Manifest]:
     return [
         pod
         for pod in scene.world.machines.pods.values()
-        if pod["metadata"].get("labels", {}).get("ray.io/group") == name
+        if pod["metadata"].get("labels", {}).get("ray.io/group") == name and not is_foreign(pod)
     ]
 
 
@@ -93,8 +95,18 @@ def _unsettled_group(
     if untrue:
         return [f"{says}: {untrue}"]
     status = body["status"]
+    paused = _paused(scene, body, cluster)
+    if status["ranks"].get("paused", "") != paused:
+        return [f"{says}, but ranks {paused!r} are paused: {status['ranks']}"]
     is_whole = status.get("readyRanks") == status.get("worldSize") and condition(body, "UpToDate")["status"] == "True"
     return [] if is_whole else [f"{says}, but its status is {status}"]
+
+
+def _paused(scene: Scene, body: Manifest, cluster: str | None) -> str:
+    """The ranks that wait for a debugger, as a status has them."""
+    gcs = scene.world.gcs.get(cluster) if cluster else None
+    ranks = gcs.ranks_of(body["metadata"]["uid"], body["status"].get("incarnation")) if gcs else {}
+    return ranges(number for number, rank in ranks.items() if gcs and rank.is_alive and str(rank.name) in gcs.pauses)
 
 
 def _why_not_ready(
@@ -212,7 +224,8 @@ async def leftovers(scene: Scene) -> list[str]:
     for kind in (*CHILD_KINDS, POD, kinds.SERVICE):
         for body in await scene.api.list(kind, scene.namespace):
             labels = body["metadata"].get("labels", {})
-            if CLUSTER_LABEL in labels or "ray.io/cluster" in labels:
+            is_ours = CLUSTER_LABEL in labels or "ray.io/cluster" in labels
+            if is_ours and not (kind is POD and is_foreign(body)):
                 found.append(_whose(kind, body["metadata"]))
     return found
 

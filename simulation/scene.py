@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from simulation.api import Api, eventually
 from simulation.control_plane import Access
-from simulation.faults import Faults
+from simulation.faults import WEBHOOK, Faults, Request, Rule
 from simulation.operator import operator, use_api_server
 from simulation.process import Process
 from simulation.program import Program
@@ -32,6 +32,8 @@ class Scene:
         self.namespaces = namespaces
         self.namespace = namespaces[0]
         self.operator: Process | Program | None = None
+        self.second_operator: Process | None = None
+        self._refused: dict[tuple[str, str, str], Rule] = {}
 
     @classmethod
     @asynccontextmanager
@@ -55,6 +57,7 @@ class Scene:
             world = await stack.enter_async_context(World.run(api, namespace, proxy, random.Random(choices.random())))
             scene = cls(api, proxy, world, [namespace, *others])
             stack.push_async_callback(scene.stop_operator)
+            stack.push_async_callback(scene.stop_second_operator)
             yield scene
 
     def start_operator(self) -> None:
@@ -73,6 +76,40 @@ class Scene:
         if self.operator is not None:
             await self.operator.stop()
         self.proxy.cut_off(OPERATOR)
+
+    def start_second_operator(self) -> None:
+        """Begin another operator of the same namespaces."""
+        self.second_operator = operator(self.namespaces).start()
+
+    async def stop_second_operator(self) -> None:
+        """End it, if there is one."""
+        if self.second_operator is not None:
+            await self.second_operator.stop()
+            self.second_operator = None
+
+    def refuse_statuses(self, kind: Kind, name: str, who: str) -> bool:
+        """Refuse what these clients write into an object's status, or take it again; returns whether it is refused."""
+        key = kind.plural, name, who
+        if (rule := self._refused.pop(key, None)) is not None:
+            rule.times = 0
+            return False
+
+        def matches(request: Request) -> bool:
+            is_status = (request.plural, request.name, request.subresource) == (kind.plural, name, "status")
+            return is_status and request.namespace == self.namespace and request.client.startswith(who)
+
+        self._refused[key] = self.proxy.rule(Rule(matches, WEBHOOK, times=1_000_000))
+        return True
+
+    async def end_oddities(self) -> None:
+        """Take everything back that a history has done to this scene."""
+        for rule in self._refused.values():
+            rule.times = 0
+        self._refused.clear()
+        self.world.frozen.clear()
+        self.world.lying.clear()
+        await self.stop_second_operator()
+        await self.world.delete_copies()
 
     # What a user does.
 

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulation.machines import BROKEN_IMAGE, NO_SUCH_NODE
+from simulation.machines import BROKEN_IMAGE, NO_SUCH_NODE, UNFIT_IMAGE
 
 IMAGES = (None, "example.test/worker:other")
 FAILING_CLASS = "train.Failing"
@@ -21,6 +21,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "field": ({"spec": {"containers": [{"name": "ray-worker", "comand": ["x"]}]}}, "comand"),
     "image": ({"spec": {"containers": [{"name": "ray-worker", "image": f"{BROKEN_IMAGE}:1"}]}}, "pull"),
+    "unfit": ({"spec": {"containers": [{"name": "ray-worker", "image": f"{UNFIT_IMAGE}:1"}]}}, "2.9.3"),
     "nowhere": ({"spec": {"nodeSelector": {NO_SUCH_NODE: "yes"}}}, "affinity"),
 }
 HEALTHY: tuple[dict[str, Any], ...] = (

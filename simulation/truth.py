@@ -13,6 +13,8 @@ def contradiction(world: World, body: Manifest, cluster: str | None) -> str | No
     """Why an object's Ready=True is not so; None if it is so, or is not claimed."""
     if condition(body).get("status") != "True" or "deletionTimestamp" in body["metadata"]:
         return None
+    if cluster in world.lying:
+        return None  # Whoever has a cluster's Ray can lie about this cluster; about others, nobody can.
     gcs = world.gcs.get(cluster) if cluster else None
     if gcs is None:
         return "Ray's head is gone"
@@ -67,7 +69,7 @@ def outdated(world: World, body: Manifest, cluster: str | None, code: dict[str, 
     if condition(body).get("status") != "True" or condition(body, "UpToDate").get("status") != "True":
         return None
     gcs = world.gcs.get(cluster) if cluster else None
-    if gcs is None:
+    if gcs is None or cluster in world.lying:
         return None
     group = WorkerGroup.model_validate({key: value for key, value in body.items() if key != "status"})
     digest = None if code is None else launch.code_digest(code)

@@ -50,6 +50,8 @@ class World:
         self.agents: dict[str, Agent] = {}
         # Clusters whose GCS or executor does not answer though it runs.
         self.frozen: set[str] = set()
+        # Clusters whose executor reports nonsense.
+        self.lying: set[str] = set()
         # Class path -> what its constructor raises.
         self.failing: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -79,12 +81,24 @@ class World:
             for pod in self.machines.pods.values()
             if wanted.items() <= pod["metadata"].get("labels", {}).items()
             and "deletionTimestamp" not in pod["metadata"]
+            and not is_foreign(pod)
         ]
 
     def live_ranks(self, cluster: str) -> list[Rank]:
         """Ranks whose processes run or start."""
         gcs = self.gcs.get(cluster)
         return [rank for rank in gcs.ranks.values() if rank.is_alive] if gcs else []
+
+    async def copy_pod(self, pod: Manifest, name: str) -> None:
+        """As `kubectl debug POD --copy-to=NAME --keep-labels` does."""
+        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        metadata = {"name": name, "namespace": self.namespace, "labels": pod["metadata"]["labels"]}
+        await self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+    async def delete_copies(self) -> None:
+        """Whoever made them takes them away."""
+        for pod in [pod for pod in self.machines.pods.values() if is_foreign(pod)]:
+            await self.delete_pod(pod, at_once=True)
 
     async def delete_pod(self, pod: Manifest, *, at_once: bool = False) -> None:
         """As a user, the drain of a node, or its loss."""
@@ -137,6 +151,8 @@ class World:
     # What happens to containers.
 
     def _started(self, container: Container) -> None:
+        if is_foreign(container.pod):
+            return
         labels = container.pod["metadata"].get("labels", {})
         if labels.get(COMPONENT_LABEL) == "agent":
             self._start_agent(container)
@@ -177,7 +193,12 @@ class World:
     def _start_agent(self, container: Container) -> None:
         cluster = _cluster(container)
         directory = tempfile.TemporaryDirectory(prefix="exchange-")
-        ray = Surroundings(lambda: self.gcs.get(cluster), lambda: cluster in self.frozen, self.failing)
+        ray = Surroundings(
+            gcs=lambda: self.gcs.get(cluster),
+            is_frozen=lambda: cluster in self.frozen,
+            is_lying=lambda: cluster in self.lying,
+            failing=self.failing,
+        )
         executor = Executor(Path(directory.name), container.token, ray)
         agent = Agent(container, executor, directory)
         self.agents[container.pod["metadata"]["uid"]] = agent
@@ -233,6 +254,11 @@ class World:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def is_foreign(pod: Manifest) -> bool:
+    """Whether nobody who makes pods for us made this one, whatever its labels say."""
+    return not any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences", ()))
 
 
 def _cluster(container: Container) -> str:
