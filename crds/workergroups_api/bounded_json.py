@@ -21,6 +21,10 @@ class RefusedJson(ValueError):
     """The text is not JSON, or exceeds a limit; the message is a sentence that says which."""
 
 
+class ExceededLimit(RefusedJson):
+    """The text is larger, deeper or has more values than is read; it may be JSON."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """How much JSON to read. Python parses at least 500 levels within its recursion limit."""
@@ -36,13 +40,18 @@ def parse(data: bytes, limits: Limits) -> Any:
 
     Raises RefusedJson for everything else, numbers that Python or another reader of JSON cannot hold included.
     """
-    if len(data) > limits.size:
-        raise RefusedJson(f"the JSON has {len(data)} bytes, and may have {limits.size}")
-    _check_shape(_shape(data), limits)
+    check(data, limits)
     try:
         return json.loads(str(data, "utf-8"), parse_int=_integer, parse_float=_real, parse_constant=_no_number)
     except ValueError as error:
         raise RefusedJson(f"the text is not JSON: {error}") from None
+
+
+def check(data: bytes, limits: Limits) -> None:
+    """Raise ExceededLimit, or RefusedJson if brackets do not match; the text is measured and not read."""
+    if len(data) > limits.size:
+        raise ExceededLimit(f"the JSON has {len(data)} bytes, and may have {limits.size}")
+    _check_shape(_shape(data), limits)
 
 
 def _shape(data: bytes) -> bytes:
@@ -62,7 +71,7 @@ def _shape(data: bytes) -> bytes:
 def _check_shape(shape: bytes, limits: Limits) -> None:
     values = shape.count(b"[") + shape.count(b",") + 1
     if values > limits.values:
-        raise RefusedJson(f"the JSON has up to {values} values, and may have {limits.values}")
+        raise ExceededLimit(f"the JSON has up to {values} values, and may have {limits.values}")
     brackets = shape.replace(b",", b"")
     # Each round removes the innermost pairs, and so one level.
     for _ in range(limits.depth):
@@ -70,7 +79,7 @@ def _check_shape(shape: bytes, limits: Limits) -> None:
             return
         brackets = brackets.replace(b"[]", b"")
     if b"[]" in brackets:
-        raise RefusedJson(f"the JSON is nested more than {limits.depth} levels deep")
+        raise ExceededLimit(f"the JSON is nested more than {limits.depth} levels deep")
     if brackets:
         raise RefusedJson("the text is not JSON: its brackets do not match")
 

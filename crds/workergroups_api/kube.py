@@ -1,11 +1,14 @@
-"""How operator and agent talk to the API server: plain dicts, server-side apply, no discovery."""
+"""How operator and agent talk to the API server: plain dicts, server-side apply, no discovery.
+
+What the API server sends is read within limits, since users wrote most of it.
+"""
 
 import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from copy import copy
 from typing import Any, Self
 
@@ -17,11 +20,19 @@ from kubernetes.aio.dynamic import DynamicClient, Resource, Subresource
 from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError
 from kubernetes.aio.watch import Watch
 
+from workergroups_api.bounded_json import ExceededLimit, Limits, RefusedJson, parse
 from workergroups_api.manifest import Kind, Manifest, kind_of
 
 REQUEST_TIMEOUT_SECONDS = 15
 # What a call raises when the API server refuses, cannot be reached, does not answer, or is cut off in the middle.
-API_ERRORS = (DynamicApiError, aiohttp.ClientError, json.JSONDecodeError, OSError, TimeoutError)
+API_ERRORS = (DynamicApiError, aiohttp.ClientError, json.JSONDecodeError, RefusedJson, OSError, TimeoutError)
+
+# etcd takes custom resources of 1.5 MiB. These limits allow more than a user needs: those of fields explain better.
+OBJECT_LIMITS = Limits(size=4 * 2**20, depth=400, values=100_000)
+PAGE_OBJECTS = 50
+PAGE_LIMITS = Limits(size=8 * 2**20, depth=400, values=200_000)
+# Larger answers are read one after the other.
+_LARGE = 128 * 2**10
 
 # With a charset, the client sends the text as it is; without, it would make JSON of it again.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
@@ -60,12 +71,21 @@ def as_yaml(manifest: Mapping[str, Any]) -> str:
     return _BASIC_PLANE.sub(escaped, json.dumps(manifest, ensure_ascii=False).replace("\x7f", "\\u007f"))
 
 
+class RefusedObject(RefusedJson):
+    """An object exists, and exceeds a limit; `data` is its text, or its beginning if that is too long itself."""
+
+    def __init__(self, message: str, data: bytes) -> None:
+        super().__init__(message)
+        self.data = data
+
+
 class Kube:
     """A connection that writes under one field manager."""
 
     def __init__(self, api: ApiClient, field_manager: str) -> None:
         self._client = DynamicClient(api)
         self._field_manager = field_manager
+        self._large = asyncio.Lock()
         # Each new one would load all certificates again, for a connection that it does not use.
         self._watch = Watch()
 
@@ -98,25 +118,68 @@ class Kube:
         return Subresource(resource, kind=kind.kind, name=f"{kind.plural}/{subresource}", namespaced=True)
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Manifest | None:
-        """The object, or None if there is none (or if its kind is not installed)."""
+        """The object, or None if there is none (or if its kind is not installed). Raises RefusedObject."""
         try:
-            found = await self._resource(kind).get(
-                namespace=namespace, name=name, _request_timeout=REQUEST_TIMEOUT_SECONDS
+            answer = await self._resource(kind).get(
+                namespace=namespace, name=name, _request_timeout=REQUEST_TIMEOUT_SECONDS, serialize=False
             )
         except NotFoundError:
             return None
-        return dict(found.to_dict())
+        return dict(await self._parsed(answer, OBJECT_LIMITS))
+
+    async def pages(self, kind: Kind, namespace: str, **selectors: str) -> AsyncIterator[Sequence[Manifest]]:
+        """As `list`, by pages, so that the caller can drop what it does not need of one before it reads the next."""
+        more: str | None = None
+        while more != "":
+            answer = await self._resource(kind).get(
+                namespace=namespace,
+                limit=PAGE_OBJECTS,
+                _continue=more,
+                _request_timeout=REQUEST_TIMEOUT_SECONDS,
+                serialize=False,
+                **selectors,
+            )
+            page = await self._parsed(answer, PAGE_LIMITS)
+            yield page.get("items") or []
+            more = page["metadata"].get("continue", "")
+
+    async def names(self, kind: Kind, namespace: str, **selectors: str) -> Sequence[str]:
+        """Names of the objects that `list` would return, whatever else is in them."""
+        table = await self._parsed(
+            await self._resource(kind).get(
+                namespace=namespace,
+                header_params={"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"},
+                query_params=[("includeObject", "None")],
+                _request_timeout=REQUEST_TIMEOUT_SECONDS,
+                serialize=False,
+                **selectors,
+            ),
+            PAGE_LIMITS,
+        )
+        return [str(row["cells"][0]) for row in table.get("rows") or []]
 
     async def list(self, kind: Kind, namespace: str, **selectors: str) -> list[Manifest]:
-        """Objects of a namespace by `label_selector` or `field_selector`."""
-        found = await self._resource(kind).get(
-            namespace=namespace, _request_timeout=REQUEST_TIMEOUT_SECONDS, **selectors
-        )
-        return list(found.to_dict()["items"])
+        """Objects of a namespace by `label_selector` or `field_selector`. Raises RefusedObject for a page of them."""
+        return [item async for page in self.pages(kind, namespace, **selectors) for item in page]
 
-    async def apply(self, manifest: Manifest, subresource: str | None = None, *, dry_run: bool = False) -> Manifest:
+    async def _parsed(self, answer: aiohttp.ClientResponse, limits: Limits) -> Any:
+        body = bytearray()
+        async with AsyncExitStack() as stack:
+            async for chunk in answer.content.iter_chunked(_LARGE // 2):
+                if len(body) <= _LARGE < len(body) + len(chunk):
+                    await stack.enter_async_context(self._large)
+                body += chunk
+                if len(body) > limits.size:
+                    answer.close()
+                    break
+            try:
+                return parse(bytes(body), limits)
+            except ExceededLimit as error:
+                raise RefusedObject(str(error), bytes(body)) from None
+
+    async def apply(self, manifest: Manifest, subresource: str | None = None, *, dry_run: bool = False) -> None:
         """Server-side apply; takes over fields that another manager holds. A dry run only asks whether that works."""
-        applied = await self._resource(kind_of(manifest), subresource).patch(
+        answer = await self._resource(kind_of(manifest), subresource).patch(
             body=as_yaml(manifest),
             content_type=_APPLY,
             name=manifest["metadata"]["name"],
@@ -124,9 +187,10 @@ class Kube:
             field_manager=self._field_manager,
             force_conflicts=True,
             _request_timeout=REQUEST_TIMEOUT_SECONDS,
+            serialize=False,
             **({"dry_run": "All"} if dry_run else {}),
         )
-        return dict(applied.to_dict())
+        await _finish(answer)
 
     async def create(self, manifest: Manifest, *, dry_run: bool = False) -> None:
         """Create an object that nobody changes later, such as an event; a dry run only asks whether that would work.
@@ -134,26 +198,30 @@ class Kube:
         A dry run is strict: it also refuses fields that the kind does not have.
         """
         strictly = {"dry_run": "All", "query_params": [("fieldValidation", "Strict")]} if dry_run else {}
-        await self._resource(kind_of(manifest)).create(
+        answer = await self._resource(kind_of(manifest)).create(
             body=manifest,
             namespace=manifest["metadata"]["namespace"],
             field_manager=self._field_manager,
             _request_timeout=REQUEST_TIMEOUT_SECONDS,
+            serialize=False,
             **strictly,
         )
+        await _finish(answer)
 
     async def delete(self, manifest: Manifest) -> None:
         """Delete this very object, not another one that has its name by now; fine if it is gone."""
         metadata = manifest["metadata"]
         try:
-            await self._resource(kind_of(manifest)).delete(
+            answer = await self._resource(kind_of(manifest)).delete(
                 name=metadata["name"],
                 namespace=metadata["namespace"],
                 body={"preconditions": {"uid": metadata["uid"]}, "propagationPolicy": "Background"},
                 _request_timeout=REQUEST_TIMEOUT_SECONDS,
+                serialize=False,
             )
         except NotFoundError:
             return
+        await _finish(answer)
 
     async def follow(
         self, kind: Kind, namespace: str, name: str, resync_seconds: int
@@ -165,11 +233,13 @@ class Kube:
         resource = self._resource(kind)
         selector = f"metadata.name={name}"
         while True:
-            listed = (
-                await resource.get(
-                    namespace=namespace, field_selector=selector, _request_timeout=REQUEST_TIMEOUT_SECONDS
-                )
-            ).to_dict()
+            answer = await resource.get(
+                namespace=namespace,
+                field_selector=selector,
+                _request_timeout=REQUEST_TIMEOUT_SECONDS,
+                serialize=False,
+            )
+            listed = await self._parsed(answer, OBJECT_LIMITS)
             yield next(iter(listed["items"]), None)
             watch = self._client.watch(
                 resource,
@@ -188,3 +258,9 @@ class Kube:
                         yield None if event["type"] == "DELETED" else event["raw_object"]
             except TimeoutError:
                 continue
+
+
+async def _finish(answer: aiohttp.ClientResponse) -> None:
+    """Wait for the end of an answer that nobody needs: one that is cut off leaves open whether the write was done."""
+    async for _ in answer.content.iter_chunked(_LARGE):
+        pass

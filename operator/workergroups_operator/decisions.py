@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
-from workergroups_api.report import GroupReport
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy import incarnation as incarnations
@@ -44,7 +43,6 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
     images = images_of(observed, settings)
     agent = agent_liveness(observed.head, observed.agent)
     bundles = assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere)
-    written = {group.name: _written(group) for group in observed.groups}
     return Decisions(
         images=images,
         agent=agent,
@@ -53,17 +51,13 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
         restart=restart(observed),
         restarted=restarted(observed, agent),
         bundles=bundles,
-        written=written,
+        written=observed.written,
         incarnations={
-            group.name: _incarnation(group, written[group.name], assigned, observed, agent.session)
+            group.name: _incarnation(group, observed.written[group.name], assigned, observed, agent.session)
             for group in observed.groups
             if not isinstance(assigned := bundles[group.name], Explanation)
         },
     )
-
-
-def _written(group: WorkerGroup) -> str | None:
-    return launch.revision(group.launch, (group.status.ranks or GroupReport()).code)
 
 
 def _incarnation(

@@ -60,6 +60,8 @@ class Observed:
     pools: tuple[ResourcePool, ...] = ()
     groups: tuple[WorkerGroup, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    # Digest of what a group's ranks are made from, as written down; None while its code is not known.
+    written: Mapping[str, str | None] = field(default_factory=dict)
     # Pool -> cluster, for the pools that the groups name and that are on another cluster.
     pools_elsewhere: Mapping[str, str] = field(default_factory=dict)
     # (kind, name) -> what exists under the names of what the operator makes, and the head's service.

@@ -12,8 +12,9 @@ from workergroups_operator.desired import desired
 from workergroups_operator.failures import internal_error
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.isolation import pure_steps, without_culprits
+from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership
-from workergroups_operator.observe import observe, observe_members
+from workergroups_operator.observe import observe
 from workergroups_operator.observed import Observed
 from workergroups_operator.publish import publish
 from workergroups_operator.settings import Settings

@@ -4,7 +4,7 @@ import pytest
 
 from simulation.monitor import SLACK_SECONDS
 from simulation.scene import condition
-from workergroups_api.manifest import WORKER_GROUP
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
 SHARED = {"clusterName": "shared"}
 BOUND = 5 + SLACK_SECONDS
@@ -39,14 +39,35 @@ async def is_served(scene):
     await scene.until(WORKER_GROUP, "good", "Ready", "False", "ProcessDied", seconds=BOUND)
 
 
+DEEP_TEMPLATE = {"spec": {"affinity": objects(200)}}
+
+
 @pytest.mark.parametrize(
-    "worker",
-    [{"args": [lists(300)]}, {"kwargs": {"a": objects(300)}}],
-    ids=["deep lists", "deep objects"],
+    ("worker", "said"),
+    [
+        ({"args": [lists(300)]}, "nested"),
+        ({"kwargs": {"a": objects(300)}}, "nested"),
+        ({"args": ["x" * 1_400_000]}, "bytes"),
+        ({"kwargs": {f"k{n}": "\u00e9" * 2_000 for n in range(200)}}, "bytes"),
+    ],
+    ids=["lists", "objects", "a text", "texts"],
 )
-async def test_an_odd_group_reports_it_and_its_neighbours_are_served(scene, worker):
+async def test_an_odd_group_reports_it_and_its_neighbours_are_served(scene, worker, said):
     await neighbour(scene)
     await scene.group("odd", pools=[{"name": "a-good"}], worker={"class": "train.Trainer"} | worker)
-    odd = await scene.until(WORKER_GROUP, "odd", "Ready", "False", seconds=BOUND)
-    assert condition(odd)["reason"] in ("InvalidSpec", "InternalError")
+    odd = await scene.until(WORKER_GROUP, "odd", "Ready", "False", "InvalidSpec", seconds=BOUND)
+    assert said in condition(odd)["message"]
+    await is_served(scene)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"podTemplate": DEEP_TEMPLATE}, {"head": {"podTemplate": DEEP_TEMPLATE}}],
+    ids=["template", "template of the head"],
+)
+async def test_an_odd_pool_reports_it_and_its_neighbours_are_served(scene, spec):
+    await neighbour(scene)
+    await scene.pool("odd", **SHARED, **spec)
+    odd = await scene.until(RESOURCE_POOL, "odd", "Ready", "False", "InvalidSpec", seconds=BOUND)
+    assert "nested" in condition(odd)["message"]
     await is_served(scene)

@@ -3,7 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from workergroups_api.report import pods_digest
+from workergroups_api.launch import revision
+from workergroups_api.report import GroupReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions, decide
@@ -104,7 +105,12 @@ def ready_pool(**more: Any) -> ResourcePool:
 def observed(**parts: Any) -> Observed:
     """A cluster whose head and two workers run, and whose agent is connected."""
     defaults: dict[str, Any] = {"key": KEY, "pods": (pod("head"), *workers("p-0", "p-1")), "agent": CONNECTED}
+    defaults["written"] = {each.name: written(each) for each in parts.get("groups", ())}
     return Observed(**(defaults | parts))
+
+
+def written(subject: WorkerGroup) -> str | None:
+    return revision(subject.launch, (subject.status.ranks or GroupReport()).code)
 
 
 def decided(seen: Observed, refused_pods: Any = None) -> Decisions:

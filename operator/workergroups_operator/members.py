@@ -1,0 +1,144 @@
+"""A cluster's pools and groups, each read on its own: what one of them contains is no other's trouble.
+
+What is kept of an object does not grow with what its user wrote: only the digest of a group's arguments and environment
+is needed, and of an object that exceeds a limit only its identity and its conditions are read.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from workergroups_api import launch
+from workergroups_api.conditions import Explanation
+from workergroups_api.kube import Kube, RefusedObject
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
+from workergroups_api.model import ApiObject
+from workergroups_api.names import GROUP
+from workergroups_api.report import GroupReport
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.failures import internal_error
+from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
+from workergroups_operator.observed import Observed, Unreadable
+from workergroups_operator.policy.spec_limits import excess
+
+LOGGER = logging.getLogger(__name__)
+Object = TypeVar("Object", bound=ApiObject)
+
+_WAY_OUT = "correct the object, or delete it and create it again"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A pool or a group that is not being deleted."""
+
+    kind: Kind
+    metadata: Manifest
+    subject: ResourcePool | WorkerGroup | Unreadable
+    # Of a pool.
+    cluster: str = ""
+    # Of a group: the pools that it names, and what its ranks are made from.
+    pools: tuple[str, ...] = ()
+    written: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return str(self.metadata["name"])
+
+
+async def observe_members(client: Kube, membership: Membership, key: ClusterKey) -> Observed:
+    """Read a cluster's pools and groups only."""
+    pools, groups = await asyncio.gather(
+        _members(client, RESOURCE_POOL, key.namespace, membership.pools_of(key)),
+        _members(client, WORKER_GROUP, key.namespace, membership.groups_of(key)),
+    )
+    here = [pool for pool in pools if pool.cluster == key.name]
+    moved = {pool.name for pool in pools if pool.cluster != key.name}
+    groups = [group for group in groups if group.pools[0] not in moved]
+    named = {pool for group in groups for pool in group.pools} - {pool.name for pool in here}
+    elsewhere = await _members(client, RESOURCE_POOL, key.namespace, named)
+    subjects = [member.subject for member in (*here, *groups)]
+    return Observed(
+        key=key,
+        pools=tuple(each for each in subjects if isinstance(each, ResourcePool)),
+        groups=tuple(each for each in subjects if isinstance(each, WorkerGroup)),
+        unreadable=tuple(each for each in subjects if isinstance(each, Unreadable)),
+        written={group.name: group.written for group in groups},
+        pools_elsewhere={pool.name: pool.cluster for pool in elsewhere if pool.cluster != key.name},
+    )
+
+
+async def _members(client: Kube, kind: Kind, namespace: str, members: Collection[str]) -> list[Member]:
+    """Those of these objects that are not being deleted, in the order of their creation."""
+    found = await asyncio.gather(*(_read(client, kind, namespace, name) for name in members))
+    alive = [member for member in found if member is not None and "deletionTimestamp" not in member.metadata]
+    return sorted(alive, key=lambda member: (str(member.metadata.get("creationTimestamp")), member.name))
+
+
+async def _read(client: Kube, kind: Kind, namespace: str, name: str) -> Member | None:
+    try:
+        body = await client.get(kind, namespace, name)
+    except RefusedObject as error:
+        LOGGER.error("%s %s/%s is left out: %s", kind.kind, namespace, name, error)
+        return None
+    if body is None:
+        return None
+    why = excess(kind, _spec(body))
+    return _unreadable(kind, body, why) if why else _parsed(kind, body)
+
+
+def _parsed(kind: Kind, body: Manifest) -> Member:
+    body = body | {"metadata": _lean(body["metadata"])}
+    try:
+        if kind is RESOURCE_POOL:
+            pool = _read_by(ResourcePool, body)
+            return Member(kind, pool.metadata, pool, cluster=pool.cluster)
+        group = _read_by(WorkerGroup, body)
+        written = launch.revision(group.launch, (group.status.ranks or GroupReport()).code)
+        pools = tuple(ref.name for ref in group.pools)
+        return Member(kind, group.metadata, _without_launch(group), pools=pools, written=written)
+    except ValidationError as error:
+        return _unreadable(kind, body, _why_invalid(error))
+    except Exception as error:  # Pydantic and json have others, such as RecursionError.
+        return _unreadable(kind, body, internal_error(error, _WAY_OUT))
+
+
+def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:
+    metadata = _lean(body["metadata"])
+    name, spec = str(metadata["name"]), _spec(body)
+    subject = Unreadable(kind, {"metadata": metadata, "status": body.get("status")}, why)
+    return Member(kind, metadata, subject, cluster_of_pool(name, spec), pools_of_group(name, spec))
+
+
+def _lean(metadata: Manifest) -> Manifest:
+    """The metadata without what others note there: kubectl keeps a copy of the whole object in an annotation."""
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key.startswith(GROUP)}
+    return {key: value for key, value in metadata.items() if key != "managedFields"} | {"annotations": annotations}
+
+
+def _without_launch(group: WorkerGroup) -> WorkerGroup:
+    return group.model_copy(update={"spec": group.spec.model_copy(update={"worker": None, "roles": (), "env": ()})})
+
+
+def _read_by(model: type[Object], body: Manifest) -> Object:
+    """The object; a status that cannot be read, such as one of an older version, counts as empty."""
+    try:
+        return model.model_validate(body)
+    except ValidationError:
+        return model.model_validate({key: value for key, value in body.items() if key != "status"})
+
+
+def _why_invalid(error: ValidationError) -> Explanation:
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    return Explanation("InvalidSpec", f"{field}: {first['msg']}: {_WAY_OUT}")
+
+
+def _spec(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec = body.get("spec")
+    return spec if isinstance(spec, Mapping) else {}
