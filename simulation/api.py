@@ -98,6 +98,13 @@ class Api:
         namespace = manifest["metadata"].get("namespace")
         return await self.request("POST", path_of(kind_of(manifest), namespace), manifest)
 
+    async def create_text(self, kind: Kind, namespace: str, text: str) -> None:
+        """Create an object that is too odd for Python's json, from its text; what is stored is not read."""
+        headers = {"Content-Type": "application/json"}
+        async with self._session.post(path_of(kind, namespace), data=text, headers=headers) as answer:
+            if answer.status >= 400:
+                raise ApiError(answer.status, _message(await answer.text()))
+
     async def apply(self, manifest: Manifest, manager: str = "user", subresource: str | None = None) -> Manifest:
         """Server-side apply."""
         metadata = manifest["metadata"]

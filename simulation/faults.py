@@ -119,9 +119,25 @@ class Close:
     in_line: bool
 
 
+@dataclass(frozen=True)
+class Say:
+    """The answer, or the rest of a watch, is something else than the API server's."""
+
+    body: bytes
+    content_type: str = "application/json"
+    status: int = 200
+
+
+@dataclass(frozen=True)
+class Silence:
+    """A watch stays open and says nothing any more; it breaks off after these seconds."""
+
+    seconds: float
+
+
 Fault = TypeVar("Fault", bound="RequestFault | WatchFault")
-RequestFault = Refuse | Cut | CutBody | Delay | Stale
-WatchFault = Delay | Repeat | Gap | Close
+RequestFault = Refuse | Cut | CutBody | Delay | Stale | Say | Silence
+WatchFault = Delay | Repeat | Gap | Close | Say | Silence
 
 CONFLICT = Refuse(409, "Conflict", "the object has been modified; please apply your changes to the latest version")
 GONE = Refuse(410, "Expired", "too old resource version")
@@ -130,6 +146,31 @@ INTERNAL = Refuse(500, "InternalError", "etcdserver: request timed out")
 UNAVAILABLE = Refuse(503, "ServiceUnavailable", "apiserver is shutting down")
 WEBHOOK = Refuse(403, "Forbidden", 'admission webhook "no.example.com" denied the request: simulated')
 QUOTA = Refuse(403, "Forbidden", "exceeded quota: simulated, requested: count/x=1, used: 1, limited: 1")
+
+
+def watch_error(refusal: Refuse) -> Say:
+    """A refusal in the middle of a watch, where there is no HTTP status any more."""
+    return Say(b'{"type":"ERROR","object":' + refusal.body() + b"}\n")
+
+
+# How a watch goes wrong, other than by its connection; each is seen with real API servers or what is before them.
+WATCH_ERRORS = {
+    "no leader": watch_error(Refuse(500, "InternalError", "etcdserver: no leader")),
+    "too many": watch_error(TOO_MANY),
+    "expired": watch_error(GONE),
+    "forbidden": watch_error(Refuse(403, "Forbidden", "watches are forbidden: simulated")),
+    "compacted": watch_error(Refuse(500, "", "the server has received too many requests or the revision is compacted")),
+    "error without status": Say(b'{"type":"ERROR","object":null}\n'),
+    "unknown type": Say(b'{"type":"RENAMED","object":{"metadata":{"name":"x"}}}\n'),
+    "no object": Say(b'{"type":"ADDED"}\n'),
+    "no metadata": Say(b'{"type":"MODIFIED","object":{"spec":{}}}\n'),
+    "bare status": Say(GONE.body()),
+    "no JSON": Say(b"<html>Bad gateway</html>", content_type="text/html"),
+    "half a line": Say(b'{"type":"ADDED","object":{"metadata":{"na'),
+    "depth": Say(b"[" * 100_000 + b"\n"),
+    "bytes": Say(bytes(range(1, 256)) + b"\n"),
+    "nothing": Say(b""),
+}
 
 
 @dataclass(frozen=True)
@@ -182,7 +223,7 @@ class Faults:
             Delay(self.choices.uniform(0.05, 0.6)),
         ]
         if request.is_watch:
-            common = [TOO_MANY, INTERNAL, GONE, Cut(done=False)]
+            common = [TOO_MANY, INTERNAL, GONE, Cut(done=False), self._watch_error(), self._watch_error()]
         elif request.method in WRITES:
             common += [CONFLICT, WEBHOOK, Cut(done=True, after_seconds=self.choices.uniform(0.0, 0.5)), Cut(done=True)]
         elif request.may_be_stale:
@@ -200,8 +241,14 @@ class Faults:
             Gap(self.choices.uniform(0.1, 1.5)),
             Close(in_line=True),
             Close(in_line=False),
+            self._watch_error(),
+            self._watch_error(),
+            Silence(self.choices.uniform(1.0, 10.0)),
         ]
         return self._noted(self.choices.choice(choices))
+
+    def _watch_error(self) -> Say:
+        return self.choices.choice(list(WATCH_ERRORS.values()))
 
     def _noted(self, fault: Fault) -> Fault:
         name = f"{fault.status}" if isinstance(fault, Refuse) else type(fault).__name__

@@ -1,5 +1,6 @@
 """The operator in process: kopf with our handlers, for some namespaces, by way of the proxy."""
 
+import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -40,10 +41,12 @@ async def serve(namespaces: Sequence[str]) -> None:
     settings = kopf.OperatorSettings()
     settings.process.ultimate_exiting_timeout = None  # it would end the simulation too
     settings.scanning.disabled = True  # all kinds are there, and the namespaces are named
+    stop = asyncio.Event()
     await kopf.operator(
         namespaces=list(namespaces),
         standalone=True,
         settings=settings,
         registry=kopf.get_default_registry(),
-        memo=kopf.Memo(),
+        stop_flag=stop,
+        memo=kopf.Memo(stop=stop),
     )

@@ -7,7 +7,8 @@ PACE = 3.0
 _SECONDS = {
     "workergroups_api.kube": ("REQUEST_TIMEOUT_SECONDS",),
     "workergroups_operator.heartbeats": ("LATE_SECONDS", "CONFIRM_SECONDS"),
-    "workergroups_operator.handlers": ("HEARTBEAT_SECONDS", "WATCH_RETRY_SECONDS"),
+    "workergroups_operator.handlers": ("HEARTBEAT_SECONDS", "STREAM_SECONDS", "LATE_SECONDS"),
+    "workergroups_operator.watches": ("RETRY_SECONDS",),
     "workergroups_operator.work_queue": ("FIRST_RETRY_SECONDS", "LAST_RETRY_SECONDS", "LAST_URGENT_RETRY_SECONDS"),
     "workergroups_operator.policy.agent_liveness": ("STALE_SECONDS",),
     "workergroups_agent.reporter.lease": ("RENEW_SECONDS", "RETRY_SECONDS"),

@@ -18,7 +18,22 @@ import aiohttp
 from aiohttp import web
 
 from simulation.control_plane import Access
-from simulation.faults import CALM, Close, Cut, CutBody, Delay, Faults, Gap, Refuse, Repeat, Request, Rule, Stale
+from simulation.faults import (
+    CALM,
+    Close,
+    Cut,
+    CutBody,
+    Delay,
+    Faults,
+    Gap,
+    Refuse,
+    Repeat,
+    Request,
+    Rule,
+    Say,
+    Silence,
+    Stale,
+)
 from simulation.faults import GONE as GONE_REFUSAL
 
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "accept-encoding"}
@@ -162,8 +177,8 @@ class Proxy:
         if fault is not None:
             self.last_fault = time.monotonic()
         match fault:
-            case Refuse():
-                return _refusal(fault)
+            case Refuse() | Say():
+                return _in_place(fault)
             case Cut(done=False):
                 await self._pause(fault.after_seconds)
                 raise CutOff
@@ -208,8 +223,12 @@ class Proxy:
             case Refuse(status=410):
                 # Of a watch, the API server says so within the stream.
                 return web.Response(body=_expired(), content_type="application/json")
-            case Refuse():
-                return _refusal(fault)
+            case Refuse() | Say():
+                return _in_place(fault)
+            case Silence():
+                await web.StreamResponse().prepare(incoming)
+                await self._pause(fault.seconds)
+                raise CutOff
             case Cut():
                 raise CutOff
         async with self._forward(incoming, None) as answer:
@@ -253,6 +272,13 @@ class Proxy:
                     await self._gap(lines, fault.seconds)
                     await response.write(_expired())
                     return
+                case Say():
+                    self.last_fault = time.monotonic()
+                    await response.write(fault.body)
+                    return
+                case Silence():
+                    await self._pause(fault.seconds)
+                    raise CutOff
                 case Close(in_line=in_line):
                     self.last_fault = time.monotonic()
                     if in_line:
@@ -290,7 +316,10 @@ def _expired() -> bytes:
     return json.dumps({"type": "ERROR", "object": json.loads(GONE_REFUSAL.body())}).encode() + b"\n"
 
 
-def _refusal(fault: Refuse) -> web.Response:
+def _in_place(fault: Refuse | Say) -> web.Response:
+    """What is said in place of the API server's answer."""
+    if isinstance(fault, Say):
+        return web.Response(status=fault.status, body=fault.body, content_type=fault.content_type)
     headers = {"Retry-After": str(fault.retry_after)} if fault.retry_after else {}
     return web.Response(status=fault.status, body=fault.body(), headers=headers, content_type="application/json")
 

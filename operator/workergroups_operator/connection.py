@@ -1,35 +1,157 @@
-"""kopf's connection to the API server.
+"""kopf's connection to the API server, over which kopf gets only what it can bear.
 
-kopf asks again when no answer comes, but ends when one breaks off while it reads what kinds there are. Over this
-connection, half an answer is none.
+kopf retries when there is no connection, and lists again after a watch's `410 Gone`. Most other answers end one of its
+watches, and with it the operator. So each answer that kopf gets over this connection is what it asked for, or one of
+these two.
 """
 
 import asyncio
-from typing import Any
+import json
+import logging
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, cast
 
 import aiohttp
 import kopf
 
+from workergroups_operator import skeletons
+from workergroups_operator.skeletons import PIECE_BYTES, Unreadable
+from workergroups_operator.watches import Skeleton, Watch, Watches
 
-async def connect(**arguments: Any) -> kopf.AiohttpSession:
-    """Log in as kopf would by itself: as the pod's service account, or by a kubeconfig."""
+LOGGER = logging.getLogger(__name__)
+_OK, _UNAUTHORIZED, _NOT_FOUND = 200, 401, 404
+_DISCOVERY_KINDS = frozenset(("APIVersions", "APIGroupList", "APIResourceList"))
+_CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
+
+
+async def connect(watches: Watches, **arguments: Any) -> kopf.AiohttpSession:
+    """Log in as the pod's service account, or by a kubeconfig."""
     info = await asyncio.to_thread(kopf.login_via_client, **arguments)
     assert info is not None, "the kubernetes package is installed"
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=info.as_ssl_context()),
-        headers=info.as_http_headers(),
+        # A kilobyte that is compressed can hold a megabyte.
+        headers={**info.as_http_headers(), "Accept-Encoding": "identity"},
         trust_env=info.trust_env,
-        middlewares=[_read_whole],
+        response_class=_Answer,
+        middlewares=[partial(_ask, watches)],
     )
     return kopf.AiohttpSession(server=info.server, aiohttp_session=session, priority=info.priority)
 
 
-async def _read_whole(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    response = await handler(request)
-    if "watch" in request.url.query:
-        return response
+class _Answer(aiohttp.ClientResponse):
+    """An answer whose JSON was read before kopf asks for it; None if the API server refused."""
+
+    document: Any = None
+
+    async def json(self, **_: Any) -> Any:
+        return self.document
+
+
+async def _ask(
+    watches: Watches, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Send a request of kopf's. Raises ClientConnectionError if kopf must retry it."""
+    path = request.url.path
     try:
-        await response.read()
-    except aiohttp.ClientPayloadError as error:
-        raise aiohttp.ClientConnectionError(f"the answer broke off: {error}") from error
-    return response
+        if _is_discovery(path):
+            return await _discover(cast(_Answer, await handler(request)))
+        watch, is_stream = watches.of(path), "watch" in request.url.query
+        await watch.turn(is_stream=is_stream)
+        answer = cast(_Answer, await handler(request))
+        if answer.status == _UNAUTHORIZED:
+            return answer  # kopf logs in again
+        return _stream(answer, watch) if is_stream else await _list(answer, watch)
+    except Exception as error:  # aiohttp asserts when its session was closed meanwhile, for example
+        raise aiohttp.ClientConnectionError(f"{path}: {error!r:.500}") from error
+
+
+def _is_discovery(path: str) -> bool:
+    """Whether it is one of /api, /api/v1, /apis, /apis/GROUP/VERSION."""
+    return path.count("/") <= (2 if path.startswith("/api/") else 3)
+
+
+async def _discover(answer: _Answer) -> _Answer:
+    """Read which kinds there are; kopf knows what to do if a group of kinds is gone."""
+    if answer.status not in (_UNAUTHORIZED, _NOT_FOUND):
+        _check_status(answer)
+        try:
+            answer.document = json.loads(await answer.read())
+        except (ValueError, RecursionError) as error:
+            raise Unreadable(f"the answer is not JSON: {error}") from error
+        if not isinstance(answer.document, dict) or answer.document.get("kind") not in _DISCOVERY_KINDS:
+            raise Unreadable("the answer does not tell which kinds there are")
+    return answer
+
+
+async def _list(answer: _Answer, watch: Watch) -> _Answer:
+    """Read the skeletons of all objects of a kind."""
+    _check_status(answer)
+    found = await skeletons.read(answer.content.iter_chunked(PIECE_BYTES), skeletons.LIST)
+    if not isinstance(found, dict) or "resourceVersion" not in found.get("metadata", {}):
+        raise Unreadable("the answer is not a list of objects")
+    found["items"] = [item for item in found.get("items", ()) if _is_named(item)]
+    watch.listed(found["items"])
+    answer.document = found
+    return answer
+
+
+def _check_status(answer: _Answer) -> None:
+    if answer.status != _OK:
+        answer.close()
+        raise Unreadable(f"the API server answers {answer.status} {answer.reason}")
+
+
+def _is_named(skeleton: Any) -> bool:
+    return "name" in skeleton.get("metadata", {})
+
+
+def _stream(answer: _Answer, watch: Watch) -> _Answer:
+    """Have kopf read skeletons of events; whatever the API server answers, kopf takes it for a watch."""
+    answer.content = _Events(answer, watch)  # type: ignore[assignment]  # aiohttp has no interface for it
+    answer.status = _OK
+    return answer
+
+
+class _Events:
+    """A watch's content, in which all events are such that kopf understands them."""
+
+    def __init__(self, answer: _Answer, watch: Watch) -> None:
+        self._answer, self._status, self._stream = answer, answer.status, answer.content
+        self._watch = watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
+        """Yield events, a line each; after anything else than an event, kopf is told to list again."""
+        try:
+            for vanished in self._watch.vanished():
+                yield _line("DELETED", vanished)
+            async for event in self._read():
+                yield _line(**event)
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError):
+            raise  # kopf goes on where it was
+        except Exception as error:
+            LOGGER.warning("%s: %r; listing again", self._answer.url.path, error)
+            self._answer.close()
+            yield _line("ERROR", {"code": 410})
+
+    async def _read(self) -> AsyncIterator[Skeleton]:
+        if self._status != _OK:
+            raise Unreadable(f"the API server answers {self._status} {self._answer.reason}")
+        async for event in skeletons.read_lines(self._stream.iter_chunked(PIECE_BYTES), skeletons.EVENT):
+            self._watch.note()
+            match event:
+                case {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": _}}}:
+                    yield event
+                case {"type": type_, "object": {"metadata": {"name": _}} as changed} if type_ in _CHANGES:
+                    self._watch.happened(type_, changed)
+                    yield event
+                case _:
+                    raise Unreadable(f"this is not a change of an object: {event!r:.500}")
+
+
+def _line(type: str, object: Skeleton) -> bytes:
+    return json.dumps({"type": type, "object": object}).encode() + b"\n"

@@ -4,9 +4,10 @@ No handler changes an object, so kopf adds no finalizer and writes no annotation
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
-from itertools import repeat
+from functools import partial
 from typing import Any
 
 import kopf
@@ -21,8 +22,10 @@ from workergroups_operator.membership import ClusterKey, Membership, cluster_of_
 from workergroups_operator.reconcile import Reconciler
 from workergroups_operator.settings import Settings
 from workergroups_operator.try_pods import PodTrials
+from workergroups_operator.watches import LATE_SECONDS, RETRY_SECONDS, STREAM_SECONDS, Retries, Watches
 from workergroups_operator.work_queue import WorkQueue
 
+LOGGER = logging.getLogger(__name__)
 # Everything that the operator makes, and the pods that come of it.
 CHILDREN = (
     kinds.POD,
@@ -35,19 +38,8 @@ CHILDREN = (
     kinds.ROLE_BINDING,
 )
 HEARTBEAT_SECONDS = 1.0
-WATCH_RETRY_SECONDS = 2.0
 CONNECT_SECONDS = 5.0
-
-
-class WatchRetries:
-    """How long kopf waits before each new try of a watch: always the same, for as long as it takes.
-
-    With kopf's own back-off, up to 21 seconds, the operator would see nothing for that long after the API server is
-    back; and after a minute of refusals kopf would give up and end the operator.
-    """
-
-    def __iter__(self) -> Iterator[float]:
-        return repeat(WATCH_RETRY_SECONDS)
+REQUEST_SECONDS = 30.0
 
 
 def _selector(kind: Kind) -> tuple[str, str, str]:
@@ -58,19 +50,17 @@ def _identity(meta: kopf.Meta) -> tuple[str, str]:
     return str(meta.namespace), str(meta.name)
 
 
-kopf.on.login()(connect)
+@kopf.on.login(backoff=RETRY_SECONDS)
+async def log_in(memo: kopf.Memo, **arguments: Any) -> kopf.AiohttpSession:
+    """Connect kopf, at the start and each time that the API server refuses the credentials."""
+    return await connect(memo.watches, **arguments)
 
 
-@kopf.on.startup()
+@kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any) -> None:
     """Configure kopf, connect, and open the queue."""
-    settings.posting.enabled = False
-    settings.networking.request_timeout = 30
-    settings.networking.connect_timeout = CONNECT_SECONDS
-    settings.networking.error_backoffs = WatchRetries()
-    for kind in (*CHILDREN, kinds.LEASE):
-        # Filtered by the server: a cluster full of pods must not cost the operator its memory.
-        settings.watching.label_selectors[_selector(kind)] = CLUSTER_LABEL
+    _configure(settings)
+    memo.watches = Watches()
     memo.resources = AsyncExitStack()
     client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER))
     memo.membership = Membership(indices["pool_clusters"], indices["cluster_pools"], indices["pool_groups"])
@@ -81,7 +71,20 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any
     memo.queue = WorkQueue(reconciler.reconcile)
     memo.resources.push_async_callback(memo.queue.close)
     listening = asyncio.create_task(_listen(memo.heartbeats, memo.queue), name="heartbeats")
+    listening.add_done_callback(partial(_stop_if_failed, memo.stop))
     memo.resources.push_async_callback(_end, listening)
+
+
+def _configure(settings: kopf.OperatorSettings) -> None:
+    settings.posting.enabled = False
+    settings.networking.request_timeout = REQUEST_SECONDS
+    settings.networking.connect_timeout = CONNECT_SECONDS
+    settings.networking.error_backoffs = Retries()
+    settings.watching.server_timeout = max(1, round(STREAM_SECONDS))  # the API server takes whole seconds
+    settings.watching.inactivity_timeout = STREAM_SECONDS + LATE_SECONDS
+    for kind in (*CHILDREN, kinds.LEASE):
+        # Filtered by the server: a cluster full of pods must not cost the operator its memory.
+        settings.watching.label_selectors[_selector(kind)] = CLUSTER_LABEL
 
 
 async def _listen(heartbeats: Heartbeats, queue: WorkQueue[ClusterKey]) -> None:
@@ -92,10 +95,24 @@ async def _listen(heartbeats: Heartbeats, queue: WorkQueue[ClusterKey]) -> None:
         await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
+def _stop_if_failed(stop: asyncio.Event, task: asyncio.Task[None]) -> None:
+    """Stop the operator, as kopf does when a task of its own ends."""
+    if not task.cancelled():
+        LOGGER.error("%s: %r; stopping", task.get_name(), task.exception())
+        stop.set()
+
+
 async def _end(task: asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+@kopf.on.probe()
+async def watched(memo: kopf.Memo, **_: Any) -> None:
+    """Fail the liveness probe if kopf does not watch a kind any more."""
+    if ended := memo.watches.ended():
+        raise kopf.PermanentError(f"nobody watches {', '.join(ended)}")
 
 
 @kopf.on.cleanup()

@@ -6,10 +6,12 @@ read before anything is concluded from it.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 Value = TypeVar("Value")
 Index = Mapping[tuple[str, str], Collection[Value]]
+# Of any object in Kubernetes.
+LONGEST_NAME: Final = 253
 
 
 @dataclass(frozen=True)
@@ -24,15 +26,25 @@ class ClusterKey:
 
 
 def cluster_of_pool(name: str, spec: Mapping[str, Any]) -> str:
-    """By default each pool has a cluster of its own name."""
-    return str(spec.get("clusterName") or name)
+    """Return the cluster that a pool names, by default the one of its own name.
+
+    A pool that was stored before today's schema may name what cannot be a name. It counts as a cluster of its own, so
+    that the loop looks at it there and reports what is wrong.
+    """
+    cluster = spec.get("clusterName")
+    return cluster if _can_be_name(cluster) else name
 
 
 def pools_of_group(name: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """The pools that a group names, in order; by default the one of its own name."""
+    """Return the pools that a group names, in order; by default the one of its own name."""
     pools = spec.get("pools")
-    named = pools if isinstance(pools, list | tuple) else ()
-    return tuple(str(ref["name"]) for ref in named if isinstance(ref, Mapping) and "name" in ref) or (name,)
+    refs = pools if isinstance(pools, list | tuple) else ()
+    named = (ref.get("name") for ref in refs if isinstance(ref, Mapping))
+    return tuple(pool for pool in named if _can_be_name(pool)) or (name,)
+
+
+def _can_be_name(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 
-from workergroups_operator.membership import ClusterKey, Membership, pools_of_group
+import pytest
+
+from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
 
 
 def membership(pools, groups):
@@ -48,6 +50,13 @@ def test_two_objects_of_one_name_are_both_looked_at():
     assert doubled.groups_of(ClusterKey("ns", "new")) == ["g"]
 
 
-def test_a_spec_of_any_shape_can_be_indexed():
-    for pools in (None, "text", 7, [None, "text", {}], [{"name": 7}]):
-        assert pools_of_group("g", {"pools": pools})
+@pytest.mark.parametrize("name", [None, "", 7, True, [], {}, ["a"], "x" * 1_000_000])
+def test_what_cannot_be_a_name_counts_as_none(name):
+    assert pools_of_group("g", {"pools": [{"name": name}]}) == ("g",)
+    assert pools_of_group("g", {"pools": [{"name": name}, {"name": "p"}]}) == ("p",)
+    assert cluster_of_pool("p", {"clusterName": name}) == "p"
+
+
+@pytest.mark.parametrize("pools", [None, "text", 7, {}, [], [None, "text", 7, {}, []]])
+def test_a_group_whose_pools_are_no_list_of_names_is_on_the_pool_of_its_own_name(pools):
+    assert pools_of_group("g", {"pools": pools}) == ("g",)

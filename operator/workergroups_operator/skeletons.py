@@ -1,0 +1,173 @@
+"""The few fields that kopf and our handlers need of an object, read without building the rest of it.
+
+Users write most of what an object holds. `json.loads` would build all of it, at up to a hundred times its size, and
+fails on what is nested deeply. Here a parser in C walks through the text: its stack is on the heap, and what no shape
+names is passed over. So the memory that an object costs, and for how long it blocks the event loop, do not depend on
+what its user wrote.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import ijson
+
+from workergroups_api.names import CLUSTER_LABEL, HEAD_ANNOTATION, SESSION_ANNOTATION
+
+# The event loop gets a turn after each piece: one of the worst kind takes about 5 ms.
+PIECE_BYTES: Final = 32 * 1024
+# Longer texts are left out, as if the object did not have them. A name has 253 characters; the token with which a list
+# goes on may have some hundred.
+LONGEST_TEXT: Final = 4096
+# A group names 16 pools at most; the CustomResourceDefinition of an earlier version may have let more through.
+MOST_POOLS: Final = 64
+
+
+class Unreadable(ValueError):
+    """What the API server sent is no JSON."""
+
+
+class Text:
+    """A shape: a string."""
+
+
+@dataclass(frozen=True)
+class Each:
+    """A shape: a list whose items have a shape. Items beyond `at_most` are left out."""
+
+    shape: "Shape"
+    at_most: int | None = None
+
+
+Shape = type[Text] | Each | Mapping[str, "Shape"]
+
+OBJECT: Final[Shape] = {
+    "apiVersion": Text,
+    "kind": Text,
+    "metadata": {
+        "namespace": Text,
+        "name": Text,
+        "uid": Text,
+        "resourceVersion": Text,
+        "labels": {CLUSTER_LABEL: Text},
+        "annotations": {HEAD_ANNOTATION: Text, SESSION_ANNOTATION: Text},
+    },
+    "spec": {
+        # Of a pool, of a group, of a Lease, and of a CustomResourceDefinition.
+        "clusterName": Text,
+        "pools": Each({"name": Text}, at_most=MOST_POOLS),
+        "holderIdentity": Text,
+        "renewTime": Text,
+        "group": Text,
+    },
+    # Of the Status that an ERROR event holds.
+    "reason": Text,
+    "message": Text,
+}
+EVENT: Final[Shape] = {"type": Text, "object": OBJECT}
+LIST: Final[Shape] = {
+    "apiVersion": Text,
+    "kind": Text,
+    "metadata": {"resourceVersion": Text, "continue": Text},
+    "items": Each(OBJECT),
+}
+
+_OPENING = frozenset(("start_map", "start_array"))
+_CLOSING = frozenset(("end_map", "end_array"))
+
+
+class Skeleton:
+    """The value that one JSON text has within a shape; whatever has another type than its shape is left out."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._roots: list[Any] = []
+        # The containers that are open, innermost last, each with the shape of what comes next in it.
+        self._open: list[tuple[Any, Any]] = [(self._roots, Each(shape))]
+        self._key = ""
+        # How many containers are open in what is left out.
+        self._left_out = 0
+        self._parser = ijson.basic_parse_coro(self)
+
+    def feed(self, text: bytes) -> None:
+        """Read the next part of the text."""
+        try:
+            self._parser.send(text)
+        except Exception as error:  # ijson raises a dozen kinds, of Python's own too
+            raise Unreadable(f"the text is not JSON: {str(error)[:200]}") from None
+
+    def end(self) -> Any:
+        """Return the value, None if the text has another type than its shape."""
+        try:
+            self._parser.close()
+        except Exception as error:
+            raise Unreadable(f"the text is not JSON: {str(error)[:200]}") from None
+        return self._roots[0] if self._roots else None
+
+    def send(self, event: tuple[str, Any]) -> None:
+        """Take one event of the parser: what it is, and the value if it is a key or a scalar."""
+        what, value = event
+        if self._left_out:
+            self._left_out += (what in _OPENING) - (what in _CLOSING)
+        elif what == "map_key":
+            self._key = value
+        elif what in _CLOSING:
+            self._open.pop()
+        elif what in _OPENING:
+            self._begin(what)
+        elif what == "string" and self._expected() is Text and len(value) <= LONGEST_TEXT:
+            self._put(value)
+
+    def _begin(self, what: str) -> None:
+        expected = self._expected()
+        if what == "start_map" and isinstance(expected, Mapping):
+            made: Any = {}
+        elif what == "start_array" and isinstance(expected, Each):
+            made = []
+        else:
+            self._left_out = 1
+            return
+        self._put(made)
+        self._open.append((made, expected))
+
+    def _expected(self) -> Shape | None:
+        container, shape = self._open[-1]
+        if isinstance(shape, Mapping):
+            return shape.get(self._key)
+        return None if shape.at_most is not None and len(container) >= shape.at_most else shape.shape
+
+    def _put(self, value: Any) -> None:
+        container, _ = self._open[-1]
+        if isinstance(container, dict):
+            container[self._key] = value
+        else:
+            container.append(value)
+
+
+async def read(chunks: AsyncIterator[bytes], shape: Shape) -> Any:
+    """Return the skeleton of one JSON text. Raises Unreadable."""
+    skeleton = Skeleton(shape)
+    async for chunk in chunks:
+        await _feed(skeleton, chunk)
+    return skeleton.end()
+
+
+async def read_lines(chunks: AsyncIterator[bytes], shape: Shape) -> AsyncIterator[Any]:
+    """Yield the skeleton of each line that is not empty. Raises Unreadable."""
+    skeleton: Skeleton | None = None
+    async for chunk in chunks:
+        for number, part in enumerate(chunk.split(b"\n")):
+            if number and skeleton is not None:
+                yield skeleton.end()
+                skeleton = None
+            if part:
+                skeleton = skeleton or Skeleton(shape)
+                await _feed(skeleton, part)
+    if skeleton is not None:
+        yield skeleton.end()
+
+
+async def _feed(skeleton: Skeleton, data: bytes) -> None:
+    for start in range(0, len(data), PIECE_BYTES):
+        skeleton.feed(data[start : start + PIECE_BYTES])
+        await asyncio.sleep(0)

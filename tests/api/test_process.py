@@ -1,0 +1,156 @@
+"""The operator's process: it serves, or it ends within ten seconds."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from simulation.control_plane import kubeconfig
+
+END_SECONDS = 10
+SABOTAGE_SECONDS = 4
+# Each after the operator is up.
+SABOTAGE = {
+    "a watch fails": """
+        async def fails(self, _):
+            await asyncio.sleep(4)
+            yield b'{"type":"ERROR","object":{"code":500}}\\n'
+        connection._Events.iter_chunked = fails
+    """,
+    "a task of ours fails": """
+        async def fails(*_):
+            await asyncio.sleep(4)
+            raise RuntimeError("sabotaged")
+        handlers._listen = fails
+    """,
+    "the event loop hangs": """
+        async def hangs(*_):
+            await asyncio.sleep(4)
+            time.sleep(1000)
+        handlers._listen = hangs
+    """,
+    "Python's lock is held": """
+        async def hangs(*_):
+            await asyncio.sleep(4)
+            re.match("(a+)+$", 40 * "a" + "b")
+        handlers._listen = hangs
+    """,
+}
+STAYS = """
+        async def stays(*_):
+            while True:
+                try:
+                    await asyncio.sleep(1000)
+                except asyncio.CancelledError:
+                    pass
+        handlers._listen = stays
+"""
+UNWATCHED = """
+        from workergroups_operator import watches
+        watches.UNWATCHED_SECONDS = 3.0
+"""
+PROGRAM = """
+import asyncio, re, time
+from workergroups_operator import __main__ as operator, connection, handlers
+{sabotage}
+operator.LIVENESS_ENDPOINT = "http://127.0.0.1:{port}/healthz"
+operator.main()
+"""
+
+
+class Operator:
+    """A process with the operator in it."""
+
+    def __init__(self, access, directory, sabotage=""):
+        path = directory / "kubeconfig"
+        cluster = {"server": access.url, "certificate-authority": access.certificate}
+        path.write_text(json.dumps(kubeconfig(cluster, access.tokens["operator"])))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.health = f"http://127.0.0.1:{port}/healthz"
+        program = PROGRAM.format(sabotage=textwrap.dedent(sabotage), port=port)
+        images = {"WORKER_IMAGE": "example.test/worker:1", "OPERATOR_IMAGE": "example.test/operator:1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            env=os.environ | images | {"KUBECONFIG": str(path)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def is_healthy(self):
+        try:
+            with urllib.request.urlopen(self.health, timeout=2) as answer:
+                return answer.status == 200
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def until_healthy(self):
+        deadline = time.monotonic() + 60
+        while not self.is_healthy():
+            assert self.process.poll() is None, self.process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def end(self, seconds):
+        """Its exit status and what it printed."""
+        _, printed = self.process.communicate(timeout=seconds)
+        return self.process.returncode, printed
+
+
+@pytest.fixture
+def start(access, tmp_path):
+    started = []
+
+    def begin(sabotage=""):
+        started.append(Operator(access, tmp_path, sabotage))
+        return started[-1]
+
+    yield begin
+    for operator in started:
+        operator.process.kill()
+        operator.process.wait()
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGE.values(), ids=SABOTAGE)
+def test_a_process_that_does_not_serve_any_more_ends(start, sabotage):
+    """G4."""
+    operator = start(sabotage)
+    operator.until_healthy()
+    status, printed = operator.end(seconds=SABOTAGE_SECONDS + END_SECONDS)
+    assert status != 0
+    assert "Traceback" in printed or "most recent call first" in printed
+
+
+def test_a_signal_ends_it(start):
+    operator = start()
+    operator.until_healthy()
+    operator.process.send_signal(signal.SIGTERM)
+    status, _ = operator.end(seconds=END_SECONDS)
+    assert status == 0
+
+
+def test_a_signal_ends_it_though_a_task_stays(start):
+    operator = start(STAYS)
+    operator.until_healthy()
+    operator.process.send_signal(signal.SIGTERM)
+    status, printed = operator.end(seconds=END_SECONDS)
+    assert (status, "Timeout" in printed) == (1, True)
+
+
+def test_a_kind_that_nobody_watches_any_more_fails_the_probe(start):
+    operator = start(UNWATCHED)
+    operator.until_healthy()
+    deadline = time.monotonic() + 30
+    while operator.is_healthy():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    operator.process.send_signal(signal.SIGTERM)
+    operator.end(seconds=END_SECONDS)
