@@ -16,16 +16,25 @@ import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import load_incluster_config, load_kube_config
-from kubernetes.aio.dynamic import DynamicClient, Resource, Subresource
+from kubernetes.aio.dynamic import DynamicClient
 from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError
 from kubernetes.aio.watch import Watch
 
 from workergroups_api.bounded_json import ExceededLimit, Limits, RefusedJson, parse
 from workergroups_api.manifest import Kind, Manifest, kind_of
+from workergroups_api.safe_paths import InvalidName, SafeResource, SafeSubresource
 
 REQUEST_TIMEOUT_SECONDS = 15
 # What a call raises when the API server refuses, cannot be reached, does not answer, or is cut off in the middle.
-API_ERRORS = (DynamicApiError, aiohttp.ClientError, json.JSONDecodeError, RefusedJson, OSError, TimeoutError)
+API_ERRORS = (
+    DynamicApiError,
+    InvalidName,
+    aiohttp.ClientError,
+    json.JSONDecodeError,
+    RefusedJson,
+    OSError,
+    TimeoutError,
+)
 
 # etcd takes custom resources of 1.5 MiB. These limits allow more than a user needs: those of fields explain better.
 OBJECT_LIMITS = Limits(size=4 * 2**20, depth=400, values=100_000)
@@ -53,6 +62,8 @@ def api_error_message(error: Exception) -> str:
 
 def is_refusal(error: Exception) -> bool:
     """Whether the API server will say the same again until something else changes: the request itself is wrong."""
+    if isinstance(error, InvalidName):
+        return True
     return isinstance(error, DynamicApiError) and error.status in (400, 403, 404, 405, 413, 422)
 
 
@@ -104,7 +115,7 @@ class Kube:
             yield cls(api, field_manager)
 
     def _resource(self, kind: Kind, subresource: str | None = None) -> Any:
-        resource = Resource(
+        resource = SafeResource(
             prefix="apis" if kind.group else "api",
             group=kind.group,
             api_version=kind.version,
@@ -115,7 +126,7 @@ class Kube:
         )
         if subresource is None:
             return resource
-        return Subresource(resource, kind=kind.kind, name=f"{kind.plural}/{subresource}", namespaced=True)
+        return SafeSubresource(resource, kind=kind.kind, name=f"{kind.plural}/{subresource}", namespaced=True)
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Manifest | None:
         """The object, or None if there is none (or if its kind is not installed). Raises RefusedObject."""
