@@ -110,7 +110,7 @@ def _read(exchange: Exchange) -> tuple[Any, ...]:
 def _check_identities(reports: Reports) -> None:
     """Whatever a report says, only what the plan names is written."""
     planned = {(POOL.name, POOL.uid), (GROUP.name, GROUP.uid)}
-    found = {(name, entry.uid) for (_, name), entry in entries(reports, KNOWN).items()}
+    found = {(entry.name, entry.uid) for entry in entries(reports, KNOWN).values()}
     if not found <= planned:
         raise Wrong(f"a report named {found - planned}, which the plan does not")
 

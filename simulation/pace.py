@@ -13,7 +13,7 @@ _SECONDS = {
     "workergroups_operator.policy.agent_liveness": ("STALE_SECONDS",),
     "workergroups_agent.reporter.lease": ("RENEW_SECONDS", "RETRY_SECONDS"),
     "workergroups_agent.reporter.pulse": ("STALE_SECONDS",),
-    "workergroups_agent.reporter.status": ("FIRST_RETRY_SECONDS", "LAST_RETRY_SECONDS", "GONE_SECONDS"),
+    "workergroups_agent.reporter.writes": ("FIRST_RETRY_SECONDS", "LAST_RETRY_SECONDS"),
 }
 
 

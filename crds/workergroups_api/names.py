@@ -37,6 +37,9 @@ SESSION_ANNOTATION = f"{GROUP}/session"
 # There too: why the cluster was started anew, until the agent is connected to the new one.
 RESTART_ANNOTATION = f"{GROUP}/restarted-because"
 
+# There too, written by the agent: the objects whose statuses it does not vouch for; see `vouching`.
+DOUBTS_ANNOTATION = f"{GROUP}/not-vouched-for"
+
 # Field managers of server-side apply: one per writer, so that neither takes the other's fields.
 OPERATOR_FIELD_MANAGER = "workergroups-operator"
 AGENT_FIELD_MANAGER = "workergroups-agent"

@@ -7,11 +7,13 @@ starts.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from workergroups_api.manifest import Manifest
-from workergroups_api.names import HEAD_ANNOTATION, SESSION_ANNOTATION
+from workergroups_api.names import DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
+from workergroups_api.vouching import from_annotation
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy import agent_liveness
@@ -36,6 +38,8 @@ class _Heartbeat:
     is_first_head: bool | None = None
     # The head and the session that the operator noted on the Lease.
     known: tuple[str, str] | None = None
+    # Why the agent does not vouch for an object's status, by UID.
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
 
 class Heartbeats:
@@ -48,19 +52,24 @@ class Heartbeats:
     def note(self, key: ClusterKey, lease: Manifest | None) -> bool:
         """Take note of a Lease as it is now. Returns whether somebody waits for what it says."""
         spec = (lease or {}).get("spec") or {}
+        doubts = from_annotation(_annotations(lease).get(DOUBTS_ANNOTATION))
         renewed, session = spec.get("renewTime"), spec.get("holderIdentity")
         beat = self._beats.get(key)
         if beat is None:
-            self._beats[key] = _Heartbeat(renewed, session, self._clock(), known=_known(lease))
+            self._beats[key] = _Heartbeat(renewed, session, self._clock(), known=_known(lease), doubts=doubts)
             return True
         # A Lease that was deleted is made again, and says what it said.
         beat.known = _known(lease) or beat.known
+        # Only a holder takes a doubt back: an agent that has just started does not know of those of the one before.
+        before, beat.doubts = beat.doubts, doubts if session is not None else {**beat.doubts, **doubts}
+        has_other_doubts = beat.doubts.keys() != before.keys()
         if (renewed, session) == (beat.renewed, beat.session):
-            return False
+            return has_other_doubts
         now = self._clock()
         # From then on it speaks of the present head.
         is_of_head = beat.changed < beat.head_seen + agent_liveness.STALE_SECONDS <= now
-        is_news = is_of_head or session != beat.session or beat.suspected is not None or beat.away is not None
+        is_other = has_other_doubts or session != beat.session
+        is_news = is_of_head or is_other or beat.suspected is not None or beat.away is not None
         beat.renewed, beat.session, beat.changed = renewed, session, now
         beat.is_fresh, beat.was_called_late, beat.suspected = True, False, None
         if session is not None and (beat.away is None or beat.changed > beat.away):
@@ -88,7 +97,9 @@ class Heartbeats:
         waits += [agent_liveness.AWAY_SECONDS - away] if 0 < away < agent_liveness.AWAY_SECONDS else []
         with_head = beat.changed - beat.head_seen if beat.is_fresh and beat.changed >= beat.head_seen else None
         look_again = min(waits, default=float("inf")) + 0.05
-        return AgentSign(beat.session, beat.known, away, is_silent, beat.is_first_head, with_head, look_again)
+        return AgentSign(
+            beat.session, beat.known, away, is_silent, beat.is_first_head, with_head, look_again, beat.doubts
+        )
 
     def late(self) -> list[ClusterKey]:
         """Clusters whose agent ought to have shown itself, each named once."""
@@ -104,7 +115,11 @@ class Heartbeats:
         self._beats.pop(key, None)
 
 
+def _annotations(lease: Manifest | None) -> Mapping[str, Any]:
+    return (lease or {"metadata": {}})["metadata"].get("annotations") or {}
+
+
 def _known(lease: Manifest | None) -> tuple[str, str] | None:
-    annotations = (lease or {"metadata": {}})["metadata"].get("annotations") or {}
+    annotations = _annotations(lease)
     head, session = annotations.get(HEAD_ANNOTATION), annotations.get(SESSION_ANNOTATION)
     return (str(head), str(session)) if head and session else None

@@ -50,6 +50,8 @@ class AgentSign:
     seen_with_head_seconds: float | None = None
     # When to look again if nothing happens.
     look_again_seconds: float = float("inf")
+    # Why the agent does not vouch for an object's status, by UID.
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError
 
-from workergroups_api.kube import Kube, api_error_message
+from workergroups_api.kube import Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_operator.status import StatusUpdate
@@ -34,11 +34,14 @@ async def _publish(client: Kube, update: StatusUpdate) -> str | None:
         return None  # Deleted meanwhile, and perhaps made again.
     except Exception as error:  # Not only of the API server: no update may keep the others back.
         if not update.is_readable and isinstance(error, DynamicApiError):
-            await _tell(client, update)  # All that can be done: nobody can write the status of such an object.
+            # All that can be done: nobody can write the status of such an object.
+            await _tell(client, update, event(update, datetime.now(UTC)))
             return None
+        if is_refusal(error):
+            await _tell(client, update, refusal_event(update, error, datetime.now(UTC)))
         return f"status of {update.kind.kind} {update.metadata['name']}: {api_error_message(error)[:500]}"
     if update.ready_before is None or update.ready_before.status != update.ready.status:
-        await _tell(client, update)
+        await _tell(client, update, event(update, datetime.now(UTC)))
     return None
 
 
@@ -76,6 +79,20 @@ def event(update: StatusUpdate, now: datetime) -> Manifest:
     }
 
 
+def refusal_event(update: StatusUpdate, error: Exception, now: datetime) -> Manifest:
+    """Return the event of an object whose status is refused: it says what the status would, once for each `Ready`."""
+    told, ready = event(update, now), update.ready
+    name = f"{update.metadata['name']}.{digest([update.metadata['uid'], ready.status, ready.reason])}"
+    would_be = f"Ready={ready.status}, {ready.reason}: {ready.message}"
+    return told | {
+        "metadata": {**told["metadata"], "name": name},
+        "type": "Warning",
+        "reason": "StatusRefused",
+        "note": f"the status may be out of date, for it cannot be written: {api_error_message(error)[:400]}; it would "
+        f"be {would_be}"[:1024],
+    }
+
+
 def _suffix(update: StatusUpdate) -> str:
     """New for each event; of an object without status it is the same each time, so that the event is there once."""
     if update.is_readable:
@@ -83,9 +100,9 @@ def _suffix(update: StatusUpdate) -> str:
     return digest([update.metadata["uid"], update.metadata.get("generation"), update.ready.message])
 
 
-async def _tell(client: Kube, update: StatusUpdate) -> None:
+async def _tell(client: Kube, update: StatusUpdate, told: Manifest) -> None:
     try:
-        await client.create(event(update, datetime.now(UTC)))
+        await client.create(told)
     except ConflictError:
         return  # It has been told before.
     except Exception as error:

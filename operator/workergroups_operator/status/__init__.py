@@ -14,7 +14,6 @@ from workergroups_api.worker_group import WorkerGroup, WorkerGroupStatus
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed, Unreadable
-from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import Situation
@@ -65,7 +64,7 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
             deadline=concluded.deadline,
             cluster_name=pool.cluster,
             nodes=pool.spec.nodes,
-            ready_nodes=_known(pools.ready_nodes(pool, situation), situation),
+            ready_nodes=_known(pools.ready_nodes(pool, situation), pool, situation),
             ray_version=found.ray if (found := pools.node_versions(pool, situation)) else None,
         )
         before = pool.status.model_copy(update={"reservation": None})
@@ -80,7 +79,7 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
             observed_generation=group.generation,
             deadline=concluded.deadline,
             world_size=groups.world_size(group, situation),
-            ready_ranks=_known(groups.believed_report(group, situation).ready_count, situation),
+            ready_ranks=_known(groups.believed_report(group, situation).ready_count, group, situation),
             incarnation=incarnation.number if incarnation else last.incarnation,
             revision=incarnation.revision if incarnation else last.revision,
             session=incarnation.session if incarnation else last.session,
@@ -92,8 +91,8 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
     return Statuses(tuple(updates), min(waits) if updates else None)
 
 
-def _known(count: int, situation: Situation) -> int | None:
-    return None if situation.decisions.agent.state is AgentState.LOST else count
+def _known(count: int, subject: ResourcePool | WorkerGroup, situation: Situation) -> int | None:
+    return None if pools.unvouched(subject, situation) else count
 
 
 def _look_again(ready: Condition, now: datetime) -> float:

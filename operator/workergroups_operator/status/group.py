@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.report import GroupReport
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.incarnation import INTERRUPTED
 from workergroups_operator.policy.up_to_date import group_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
-from workergroups_operator.status.pool import agent_lost
+from workergroups_operator.status.pool import unvouched
 
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
@@ -35,7 +34,7 @@ def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
     """What the agent says of this incarnation in the present Ray session; an empty report if it has not."""
     report, agent = group.status.ranks, situation.decisions.agent
     incarnation = situation.decisions.incarnations.get(group.name)
-    if report is None or incarnation is None or not agent.is_believed:
+    if report is None or incarnation is None or not agent.is_believed or unvouched(group, situation):
         return GroupReport()
     return report if (report.session, report.incarnation) == (agent.session, incarnation.number) else GroupReport()
 
@@ -54,8 +53,8 @@ def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, F
 
 
 def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
-    if situation.decisions.agent.state is AgentState.LOST:
-        return finding("RanksCreated", "Unknown", agent_lost(situation))
+    if (unknown := unvouched(group, situation)) is not None:
+        return finding("RanksCreated", "Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.created} of {total} ranks created"
     if report.state == "LaunchFailed":
@@ -71,8 +70,8 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
 
 
 def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
-    if situation.decisions.agent.state is AgentState.LOST:
-        return finding("RanksReady", "Unknown", agent_lost(situation))
+    if (unknown := unvouched(group, situation)) is not None:
+        return finding("RanksReady", "Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.ready_count} of {total} ranks ready"
     if report.failures:

@@ -3,8 +3,10 @@
 from workergroups_api import names
 from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.manifest import DEPLOYMENT
+from workergroups_api.model import ApiObject
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired.pods import superseded, worker_template
 from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
@@ -30,7 +32,9 @@ def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
 def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
     """What the agent says of the pool in the present Ray session; an empty report if it has not said anything."""
     report, agent = pool.status.reservation, situation.decisions.agent
-    return report if report and agent.is_believed and report.session == agent.session else PoolReport()
+    if report is None or not agent.is_believed or unvouched(pool, situation):
+        return PoolReport()
+    return report if report.session == agent.session else PoolReport()
 
 
 def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
@@ -47,10 +51,25 @@ def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | N
 def agent_lost(situation: Situation) -> Explanation:
     """Nobody knows what is true now, and why, as far as that can be seen."""
     trouble = _agent_trouble(situation.observed)
-    why = trouble.message if trouble else _MAY_BE
+    why = trouble.message if trouble else situation.observed.agent.doubts.get(EVERY, _MAY_BE)
     return Explanation(
         "AgentLost",
         f"there has been no sign of the agent for some seconds, so nobody knows: {why}; ranks that ran go on",
+    )
+
+
+def unvouched(subject: ApiObject, situation: Situation) -> Explanation | None:
+    """Return why nobody knows what is true of an object in Ray; None if the agent vouches for what it last reported."""
+    agent = situation.decisions.agent
+    if agent.state is AgentState.LOST:
+        return agent_lost(situation)
+    why = doubt(subject.uid, situation.observed.agent.doubts)
+    if why is None or not agent.is_believed:
+        return None
+    return Explanation(
+        "StatusNotWritten",
+        f"nobody knows what is true in Ray now: {why}; ranks that ran go on, and the agent tries again at least every "
+        "30 s: remove what refuses the status, such as an admission webhook",
     )
 
 
@@ -132,8 +151,8 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     pods = situation.observed.pods_of(WORKER, node_group_of(pool))
     running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
-    if situation.decisions.agent.state is AgentState.LOST:
-        return finding("NodesReady", "Unknown", agent_lost(situation))
+    if (unknown := unvouched(pool, situation)) is not None:
+        return finding("NodesReady", "Unknown", unknown)
     if report.joined_nodes == total and report.joined_pods == running:
         return finding("NodesReady", "True", Explanation("NodesJoined", count))
     refused = situation.decisions.refused_pods.get(node_group_of(pool))
@@ -169,8 +188,8 @@ def _nodes_missing(
 
 
 def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
-    if situation.decisions.agent.state is AgentState.LOST:
-        return finding("BundlesReserved", "Unknown", agent_lost(situation))
+    if (unknown := unvouched(pool, situation)) is not None:
+        return finding("BundlesReserved", "Unknown", unknown)
     report = believed_report(pool, situation)
     count = f"{report.reserved_nodes * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if report.reserved_nodes == pool.spec.nodes:

@@ -1,18 +1,16 @@
-"""What the reporter concludes from what it knows: launches, entries, connection, beats and further tries."""
+"""What the reporter concludes from what it knows: launches, entries, connection and beats."""
 
 from datetime import UTC, datetime
 
 import pytest
-from kubernetes.aio.dynamic.exceptions import DynamicApiError
 from ray_world import SESSION, group, plan, pool
 
 from workergroups_agent.exchange import GroupEntry, PoolEntry, Pulse, Reports
-from workergroups_agent.reporter.entries import Entry, entries
+from workergroups_agent.reporter.entries import Entry, count_unplanned, entries, unreported
 from workergroups_agent.reporter.known import CodeFiles, Known, Unreadable
-from workergroups_agent.reporter.lease import Beats, Holder, lease_manifest
+from workergroups_agent.reporter.lease import Beats, Holder, Statement, lease_manifest
 from workergroups_agent.reporter.prepare import prepare
 from workergroups_agent.reporter.pulse import PulseWatch
-from workergroups_agent.reporter.status import covers, is_gone, next_retry
 from workergroups_api.launch import Launch, revision
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.report import GroupReport, PoolReport
@@ -77,7 +75,6 @@ REPORTS = Reports(
     pools={"p": PoolEntry(uid="uid-p", report=PoolReport(session=SESSION))},
     groups={"g": GroupEntry(uid="uid-g", report=report())},
 )
-THE_GROUP = (WORKER_GROUP, "g")
 
 
 def known(found=None, code=CODE):
@@ -87,38 +84,64 @@ def known(found=None, code=CODE):
 class TestEntries:
     def test_a_group_gets_the_executors_report_with_the_digest_of_its_code(self):
         found = entries(REPORTS, known())
-        assert found[THE_GROUP] == Entry("uid-g", report(code="digest-1").to_json())
-        assert found[RESOURCE_POOL, "p"] == Entry("uid-p", PoolReport(session=SESSION).to_json())
+        assert found["uid-g"] == Entry(WORKER_GROUP, "g", "uid-g", report(code="digest-1").to_json())
+        assert found["uid-p"] == Entry(RESOURCE_POOL, "p", "uid-p", PoolReport(session=SESSION).to_json())
 
     def test_code_that_is_gone_has_no_digest(self):
         before = manifest(status={"ranks": report(code="digest-1").to_json()})
-        assert "code" not in entries(REPORTS, known(before, code=None))[THE_GROUP].report
+        assert "code" not in entries(REPORTS, known(before, code=None))["uid-g"].report
 
     @pytest.mark.parametrize("code", [{}, {"code": Unreadable("500")}])
     def test_as_long_as_the_code_was_not_read_its_digest_stays(self, code):
         before = manifest(status={"ranks": report(code="digest-0").to_json()})
         found = entries(REPORTS, Known(plan(pool(), PLANNED), {"g": before}, code))
-        assert found[THE_GROUP].report["code"] == "digest-0"
+        assert found["uid-g"].report["code"] == "digest-0"
 
     def test_without_a_report_what_was_written_stays_but_for_the_code(self):
         before = manifest(status={"ranks": report(ready="0-3").to_json()})
         assert entries(Reports(), known(before)) == {
-            THE_GROUP: Entry("uid-g", report(ready="0-3", code="digest-1").to_json())
+            "uid-g": Entry(WORKER_GROUP, "g", "uid-g", report(ready="0-3", code="digest-1").to_json())
         }
 
     def test_the_operator_learns_the_code_before_there_is_any_report(self):
-        assert entries(Reports(), known())[THE_GROUP].report == GroupReport(code="digest-1").to_json()
+        assert entries(Reports(), known())["uid-g"].report == GroupReport(code="digest-1").to_json()
 
     def test_of_a_group_that_was_not_read_yet_nothing_is_written(self):
-        assert entries(REPORTS, Known(plan(pool(), PLANNED))).keys() == {(RESOURCE_POOL, "p")}
+        assert entries(REPORTS, Known(plan(pool(), PLANNED))).keys() == {"uid-p"}
 
     def test_the_report_on_a_group_that_had_this_name_before_is_not_written(self):
         reports = Reports(groups={"g": GroupEntry(uid="uid-before", report=report())})
-        assert entries(reports, known())[THE_GROUP] == Entry("uid-g", GroupReport(code="digest-1").to_json())
+        assert entries(reports, known())["uid-g"] == Entry(
+            WORKER_GROUP, "g", "uid-g", GroupReport(code="digest-1").to_json()
+        )
+
+    def test_only_planned_names_and_uids_become_entries(self):
+        forged = Reports(
+            session=SESSION,
+            pools={
+                "../../../../api/v1/namespaces/ns/configmaps/x?a=": PoolEntry(uid="uid-x", report=PoolReport()),
+                "p": PoolEntry(uid="uid-of-another", report=PoolReport()),
+            },
+            groups={"other": GroupEntry(uid="uid-other", report=report())},
+        )
+        found = entries(forged, known())
+        assert {(entry.name, entry.uid) for entry in found.values()} == {("g", "uid-g")}
+        assert count_unplanned(forged, known()) == 3
+        assert count_unplanned(REPORTS, known()) == 0
+
+    def test_what_the_reports_do_not_cover_is_named(self):
+        assert unreported(REPORTS, known()) == {}
+        assert unreported(Reports(session=SESSION), known()).keys() == {"uid-p", "uid-g"}
+        assert unreported(REPORTS, Known(plan(pool(), PLANNED))).keys() == {"uid-g"}
+        assert unreported(REPORTS, Known()) == {}
+        full = Known(plan(pool()), trouble="the plan cannot be handed over to it: No space left on device")
+        assert "No space left" in unreported(Reports(session=SESSION), full)["uid-p"]
+        made_again = PLANNED.model_copy(update={"uid": "uid-of-another"})
+        assert unreported(REPORTS, Known(plan(pool(), made_again), {"g": manifest()})).keys() == {"uid-of-another"}
 
     @pytest.mark.parametrize("status", [{"ranks": "odd"}, {"ranks": {"failures": 7}}, {"conditions": []}])
     def test_an_odd_status_is_written_anew(self, status):
-        assert entries(REPORTS, known(manifest(status=status)))[THE_GROUP].report == report(code="digest-1").to_json()
+        assert entries(REPORTS, known(manifest(status=status)))["uid-g"].report == report(code="digest-1").to_json()
 
 
 class TestPulse:
@@ -151,110 +174,86 @@ class TestPulse:
         assert watch.session(None, 0.2) is None
         assert watch.session(self.pulse(1, "session-2"), 0.3) == "session-2"
 
+    def test_a_pulse_that_does_not_vouch_for_the_reports_counts_as_not_seen(self):
+        watch = PulseWatch()
+        watch.session(None, 0.0)
+        assert watch.session(self.pulse(1), 0.1, vouches=False) is None
+        assert watch.session(self.pulse(1), 0.2) == SESSION
+        assert watch.session(self.pulse(2), 3.2, vouches=False) == SESSION
+        assert watch.session(self.pulse(3), 3.3, vouches=False) is None
+        assert watch.session(self.pulse(3), 3.4) == SESSION
+
+
+HELD = Statement(SESSION)
+
 
 class TestLease:
     def test_it_is_written_at_once_at_the_start_and_whenever_the_holder_changes(self):
         beats = Beats()
-        assert beats.is_due(None, 100.0)
-        beats.succeeded(None, 100.0)
-        assert not beats.is_due(None, 100.1)
-        assert beats.is_due(SESSION, 100.1)
-        beats.succeeded(SESSION, 100.1)
-        assert beats.is_due(None, 100.2)
+        assert beats.is_due(Statement(), 100.0)
+        beats.succeeded(Statement(), 100.0)
+        assert not beats.is_due(Statement(), 100.1)
+        assert beats.is_due(HELD, 100.1)
+        beats.succeeded(HELD, 100.1)
+        assert beats.is_due(Statement(), 100.2)
+
+    def test_it_is_written_at_once_when_an_object_comes_into_doubt_but_not_for_other_words(self):
+        beats = Beats()
+        beats.succeeded(HELD, 100.0)
+        assert beats.is_due(Statement(SESSION, {"u": "why"}), 100.1)
+        beats.succeeded(Statement(SESSION, {"u": "why"}), 100.1)
+        assert not beats.is_due(Statement(SESSION, {"u": "in other words"}), 100.2)
+        assert beats.is_due(Statement(SESSION, {"v": "why"}), 100.2)
+        assert beats.is_due(HELD, 100.2)
 
     def test_it_is_renewed_with_and_without_a_holder(self):
-        for holder in (None, SESSION):
+        for statement in (Statement(), HELD):
             beats = Beats()
-            beats.succeeded(holder, 100.0)
-            assert not beats.is_due(holder, 102.4)
-            assert beats.is_due(holder, 102.5)
+            beats.succeeded(statement, 100.0)
+            assert not beats.is_due(statement, 102.4)
+            assert beats.is_due(statement, 102.5)
 
     def test_a_failure_is_tried_again_soon_but_not_at_once(self):
         beats = Beats()
         beats.failed(100.0)
-        assert not beats.is_due(SESSION, 100.4)
-        assert beats.is_due(SESSION, 100.5)
+        assert not beats.is_due(HELD, 100.4)
+        assert beats.is_due(HELD, 100.5)
 
     @pytest.mark.parametrize(("holder", "expected"), [(SESSION, {"holderIdentity": SESSION}), (None, {})])
     def test_only_who_is_connected_holds_it(self, holder, expected):
         now = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
-        lease = lease_manifest("ns", "c-agent", "uid-1", holder, now)
+        lease = lease_manifest("ns", "c-agent", "uid-1", Statement(holder), now)
         assert lease["metadata"] == {"name": "c-agent", "namespace": "ns", "uid": "uid-1"}
         renewed = {"renewTime": "2026-01-02T03:04:05.000678Z", "leaseDurationSeconds": 10}
         assert lease["spec"] == renewed | expected
 
+    def test_what_the_agent_does_not_vouch_for_is_named_on_it(self):
+        lease = lease_manifest("ns", "c-agent", "uid-1", Statement(SESSION, {"u": "why"}), datetime.now(UTC))
+        assert lease["metadata"]["annotations"] == {"workergroups.dev/not-vouched-for": '{"u": "why"}'}
+
 
 class TestHolder:
+    def holder(self, told):
+        return Holder(lambda session, now: session in told)
+
     def test_nobody_holds_the_lease_before_all_is_told(self):
         told = set()
-        holder = Holder(told.__contains__)
-        assert holder.of(SESSION) is None
+        holder = self.holder(told)
+        assert holder.of(SESSION, 0.0) is None
         told.add(SESSION)
-        assert holder.of(SESSION) == SESSION
+        assert holder.of(SESSION, 0.1) == SESSION
         told.clear()
-        assert holder.of(SESSION) == SESSION
+        assert holder.of(SESSION, 0.2) == SESSION
 
     def test_who_was_away_has_to_tell_again(self):
         told = {SESSION}
-        holder = Holder(told.__contains__)
-        assert holder.of(SESSION) == SESSION
+        holder = self.holder(told)
+        assert holder.of(SESSION, 0.0) == SESSION
         told.clear()
-        assert holder.of(None) is None
-        assert holder.of(SESSION) is None
+        assert holder.of(None, 0.1) is None
+        assert holder.of(SESSION, 0.2) is None
 
     def test_another_session_has_to_tell_too(self):
-        holder = Holder({SESSION}.__contains__)
-        assert holder.of(SESSION) == SESSION
-        assert holder.of("session-2") is None
-
-    def test_all_is_said_when_it_is_of_this_session_and_of_every_planned_object(self):
-        wanted = plan(pool(), PLANNED)
-        assert covers(REPORTS, SESSION, wanted)
-        assert not covers(REPORTS, "session-2", wanted)
-        assert not covers(Reports(session=SESSION), SESSION, wanted)
-        assert not covers(REPORTS.model_copy(update={"groups": {}}), SESSION, wanted)
-        made_again = PLANNED.model_copy(update={"uid": "uid-of-another"})
-        assert not covers(REPORTS, SESSION, wanted.model_copy(update={"groups": (made_again,)}))
-
-
-class Refusal:
-    headers = None
-
-    def __init__(self, status, body=""):
-        self.status, self.reason, self.body = status, "why", body
-
-
-ENTRY = Entry("u", {})
-
-
-def refuses(status):
-    return next_retry(ENTRY, None, DynamicApiError(Refusal(status)), 0.0).is_refused
-
-
-class TestRetries:
-    def test_a_failed_write_is_tried_again_later_and_later(self):
-        retry, delays = None, []
-        for _ in range(7):
-            retry = next_retry(ENTRY, retry, TimeoutError(), 100.0)
-            delays.append(retry.at - 100.0)
-        assert delays == [0.5, 1, 2, 4, 8, 10, 10]
-
-    def test_a_refusal_is_told_from_a_write_that_may_yet_succeed(self):
-        refused = {status for status in (404, 409, 422, 429, 500) if refuses(status)}
-        assert refused == {404, 422}
-
-    @pytest.mark.parametrize(
-        ("status", "body", "gone"),
-        [
-            (404, "", True),
-            (409, "Precondition failed: UID in precondition: a, UID in object meta: b", True),
-            (409, "the object has been modified; please apply your changes to the latest version", False),
-            (422, "invalid", False),
-            (500, "", False),
-        ],
-    )
-    def test_an_object_that_is_gone_is_told_from_a_write_that_failed(self, status, body, gone):
-        assert is_gone(DynamicApiError(Refusal(status, body))) is gone
-
-    def test_connections_fail_without_meaning_that_the_object_is_gone(self):
-        assert not is_gone(TimeoutError())
+        holder = self.holder({SESSION})
+        assert holder.of(SESSION, 0.0) == SESSION
+        assert holder.of("session-2", 0.1) is None

@@ -98,6 +98,36 @@ def test_with_a_lost_agent_nobody_knows_of_the_ranks():
     assert update.after.ready_ranks is None
 
 
+def doubts(why, *uids, **more):
+    return AgentSign(SESSION, (HEAD, SESSION), doubts=dict.fromkeys(uids, why), **more)
+
+
+@pytest.mark.parametrize("uid", ["uid-trainer", "*"])
+def test_a_status_that_is_not_vouched_for_is_not_believed(uid):
+    update = update_of(group(status=ranks()), ready_pool(), agent=doubts("403: no", uid))
+    ranks_ready = find(update.after.conditions, "RanksReady")
+    assert update.ready.status == "Unknown"
+    assert (ranks_ready.status, ranks_ready.reason) == ("Unknown", "StatusNotWritten")
+    assert "403: no" in ranks_ready.message
+    assert update.after.ready_ranks is None
+
+
+def test_what_is_not_vouched_for_of_others_is_no_matter():
+    assert update_of(group(status=ranks()), ready_pool(), agent=doubts("403: no", "uid-other")).ready.status == "True"
+
+
+def test_a_group_on_a_pool_that_is_not_vouched_for_is_unknown():
+    update = update_of(group(status=ranks()), ready_pool(), agent=doubts("403: no", "uid-actors"))
+    assert (update.ready.status, update.ready.reason) == ("Unknown", "PoolNotReady")
+    assert find(update.after.conditions, "RanksReady").status == "True"
+
+
+def test_a_lost_agent_that_told_why_is_quoted():
+    lost = doubts("reports.json cannot be read: it is not a regular file", "*", is_silent=True)
+    update = update_of(group(status=ranks()), ready_pool(), agent=lost)
+    assert "nobody knows: reports.json cannot be read" in find(update.after.conditions, "RanksReady").message
+
+
 CODE = {"code": {"configMap": {"name": "code"}}}
 
 

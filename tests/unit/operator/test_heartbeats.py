@@ -1,7 +1,10 @@
 """Signs of life, timed by a clock of the test's own."""
 
+import json
+
 import pytest
 
+from workergroups_api.names import DOUBTS_ANNOTATION
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey
 
@@ -17,10 +20,11 @@ class World:
         self.beats = Heartbeats(lambda: self.now)
         self.count = 0
 
-    def beat(self, session="s"):
+    def beat(self, session="s", doubts=None):
         self.count += 1
         spec = {"renewTime": str(self.count)} | ({"holderIdentity": session} if session else {})
-        return self.beats.note(KEY, {"metadata": {}, "spec": spec})
+        annotations = {DOUBTS_ANNOTATION: json.dumps(doubts)} if doubts else {}
+        return self.beats.note(KEY, {"metadata": {"annotations": annotations}, "spec": spec})
 
     def sign(self, after=0.0, head=HEAD, has_pod=True, is_empty=False):
         self.now += after
@@ -118,3 +122,22 @@ def test_the_first_renewal_that_is_surely_about_another_head_is_news(world):
         world.now += 2.5
         news.append(world.beat())
     assert news == [False, True, False, False]
+
+
+def test_an_object_that_comes_into_doubt_or_out_of_it_is_news(world):
+    assert world.beat(doubts={"u": "403"})
+    assert world.sign().doubts == {"u": "403"}
+    assert not world.beat(doubts={"u": "in other words"})
+    assert world.beat(doubts={"u": "403", "v": "500"})
+    assert world.beat()
+    assert world.sign().doubts == {}
+
+
+def test_only_a_holder_takes_a_doubt_back(world):
+    world.beat(doubts={"u": "403"})
+    world.beat(session=None)
+    assert world.sign().doubts == {"u": "403"}
+    world.beats.note(KEY, None)
+    assert world.sign().doubts == {"u": "403"}
+    world.beat()
+    assert world.sign().doubts == {}

@@ -1,6 +1,9 @@
-"""What the reporter writes into the custom resources' status: a pure function of the reports and what it knows."""
+"""What the reporter writes into the custom resources' status: pure functions of the reports and what it knows.
 
-from collections.abc import Mapping
+Names and UIDs are the plan's. A report is only looked up by them, so one that names anything else changes nothing.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,40 +13,80 @@ from workergroups_agent.exchange import Reports
 from workergroups_agent.reporter.known import CodeFiles, Known
 from workergroups_agent.reporter.prepare import Missing, is_planned, read_launch
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
-from workergroups_api.plan import PlannedGroup
-from workergroups_api.report import GroupReport
-
-# Kind and name.
-Identity = tuple[Kind, str]
+from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
+from workergroups_api.report import GroupReport, PoolReport
 
 SUBTREES = {RESOURCE_POOL: "reservation", WORKER_GROUP: "ranks"}
+
+_UNREPORTED = "the agent's observer does not report on it"
+_UNREAD = "the agent has not been able to read it from the API server"
 
 
 @dataclass(frozen=True)
 class Entry:
     """The agent's subtree of one object's status."""
 
+    kind: Kind
+    name: str
     uid: str
     report: Mapping[str, Any]
 
 
-def entries(reports: Reports, known: Known) -> dict[Identity, Entry]:
-    """Each pool's and group's entry. Of what nothing is reported there is none, so that what was written stays."""
-    found = {(RESOURCE_POOL, name): Entry(pool.uid, pool.report.to_json()) for name, pool in reports.pools.items()}
-    for planned in known.plan.groups if known.plan else ():
-        report = _group_report(planned, reports, known)
+def entries(reports: Reports, known: Known) -> dict[str, Entry]:
+    """Return each planned object's entry by its UID; none where nothing is reported, so that what was written stays."""
+    return {entry.uid: entry for entry in (*_pool_entries(reports, known), *_group_entries(reports, known))}
+
+
+def unreported(reports: Reports, known: Known) -> dict[str, str]:
+    """Return why the reports do not settle what is true of a planned object, by UID."""
+    if known.plan is None:
+        return {}
+    why = f"{_UNREPORTED}: {known.trouble}" if known.trouble else _UNREPORTED
+    pools = {pool.uid: why for pool in known.plan.pools if _of_pool(pool, reports) is None}
+    groups = {group.uid: why for group in known.plan.groups if _of_group(group, reports) is None}
+    unread = {group.uid: _UNREAD for group in known.plan.groups if group.name not in known.groups}
+    return pools | groups | unread
+
+
+def count_unplanned(reports: Reports, known: Known) -> int:
+    """Return how many reports are about nothing that is planned."""
+    plan = known.plan or ClusterPlan(cluster="")
+    planned = {pool.uid for pool in plan.pools} | {group.uid for group in plan.groups}
+    reported = {pool.uid for pool in reports.pools.values()} | {group.uid for group in reports.groups.values()}
+    return len(reported - planned)
+
+
+def _pool_entries(reports: Reports, known: Known) -> Iterator[Entry]:
+    for pool in known.plan.pools if known.plan else ():
+        report = _of_pool(pool, reports)
         if report is not None:
-            found[WORKER_GROUP, planned.name] = Entry(planned.uid, report.to_json())
-    return found
+            yield Entry(RESOURCE_POOL, pool.name, pool.uid, report.to_json())
+
+
+def _group_entries(reports: Reports, known: Known) -> Iterator[Entry]:
+    for group in known.plan.groups if known.plan else ():
+        report = _group_report(group, reports, known)
+        if report is not None:
+            yield Entry(WORKER_GROUP, group.name, group.uid, report.to_json())
+
+
+def _of_pool(pool: PlannedPool, reports: Reports) -> PoolReport | None:
+    found = reports.pools.get(pool.name)
+    return found.report if found is not None and found.uid == pool.uid else None
+
+
+def _of_group(group: PlannedGroup, reports: Reports) -> GroupReport | None:
+    found = reports.groups.get(group.name)
+    return found.report if found is not None and found.uid == group.uid else None
 
 
 def _group_report(planned: PlannedGroup, reports: Reports, known: Known) -> GroupReport | None:
-    """The executor's report, or else the one that was written before, with the digest of the code as it is now."""
+    """The observer's report, or else the one that was written before, with the digest of the code as it is now."""
     if planned.name not in known.groups:
         return None  # Of its code nothing is known either.
     written = _written(planned, known)
-    reported = reports.groups.get(planned.name)
-    base = reported.report if reported is not None and reported.uid == planned.uid else written
+    reported = _of_group(planned, reports)
+    base = written if reported is None else reported
     code = _code_digest(planned, known, written.code if written else None)
     if base is None:
         # The operator waits for the digest before it plans the group's ranks.

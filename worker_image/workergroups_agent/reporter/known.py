@@ -34,4 +34,6 @@ class Known:
     # By name; absent as long as nothing is known.
     groups: dict[str, Found] = field(default_factory=dict)
     code: dict[str, FoundCode] = field(default_factory=dict)
+    # Why the plan does not reach the observer, if it does not.
+    trouble: str | None = None
     version: int = 0

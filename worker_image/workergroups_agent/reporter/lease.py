@@ -1,18 +1,22 @@
-"""The Lease: which Ray session the executor is connected to, renewed as long as the reporter lives."""
+"""The Lease: which Ray session the observer is connected to, and what the agent does not vouch for."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import POLL_SECONDS, Exchange, Pulse
+from workergroups_agent.files import UnreadableFile
 from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.pulse import PulseWatch
+from workergroups_agent.reporter.status import StatusWriter
 from workergroups_api.kube import Kube
 from workergroups_api.manifest import LEASE, Manifest
-from workergroups_api.names import agent_name
+from workergroups_api.names import DOUBTS_ANNOTATION, agent_name
+from workergroups_api.vouching import EVERY, to_annotation
 
 LOGGER = logging.getLogger(__name__)
 RENEW_SECONDS = 2.5
@@ -22,34 +26,49 @@ RETRY_SECONDS = 0.5
 REQUEST_SECONDS = 2.0
 
 
-def lease_manifest(namespace: str, name: str, uid: str, holder: str | None, now: datetime) -> Manifest:
+@dataclass(frozen=True)
+class Statement:
+    """What the Lease says: the session of the agent, and by UID why it does not vouch for an object's status."""
+
+    holder: str | None = None
+    doubts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def news(self) -> tuple[str | None, frozenset[str]]:
+        """What is told at once when it changes."""
+        return self.holder, frozenset(self.doubts)
+
+
+def lease_manifest(namespace: str, name: str, uid: str, statement: Statement, now: datetime) -> Manifest:
     """What the reporter owns of the Lease; with the UID it cannot make one that its owner has deleted."""
     spec = {
         "renewTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "leaseDurationSeconds": DURATION_SECONDS,
     }
+    doubts = to_annotation(statement.doubts)
+    annotations = {"annotations": {DOUBTS_ANNOTATION: doubts}} if doubts else {}
     return {
         "apiVersion": LEASE.api_version,
         "kind": LEASE.kind,
-        "metadata": {"name": name, "namespace": namespace, "uid": uid},
-        "spec": spec | ({"holderIdentity": holder} if holder else {}),
+        "metadata": {"name": name, "namespace": namespace, "uid": uid, **annotations},
+        "spec": spec | ({"holderIdentity": statement.holder} if statement.holder else {}),
     }
 
 
 class Beats:
-    """When to write the Lease: at once when the holder changed, and else from time to time."""
+    """When to write the Lease: at once when there are news, and else from time to time."""
 
     def __init__(self) -> None:
-        self._written: tuple[str | None] | None = None
+        self._written: Statement | None = None
         self._next = 0.0
 
-    def is_due(self, holder: str | None, now: float) -> bool:
-        """Whether to write now. After a failure the holder's change waits for the next try, too."""
-        return now >= self._next or (self._written is not None and self._written != (holder,))
+    def is_due(self, statement: Statement, now: float) -> bool:
+        """Whether to write now. After a failure news wait for the next try, too."""
+        return now >= self._next or (self._written is not None and self._written.news != statement.news)
 
-    def succeeded(self, holder: str | None, now: float) -> None:
+    def succeeded(self, statement: Statement, now: float) -> None:
         """The Lease says this."""
-        self._written = (holder,)
+        self._written = statement
         self._next = now + RENEW_SECONDS
 
     def failed(self, now: float) -> None:
@@ -59,20 +78,20 @@ class Beats:
 
 
 class Holder:
-    """Who holds the Lease: the session that the executor is connected to, once all is told that it says of it.
+    """Who holds the Lease: the session that the observer is connected to, once all is told that it says of it.
 
     The operator believes what the status says of the session that holds the Lease. An agent that comes back finds there
     what the one before it wrote, which may be no longer so.
     """
 
-    def __init__(self, has_told: Callable[[str], bool]) -> None:
+    def __init__(self, has_told: Callable[[str, float], bool]) -> None:
         self._has_told = has_told
         self._told: str | None = None
 
-    def of(self, session: str | None) -> str | None:
-        """The holder while the executor is connected to this session, or to none."""
+    def of(self, session: str | None, now: float) -> str | None:
+        """The holder while the observer is connected to this session, or to none."""
         if session != self._told:
-            self._told = session if session is not None and self._has_told(session) else None
+            self._told = session if session is not None and self._has_told(session, now) else None
         return self._told
 
 
@@ -80,21 +99,16 @@ class LeaseKeeper:
     """Writes the Lease that the operator has made; as long as there is none, asks for it."""
 
     def __init__(
-        self,
-        client: Kube,
-        namespace: str,
-        cluster: str,
-        exchange: Exchange,
-        has_told: Callable[[str], bool],
-        alive: SignOfLife,
+        self, client: Kube, namespace: str, cluster: str, exchange: Exchange, writer: StatusWriter, alive: SignOfLife
     ) -> None:
         self._client = client
-        self._alive = alive
         self._namespace = namespace
         self._name = agent_name(cluster)
         self._exchange = exchange
+        self._writer = writer
+        self._alive = alive
         self._watch = PulseWatch()
-        self._holder = Holder(has_told)
+        self._holder = Holder(writer.has_told)
         self._beats = Beats()
         self._uid: str | None = None
 
@@ -102,37 +116,49 @@ class LeaseKeeper:
         """Never returns."""
         while True:
             self._alive.prolong()
-            holder = self._holder.of(self._watch.session(self._pulse(), time.monotonic()))
-            if self._beats.is_due(holder, time.monotonic()):
-                await self._beat(holder)
+            statement = self._statement(time.monotonic())
+            if self._beats.is_due(statement, time.monotonic()):
+                await self._beat(statement)
             await asyncio.sleep(POLL_SECONDS)
 
-    def _pulse(self) -> Pulse | None:
-        try:
-            return self._exchange.read_pulse()
-        except (OSError, ValueError) as error:
-            LOGGER.warning("the pulse cannot be read: %s", type(error).__name__)
-            return None
+    def _statement(self, now: float) -> Statement:
+        pulse, trouble = self._pulse()
+        # Reports are written before the pulse that vouches for them.
+        self._writer.look(now)
+        trouble = trouble or self._writer.trouble
+        vouches = pulse is not None and self._exchange.has_read_reports_of(pulse)
+        session = self._watch.session(pulse, now, vouches=vouches)
+        holder = self._holder.of(session, now)
+        if holder is None and trouble:
+            return Statement(None, {EVERY: f"what the agent's observer reports cannot be read: {trouble}"})
+        return Statement(holder, self._writer.doubts(now))
 
-    async def _beat(self, holder: str | None) -> None:
+    def _pulse(self) -> tuple[Pulse | None, str | None]:
+        """The pulse, or why it cannot be read."""
+        try:
+            return self._exchange.read_pulse(), None
+        except UnreadableFile as error:
+            return None, str(error)
+
+    async def _beat(self, statement: Statement) -> None:
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
-                written = await self._write(holder)
+                written = await self._write(statement)
         except Exception as error:
             LOGGER.warning("Lease %s cannot be renewed: %s", self._name, for_log(error))
             if getattr(error, "status", None) in (404, 409, 422):
                 self._uid = None  # it is gone, and another one may have its name
             written = False
         if written:
-            self._beats.succeeded(holder, time.monotonic())
+            self._beats.succeeded(statement, time.monotonic())
         else:
             self._beats.failed(time.monotonic())
 
-    async def _write(self, holder: str | None) -> bool:
+    async def _write(self, statement: Statement) -> bool:
         if self._uid is None:
             found = await self._client.get(LEASE, self._namespace, self._name)
             if found is None:
                 return False
             self._uid = str(found["metadata"]["uid"])
-        await self._client.apply(lease_manifest(self._namespace, self._name, self._uid, holder, datetime.now(UTC)))
+        await self._client.apply(lease_manifest(self._namespace, self._name, self._uid, statement, datetime.now(UTC)))
         return True

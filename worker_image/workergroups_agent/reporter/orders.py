@@ -15,7 +15,7 @@ from workergroups_api.kube import Kube
 from workergroups_api.launch import code_digest
 from workergroups_api.manifest import CONFIG_MAP, WORKER_GROUP, Kind
 from workergroups_api.names import PLAN_KEY, plan_name
-from workergroups_api.plan import ClusterPlan
+from workergroups_api.plan import ClusterPlan, PlannedGroup
 
 LOGGER = logging.getLogger(__name__)
 # Until a file that could not be written is tried again.
@@ -121,8 +121,7 @@ class OrderKeeper:
         plan = self._known.plan
         if plan is None:
             return True
-        prepared = [prepare(group, self._known.groups.get(group.name), self._known.code) for group in plan.groups]
-        results = [self._hand_over_launch(launch.uid, launch) for launch in prepared]
+        results = [self._hand_over_launch(group.uid, self._prepare(group)) for group in plan.groups]
         uids = {planned.uid for planned in plan.groups}
         self._written = {uid: written for uid, written in self._written.items() if uid in uids}
         try:
@@ -132,8 +131,22 @@ class OrderKeeper:
                 self._written_plan = plan
         except OSError as error:
             LOGGER.warning("the plan cannot be handed over: %s", error)
+            self._tell_trouble(f"the plan cannot be handed over to it: {error.strerror}")
             return False
+        self._tell_trouble(None)
         return all(results)
+
+    def _prepare(self, planned: PlannedGroup) -> PreparedLaunch:
+        try:
+            return prepare(planned, self._known.groups.get(planned.name), self._known.code)
+        except Exception as error:  # Whatever a group holds, the others are launched.
+            LOGGER.exception("the launch of %s cannot be prepared", planned.name)
+            return without(planned.uid, f"the agent cannot handle this group: {type(error).__name__}: change its spec")
+
+    def _tell_trouble(self, trouble: str | None) -> None:
+        if trouble != self._known.trouble:
+            self._known.trouble = trouble
+            self._known.version += 1
 
     def _hand_over_launch(self, uid: str, prepared: PreparedLaunch) -> bool:
         if self._written.get(uid) == prepared:

@@ -1,4 +1,4 @@
-"""Whether the executor is connected to Ray, judged by when its pulse was last seen to change."""
+"""Whether the observer is connected to Ray, judged by when its pulse was last seen to change."""
 
 from workergroups_agent.exchange import Pulse
 
@@ -13,11 +13,14 @@ class PulseWatch:
         self._looks = 0
         self._changed: float | None = None
 
-    def session(self, pulse: Pulse | None, now: float) -> str | None:
-        """The Ray session that the executor is connected to; None if it is not.
+    def session(self, pulse: Pulse | None, now: float, *, vouches: bool = True) -> str | None:
+        """Return the Ray session that the observer is connected to; None if it is not.
 
-        The first pulse that is seen may be an old one: only one that changes counts.
+        The first pulse that is seen may be an old one: only one that changes counts. One that does not vouch for the
+        reports that were read counts as not seen.
         """
+        if pulse is not None and not vouches:
+            pulse = self._latest
         if pulse != self._latest:
             self._changed = now if self._looks else None
             self._latest = pulse

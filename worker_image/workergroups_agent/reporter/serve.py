@@ -1,8 +1,7 @@
-"""The reporter's tasks, which go on for as long as they are let."""
+"""The reporter's tasks, which run until they are cancelled."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 
 from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
@@ -17,32 +16,22 @@ RESTART_SECONDS = 1.0
 
 
 async def serve(client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife) -> None:
-    """Report until cancelled."""
+    """Report until cancelled.
 
-    writer: StatusWriter | None = None
-
-    async def orders_and_status() -> None:
-        # Both begin anew together, for the one rests on what the other knows.
-        nonlocal writer
-        known = Known()
-        writer = StatusWriter(client, namespace, exchange, known)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(OrderKeeper(client, namespace, cluster, exchange, known).run())
-            tasks.create_task(writer.run())
-
-    def has_told(session: str) -> bool:
-        return writer is not None and writer.has_told(session)
-
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_again_and_again(orders_and_status))
-        tasks.create_task(_again_and_again(LeaseKeeper(client, namespace, cluster, exchange, has_told, alive).run))
-
-
-async def _again_and_again(run: Callable[[], Awaitable[None]]) -> None:
-    """What ends by an error of ours begins anew, and leaves the others alone."""
+    If one task ends by an error of ours, all begin again: the Lease must not vouch for what nobody writes any more.
+    """
     while True:
         try:
-            await run()
+            await _serve(client, namespace, cluster, exchange, alive)
         except Exception:
-            LOGGER.exception("the reporter begins anew")
+            LOGGER.exception("the reporter's tasks begin again")
         await asyncio.sleep(RESTART_SECONDS)
+
+
+async def _serve(client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife) -> None:
+    known = Known()
+    writer = StatusWriter(client, namespace, exchange, known)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(OrderKeeper(client, namespace, cluster, exchange, known).run())
+        tasks.create_task(writer.run())
+        tasks.create_task(LeaseKeeper(client, namespace, cluster, exchange, writer, alive).run())

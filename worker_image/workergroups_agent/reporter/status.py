@@ -3,59 +3,28 @@
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
 
 from workergroups_agent.exchange import POLL_SECONDS, Exchange, Reports
-from workergroups_agent.files import Stamp
-from workergroups_agent.reporter.entries import SUBTREES, Entry, Identity, entries
-from workergroups_agent.reporter.follow import describe, for_log
+from workergroups_agent.files import Stamp, UnreadableFile
+from workergroups_agent.reporter.entries import SUBTREES, Entry, count_unplanned, entries, unreported
+from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.known import Known
-from workergroups_api.kube import Kube, is_refusal
-from workergroups_api.plan import ClusterPlan
+from workergroups_agent.reporter.writes import Write
+from workergroups_api.kube import Kube
+from workergroups_api.vouching import MAX_OBJECTS
 
 LOGGER = logging.getLogger(__name__)
-# After a failure; doubled with each that follows.
-FIRST_RETRY_SECONDS = 0.5
-LAST_RETRY_SECONDS = 10.0
-# Objects that are gone are asked for again, in case the answer was wrong.
-GONE_SECONDS = 30.0
+# How long the reports may lack an object of the plan.
+UNREPORTED_SECONDS = 5.0
+# Until reports that could not be read are read again although nobody has written them since.
+READ_AGAIN_SECONDS = 1.0
 MAX_WRITES = 20
-
-
-@dataclass(frozen=True)
-class Retry:
-    """An entry that could not be written, and when to try again."""
-
-    entry: Entry
-    at: float
-    delay: float
-    # The API server will say the same again until something else changes.
-    is_refused: bool = False
-
-
-def next_retry(entry: Entry, before: Retry | None, error: Exception, now: float) -> Retry:
-    """When an entry is to be tried again that has just failed."""
-    if is_gone(error):
-        return Retry(entry, now + GONE_SECONDS, FIRST_RETRY_SECONDS, is_refused=True)
-    delay = FIRST_RETRY_SECONDS if before is None else min(2 * before.delay, LAST_RETRY_SECONDS)
-    return Retry(entry, now + delay, delay, is_refusal(error))
-
-
-def is_gone(error: Exception) -> bool:
-    """Whether the object is no longer there, or another one has its name."""
-    status = getattr(error, "status", None)
-    return status == 404 or (status == 409 and "uid" in describe(error).lower())
-
-
-def covers(reports: Reports, session: str, plan: ClusterPlan) -> bool:
-    """Whether the executor has said something of everything in this plan, in this Ray session."""
-    said = {entry.uid for entry in reports.pools.values()} | {entry.uid for entry in reports.groups.values()}
-    planned = {pool.uid for pool in plan.pools} | {group.uid for group in plan.groups}
-    return reports.session == session and planned <= said
+# A write that takes longer no longer keeps others from beginning.
+SLOT_SECONDS = 1.0
 
 
 class StatusWriter:
-    """Brings the entries to the API server. After its start each is applied once: what is there is not known."""
+    """Brings the entries to the API server. After its start it applies each once: nobody knows what exists."""
 
     def __init__(self, client: Kube, namespace: str, exchange: Exchange, known: Known) -> None:
         self._client = client
@@ -63,80 +32,108 @@ class StatusWriter:
         self._exchange = exchange
         self._known = known
         self._reports = Reports()
-        self._read: tuple[Stamp | None, int] | None = None
-        self._wanted: dict[Identity, Entry] = {}
-        self._written: dict[Identity, Entry] = {}
-        self._retries: dict[Identity, Retry] = {}
-        self._in_flight: set[Identity] = set()
+        self._stamp: Stamp | None = None
+        self._version: int | None = None
+        # Why the reports cannot be read, if they cannot, and when to try again.
+        self.trouble: str | None = None
+        self._read_again_at = 0.0
+        # By UID, as all that follows.
+        self._writes: dict[str, Write] = {}
+        # Why the reports do not cover an object, and since when.
+        self._unreported: dict[str, tuple[str, float]] = {}
+        self._unplanned = 0
         self._slots = asyncio.Semaphore(MAX_WRITES)
 
     async def run(self) -> None:
         """Never returns."""
         async with asyncio.TaskGroup() as tasks:
             while True:
-                self._look()
                 now = time.monotonic()
-                for identity, entry in self._wanted.items():
-                    if self._is_due(identity, entry, now):
-                        self._in_flight.add(identity)
-                        tasks.create_task(self._apply(identity, entry))
+                self.look(now)
+                for write in self._writes.values():
+                    if write.is_due(now):
+                        tasks.create_task(self._apply(write, write.begin()))
                 await asyncio.sleep(POLL_SECONDS)
 
-    def has_told(self, session: str) -> bool:
-        """Whether all that the executor says of the present plan in this session is written, or cannot be."""
-        self._look()
-        plan = self._known.plan
-        if plan is None or not covers(self._reports, session, plan):
-            return False
-        if any(group.name not in self._known.groups for group in plan.groups):
-            return False
-        return all(self._is_settled(identity, entry) for identity, entry in self._wanted.items())
-
-    def _is_settled(self, identity: Identity, entry: Entry) -> bool:
-        retry = self._retries.get(identity)
-        return self._written.get(identity) == entry or (retry is not None and retry.entry == entry and retry.is_refused)
-
-    def _look(self) -> None:
+    def look(self, now: float) -> None:
         """Bring what is wanted up to the reports and to what is known."""
-        stamp = self._exchange.reports_stamp()
-        if self._read == (stamp, self._known.version):
+        has_read = self._read(now)
+        if not has_read and self._version == self._known.version:
             return
-        self._read = stamp, self._known.version
-        try:
-            # While there are none, the executor is not connected: what it said last stays.
-            self._reports = self._exchange.read_reports() or self._reports
-        except (OSError, ValueError) as error:
-            LOGGER.warning("the reports cannot be read: %s", type(error).__name__)
-        self._wanted = entries(self._reports, self._known)
-        self._written = {identity: entry for identity, entry in self._written.items() if identity in self._wanted}
-        self._retries = {identity: retry for identity, retry in self._retries.items() if identity in self._wanted}
+        self._version = self._known.version
+        wanted = entries(self._reports, self._known)
+        self._writes = {uid: self._writes.get(uid) or Write(entry, now) for uid, entry in wanted.items()}
+        for uid, entry in wanted.items():
+            self._writes[uid].want(entry, now)
+        missing = unreported(self._reports, self._known)
+        since = {uid: since for uid, (_, since) in self._unreported.items()}
+        self._unreported = {uid: (why, since.get(uid, now)) for uid, why in missing.items()}
+        self._log_unplanned()
 
-    def _is_due(self, identity: Identity, entry: Entry, now: float) -> bool:
-        if identity in self._in_flight or self._written.get(identity) == entry:
+    def has_told(self, session: str, now: float) -> bool:
+        """Whether the statuses hold all that is reported of the plan in this session, but for what is in doubt."""
+        if self._known.plan is None or self._reports.session != session:
             return False
-        retry = self._retries.get(identity)
-        return retry is None or retry.entry != entry or retry.at <= now
+        untold = {uid for uid, write in self._writes.items() if not write.is_settled} | self._unreported.keys()
+        return untold <= self._all_doubts(now).keys()
 
-    async def _apply(self, identity: Identity, entry: Entry) -> None:
-        kind, name = identity
-        # Until the answer is there, nobody knows what the API server has.
-        self._written.pop(identity, None)
-        manifest = {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            # With the UID the write fails if the name has gone to another object meanwhile.
-            "metadata": {"name": name, "namespace": self._namespace, "uid": entry.uid},
-            "status": {SUBTREES[kind]: dict(entry.report)},
-        }
+    def doubts(self, now: float) -> dict[str, str]:
+        """Return why nobody can vouch for an object's status, by UID."""
+        doubts = self._all_doubts(now)
+        if len(doubts) <= MAX_OBJECTS:
+            return doubts
+        # Objects that were deleted must not crowd out the others: the plan will soon lack them.
+        return {uid: why for uid, why in doubts.items() if uid not in self._writes or not self._writes[uid].is_gone}
+
+    def _all_doubts(self, now: float) -> dict[str, str]:
+        late = {uid: why for uid, (why, since) in self._unreported.items() if now - since > UNREPORTED_SECONDS}
+        behind = {uid: why for uid, write in self._writes.items() if (why := write.doubt(now)) is not None}
+        return late | behind
+
+    def _read(self, now: float) -> bool:
+        """Read the reports if they may be others than before. Returns whether they were read."""
+        stamp = self._exchange.reports_stamp()
+        if stamp == self._stamp and (self.trouble is None or now < self._read_again_at):
+            return False
+        self._stamp, before = stamp, self.trouble
         try:
-            async with self._slots:
-                await self._client.apply(manifest, subresource="status")
+            # While there are none, the observer is not connected: what it said last stays.
+            self._reports = self._exchange.read_reports() or self._reports
+            self.trouble = None
+        except UnreadableFile as error:
+            self.trouble, self._read_again_at = str(error), now + READ_AGAIN_SECONDS
+        if self.trouble not in (None, before):
+            LOGGER.warning("the reports cannot be read: %s", self.trouble)
+        return self.trouble is None
+
+    def _log_unplanned(self) -> None:
+        count = count_unplanned(self._reports, self._known)
+        if count > self._unplanned:
+            LOGGER.info("%d reports are about objects that are not planned, and are ignored", count)
+        self._unplanned = count
+
+    async def _apply(self, write: Write, entry: Entry) -> None:
+        try:
+            await self._patch(entry)
         except Exception as error:
-            LOGGER.warning("status of %s %s cannot be written: %s", kind.kind, name, for_log(error))
-            before = self._retries.get(identity)
-            self._retries[identity] = next_retry(entry, before, error, time.monotonic())
+            LOGGER.warning("status of %s %s cannot be written: %s", entry.kind.kind, entry.name, for_log(error))
+            write.fail(error, time.monotonic())
         else:
-            self._written[identity] = entry
-            self._retries.pop(identity, None)
-        finally:
-            self._in_flight.discard(identity)
+            write.succeed(entry)
+
+    async def _patch(self, entry: Entry) -> None:
+        manifest = {
+            "apiVersion": entry.kind.api_version,
+            "kind": entry.kind.kind,
+            # With the UID the write fails if the name has gone to another object meanwhile.
+            "metadata": {"name": entry.name, "namespace": self._namespace, "uid": entry.uid},
+            "status": {SUBTREES[entry.kind]: dict(entry.report)},
+        }
+        async with self._slots:
+            patching = asyncio.ensure_future(self._client.apply(manifest, subresource="status"))
+            try:
+                await asyncio.wait((patching,), timeout=SLOT_SECONDS)
+            except asyncio.CancelledError:
+                patching.cancel()
+                raise
+        await patching

@@ -1,0 +1,45 @@
+"""For which objects the agent does not vouch, and why: an annotation of the agent's Lease.
+
+The agent holds the Lease while it sees Ray. If it cannot write what it sees of an object into the object's status, it
+names the object here, and the operator ignores what that status says of Ray.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from workergroups_api.bounded_json import Limits, RefusedJson, parse
+from workergroups_api.text import plain
+
+# Used as a UID: the agent vouches for no object.
+EVERY = "*"
+MAX_OBJECTS = 50
+_MAX_WHY = 300
+_LIMITS = Limits(size=64 * 1024, depth=1, values=MAX_OBJECTS + 1)
+
+
+def to_annotation(doubts: Mapping[str, str]) -> str | None:
+    """Return the annotation's value, None if the agent vouches for all; of too many objects it names none.
+
+    `doubts` tells why the agent does not vouch for an object, by the object's UID.
+    """
+    if len(doubts) > MAX_OBJECTS:
+        first = next(iter(doubts.values()))
+        doubts = {EVERY: f"this is so for more than {MAX_OBJECTS} objects; for the first of them: {first}"}
+    return json.dumps({uid: plain(why, _MAX_WHY) for uid, why in doubts.items()}) if doubts else None
+
+
+def from_annotation(value: Any) -> dict[str, str]:
+    """Return why the agent does not vouch for an object, by UID. A value that cannot be read vouches for none."""
+    if value is None:
+        return {}
+    try:
+        found = parse(str(value).encode(), _LIMITS)
+        return {str(uid): plain(str(why), _MAX_WHY) for uid, why in found.items()}
+    except (RefusedJson, UnicodeError, AttributeError):
+        return {EVERY: "the annotation in which the agent names such objects cannot be read"}
+
+
+def doubt(uid: str, doubts: Mapping[str, str]) -> str | None:
+    """Return why the agent does not vouch for the object, None if it does."""
+    return doubts.get(uid, doubts.get(EVERY))

@@ -1,0 +1,146 @@
+"""The Lease vouches only for what has been written: an object whose status is refused is Unknown, and no other one."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from simulation.api import eventually
+from simulation.faults import WEBHOOK, Delay, Refuse, Rule
+from simulation.monitor import SLACK_SECONDS
+from simulation.scene import OPERATOR, condition
+from workergroups_api.manifest import EVENT, RESOURCE_POOL, WORKER_GROUP
+
+# Until an operator that is told by the Lease has written Unknown.
+UNWRITTEN_SECONDS = 4 + SLACK_SECONDS
+TOO_LARGE = Refuse(413, "RequestEntityTooLarge", "etcdserver: request is too large")
+INVALID = Refuse(422, "Invalid", "status.ranks: Invalid value: simulated")
+
+
+@pytest.fixture
+def ready(scene, runner):
+    """Two pools on one cluster, each with a group."""
+
+    async def make():
+        for name in ("p", "q"):
+            await scene.pool(name, clusterName="p")
+            await scene.group(name)
+        for name in ("p", "q"):
+            await scene.ready(WORKER_GROUP, name)
+            await scene.ready(RESOURCE_POOL, name)
+
+    runner.run(make())
+    return scene
+
+
+def reports_on(plural, name):
+    def matches(request):
+        found = request.client, request.plural, request.name, request.subresource
+        return found[0].startswith("reporter") and found[1:] == (plural, name, "status")
+
+    return matches
+
+
+def kill_rank_of(scene, group):
+    ranks = [rank for rank in scene.world.live_ranks("p") if rank.name.group == group]
+    scene.world.kill_rank("p", ranks[0])
+
+
+def exchange_of(scene):
+    (agent,) = scene.world.agents.values()
+    return Path(agent.directory.name)
+
+
+async def neighbours_are_true(scene):
+    for kind, name in ((RESOURCE_POOL, "p"), (RESOURCE_POOL, "q"), (WORKER_GROUP, "q")):
+        assert (await scene.condition(kind, name))["status"] == "True"
+
+
+@pytest.mark.parametrize("refusal", [WEBHOOK, TOO_LARGE, INVALID, Delay(60.0)], ids=["403", "413", "422", "slow"])
+async def test_an_object_whose_status_is_refused_is_unknown_and_its_neighbours_stay_true(ready, refusal):
+    ready.proxy.begin_faults()
+    ready.proxy.rule(Rule(reports_on("workergroups", "p"), refusal, times=10**6))
+    kill_rank_of(ready, "p")
+    found = await ready.until(WORKER_GROUP, "p", "Ready", "Unknown", "StatusNotWritten", seconds=UNWRITTEN_SECONDS)
+    words = "has not answered" if isinstance(refusal, Delay) else refusal.message
+    assert words in condition(found)["message"]
+    assert condition(found, "RanksReady")["status"] == "Unknown"
+    await neighbours_are_true(ready)
+    kill_rank_of(ready, "q")
+    await ready.until(WORKER_GROUP, "q", "Ready", "False", "ProcessDied", seconds=1 + SLACK_SECONDS)
+    ready.proxy.end_faults()
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=10 + SLACK_SECONDS)
+
+
+async def test_a_pool_whose_status_is_refused_is_unknown(ready):
+    ready.proxy.rule(Rule(reports_on("resourcepools", "q"), WEBHOOK, times=10**6))
+    await ready.world.delete_pod(ready.world.pods("p", "worker")[0], at_once=True)
+    await ready.world.delete_pod(ready.world.pods("p", "worker")[-1], at_once=True)
+    await ready.until(RESOURCE_POOL, "q", "NodesReady", "Unknown", "StatusNotWritten", seconds=UNWRITTEN_SECONDS)
+    await ready.ready(RESOURCE_POOL, "p", seconds=20)
+
+
+async def test_a_doubt_outlives_the_reporter_that_had_it(ready):
+    ready.proxy.rule(Rule(reports_on("workergroups", "p"), WEBHOOK, times=10**6))
+    kill_rank_of(ready, "p")
+    await ready.until(WORKER_GROUP, "p", "Ready", "Unknown", "StatusNotWritten", seconds=UNWRITTEN_SECONDS)
+    ready.world.restart_reporter("p")
+    for _ in range(40):
+        await asyncio.sleep(0.1)
+        assert (await ready.condition(WORKER_GROUP, "p"))["status"] != "True"
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def nested(path):
+    path.write_bytes(b"[" * 100_000)
+
+
+def endless(path):
+    path.symlink_to("/dev/zero")
+
+
+def nothing(path):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("put", "words"), [(pipe, "not a regular file"), (nested, "not JSON"), (endless, "symbolic links"), (nothing, "")]
+)
+async def test_reports_that_cannot_be_read_are_not_vouched_for_though_the_pulse_goes_on(ready, put, words):
+    path = exchange_of(ready) / "reports" / "reports.json"
+    path.unlink()
+    put(path)
+    found = await ready.until(WORKER_GROUP, "p", "Ready", "Unknown", seconds=7 + SLACK_SECONDS)
+    assert words in condition(found)["message"]
+    # The simulated observer writes its reports again as soon as there is something new.
+    kill_rank_of(ready, "p")
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=3 + SLACK_SECONDS)
+    await ready.ready(WORKER_GROUP, "q", seconds=3 + SLACK_SECONDS)
+
+
+async def test_a_status_that_the_operator_may_not_write_is_told_in_an_event(ready):
+    def of_operator(request):
+        found = request.client, request.plural, request.name, request.subresource
+        return found == (OPERATOR, "workergroups", "p", "status")
+
+    ready.proxy.begin_faults()
+    ready.proxy.rule(Rule(of_operator, WEBHOOK, times=10**6))
+    kill_rank_of(ready, "p")
+    kill_rank_of(ready, "q")
+    await ready.until(WORKER_GROUP, "q", "Ready", "False", "ProcessDied", seconds=1 + SLACK_SECONDS)
+
+    async def told():
+        events = await ready.api.list(EVENT, ready.namespace)
+        return [event for event in events if event["reason"] == "StatusRefused"]
+
+    await asyncio.sleep(3)
+    (event,) = await eventually("the event", told)
+    assert event["regarding"]["name"] == "p"
+    assert WEBHOOK.message in event["note"]
+    assert "Ready=False, ProcessDied: rank 0" in event["note"]
+    ready.proxy.end_faults()
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=20)

@@ -1,0 +1,145 @@
+"""How far a status is behind what is reported, when it is written again, and when nobody can vouch for it."""
+
+import pytest
+from kubernetes.aio.dynamic.exceptions import DynamicApiError
+
+from workergroups_agent.reporter.entries import Entry
+from workergroups_agent.reporter.writes import GRACE_SECONDS, Write, is_gone, next_failure
+from workergroups_api.manifest import RESOURCE_POOL
+
+A, B = (Entry(RESOURCE_POOL, "p", "u", {"joinedNodes": nodes}) for nodes in (1, 2))
+LATE = GRACE_SECONDS + 0.1
+
+
+class Refusal:
+    headers = None
+
+    def __init__(self, status, body=""):
+        self.status, self.reason, self.body = status, "why", body
+
+
+FORBIDDEN = DynamicApiError(Refusal(403))
+
+
+def written(entry=A):
+    write = Write(entry, 0.0)
+    write.succeed(write.begin())
+    return write
+
+
+def test_what_is_wanted_is_written_once():
+    write = Write(A, 0.0)
+    assert write.is_due(0.0)
+    assert write.begin() == A
+    assert not write.is_due(0.1), "it is in flight"
+    write.succeed(A)
+    assert write.is_settled
+    write.want(A, 1.0)
+    assert not write.is_due(1.0)
+    write.want(B, 2.0)
+    assert write.is_due(2.0)
+
+
+def test_what_changed_in_flight_is_written_after_it():
+    write = written()
+    write.want(B, 1.0)
+    assert write.begin() == B
+    write.want(A, 1.1)
+    assert not write.is_due(1.1)
+    write.succeed(B)
+    assert write.is_due(1.2)
+    assert write.begin() == A
+
+
+def test_what_changed_back_before_it_was_written_needs_no_write():
+    write = written()
+    write.want(B, 1.0)
+    write.want(A, 1.1)
+    assert write.is_settled
+
+
+def test_after_a_failure_nobody_knows_what_the_status_holds():
+    write = written()
+    write.want(B, 1.0)
+    write.begin()
+    write.fail(TimeoutError(), 1.1)
+    write.want(A, 1.2)
+    assert not write.is_settled
+    assert write.is_due(10.0)
+
+
+def test_a_status_is_vouched_for_until_it_has_been_behind_for_too_long():
+    write = written()
+    assert write.doubt(100.0) is None
+    write.want(B, 100.0)
+    assert write.doubt(100.0 + GRACE_SECONDS) is None
+    assert "has not answered" in write.doubt(100.0 + LATE)
+    write.succeed(write.begin())
+    assert write.doubt(1000.0) is None
+
+
+def test_a_write_in_flight_for_too_long_counts_as_unwritten():
+    write = Write(A, 0.0)
+    write.begin()
+    assert write.doubt(LATE) is not None
+
+
+def test_reports_that_change_all_the_time_are_vouched_for_as_long_as_each_write_is_quick():
+    write, now = written(), 0.0
+    for entry in [B, A] * 20:
+        now += 0.5
+        write.want(entry, now)
+        flying = write.begin()
+        write.want(B if entry == A else A, now + 0.2)
+        write.succeed(flying)
+        assert write.doubt(now + 0.4) is None
+
+
+def test_the_reason_is_the_api_servers_and_stays_while_the_same_happens():
+    write = written()
+    write.want(B, 0.0)
+    for number in range(3):
+        write.begin()
+        write.fail(DynamicApiError(Refusal(403, f"request {number}")), 1.0)
+    first = write.doubt(LATE)
+    assert first.startswith("its status cannot be written: 403")
+    write.begin()
+    write.fail(DynamicApiError(Refusal(422)), 2.0)
+    assert "422" in write.doubt(LATE)
+
+
+def test_a_failed_write_is_tried_again_later_and_later():
+    failure, delays = None, []
+    for _ in range(8):
+        failure = next_failure(FORBIDDEN, failure, 100.0)
+        delays.append(failure.retry_at - 100.0)
+    assert delays == [0.5, 1, 2, 4, 8, 16, 30, 30]
+
+
+def test_another_report_is_tried_sooner_but_not_at_once():
+    write = written()
+    write.want(B, 0.0)
+    for _ in range(8):
+        write.begin()
+        write.fail(FORBIDDEN, 1.0)
+    write.want(A, 2.0)
+    assert not write.is_due(2.4)
+    assert write.is_due(2.5)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "gone"),
+    [
+        (404, "", True),
+        (409, "Precondition failed: UID in precondition: a, UID in object meta: b", True),
+        (409, "the object has been modified; please apply your changes to the latest version", False),
+        (422, "invalid", False),
+        (500, "", False),
+    ],
+)
+def test_an_object_that_is_gone_is_told_from_a_write_that_failed(status, body, gone):
+    assert is_gone(DynamicApiError(Refusal(status, body))) is gone
+
+
+def test_connections_fail_without_meaning_that_the_object_is_gone():
+    assert not is_gone(TimeoutError())
