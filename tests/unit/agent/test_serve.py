@@ -1,0 +1,121 @@
+"""The reporter's tasks go on, and show kubelet that they do, whatever lies in the exchange."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kubernetes.aio.client.api_client import ApiClient
+from kubernetes.aio.client.configuration import Configuration
+from odd_files import NO_FILES
+from ray_world import SESSION, group, plan, pool
+
+from workergroups_agent.alive import SignOfLife
+from workergroups_agent.exchange import Exchange, GroupEntry, PoolEntry, Reports
+from workergroups_agent.reporter.entries import entries
+from workergroups_agent.reporter.known import Known
+from workergroups_agent.reporter.serve import serve
+from workergroups_agent.reporter.status import READ_AGAIN_SECONDS, UNREPORTED_SECONDS, StatusWriter
+from workergroups_api.kube import Kube
+from workergroups_api.report import GroupReport, PoolReport
+
+
+class CountedSignOfLife(SignOfLife):
+    def __init__(self, path):
+        super().__init__(path)
+        self.prolonged = asyncio.Semaphore(0)
+
+    def prolong(self):
+        super().prolong()
+        self.prolonged.release()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["pulse", "reports.json"])
+@pytest.mark.parametrize("put", NO_FILES)
+def test_the_reporter_is_alive_whatever_has_the_name_of_a_report(tmp_path, put, name):
+    (tmp_path / "reports").mkdir()
+    put(tmp_path / "reports" / name)
+
+    async def main():
+        alive = CountedSignOfLife(tmp_path / "alive")
+        async with ApiClient(Configuration(host="http://127.0.0.1:1")) as api:
+            serving = asyncio.create_task(serve(Kube(api, "test"), "ns", "c", Exchange(tmp_path), alive))
+            for _ in range(3):
+                await alive.prolonged.acquire()
+            serving.cancel()
+
+    asyncio.run(main())
+
+
+REPORTS = Reports(
+    session=SESSION,
+    pools={"p": PoolEntry(uid="uid-p", report=PoolReport(session=SESSION))},
+    groups={"g": GroupEntry(uid="uid-g", report=GroupReport(session=SESSION))},
+)
+
+
+@pytest.fixture
+def observer(tmp_path):
+    return Exchange(tmp_path)
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """A writer that never gets to write."""
+    return StatusWriter(None, "ns", Exchange(tmp_path), Known(plan(pool()), {}, {}))
+
+
+def test_reports_that_cannot_be_read_are_told_and_read_as_soon_as_they_are_right_again(writer, observer, tmp_path):
+    path = tmp_path / "reports" / "reports.json"
+    path.parent.mkdir()
+    path.mkdir()
+    writer.look(0.0)
+    assert writer.trouble == "reports.json cannot be read: it is not a regular file"
+    path.rmdir()
+    observer.write_reports(REPORTS)
+    writer.look(0.1)
+    assert writer.trouble is None
+
+
+def test_reports_that_could_not_be_read_for_another_reason_are_read_again_after_a_while(writer, observer, monkeypatch):
+    observer.write_reports(REPORTS)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fstat", lambda descriptor: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+        writer.look(0.0)
+    assert "Input/output error" in writer.trouble
+    writer.look(READ_AGAIN_SECONDS - 0.1)
+    assert writer.trouble is not None
+    writer.look(READ_AGAIN_SECONDS)
+    assert writer.trouble is None
+
+
+def test_all_is_told_when_it_is_written_or_in_doubt(writer, observer):
+    observer.write_reports(REPORTS)
+    writer.look(0.0)
+    assert not writer.has_told(SESSION, 1.0)
+    assert writer.has_told(SESSION, 3.0), "it could not be written, and is in doubt"
+    assert writer.doubts(3.0).keys() == {"uid-p"}
+    assert not writer.has_told("session-2", 3.0)
+
+
+def test_what_the_reports_do_not_cover_is_in_doubt_after_a_while(writer, observer):
+    observer.write_reports(Reports(session=SESSION))
+    writer.look(0.0)
+    assert not writer.has_told(SESSION, UNREPORTED_SECONDS)
+    assert writer.doubts(UNREPORTED_SECONDS) == {}
+    assert "does not report on it" in writer.doubts(UNREPORTED_SECONDS + 0.1)["uid-p"]
+
+
+TEXTS = st.text(max_size=20) | st.sampled_from(["p", "g", "uid-p", "uid-g"])
+
+
+@settings(deadline=None)
+@given(
+    pools=st.dictionaries(TEXTS, st.builds(PoolEntry, uid=TEXTS, report=st.builds(PoolReport)), max_size=5),
+    groups=st.dictionaries(TEXTS, st.builds(GroupEntry, uid=TEXTS, report=st.builds(GroupReport)), max_size=5),
+)
+def test_whatever_is_reported_only_planned_objects_are_written(pools, groups):
+    known = Known(plan(pool(), group()), {"g": None}, {})
+    found = entries(Reports(session=SESSION, pools=pools, groups=groups), known)
+    assert {(entry.name, entry.uid) for entry in found.values()} <= {("p", "uid-p"), ("g", "uid-g")}
