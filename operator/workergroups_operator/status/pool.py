@@ -66,11 +66,7 @@ def unvouched(subject: ApiObject, situation: Situation) -> Explanation | None:
     why = doubt(subject.uid, situation.observed.agent.doubts)
     if why is None or not agent.is_believed:
         return None
-    return Explanation(
-        "StatusNotWritten",
-        f"nobody knows what is true in Ray now: {why}; ranks that ran go on, and the agent tries again at least every "
-        "30 s: remove what refuses the status, such as an admission webhook",
-    )
+    return Explanation("StatusNotWritten", f"nobody knows what is true in Ray now: {why}; ranks that ran go on")
 
 
 def _cluster_ready(situation: Situation) -> Finding:

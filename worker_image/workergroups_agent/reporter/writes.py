@@ -4,14 +4,15 @@ from dataclasses import dataclass, replace
 
 from workergroups_agent.reporter.entries import Entry
 from workergroups_agent.reporter.follow import describe
+from workergroups_api.text import plain
 
-# For so long the status may be behind the reports; then the agent no longer vouches for it.
+# How long the status may be behind the reports before the agent no longer vouches for it.
 GRACE_SECONDS = 2.0
 # After a failure; doubled with each that follows.
 FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 30.0
-
-_SLOW = "the API server has not answered for some seconds"
+# Of the API server's words.
+MAX_WHY = 150
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,12 @@ class Write:
         """Return why nobody can vouch for the status; None as long as it is what is wanted, or was until just now."""
         if self._behind is None or now - self._behind <= GRACE_SECONDS:
             return None
-        return f"its status cannot be written: {self._failure.why if self._failure else _SLOW}"
+        if self._failure is None:
+            return "its status cannot be written: the API server has not answered for some seconds"
+        return (
+            f"its status cannot be written: {plain(self._failure.why, MAX_WHY)}: remove what refuses it, such as an "
+            f"admission webhook; the agent retries at least every {LAST_RETRY_SECONDS:.0f} s"
+        )
 
     @property
     def is_settled(self) -> bool:
