@@ -42,6 +42,11 @@ measure: ## memory of the operator and of the demo's agent
 bench: $(BENCH_READY) ## this library, verl and raw Ray compared; writes docs/benchmarks.md and its picture
 	.venv-bench/bin/python -m bench docs
 
+.PHONY: bench-start
+bench-start: $(READY) ## from apply to the first answer, beside KubeRay's ready; writes docs/timeline.md; ROUNDS=3
+	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; \
+	$(BIN)/python -m bench.start --rounds=$(or $(ROUNDS),3) --page=docs/timeline.md
+
 .PHONY: clean
 clean: ## take away what demo and tests brought, with the cluster
 	@$(PYTHON) -m demo clean

@@ -10,10 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from .contenders import NAMES
+from .page import put
 from .points import Point
-
-BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
-"""Between them, the docs hold what the last complete run measured."""
 
 
 def publish(points: Sequence[Point], page: Path) -> None:
@@ -22,13 +20,7 @@ def publish(points: Sequence[Point], page: Path) -> None:
     Raises:
         ValueError: The page has no place for it.
     """
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(
-            f"{page} must hold the lines {BEGIN.strip()!r} and {END.strip()!r}: the table goes between them"
-        )
-    page.write_text(f"{before}{BEGIN}\n{environment()}\n\n{markdown(points)}\n{END}{after}")
+    put(page, "measured", f"{environment()}\n\n{markdown(points)}")
 
 
 def environment() -> str:

@@ -49,6 +49,7 @@ class Kubectl:
 
     def __init__(self, env: Mapping[str, str], namespace: str) -> None:
         self._env = env
+        self.namespace = namespace
         self._prefix = ("kubectl", "--namespace", namespace)
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:

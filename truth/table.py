@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
+from bench.page import put
+
 from .faults import Fault, NoFault
 from .judge import Verdict
 
@@ -36,13 +38,7 @@ def publish(page: Path, busy: str | None, table: str, rounds: int) -> None:
     Raises:
         ValueError: The page has no place for it.
     """
-    kind = "busy" if busy else "quiet"
-    begin, end = f"<!-- {kind}: begin -->\n", f"<!-- {kind}: end -->\n"
-    before, found_begin, rest = page.read_text().partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found_begin and found_end):
-        raise ValueError(f"{page} must hold the lines {begin.strip()!r} and {end.strip()!r}: the table goes between")
-    page.write_text(f"{before}{begin}\n{environment(busy, rounds)}\n\n{table}\n{end}{after}")
+    put(page, "busy" if busy else "quiet", f"{environment(busy, rounds)}\n\n{table}")
 
 
 def environment(busy: str | None, rounds: int) -> str:

@@ -7,8 +7,9 @@ import pytest
 from bench import table
 from bench.contenders import load
 from bench.points import Point, noop
-from bench.table import BEGIN, END, markdown, publish
+from bench.table import markdown, publish
 
+BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 OURS = Point("no-op call", 4, None, "ours", 0.0033, 1.1, target=1.1, median_ratio=1.2)
 
 
@@ -61,7 +62,8 @@ def test_the_table_takes_the_place_of_the_one_before(tmp_path, monkeypatch):
     assert page.read_text() == f"before\n{BEGIN}\nMeasured here.\n\n{markdown([OURS])}\n{END}after\n"
 
 
-def test_a_page_without_a_place_for_the_table_says_what_it_lacks(tmp_path):
+def test_a_page_without_a_place_for_the_table_says_what_it_lacks(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "environment", lambda: "Measured here.")
     page = tmp_path / "benchmarks.md"
     page.write_text("nothing\n")
     with pytest.raises(ValueError, match="must hold the lines '<!-- measured: begin -->'"):
