@@ -11,11 +11,14 @@ from kubernetes.aio.dynamic.exceptions import NotFoundError
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
-from workergroups_api.manifest import DEPLOYMENT, RAY_CLUSTER, Manifest, identity
+from workergroups_api.manifest import DEPLOYMENT, RAY_CLUSTER, ROLE_BINDING, Manifest, identity
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
+
+# Pods need what the other objects hold, and a RoleBinding is refused without its Role.
+_NEED_OTHERS = {RAY_CLUSTER.kind, DEPLOYMENT.kind, ROLE_BINDING.kind}
 
 
 async def apply(client: Kube, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Failures:
@@ -26,10 +29,9 @@ async def apply(client: Kube, observed: Observed, decisions: Decisions, wanted: 
             await client.delete(observed.ray_cluster)
         except API_ERRORS as error:
             failed[RAY_CLUSTER.kind] = _explanation(observed.ray_cluster, error)
-    # Pods need what the other objects hold. Objects of a batch do not wait for each other: admission may be slow.
-    pods_of = (RAY_CLUSTER.kind, DEPLOYMENT.kind)
-    for makes_pods in (False, True):
-        batch = [manifest for manifest in wanted if (manifest["kind"] in pods_of) is makes_pods]
+    # Objects of a batch do not wait for each other, since admission may be slow.
+    for is_last in (False, True):
+        batch = [manifest for manifest in wanted if (manifest["kind"] in _NEED_OTHERS) is is_last]
         reasons = await asyncio.gather(*(_bring(client, observed, manifest) for manifest in batch))
         failed |= {each["kind"]: why for each, why in zip(batch, reasons, strict=True) if why is not None}
     return Failures(failed)
