@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,18 +101,18 @@ def operator(checkout: Path, access: Access, profile: Path | None) -> Iterator[O
 class Users:
     """What users of one checkout do: pools are as in its quickstart, since versions differ in their fields."""
 
-    def __init__(self, api: Api, checkout: Path) -> None:
+    def __init__(self, api: Api, checkout: Path, namespaces: Sequence[str]) -> None:
         self._api = api
-        self._namespaces = [f"n{number}" for number in range(NAMESPACES)]
+        self._namespaces = namespaces
         text = (checkout / "examples" / "quickstart" / "pool.yaml").read_text()
         self._spec: dict[str, Any] = yaml.safe_load(text)["spec"]
 
-    async def create_namespaces(self) -> None:
+    async def create_namespaces(self, labels: Mapping[str, str] | None = None) -> None:
         """Namespaces without pools."""
         for namespace in self._namespaces:
-            await self._api.create_namespace(namespace)
+            await self._api.create_namespace(namespace, labels)
 
-    async def create_pools(self, pools: int) -> None:
+    async def create_pools(self, pools: int, groups: int = GROUPS_OF_A_POOL) -> None:
         """Pools and their groups, a few at a time."""
         slots = asyncio.Semaphore(CREATED_AT_ONCE)
 
@@ -120,13 +120,13 @@ class Users:
             async with slots:
                 await self._api.create(manifest)
 
-        await asyncio.gather(*map(create, self._objects(pools)))
+        await asyncio.gather(*map(create, self._objects(pools, groups)))
 
-    def _objects(self, pools: int) -> Iterator[Manifest]:
+    def _objects(self, pools: int, groups: int) -> Iterator[Manifest]:
         for number in range(pools):
-            namespace = self._namespaces[number % NAMESPACES]
+            namespace = self._namespaces[number % len(self._namespaces)]
             yield self._pool(namespace, f"p{number}")
-            for each in range(GROUPS_OF_A_POOL):
+            for each in range(groups):
                 yield group(namespace, f"p{number}-g{each}", pools=[{"name": f"p{number}"}])
 
     def _pool(self, namespace: str, name: str) -> Manifest:
@@ -162,7 +162,7 @@ async def measure(
     """Create the pools, and look at the operator then, a minute later, and at rest."""
     figures = Figures()
     async with Api.connect(access) as api:
-        users = Users(api, checkout)
+        users = Users(api, checkout, [f"n{number}" for number in range(NAMESPACES)])
         await users.create_namespaces()
         await asyncio.sleep(8)
         before, began = running.cpu_seconds, time.monotonic()

@@ -6,6 +6,7 @@ so none can keep the RayCluster from being written for the other pools.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from workergroups_operator.decisions import decide
 from workergroups_operator.desired.ownership import owned
 from workergroups_operator.desired.pods import head_template, worker_template
 from workergroups_operator.desired.raycluster import ray_cluster
+from workergroups_operator.failures import internal_error
 from workergroups_operator.fair_turns import FairTurns
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import HEAD, WORKER, Observed, node_group_of
@@ -29,6 +31,7 @@ from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.images import images_of
 from workergroups_operator.settings import Settings
 
+LOGGER = logging.getLogger(__name__)
 # For how long a turn waits for answers.
 MOMENT_SECONDS = 0.3
 # An answer is asked for again after a quarter of the time for which it has been the same: what is refused for long is
@@ -197,4 +200,7 @@ async def _answer(client: Kube, trial: Trial) -> Explanation | None:
         if is_refusal(error) or isinstance(error, InternalServerError):
             return Explanation("PodsRefused", f"the API server refuses the pod: {why}")
         return Explanation("ApplyFailed", f"the pod cannot be tried now, and is tried again: {why}")
+    except Exception as error:  # The pod may hold anything.
+        LOGGER.exception("a pod cannot be tried")
+        return internal_error(error, "the operator cannot ask the API server about the pod: change its podTemplate")
     return None

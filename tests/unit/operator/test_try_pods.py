@@ -32,6 +32,8 @@ class ApiServer:
         self.most = max(self.most, *self.at_once.values())
         await asyncio.sleep(self.seconds)
         self.at_once[namespace] -= 1
+        if manifest["name"] == "odd":
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
         if manifest["name"] in self.refuses:
             raise ForbiddenError(ApiException(status=403, reason="exceeded quota"))
 
@@ -75,6 +77,15 @@ def test_a_quick_answer_is_known_in_the_same_turn():
         return await Operator(api, {"A": trial("a"), "B": trial("b")}).serve(1)
 
     assert run(scenario()) == [(0.01, {"A": "PodsRefused"})]
+
+
+def test_a_pod_about_which_nobody_can_ask_is_reported_and_tried_again():
+    api = ApiServer()
+
+    async def scenario():
+        return await Operator(api, {"A": trial("odd")}).serve(3)
+
+    assert [refused for _, refused in run(scenario())] == [{"A": "InternalError"}] * 2
 
 
 def test_no_turn_waits_for_a_slow_answer_and_the_cluster_gets_another_when_it_comes():
