@@ -90,7 +90,9 @@ def operator(checkout: Path, access: Access, profile: Path | None) -> Iterator[O
         program = Path(directory) / "program.py"
         program.write_text(PROGRAM)
         with Path(directory, "log").open("wb") as log:
-            process = subprocess.Popen([sys.executable, *profiler, str(program)], env=environment, stderr=log)
+            # The kernel ends it when this process ends.
+            command = ["setpriv", "--pdeathsig=KILL", sys.executable, *profiler, str(program)]
+            process = subprocess.Popen(command, env=environment, stderr=log)
             try:
                 yield Operator(process)
             finally:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 MOMENT_SECONDS = 0.5
 # Turns at once: quick ones, slow ones, and those of one namespace. Each holds all objects of its cluster in memory.
 QUICK_TURNS = 16
-SLOW_TURNS = 64
+SLOW_TURNS = 32
 NAMESPACE_TURNS = 4
 
 
