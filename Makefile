@@ -92,7 +92,7 @@ simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1
 CASES ?= 10000
 KIND ?=
 .PHONY: fuzz
-fuzz: $(READY) ## odd objects, odd files, edits in any order: one case for each seed: CASES=10000 FIRST=1 KIND= MINUTES=2
+fuzz: $(READY) ## odd objects, files and names, edits in any order: one case for each seed: CASES=10000 FIRST=1 KIND= MINUTES=2
 	$(BIN)/python -m fuzz --cases=$(CASES) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST)) $(if $(KIND),--kind=$(KIND))
 
 .PHONY: test-ray

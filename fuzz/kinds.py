@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-from fuzz import edits, files, served
+from fuzz import edits, files, names, served
 from fuzz.case import Check, Outcome, choices_of
 from simulation.control_plane import Access
 
 # How many of a hundred cases are of each kind; by what they cost, and by what they find.
-KINDS = {"served": 40, "files": 59, "edits": 1}
+KINDS = {"served": 30, "files": 35, "names": 34, "edits": 1}
 # Consecutive seeds, of which those of a kind share a process.
 BATCH = 200
-_CHECKS: dict[str, Check] = {"files": files.check}
+_CHECKS: dict[str, Check] = {"files": files.check, "names": names.check}
 
 
 @dataclass(frozen=True)

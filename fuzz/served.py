@@ -27,7 +27,7 @@ BOTH = (RESOURCE_POOL, WORKER_GROUP)
 # How soon each object has a condition, or a change of a healthy one is seen; a batch comes all at once.
 BOUND_SECONDS = 5.0
 SECONDS_FOR_EACH = 0.2
-READY_SECONDS = 40.0
+READY_SECONDS = 120.0
 # The limit that the chart sets.
 MEMORY_MIB = 256.0
 LOOK_SECONDS = 0.1
