@@ -7,6 +7,10 @@ from typing import Any
 
 from workergroups_api.model import ApiModel
 
+# Ray passes the environment to the process of a rank in one argument, which the kernel limits to 128 KiB, next to other
+# things. A larger one blocks the raylet, which waits a minute for the process, and with it all ranks on the node.
+MAX_ENV_BYTES = 96 * 2**10
+
 
 class RoleLaunch(ApiModel):
     """Class and constructor's arguments of one role."""
@@ -38,6 +42,11 @@ class Launch(ApiModel):
 def digest(value: Any) -> str:
     """A short name for a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def env_bytes(env: Mapping[str, str]) -> int:
+    """Return how much of that argument an environment takes at most: JSON, which Ray may escape once more."""
+    return len(json.dumps(json.dumps(dict(env))))
 
 
 def code_digest(files: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from workergroups_api.conditions import Conditions
-from workergroups_api.launch import Launch, RoleLaunch, digest
+from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.pod_settings import ENV_NAME_RULE, VISIBLE_DEVICES_ENV
@@ -187,7 +187,14 @@ class WorkerGroupSpec(ApiModel):
         Field(
             max_length=128,
             description="Environment of every rank; a change makes the ranks anew.",
-            json_schema_extra=dict(list_map("name")),
+            json_schema_extra=dict(list_map("name"))
+            | schema(
+                cel(
+                    f"self.map(v, size(v.name) + (has(v.value) ? size(v.value) : 0)).sum() <= {MAX_ENV_BYTES}",
+                    f"spec.env may have {MAX_ENV_BYTES} characters in all, or no process can be started with it: move "
+                    "large values into a file, or into a Secret or ConfigMap that the pool names in spec.envFrom",
+                )
+            ),
         ),
     ] = ()
     debug: Annotated[

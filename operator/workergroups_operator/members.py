@@ -24,7 +24,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.failures import internal_error
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
 from workergroups_operator.observed import Observed, Unreadable
-from workergroups_operator.policy.spec_limits import excess
+from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
 
 LOGGER = logging.getLogger(__name__)
 Object = TypeVar("Object", bound=ApiObject)
@@ -97,15 +97,22 @@ def _parsed(kind: Kind, body: Manifest) -> Member:
     try:
         if kind is RESOURCE_POOL:
             pool = _read_by(ResourcePool, body)
-            return Member(kind, pool.metadata, pool, cluster=pool.cluster)
+            why = unfit_pool_env(pool)
+            return _unreadable(kind, body, why) if why else Member(kind, pool.metadata, pool, cluster=pool.cluster)
         group = _read_by(WorkerGroup, body)
-        written = launch.revision(group.launch, (group.status.ranks or GroupReport()).code)
-        pools = tuple(ref.name for ref in group.pools)
-        return Member(kind, group.metadata, _without_launch(group), pools=pools, written=written)
+        why = unfit_group_env(group.launch.env)
+        return _unreadable(kind, body, why) if why else _group(group)
     except ValidationError as error:
         return _unreadable(kind, body, _why_invalid(error))
     except Exception as error:  # Pydantic and json have others, such as RecursionError.
         return _unreadable(kind, body, internal_error(error, _WAY_OUT))
+
+
+def _group(group: WorkerGroup) -> Member:
+    """The group without what only its digest is needed of."""
+    written = launch.revision(group.launch, (group.status.ranks or GroupReport()).code)
+    lean = group.model_copy(update={"spec": group.spec.model_copy(update={"worker": None, "roles": (), "env": ()})})
+    return Member(WORKER_GROUP, group.metadata, lean, pools=tuple(ref.name for ref in group.pools), written=written)
 
 
 def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:
@@ -119,10 +126,6 @@ def _lean(metadata: Manifest) -> Manifest:
     """The metadata without what others note there: kubectl keeps a copy of the whole object in an annotation."""
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key.startswith(GROUP)}
     return {key: value for key, value in metadata.items() if key != "managedFields"} | {"annotations": annotations}
-
-
-def _without_launch(group: WorkerGroup) -> WorkerGroup:
-    return group.model_copy(update={"spec": group.spec.model_copy(update={"worker": None, "roles": (), "env": ()})})
 
 
 def _read_by(model: type[Object], body: Manifest) -> Object:

@@ -188,6 +188,10 @@ BAD_GROUPS = {
     ),
     "spec.env[1]: Duplicate value": ("spec.env", [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]),
     'spec.env[0].value: Invalid value: "integer"': ("spec.env", [{"name": "A", "value": 1}]),
+    "spec.env may have 98304 characters in all": (
+        "spec.env",
+        [{"name": f"A{number}", "value": "x" * 32_000} for number in range(4)],
+    ),
     "spec.progressDeadlineSeconds in body should be greater than or equal to 5": ("spec.progressDeadlineSeconds", 1),
     'unknown field "spec.role"': ("spec.role", "actor"),
     "metadata.name of a WorkerGroup must be": ("metadata.name", "trainer.v1"),

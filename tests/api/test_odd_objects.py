@@ -4,7 +4,7 @@ import pytest
 
 from simulation.monitor import SLACK_SECONDS
 from simulation.scene import condition
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP
 
 SHARED = {"clusterName": "shared"}
 BOUND = 5 + SLACK_SECONDS
@@ -70,4 +70,15 @@ async def test_an_odd_pool_reports_it_and_its_neighbours_are_served(scene, spec)
     await scene.pool("odd", **SHARED, **spec)
     odd = await scene.until(RESOURCE_POOL, "odd", "Ready", "False", "InvalidSpec", seconds=BOUND)
     assert "nested" in condition(odd)["message"]
+    await is_served(scene)
+
+
+async def test_an_environment_that_no_process_can_have_never_reaches_a_node(scene):
+    """Its characters pass admission; as Ray writes them they exceed what the kernel takes."""
+    await neighbour(scene)
+    env = [{"name": f"A{number}", "value": "\u00e9" * 30_000} for number in range(3)]
+    await scene.group("odd", pools=[{"name": "a-good"}], env=env)
+    odd = await scene.until(WORKER_GROUP, "odd", "Ready", "False", "InvalidSpec", seconds=BOUND)
+    assert "spec.env has" in condition(odd)["message"]
+    assert "odd" not in (await scene.get(CONFIG_MAP, "shared-plan"))["data"]["plan.json"]
     await is_served(scene)

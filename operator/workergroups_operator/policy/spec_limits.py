@@ -1,4 +1,4 @@
-"""How much a spec may hold, so that its neighbours keep their room in memory and in etcd."""
+"""How much a spec may hold, so that its neighbours keep their room in memory, in etcd and on their nodes."""
 
 import json
 from collections.abc import Mapping
@@ -6,12 +6,16 @@ from typing import Any
 
 from workergroups_api.bounded_json import ExceededLimit, Limits, check
 from workergroups_api.conditions import Explanation
+from workergroups_api.launch import MAX_ENV_BYTES, env_bytes
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.resource_pool import ResourcePool
 
 # What users write nests less deep; `metadata.managedFields` repeats it, a few levels deeper.
 _DEPTH = 64
 ARGUMENTS = Limits(size=256 * 2**10, depth=_DEPTH, values=20_000)
 POOL = Limits(size=2**20, depth=_DEPTH, values=10_000)
+# The kernel's limit for one variable of a process, name and value together.
+_MAX_VARIABLE_BYTES = 128 * 2**10
 
 _LIMITS = {RESOURCE_POOL: POOL, WORKER_GROUP: ARGUMENTS}
 _WAYS_OUT: Mapping[Kind, Mapping[str, str]] = {
@@ -35,4 +39,29 @@ def excess(kind: Kind, spec: Mapping[str, Any]) -> Explanation | None:
             check(json.dumps(spec.get(part)).encode(), _LIMITS[kind])
         except ExceededLimit as error:
             return Explanation("InvalidSpec", f"spec.{part}: {error}: {way_out}")
+    return None
+
+
+def unfit_group_env(env: Mapping[str, str]) -> Explanation | None:
+    """Explain why no process can be started with a group's environment; None if one can."""
+    size = env_bytes(env)
+    if size <= MAX_ENV_BYTES:
+        return None
+    return Explanation(
+        "InvalidSpec",
+        f"spec.env has {size} bytes as Ray passes it on, and may have {MAX_ENV_BYTES}, or no process can be started "
+        "with it: move large values into a file, or into a Secret or ConfigMap that the pool names in spec.envFrom",
+    )
+
+
+def unfit_pool_env(pool: ResourcePool) -> Explanation | None:
+    """Explain which variable no container can be started with; None if there is none."""
+    for variable in pool.spec.env:
+        size = len(f"{variable.name}={variable.value or ''}".encode(errors="replace")) + 1
+        if size > _MAX_VARIABLE_BYTES:
+            return Explanation(
+                "InvalidSpec",
+                f"spec.env: {variable.name} has {size} bytes, and a variable may have {_MAX_VARIABLE_BYTES}, or no "
+                "container can be started with it: mount the value as a file with spec.volumes",
+            )
     return None

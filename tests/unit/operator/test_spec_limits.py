@@ -1,7 +1,8 @@
 import pytest
+from make import pool
 
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
-from workergroups_operator.policy.spec_limits import excess
+from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
 
 
 def nested(levels):
@@ -49,3 +50,31 @@ def test_what_is_more_is_explained_with_field_limit_and_way_out(kind, spec, said
     assert why.reason == "InvalidSpec"
     assert said in why.message
     assert any(word in why.message for word in ("put large", "remove what", "move large"))
+
+
+@pytest.mark.parametrize(
+    ("env", "fits"),
+    [
+        ({}, True),
+        ({"A": "x" * 98_000}, True),
+        ({"A": "x" * 99_000}, False),
+        ({"A": "\u00e9" * 10_000}, True),
+        ({"A": "\u00e9" * 20_000}, False),
+        ({"A": '"' * 20_000}, True),
+        ({"A": '"' * 30_000}, False),
+        ({f"A{n}": "" for n in range(128)}, True),
+    ],
+    ids=["none", "fits", "long", "accents", "many accents", "quotes", "many quotes", "names"],
+)
+def test_an_environment_is_measured_as_ray_passes_it_on(env, fits):
+    assert (unfit_group_env(env) is None) is fits
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [("x" * 32_768, True), ("\U0001f600" * 32_000, True), ("\U0001f600" * 32_768, False), (None, True)],
+)
+def test_a_variable_of_a_pool_is_measured_in_bytes(value, fits):
+    why = unfit_pool_env(pool(env=[{"name": "A", "value": value}]))
+    assert (why is None) is fits
+    assert why is None or "spec.env: A has 131075 bytes" in why.message

@@ -22,7 +22,7 @@ from workergroups_agent.executor.decide import LaunchGroup
 from workergroups_agent.launch_state import GroupKey, Launches, is_complete, key_of
 from workergroups_agent.ray_state import RayState
 from workergroups_api.conditions import Explanation
-from workergroups_api.launch import Launch, code_digest
+from workergroups_api.launch import MAX_ENV_BYTES, Launch, code_digest, env_bytes
 from workergroups_api.plan import ClusterPlan
 
 LOGGER = logging.getLogger(__name__)
@@ -245,8 +245,10 @@ def _check_env(launch: Launch) -> None:
     """Refuse what no environment can hold.
 
     Raises:
-        ValueError: Names the variable, not its value.
+        ValueError: Names the variable, or the size; not a value.
     """
+    if (size := env_bytes(launch.env)) > MAX_ENV_BYTES:
+        raise ValueError(f"spec.env has {size} bytes as Ray passes it on, and may have {MAX_ENV_BYTES}: shorten it")
     for name, value in launch.env.items():
         if "\0" in value or any(0xD800 <= ord(character) <= 0xDFFF for character in value):
             raise ValueError(f"spec.env: the value of {name} has a character that no variable can hold: remove it")
