@@ -2,26 +2,30 @@
 
 Turns mostly wait for the API server, and in a namespace with a slow admission webhook they wait long. Such a turn gives
 up its slot after a moment, and the next turns of its namespace run in the slow lane until one of them is quick again.
-So slow namespaces wait for each other only.
+So slow namespaces wait for each other only. A turn holds all objects of its cluster in memory, so both lanes have an
+end: where the slow lane has no room, a turn that became slow is ended, and begins again when there is room.
 """
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
+
+Outcome = TypeVar("Outcome")
 
 # After this long a turn is slow.
 MOMENT_SECONDS = 0.5
-# Turns at once: quick ones, slow ones, and those of one namespace. Each holds all objects of its cluster in memory.
+# Turns at once: quick ones, slow ones, and those of one namespace.
 QUICK_TURNS = 16
-SLOW_TURNS = 32
+SLOW_TURNS = 24
 NAMESPACE_TURNS = 4
 
 
 @dataclass
 class _Lane:
-    """Turns that run at once, at most `size` of them unless they came from the other lane."""
+    """Turns that run at once, at most `size` of them."""
 
     size: int
     busy: int = 0
@@ -37,20 +41,32 @@ class FairTurns:
         self._running: Counter[str] = Counter()
         self._slow_namespaces: set[str] = set()
 
+    async def run(self, namespace: str, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """Await `work()` in a turn of the namespace; it may be cancelled, and begin again."""
+        while True:
+            try:
+                async with asyncio.timeout(None) as limit, self._turn(namespace, limit):
+                    return await work()
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+
     @asynccontextmanager
-    async def turn(self, namespace: str) -> AsyncIterator[None]:
-        """Wait for a turn, and hold it for the time of the context."""
+    async def _turn(self, namespace: str, limit: asyncio.Timeout) -> AsyncIterator[None]:
         lane = await self._wait(namespace)
         loop = asyncio.get_running_loop()
         began = loop.time()
 
         def be_slow() -> None:
             nonlocal lane
-            lane.busy -= 1
-            lane = self._slow
-            lane.busy += 1
             self._slow_namespaces.add(namespace)
-            self._admit()
+            if lane is self._quick and self._slow.busy >= self._slow.size:
+                limit.reschedule(loop.time())
+            elif lane is self._quick:
+                lane.busy -= 1
+                lane = self._slow
+                lane.busy += 1
+                self._admit()
 
         timer = loop.call_later(MOMENT_SECONDS, be_slow)
         try:

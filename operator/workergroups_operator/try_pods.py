@@ -6,10 +6,12 @@ so none can keep the RayCluster from being written for the other pools.
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Self
 
 from kubernetes.aio.dynamic.exceptions import InternalServerError, NotFoundError
 
@@ -54,9 +56,14 @@ class Trial:
     ray_cluster: Manifest | None = None
 
     @cached_property
-    def digest(self) -> str:
-        """What tells whether the same was asked before."""
-        return digest([self.pod, self.ray_cluster])
+    def packed(self) -> bytes:
+        """The same in little memory: many may wait to be asked."""
+        return json.dumps([self.pod, self.ray_cluster]).encode()
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> Self:
+        """A trial as it was packed."""
+        return cls(*json.loads(packed))
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,7 @@ class PodTrials:
         asked = set()
         for name, question in questions.items():
             if question.task is None and question.due <= clock():
-                ask = self._ask(key.namespace, question, trials[name])
+                ask = self._ask(key.namespace, question, trials[name].packed)
                 question.task = asyncio.create_task(ask, name=f"try pod {name} of {key}")
                 asked.add(question.task)
         if asked:
@@ -124,7 +131,8 @@ class PodTrials:
         questions = {}
         for name, trial in trials.items():
             known = before.get(name)
-            questions[name] = known if known and known.digest == trial.digest else _Question(trial.digest)
+            asked = digest(trial.packed.decode())
+            questions[name] = known if known and known.digest == asked else _Question(asked)
         for name, old in before.items():
             if old is not questions.get(name) and old.task is not None:
                 old.task.cancel()
@@ -132,9 +140,8 @@ class PodTrials:
             self._questions[key] = questions
         return questions
 
-    async def _ask(self, namespace: str, question: _Question, trial: Trial) -> None:
-        async with self._turns.turn(namespace):
-            answer = await _answer(self._client, trial)
+    async def _ask(self, namespace: str, question: _Question, packed: bytes) -> None:
+        answer = await self._turns.run(namespace, lambda: _answer(self._client, Trial.unpacked(packed)))
         question.note(answer, asyncio.get_running_loop().time())
 
     def _arrived(self, key: ClusterKey, task: asyncio.Task[None]) -> None:
