@@ -121,7 +121,9 @@ def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
         {"name": "RAY_AUTH_MODE", "value": "token"},
         # The observer looks for the next GCS when one is gone; Ray's own way is to end the process after a minute.
         {"name": "RAY_gcs_rpc_server_reconnect_timeout_s", "value": "1000000"},
-        {"name": "RAY_py_gcs_connect_timeout_s", "value": "5"},
+        # Each attempt to connect, so that the probe is answered between two.
+        {"name": "RAY_py_gcs_connect_timeout_s", "value": "3"},
+        {"name": "RAY_gcs_rpc_server_connect_timeout_s", "value": "2"},
         {"name": "RAY_AUTH_TOKEN", "valueFrom": token},
     ]
     return _container(OBSERVER_CONTAINER, image, env, {}) | {

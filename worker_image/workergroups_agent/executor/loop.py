@@ -1,6 +1,5 @@
 """The executor's loop: take orders, observe Ray, decide (pure), act, give an account."""
 
-import logging
 import time
 from collections.abc import Callable
 
@@ -10,14 +9,13 @@ from workergroups_agent.account import AccountWriter
 from workergroups_agent.executor.act import Actor
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.executor.pod_tasks import LaunchTasks
-from workergroups_agent.gcs import Gcs, SessionEnded
+from workergroups_agent.gcs import Gcs, Patience
 from workergroups_agent.launch_state import Launches, is_complete, launches_to_tell
 from workergroups_agent.orders import OrderReader
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
 from workergroups_api.plan import ClusterPlan
 
-LOGGER = logging.getLogger(__name__)
 # How soon a change in Ray is seen: while something is under way, and at rest.
 BUSY_SECONDS = 0.1
 REST_SECONDS = 0.5
@@ -49,17 +47,10 @@ class Executor:
         Raises:
             SessionEnded: Ray is gone.
         """
-        answered = time.monotonic()
+        patience = Patience(LOST_SECONDS)
         while True:
-            try:
-                busy = self.look()
-                answered = time.monotonic()
-                self._wait(self._pause() if busy else REST_SECONDS)
-            except ray.exceptions.RayError as error:
-                LOGGER.warning("Ray cannot be asked: %s", type(error).__name__)
-                if time.monotonic() - answered > LOST_SECONDS:
-                    raise SessionEnded(f"the GCS has not answered for {LOST_SECONDS:g} s") from None
-                time.sleep(BUSY_SECONDS)
+            with patience:
+                self._wait(self._pause() if self.look() else REST_SECONDS)
             beat()
 
     def look(self) -> bool:

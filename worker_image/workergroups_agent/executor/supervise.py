@@ -3,10 +3,11 @@
 import logging
 import os
 import select
-import socket
 import subprocess
 import sys
 import time
+
+from workergroups_agent.listening import listens
 
 LOGGER = logging.getLogger(__name__)
 
@@ -38,16 +39,11 @@ def supervise(address: str) -> None:
 
 def wait_for_gcs(address: str) -> None:
     """Wait until the GCS takes connections. No deadline: the operator has one, and reports what it waits for."""
-    host, _, port = address.rpartition(":")
     began = logged = time.monotonic()
-    while True:
-        try:
-            with socket.create_connection((host, int(port)), timeout=2):
-                return
-        except OSError as error:
-            if time.monotonic() - logged > LOG_SECONDS:
-                logged = time.monotonic()
-                LOGGER.info("waiting for the GCS at %s for %.0f s: %s", address, logged - began, error)
+    while not listens(address):
+        if time.monotonic() - logged > LOG_SECONDS:
+            logged = time.monotonic()
+            LOGGER.info("waiting for the GCS at %s for %.0f s", address, logged - began)
         time.sleep(POLL_SECONDS)
 
 

@@ -11,10 +11,11 @@ from types import FrameType
 from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.gcs import Gcs, SessionEnded
+from workergroups_agent.listening import listens
 from workergroups_agent.observer.loop import Observer
 
 LOGGER = logging.getLogger(__name__)
-RETRY_SECONDS = 0.5
+RETRY_SECONDS = 0.2
 
 
 def main() -> None:
@@ -32,23 +33,29 @@ def run(address: str, exchange: Exchange, is_alive: Callable[[], object]) -> Non
         exchange: From where orders come, and where reports go.
         is_alive: Called again and again, also while no GCS answers: only a process that hangs should be restarted.
     """
-    told = ""
-    while True:
-        is_alive()
-        exchange.withdraw()
-        try:
-            gcs = Gcs.connect(address)
-            LOGGER.info("connected to the GCS at %s", address)
-            Observer(gcs, exchange).run_forever(is_alive)
-        except SessionEnded as error:
-            LOGGER.info("looking for the next GCS: %s", error)
-        except Exception as error:
-            if str(error) != told:
-                told = str(error)
-                LOGGER.warning("the GCS at %s cannot be asked: %s: %s", address, type(error).__name__, told)
-        finally:
+    told: str | None = None
+    try:
+        while True:
+            is_alive()
             exchange.withdraw()
-        time.sleep(RETRY_SECONDS)
+            if (why := _observe_one(address, exchange, is_alive)) != told:
+                LOGGER.warning("looking for a GCS: %s", why)
+                told = why
+            time.sleep(RETRY_SECONDS)
+    finally:
+        exchange.withdraw()
+
+
+def _observe_one(address: str, exchange: Exchange, is_alive: Callable[[], object]) -> str:
+    """Observe the GCS that listens there, if one does, until it is gone; returns why no more."""
+    if not listens(address):
+        return f"nothing listens at {address}"
+    try:
+        Observer(Gcs.connect(address), exchange).run_forever(is_alive)
+    except SessionEnded as error:
+        return str(error)
+    except Exception as error:
+        return f"the GCS at {address} cannot be asked: {type(error).__name__}: {error}"
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

@@ -3,10 +3,11 @@
 import logging
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
 from workergroups_agent.account import AccountReader
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
-from workergroups_agent.gcs import Gcs, SessionEnded
+from workergroups_agent.gcs import Gcs, Patience
 from workergroups_agent.launch_state import Heard, is_complete
 from workergroups_agent.observer.forward import Forwarder
 from workergroups_agent.observer.keep_lines import LineKeeper
@@ -43,28 +44,20 @@ class Observer:
         # What the latest reports rest on; as long as it is the same, so are they.
         self._seen: tuple[ClusterPlan, RayState, dict[str, PreparedLaunch], Heard] | None = None
 
-    def run_forever(self, is_alive: Callable[[], object]) -> None:
+    def run_forever(self, is_alive: Callable[[], object]) -> NoReturn:
         """Look and report until the GCS is gone; after each look, also one that failed, tell that this is alive.
 
         Raises:
             SessionEnded: Another GCS answers, or none.
         """
+        LOGGER.info("observing session %s", self.session)
         self._listener.start()
-        answered = time.monotonic()
         try:
+            patience = Patience(LOST_SECONDS)
             while True:
                 is_alive()
-                try:
-                    busy = self.look()
-                    answered = time.monotonic()
-                    self._wait(BUSY_SECONDS if busy else REST_SECONDS)
-                except SessionEnded:
-                    raise
-                except Exception as error:
-                    LOGGER.warning("a look failed: %s", type(error).__name__)
-                    if time.monotonic() - answered > LOST_SECONDS:
-                        raise SessionEnded(f"the GCS has not answered for {LOST_SECONDS:g} s") from None
-                    time.sleep(BUSY_SECONDS)
+                with patience:
+                    self._wait(BUSY_SECONDS if self.look() else REST_SECONDS)
         finally:
             self._listener.stop()
 

@@ -1,14 +1,16 @@
-"""An executor whose Ray hangs says nothing; one whose Ray is gone ends, and kubelet starts another."""
+"""An observer whose GCS hangs says nothing; one whose GCS is gone looks for the next; a hung executor is named."""
 
 import os
 import signal
 import time
 
 import pytest
-from executor_process import EXECUTOR, Process
+from executor_process import Process
 from planned import NODE_GROUP, Group, launch
 from ray.cluster_utils import Cluster
 from test_executor import all_ready
+
+from workergroups_agent.account import SILENCE
 
 
 @pytest.fixture
@@ -20,35 +22,58 @@ def cluster(ray_environment, rays):
     cluster.shutdown()
 
 
-def next_pulse(executor, before=None, seconds=60.0):
+def next_pulse(agent, before=None, seconds=60.0):
     """The pulse after this one, None if there is none in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        pulse = executor.exchange.read_pulse()
+        pulse = agent.exchange.read_pulse()
         if pulse is not None and pulse != before:
             return pulse
         time.sleep(0.05)
     return None
 
 
-def test_a_hung_gcs_stops_the_pulse_and_a_dead_one_ends_the_process(cluster, tmp_path):
-    executor = Process(cluster, tmp_path, EXECUTOR)
+def test_a_hung_gcs_stops_the_pulse_and_a_dead_one_is_looked_for(cluster, tmp_path):
+    agent = Process(cluster, tmp_path)
     gcs = cluster.head_node.all_processes["gcs_server"][0].process.pid
     try:
-        first = next_pulse(executor)
-        assert next_pulse(executor, first, seconds=10) is not None
+        first = next_pulse(agent)
+        assert next_pulse(agent, first, seconds=10) is not None
         os.kill(gcs, signal.SIGSTOP)
         time.sleep(0.5)  # a look that was under way may end
-        last = executor.exchange.read_pulse()
-        assert next_pulse(executor, last, seconds=3) is None
+        last = agent.exchange.read_pulse()
+        assert next_pulse(agent, last, seconds=3) is None
         os.kill(gcs, signal.SIGCONT)
-        assert next_pulse(executor, last, seconds=20) is not None
+        assert next_pulse(agent, last, seconds=20) is not None
         os.kill(gcs, signal.SIGKILL)
-        assert executor.process.wait(60) != 0
-        last = executor.exchange.read_pulse()
-        assert next_pulse(executor, last, seconds=1) is None
+        deadline = time.monotonic() + 60
+        while agent.exchange.read_pulse() is not None:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert next_pulse(agent, seconds=1) is None
+        assert agent.process.wait(60) != 0  # the executor: its supervisor starts the next one
+        assert agent.observer.poll() is None
     finally:
-        executor.process.kill()
+        agent.kill()
+
+
+def test_a_frozen_executor_is_named_and_what_is_observed_stays_true(cluster, tmp_path):
+    for _ in range(2):
+        cluster.add_node(num_cpus=40, num_gpus=4, labels={"ray.io/node-group": NODE_GROUP})
+    agent = Process(cluster, tmp_path)
+    trainer, critic = Group(), Group("critic")
+    try:
+        agent.until(all_ready, trainer)
+        agent.process.send_signal(signal.SIGSTOP)
+        try:
+            waiting = agent.until(lambda reports: reports.groups["critic"].report.message, trainer, critic)
+            assert waiting.groups["critic"].report.message == SILENCE
+            assert waiting.groups["trainer"].report.ready_count == 2
+        finally:
+            agent.process.send_signal(signal.SIGCONT)
+        agent.until(all_ready, trainer, critic)
+    finally:
+        agent.kill()
 
 
 CODE = """
@@ -64,16 +89,20 @@ class Accumulator(workergroups.Worker):
 def test_what_ranks_had_printed_is_kept_when_the_head_is_lost(cluster, tmp_path):
     for _ in range(2):
         cluster.add_node(num_cpus=40, num_gpus=4, labels={"ray.io/node-group": NODE_GROUP})
-    executor = Process(cluster, tmp_path, EXECUTOR)
+    agent = Process(cluster, tmp_path)
     trainer = Group(code=CODE, launch=launch())
     try:
-        executor.until(all_ready, trainer)
+        agent.until(all_ready, trainer)
         time.sleep(1)  # Ray's log monitor looks ten times in a second
         os.kill(cluster.head_node.all_processes["gcs_server"][0].process.pid, signal.SIGKILL)
-        assert executor.process.wait(60) != 0
+        deadline = time.monotonic() + 60
+        while not agent.exchange.last_lines.of_group(trainer.uid):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(1)
     finally:
-        executor.process.kill()
-    lines = executor.exchange.last_lines
+        agent.kill()
+    lines = agent.exchange.last_lines
     dead = lines.of_group(trainer.uid)
     assert [(each.rank, each.reason) for each in dead] == [(0, "HeadLost"), (1, "HeadLost")]
     assert [lines.read(each.key)[1] for each in dead] == [b"rank 0 is up\n", b"rank 1 is up\n"]

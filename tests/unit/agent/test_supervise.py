@@ -1,0 +1,51 @@
+"""An executor that ends or hangs is started again, and one that works is left alone."""
+
+import socket
+import sys
+import threading
+import time
+
+import pytest
+
+from workergroups_agent.executor.supervise import run_once, wait_for_gcs
+
+
+def ending(script, hang_seconds=20.0):
+    """The exit status of a process, and how long it was let run."""
+    began = time.monotonic()
+    status = run_once([sys.executable, "-c", f"import os, sys, time; pipe = int(sys.argv[1])\n{script}"], hang_seconds)
+    return status, time.monotonic() - began
+
+
+def test_a_process_that_ends_is_noticed_at_once():
+    status, seconds = ending("sys.exit(3)")
+    assert status in (3, -9)  # its pipe is closed a moment before it ends
+    assert seconds < 15
+
+
+def test_a_process_that_gives_signs_of_life_is_let_run():
+    beats = "for _ in range(6): os.write(pipe, b'.'); time.sleep(0.5)"
+    _, seconds = ending(beats, hang_seconds=2.5)
+    assert seconds > 3
+
+
+@pytest.mark.parametrize(
+    "stuck", ["time.sleep(60)", "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32)); time.sleep(60)"]
+)
+def test_a_process_that_hangs_is_killed(stuck):
+    status, seconds = ending(f"os.write(pipe, b'.'); {stuck}", hang_seconds=1.0)
+    assert status == -9
+    assert seconds < 30
+
+
+def test_nothing_starts_before_the_gcs_listens():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    waiting = threading.Thread(target=wait_for_gcs, args=[address], daemon=True)
+    waiting.start()
+    waiting.join(0.5)
+    assert waiting.is_alive()
+    host, _, port = address.rpartition(":")
+    with socket.create_server((host, int(port))):
+        waiting.join(10)
+        assert not waiting.is_alive()
