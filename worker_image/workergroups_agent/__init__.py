@@ -1,5 +1,6 @@
-"""The agent of one RayCluster: two processes that share a directory.
+"""The agent of one RayCluster: three processes in two pods.
 
-`executor` is on Ray's side: it makes placement groups and rank actors and says what is there. `reporter` is on
-Kubernetes' side: it brings the plan and takes the reports to the custom resources. `exchange` is what they share.
+`reporter` is on Kubernetes' side: it brings the plan, and takes reports to the custom resources. `observer` shares its
+pod and two directories with it (`exchange`): it looks at Ray, reports, and orders. `executor` is a driver in the head's
+container, which carries out the orders that it finds in the GCS (`orders`), and answers there (`account`).
 """

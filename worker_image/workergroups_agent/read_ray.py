@@ -137,7 +137,7 @@ def _node(info: gcs_pb2.GcsNodeInfo) -> RayNode:
 
 def _pod_of(info: gcs_pb2.GcsNodeInfo) -> str:
     """KubeRay names the pod to Ray. Its host's name is another one with `hostNetwork`, or when a template sets it."""
-    return str(info.instance_id or info.node_manager_hostname)[:MAX_POD_NAME]
+    return plain(info.instance_id or info.node_manager_hostname, MAX_POD_NAME)
 
 
 def _placement(raw: bytes) -> Placement | None:
