@@ -23,7 +23,7 @@ from workergroups_api.names import (
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.desired.library import UNPRIVILEGED, USER_ID, with_library
 from workergroups_operator.desired.pod_parts import pull_secrets
-from workergroups_operator.desired.probes import agent_probe
+from workergroups_operator.desired.probes import agent_probes
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AGENT
 from workergroups_operator.policy.images import Images
@@ -127,7 +127,7 @@ def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
         {"name": "RAY_AUTH_TOKEN", "valueFrom": token},
     ]
     return _container(OBSERVER_CONTAINER, image, env, {}) | {
-        "livenessProbe": agent_probe(),
+        **agent_probes(),
         "readinessProbe": {
             # For people who look at the Deployment; the operator goes by the Lease. The observer writes its reports
             # once it has looked at Ray, and removes them when it has lost it.
@@ -143,7 +143,7 @@ def _reporter(key: ClusterKey, image: str) -> dict[str, Any]:
         {"name": "WORKERGROUPS_CLUSTER", "value": key.name},
         {"name": "WORKERGROUPS_NAMESPACE", "value": key.namespace},
     ]
-    return _container(REPORTER_CONTAINER, image, env, {"token": _TOKEN_MOUNT}) | {"livenessProbe": agent_probe()}
+    return _container(REPORTER_CONTAINER, image, env, {"token": _TOKEN_MOUNT}) | agent_probes()
 
 
 def _token_sources() -> list[dict[str, Any]]:

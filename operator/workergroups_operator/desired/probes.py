@@ -30,16 +30,19 @@ def with_probes(spec: Mapping[str, Any], container_name: str) -> dict[str, Any]:
     return {**spec, "containers": [_probed(each) if _is(each, container_name) else each for each in containers]}
 
 
-def agent_probe() -> dict[str, Any]:
-    """Return the liveness probe of the agent's containers, by which kubelet restarts one that hangs.
+def agent_probes() -> dict[str, Any]:
+    """Return the probes of the agent's containers, by which kubelet restarts one that hangs.
 
     The process keeps its file's time of modification in the future. Each image with Ray has a shell, and needs no more.
     """
     alive = "$WORKERGROUPS_ALIVE"
     compare = f': > "{alive}.now" && test "{alive}" -nt "{alive}.now"'
-    # A busy node may be slow to start the process and the shell.
-    periods = {"initialDelaySeconds": 30, "periodSeconds": 10, "timeoutSeconds": 10, "failureThreshold": 2}
-    return {"exec": {"command": ["sh", "-c", compare]}, **periods}
+    action = {"exec": {"command": ["sh", "-c", compare]}, "timeoutSeconds": 10}
+    return {
+        # On a busy node it takes minutes to import what a process needs, and a restart would start that over.
+        "startupProbe": {**action, "periodSeconds": 5, "failureThreshold": 60},
+        "livenessProbe": {**action, "periodSeconds": 10, "failureThreshold": 3},
+    }
 
 
 def _probed(container: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,13 @@ import subprocess
 import pytest
 
 from workergroups_agent.alive import ALIVE_SECONDS, SignOfLife
-from workergroups_operator.desired.probes import agent_probe
+from workergroups_operator.desired.probes import agent_probes
 
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if os.path.exists(shell)]
 
 
 def passes(shell, path):
-    _, *arguments = agent_probe()["exec"]["command"]
+    _, *arguments = agent_probes()["livenessProbe"]["exec"]["command"]
     environment = {"WORKERGROUPS_ALIVE": str(path), "PATH": "/nowhere"}
     return subprocess.run([shell, *arguments], env=environment, timeout=60).returncode == 0
 

@@ -10,10 +10,11 @@ import pytest
 from workergroups_agent.executor.supervise import run_once, wait_for_gcs
 
 
-def ending(script, hang_seconds=20.0):
+def ending(script, hang_seconds=20.0, start_seconds=20.0):
     """The exit status of a process, and how long it was let run."""
     began = time.monotonic()
-    status = run_once([sys.executable, "-c", f"import os, sys, time; pipe = int(sys.argv[1])\n{script}"], hang_seconds)
+    command = [sys.executable, "-c", f"import os, sys, time; pipe = int(sys.argv[1])\n{script}"]
+    status = run_once(command, start_seconds, hang_seconds)
     return status, time.monotonic() - began
 
 
@@ -34,6 +35,12 @@ def test_a_process_that_gives_signs_of_life_is_let_run():
 )
 def test_a_process_that_hangs_is_killed(stuck):
     status, seconds = ending(f"os.write(pipe, b'.'); {stuck}", hang_seconds=1.0)
+    assert status == -9
+    assert seconds < 30
+
+
+def test_a_process_that_never_starts_is_killed():
+    status, seconds = ending("time.sleep(60)", start_seconds=1.0)
     assert status == -9
     assert seconds < 30
 

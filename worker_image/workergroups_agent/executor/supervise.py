@@ -14,9 +14,10 @@ LOGGER = logging.getLogger(__name__)
 CHILD = ("-m", "workergroups_agent.executor.driver")
 POLL_SECONDS = 0.1
 LOG_SECONDS = 10.0
-# So long may an executor be silent: longer than all deadlines of one look together. When it starts, importing Ray and
-# waiting for the raylet count too.
+# So long may an executor be silent: longer than all deadlines of one look together.
 HANG_SECONDS = 60.0
+# And so long until its first look: on a busy node, importing Ray and waiting for the raylet take minutes.
+START_SECONDS = 300.0
 # Before it is started again; doubled each time, unless it has lived for a while.
 FIRST_DELAY_SECONDS = 0.5
 LAST_DELAY_SECONDS = 20.0
@@ -29,7 +30,7 @@ def supervise(address: str) -> None:
     while True:
         wait_for_gcs(address)
         began = time.monotonic()
-        status = run_once([sys.executable, *CHILD, address], HANG_SECONDS)
+        status = run_once([sys.executable, *CHILD, address], START_SECONDS, HANG_SECONDS)
         if time.monotonic() - began > STEADY_SECONDS:
             delay = FIRST_DELAY_SECONDS
         LOGGER.warning("the executor ended with status %d; starting it again in %g s", status, delay)
@@ -47,18 +48,23 @@ def wait_for_gcs(address: str) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def run_once(command: list[str], hang_seconds: float) -> int:
-    """Run the command until it ends, or has not written to its pipe for so long; returns its exit status.
+def run_once(command: list[str], start_seconds: float, hang_seconds: float) -> int:
+    """Run the command until it ends or hangs; returns its exit status.
 
-    The command gets the pipe's number as its last argument. Whatever it is stuck in, SIGKILL ends it.
+    Args:
+        command: It gets a pipe's number as its last argument, and gives signs of life by writing to it. Whatever it is
+            stuck in, SIGKILL ends it.
+        start_seconds: The time until its first sign of life.
+        hang_seconds: The time from each to the next.
     """
     reader, writer = os.pipe()
     with subprocess.Popen([*command, str(writer)], pass_fds=[writer]) as child:
         os.close(writer)
-        while heard := _hear(reader, hang_seconds):
-            pass
+        heard = _hear(reader, start_seconds)
+        while heard:
+            heard = _hear(reader, hang_seconds)
         if heard is None:
-            LOGGER.warning("the executor hangs: it has given no sign of life for %g s", hang_seconds)
+            LOGGER.warning("the executor hangs: it has given no sign of life in time")
         child.kill()
     os.close(reader)
     return child.returncode
