@@ -25,6 +25,8 @@ from workergroups_operator.failures import internal_error
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
 from workergroups_operator.observed import Observed, Unreadable
 from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
+from workergroups_operator.skeletons import CONDITIONED, skeleton_of
+from workergroups_operator.skeletons import Unreadable as UnreadableText
 
 LOGGER = logging.getLogger(__name__)
 Object = TypeVar("Object", bound=ApiObject)
@@ -84,12 +86,22 @@ async def _read(client: Kube, kind: Kind, namespace: str, name: str) -> Member |
     try:
         body = await client.get(kind, namespace, name)
     except RefusedObject as error:
-        LOGGER.error("%s %s/%s is left out: %s", kind.kind, namespace, name, error)
-        return None
+        return await _beyond_limits(kind, error)
     if body is None:
         return None
     why = excess(kind, _spec(body))
     return _unreadable(kind, body, why) if why else _parsed(kind, body)
+
+
+async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
+    """The object with as much of it as can be read within any limits."""
+    why = Explanation("InvalidSpec", f"the object exceeds what the operator reads: {error}: {_WAY_OUT}")
+    try:
+        body = await skeleton_of(error.data, CONDITIONED)
+        return _unreadable(kind, body, why)
+    except (UnreadableText, KeyError, TypeError):
+        LOGGER.error("a %s is left out, since it has no name that can be read: %s", kind.kind, error)
+        return None
 
 
 def _parsed(kind: Kind, body: Manifest) -> Member:

@@ -32,6 +32,10 @@ class Text:
     """A shape: a string."""
 
 
+class Number:
+    """A shape: a whole number."""
+
+
 @dataclass(frozen=True)
 class Each:
     """A shape: a list whose items have a shape. Items beyond `at_most` are left out."""
@@ -40,7 +44,7 @@ class Each:
     at_most: int | None = None
 
 
-Shape = type[Text] | Each | Mapping[str, "Shape"]
+Shape = type[Text] | type[Number] | Each | Mapping[str, "Shape"]
 
 OBJECT: Final[Shape] = {
     "apiVersion": Text,
@@ -64,6 +68,32 @@ OBJECT: Final[Shape] = {
     # Of the Status that an ERROR event holds.
     "reason": Text,
     "message": Text,
+}
+# What a status says of an object that cannot be read as a whole.
+CONDITIONED: Final[Shape] = {
+    "metadata": {
+        "namespace": Text,
+        "name": Text,
+        "uid": Text,
+        "generation": Number,
+        "creationTimestamp": Text,
+        "deletionTimestamp": Text,
+    },
+    "spec": {"clusterName": Text, "pools": Each({"name": Text}, at_most=MOST_POOLS)},
+    "status": {
+        "observedGeneration": Number,
+        "conditions": Each(
+            {
+                "type": Text,
+                "status": Text,
+                "reason": Text,
+                "message": Text,
+                "observedGeneration": Number,
+                "lastTransitionTime": Text,
+            },
+            at_most=16,
+        ),
+    },
 }
 EVENT: Final[Shape] = {"type": Text, "object": OBJECT}
 LIST: Final[Shape] = {
@@ -115,8 +145,14 @@ class Skeleton:
             self._open.pop()
         elif what in _OPENING:
             self._begin(what)
-        elif what == "string" and self._expected() is Text and len(value) <= LONGEST_TEXT:
+        elif self._is_wanted(what, value):
             self._put(value)
+
+    def _is_wanted(self, what: str, value: Any) -> bool:
+        expected = self._expected()
+        if what == "string":
+            return expected is Text and len(value) <= LONGEST_TEXT
+        return what == "number" and expected is Number and isinstance(value, int)
 
     def _begin(self, what: str) -> None:
         expected = self._expected()
@@ -149,6 +185,13 @@ async def read(chunks: AsyncIterator[bytes], shape: Shape) -> Any:
     skeleton = Skeleton(shape)
     async for chunk in chunks:
         await _feed(skeleton, chunk)
+    return skeleton.end()
+
+
+async def skeleton_of(text: bytes, shape: Shape) -> Any:
+    """Return the skeleton of a text that is here as a whole. Raises Unreadable."""
+    skeleton = Skeleton(shape)
+    await _feed(skeleton, text)
     return skeleton.end()
 
 

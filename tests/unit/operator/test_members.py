@@ -1,0 +1,61 @@
+"""An object that exceeds what the operator reads still reports it, under its own name."""
+
+import asyncio
+import json
+
+import pytest
+
+from workergroups_api.kube import RefusedObject
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_operator.members import observe_members
+from workergroups_operator.membership import ClusterKey, Membership
+
+DEEP = "[" * 3000 + "]" * 3000
+CONDITION = {
+    "type": "Ready",
+    "status": "False",
+    "reason": "InvalidSpec",
+    "message": "m",
+    "observedGeneration": 2,
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
+
+class Client:
+    """Has one pool, as text, that exceeds a limit."""
+
+    def __init__(self, text):
+        self._data = text.encode()
+
+    async def get(self, kind, namespace, name):
+        if kind is WORKER_GROUP:
+            return None
+        raise RefusedObject("the JSON is nested more than 400 levels deep", self._data)
+
+
+def observed(text):
+    membership = Membership(clusters={}, pools={("team", "p"): ["p"]}, groups={})
+    return asyncio.run(observe_members(Client(text), membership, ClusterKey("team", "p")))
+
+
+def pool(**metadata):
+    meta = {"name": "p", "namespace": "team", "uid": "u", "generation": 2, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    body = {"metadata": meta | metadata, "spec": {"args": "DEEP"}, "status": {"conditions": [CONDITION]}}
+    return json.dumps(body).replace('"DEEP"', DEEP)
+
+
+def test_it_is_named_with_the_reason_and_its_conditions():
+    (odd,) = observed(pool()).unreadable
+    assert (odd.kind, odd.name, odd.body["metadata"]["generation"]) == (RESOURCE_POOL, "p", 2)
+    assert odd.explanation.reason == "InvalidSpec"
+    assert "400 levels deep" in odd.explanation.message
+    assert odd.body["status"]["conditions"] == [CONDITION]
+
+
+def test_it_is_left_out_while_it_is_deleted():
+    assert observed(pool(deletionTimestamp="2026-01-01T00:00:00Z")).unreadable == ()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "<html>"])
+def test_what_has_no_name_is_left_out(text):
+    assert observed(text).unreadable == ()
