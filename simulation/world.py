@@ -154,6 +154,8 @@ class World:
         if is_foreign(container.pod):
             return
         labels = container.pod["metadata"].get("labels", {})
+        if "generateName" not in container.pod["metadata"]:
+            return  # No controller made it: a copy for debugging, say. It runs, and Ray does not know it.
         if labels.get(COMPONENT_LABEL) == "agent":
             self._start_agent(container)
         elif labels.get(NODE_TYPE_LABEL) == "head":

@@ -15,7 +15,7 @@ import kopf
 from workergroups_api import manifest as kinds
 from workergroups_api.kube import Kube
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
-from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER
+from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER, agent_name
 from workergroups_operator.connection import connect
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
@@ -174,7 +174,8 @@ async def lease_event(
 ) -> None:
     """An agent showed itself, or its Lease is gone."""
     cluster = labels.get(CLUSTER_LABEL)
-    if cluster is None:
+    # Anybody can put the label on a Lease; the agent's has a name of its own.
+    if cluster is None or meta.name != agent_name(cluster):
         return
     key = ClusterKey(str(meta.namespace), cluster)
     is_news = memo.heartbeats.note(key, dict(body))

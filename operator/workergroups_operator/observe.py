@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 
 from workergroups_api import manifest as kinds
@@ -15,8 +16,12 @@ from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
+from workergroups_operator.policy.lifetime import is_of_a_present_pool
+from workergroups_operator.policy.pod_owners import pods_by_owner, replica_sets_of
 
 LOGGER = logging.getLogger(__name__)
+# The agent's pods belong to one ReplicaSet, or to two while its Deployment changes.
+MAX_REPLICA_SETS = 8
 
 
 def child_names(cluster: str) -> dict[Kind, str]:
@@ -39,21 +44,41 @@ async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, 
     # The agent's Lease first: what it vouches for was written into the objects' status before.
     children = await _children(client, key)
     members, pods = await asyncio.gather(observe_members(client, membership, key), _pods(client, key))
+    ray_cluster = children.get((kinds.RAY_CLUSTER.kind, key.name))
+    deployment = children.get((kinds.DEPLOYMENT.kind, names.agent_name(key.name)))
+    by_owner = pods_by_owner(key.name, pods, ray_cluster, deployment, await _replica_sets(client, key, pods))
     seen = replace(
         members,
         children=children,
-        pods=tuple(pods),
+        pods=by_owner.own,
+        previous_pods=by_owner.previous,
+        foreign_pods=by_owner.foreign,
         plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
     )
     return await _with_signs(client, heartbeats, seen)
 
 
+async def _replica_sets(client: Kube, key: ClusterKey, pods: Iterable[Manifest]) -> list[Manifest]:
+    """Read what may stand between the agent's Deployment and its pods."""
+    named = sorted(replica_sets_of(pods))[:MAX_REPLICA_SETS]
+    found = await asyncio.gather(*(_replica_set(client, key, name) for name in named))
+    return [body for body in found if body is not None]
+
+
+async def _replica_set(client: Kube, key: ClusterKey, name: str) -> Manifest | None:
+    try:
+        return await client.get(kinds.REPLICA_SET, key.namespace, name)
+    except RefusedObject as error:
+        LOGGER.warning("%s: ReplicaSet %s is left out: %s", key, name, error)
+        return None
+
+
 async def _with_signs(client: Kube, heartbeats: Heartbeats, seen: Observed) -> Observed:
     """What the agent shows, and KubeRay's complaint if pods are missing."""
     lease = seen.child(kinds.LEASE, names.agent_name(seen.key.name))
-    heartbeats.note(seen.key, lease)
+    heartbeats.note(seen.key, lease if lease and is_of_a_present_pool(lease, seen) else None)
     has_agent = any(map(is_running, seen.pods_of(AGENT)))
-    sign = heartbeats.sign(seen.key, seen.head, has_pod=has_agent, is_empty=not seen.pods)
+    sign = heartbeats.sign(seen.key, seen.head, has_pod=has_agent, is_empty=not (seen.pods or seen.previous_pods))
     complaint = await _complaint(client, seen) if _lacks_pods(seen) else None
     return replace(seen, agent=sign, complaint=complaint)
 

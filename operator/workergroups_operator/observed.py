@@ -68,7 +68,12 @@ class Observed:
     pools_elsewhere: Mapping[str, str] = field(default_factory=dict)
     # (kind, name) -> what exists under the names of what the operator makes, and the head's service.
     children: Mapping[tuple[str, str], Manifest] = field(default_factory=dict)
+    # Those of the present RayCluster and of the agent's Deployment.
     pods: tuple[Manifest, ...] = ()
+    # Those of an earlier RayCluster, while there is no new one.
+    previous_pods: tuple[Manifest, ...] = ()
+    # Those that have the cluster's label and another owner or none: nothing is concluded from them.
+    foreign_pods: tuple[Manifest, ...] = ()
     plan: ClusterPlan | None = None
     agent: AgentSign = AgentSign()
     # KubeRay's latest complaint about the cluster, while pods are missing.

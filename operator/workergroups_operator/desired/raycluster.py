@@ -12,9 +12,12 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired.pods import cpu_count, device_count, head_template, superseded, worker_template
 from workergroups_operator.observed import WORKER, Observed, node_group_of
+from workergroups_operator.policy.pod_owners import mistaken_nodes
 
 # Which Ray it is, nobody has to say: each image is looked at. KubeRay wants to hear that it knows tokens.
 _AT_LEAST = "2.52.0"
+# How many foreign pods KubeRay is told to delete at once, so that they cannot make the RayCluster large.
+MAX_COPIES = 16
 
 
 def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifest:
@@ -57,7 +60,8 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
         made = len(observed.pods_of(WORKER, name))
         return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
     template = worker_template(observed.key, pool, decisions.images)
-    in_the_way = superseded(observed.pods_of(WORKER, name), template)
+    copies = mistaken_nodes(observed.key.name, name, observed.foreign_pods)
+    in_the_way = [*superseded(observed.pods_of(WORKER, name), template), *copies[:MAX_COPIES]]
     return {
         "groupName": name,
         "replicas": pool.spec.nodes,

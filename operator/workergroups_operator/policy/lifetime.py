@@ -14,15 +14,20 @@ _TAKEN = "NameTaken"
 
 def obstacle(observed: Observed) -> Explanation | None:
     """What must go before anything can be made or changed; None if nothing is in the way."""
-    present = {pool.uid for pool in observed.pools} | {str(odd.body["metadata"]["uid"]) for odd in observed.unreadable}
     for (kind, name), body in sorted(observed.children.items()):
         if kind == "Service":
             continue
         if body["metadata"].get("labels", {}).get(names.CLUSTER_LABEL) != observed.key.name or not _owners(body):
             return _taken(kind, name)
-        if not _owners(body) & present:
+        if not is_of_a_present_pool(body, observed):
             return _leaving(f"{kind} {name}")
     return _service_obstacle(observed) or _pod_obstacle(observed)
+
+
+def is_of_a_present_pool(body: Manifest, observed: Observed) -> bool:
+    """Whether one of the pools that exist now owns the object."""
+    odd = {str(odd.body["metadata"]["uid"]) for odd in observed.unreadable}
+    return bool(_owners(body) & ({pool.uid for pool in observed.pools} | odd))
 
 
 def _service_obstacle(observed: Observed) -> Explanation | None:
@@ -40,13 +45,10 @@ def _service_obstacle(observed: Observed) -> Explanation | None:
 
 
 def _pod_obstacle(observed: Observed) -> Explanation | None:
-    """Pods of an earlier RayCluster; before there is a RayCluster, KubeRay would take any for its own."""
-    life = {_uid(observed.ray_cluster)} if observed.ray_cluster else set()
-    for pod in observed.pods:
-        is_rays = "ray.io/cluster" in pod["metadata"]["labels"]
-        if is_rays and not _owners(pod) & life:
-            node = pod.get("spec", {}).get("nodeName")
-            return _leaving(f"pod {pod['metadata']['name']}" + (f" on node {node}" if node else ""))
+    """Pods of an earlier RayCluster: KubeRay would take them for those of the next one."""
+    for pod in observed.previous_pods:
+        node = pod.get("spec", {}).get("nodeName")
+        return _leaving(f"pod {pod['metadata']['name']}" + (f" on node {node}" if node else ""))
     return None
 
 

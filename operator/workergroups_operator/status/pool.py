@@ -13,6 +13,7 @@ from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_run
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.generated_names import without_generated_names
+from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.up_to_date import pool_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
@@ -105,7 +106,7 @@ def _head_missing(situation: Situation) -> Explanation | None:
     refused = situation.decisions.refused_pods.get(HEAD)
     if refused:
         return Explanation(refused.reason, f"head: {refused.message}")
-    return situation.failures.of("Secret", "RayCluster") or _made_by_kuberay("the head", observed)
+    return situation.failures.of("Secret", "RayCluster") or _head_not_made(observed)
 
 
 def _suspended(cluster: str) -> Explanation:
@@ -117,9 +118,16 @@ def _suspended(cluster: str) -> Explanation:
     )
 
 
-def _made_by_kuberay(what: str, observed: Observed) -> Explanation:
+def _head_not_made(observed: Observed) -> Explanation:
+    mistaken = mistaken_heads(observed.key.name, observed.foreign_pods)
+    if mistaken:
+        return Explanation(
+            "HeadStarting",
+            f"KubeRay takes pod {mistaken[0]} for the head because of its labels, but it belongs to no RayCluster "
+            f"{observed.key.name}: delete the pod, or remove its label ray.io/cluster",
+        )
     complaint = f"; KubeRay: {observed.complaint}" if observed.complaint else ""
-    return Explanation("HeadStarting", f"waiting for KubeRay to make {what}{complaint}")
+    return Explanation("HeadStarting", f"waiting for KubeRay to make the head{complaint}")
 
 
 def _agent_missing(observed: Observed, situation: Situation) -> Explanation:

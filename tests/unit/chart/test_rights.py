@@ -92,6 +92,10 @@ def test_of_pods_it_changes_none(rights):
     assert {resource for _, resource, _ in rights if resource.startswith("pods/")} == set()
 
 
+def test_replica_sets_are_looked_at_by_name(rights):
+    assert verbs_on(rights, manifest.REPLICA_SET) == {"get"}
+
+
 def test_services_are_looked_at_by_name(rights):
     assert verbs_on(rights, manifest.SERVICE) == {"get"}
 

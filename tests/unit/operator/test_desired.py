@@ -210,18 +210,13 @@ def worker_group(name, replicas):
     return {"groupName": name, "replicas": replicas, "minReplicas": replicas, "maxReplicas": 1, "template": {}}
 
 
-def of_this_cluster(pod_):
-    pod_["metadata"]["ownerReferences"] = [{"kind": "RayCluster", "uid": "uid-RayCluster"}]
-    return pod_
-
-
 def replicas_with(live, *pods, **more):
     cluster = of_kind("RayCluster", pools=(pool(),), children=ray_cluster(live), pods=pods, **more)
     return {group["groupName"]: group["replicas"] for group in cluster["spec"]["workerGroupSpecs"]}
 
 
 def test_a_pool_that_left_is_scaled_to_nothing_before_its_group_goes():
-    worker = of_this_cluster(pod("worker"))
+    worker = pod("worker")
     worker["metadata"]["labels"]["ray.io/group"] = "gone"
     assert replicas_with(worker_group("gone", 1), worker) == {NODE_GROUP: 2, "gone": 0}
     assert replicas_with(worker_group("gone", 0), worker) == {NODE_GROUP: 2, "gone": 0}

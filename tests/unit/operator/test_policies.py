@@ -88,13 +88,6 @@ def service(*owners):
 RAY = {"kind": "RayCluster", "uid": "uid-RayCluster"}
 
 
-def rays_pod(owner):
-    made = pod("worker")
-    made["metadata"]["labels"]["ray.io/cluster"] = "actors"
-    made["metadata"]["ownerReferences"] = [{"kind": "RayCluster", "uid": owner}]
-    return made
-
-
 @pytest.mark.parametrize(
     ("parts", "reason", "words"),
     [
@@ -106,13 +99,9 @@ def rays_pod(owner):
         ({"children": service()}, "NameTaken", "Service actors-head-svc exists"),
         ({"children": service(RAY)}, "PreviousLeaving", "Service"),
         ({"children": service(RAY) | child("RayCluster", "actors")}, None, ""),
-        ({"pods": (rays_pod("uid-RayCluster"),), "children": child("RayCluster", "actors")}, None, ""),
-        (
-            {"pods": (rays_pod("uid-old"),), "children": child("RayCluster", "actors")},
-            "PreviousLeaving",
-            "pod actors-w",
-        ),
-        ({"pods": (rays_pod("uid-old"),)}, "PreviousLeaving", "pod actors-worker"),
+        ({"pods": (pod("worker"),), "children": child("RayCluster", "actors")}, None, ""),
+        ({"foreign_pods": (pod("worker"),)}, None, ""),
+        ({"previous_pods": (pod("worker"),)}, "PreviousLeaving", "pod actors-worker"),
     ],
 )
 def test_nothing_of_an_earlier_life_or_of_a_stranger_is_taken_over(parts, reason, words):

@@ -1,0 +1,99 @@
+"""Whose pods those with a cluster's label are: by the chain of owner UIDs, since anybody can copy labels.
+
+`kubectl debug POD --copy-to=x --keep-labels` copies the labels and no owner. Kubernetes' garbage collector deletes a
+pod whose owner does not exist, so a pod with an invented owner does not last.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workergroups_api.manifest import RAY_CLUSTER, REPLICA_SET, Manifest
+from workergroups_api.names import COMPONENT_LABEL
+from workergroups_operator.observed import AGENT, HEAD
+
+# KubeRay's labels. It goes by them alone, so that it counts copies too.
+_CLUSTER_LABEL, _GROUP_LABEL, _NODE_TYPE_LABEL = "ray.io/cluster", "ray.io/group", "ray.io/node-type"
+
+
+@dataclass(frozen=True)
+class PodsByOwner:
+    """The pods with a cluster's label."""
+
+    # Of the present RayCluster and of the agent's present Deployment.
+    own: tuple[Manifest, ...]
+    # Of an earlier RayCluster of the same name.
+    previous: tuple[Manifest, ...]
+    # All others: copies, pods made by hand.
+    foreign: tuple[Manifest, ...]
+
+
+def pods_by_owner(
+    name: str,
+    pods: Iterable[Manifest],
+    ray_cluster: Manifest | None,
+    deployment: Manifest | None,
+    replica_sets: Iterable[Manifest],
+) -> PodsByOwner:
+    """Sort the pods of the cluster `name`. `replica_sets` are those that the agents' pods name as their controllers."""
+    cluster, agent = _uid(ray_cluster), _uid(deployment)
+    agents = {_uid(each) for each in replica_sets if agent is not None and _controller_uid(each) == agent}
+    own, previous, foreign = [], [], []
+    for pod in pods:
+        labels = pod["metadata"].get("labels", {})
+        component, owner = labels.get(COMPONENT_LABEL), controller(pod)
+        uid = owner.get("uid")
+        if component == AGENT:
+            is_own = uid in agents
+        else:
+            is_own = cluster is not None and uid == cluster and labels.get(_NODE_TYPE_LABEL) == component
+        if is_own:
+            own.append(pod)
+        elif cluster is None and (owner.get("kind"), owner.get("name")) == (RAY_CLUSTER.kind, name):
+            previous.append(pod)
+        else:
+            foreign.append(pod)
+    return PodsByOwner(tuple(own), tuple(previous), tuple(foreign))
+
+
+def mistaken_heads(name: str, foreign: Iterable[Manifest]) -> list[str]:
+    """Foreign pods that KubeRay takes for the head of the cluster `name`: it makes no other while one is there."""
+    return _labelled(foreign, {_CLUSTER_LABEL: name, _NODE_TYPE_LABEL: HEAD})
+
+
+def mistaken_nodes(name: str, group: str, foreign: Iterable[Manifest]) -> list[str]:
+    """Foreign pods that KubeRay takes for nodes of a worker group: it would delete one of the group's pods for each.
+
+    Pods that another controller makes are left out: they would come back after each deletion.
+    """
+    bare = (pod for pod in foreign if controller(pod).get("kind") in (None, RAY_CLUSTER.kind))
+    return _labelled(bare, {_CLUSTER_LABEL: name, _GROUP_LABEL: group})
+
+
+def _labelled(pods: Iterable[Manifest], labels: Mapping[str, str]) -> list[str]:
+    return sorted(
+        str(pod["metadata"]["name"])
+        for pod in pods
+        if labels.items() <= pod["metadata"].get("labels", {}).items() and "deletionTimestamp" not in pod["metadata"]
+    )
+
+
+def controller(body: Manifest) -> Mapping[str, Any]:
+    """The owner that controls the object; empty if none does."""
+    owners = body["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller") is True), {})
+
+
+def replica_sets_of(pods: Iterable[Manifest]) -> set[str]:
+    """Names of the ReplicaSets that the agents' pods name as their controllers."""
+    agents = (pod for pod in pods if pod["metadata"].get("labels", {}).get(COMPONENT_LABEL) == AGENT)
+    owners = (controller(pod) for pod in agents)
+    return {str(owner["name"]) for owner in owners if owner.get("kind") == REPLICA_SET.kind}
+
+
+def _controller_uid(body: Manifest) -> Any:
+    return controller(body).get("uid")
+
+
+def _uid(body: Manifest | None) -> str | None:
+    return None if body is None else str(body["metadata"]["uid"])

@@ -1,0 +1,142 @@
+"""What only looks like an object of a cluster changes nothing: objects are told apart by their owners' UIDs."""
+
+import asyncio
+import time
+
+import pytest
+
+from simulation.api import eventually
+from simulation.scene import condition
+from workergroups_api import manifest as kinds
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
+
+CONTROLLER = {"head": kinds.RAY_CLUSTER, "worker": kinds.RAY_CLUSTER, "agent": kinds.REPLICA_SET}
+
+
+async def ready(scene):
+    await scene.pool("p")
+    await scene.group("p")
+    await scene.ready(RESOURCE_POOL, "p")
+    return await scene.ready(WORKER_GROUP, "p")
+
+
+def copied(pod, name, owners=()):
+    """As `kubectl debug POD --copy-to=NAME --keep-labels` does."""
+    metadata = pod["metadata"]
+    spec = {key: value for key, value in pod["spec"].items() if key not in ("nodeName", "priority")}
+    kept = {key: metadata[key] for key in ("namespace", "labels", "annotations") if key in metadata}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**kept, "name": name, "ownerReferences": list(owners)},
+        "spec": spec,
+    }
+
+
+async def truth(scene):
+    """All conditions of pool and group, with the times of their turns."""
+    found = [await scene.get(kind, "p") for kind in (RESOURCE_POOL, WORKER_GROUP)]
+    return [
+        [
+            (each["type"], each["status"], each["reason"], each["lastTransitionTime"])
+            for each in body["status"]["conditions"]
+        ]
+        for body in found
+    ]
+
+
+async def stays(scene, before, seconds):
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        assert await truth(scene) == before
+        await asyncio.sleep(0.1)
+
+
+def pods_of(scene):
+    """UIDs of the pods that were there before a copy was made."""
+    return {pod["metadata"]["uid"] for name in ("head", "worker", "agent") for pod in scene.world.pods("p", name)}
+
+
+@pytest.mark.parametrize("component", ["head", "worker", "agent"])
+async def test_a_copy_of_a_pod_with_its_labels_changes_nothing(scene, component):
+    old = await ready(scene)
+    before, own = await truth(scene), pods_of(scene)
+    (pod,) = scene.world.pods("p", component)
+    await scene.api.create(copied(pod, "a-copy"))
+    await stays(scene, before, seconds=4)
+    assert own <= pods_of(scene)
+    await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Other"}})
+
+    async def is_served():
+        found = await scene.get(WORKER_GROUP, "p")
+        is_next = found["status"]["incarnation"] == old["status"]["incarnation"] + 1
+        return is_next and condition(found)["status"] == "True"
+
+    await eventually("the next incarnation", is_served)
+
+
+@pytest.mark.parametrize("component", ["head", "worker", "agent"])
+async def test_a_pod_that_only_claims_an_owner_changes_nothing(scene, component):
+    await ready(scene)
+    before, own = await truth(scene), pods_of(scene)
+    (pod,) = scene.world.pods("p", component)
+    kind = CONTROLLER[component]
+    (real,) = pod["metadata"]["ownerReferences"]
+    claims = {"apiVersion": kind.api_version, "kind": kind.kind, "name": real["name"]}
+    # The garbage collector deletes the first; the second is a dependent that the real owner does not control.
+    for name, owner in (("a", {"uid": "00000000-aaaa", "controller": True}), ("b", {"uid": real["uid"]})):
+        claim = copied(pod, name, [claims | owner])
+        # KubeRay counts pods by its own label, and deletes any one of those that are too many.
+        claim["metadata"]["labels"] = {CLUSTER_LABEL: "p", COMPONENT_LABEL: component}
+        await scene.api.create(claim)
+    await stays(scene, before, seconds=4)
+    assert own <= pods_of(scene)
+
+
+async def test_a_copy_of_a_node_is_deleted_in_place_of_a_node(scene):
+    """KubeRay counts pods by their labels, and deletes one of those that are too many."""
+    await ready(scene)
+    (pod,) = scene.world.pods("p", "worker")
+    await scene.api.create(copied(pod, "a-copy"))
+
+    async def is_gone():
+        return await scene.api.get(kinds.POD, scene.namespace, "a-copy") is None
+
+    await eventually("the copy to go", is_gone)
+    assert [each["metadata"]["uid"] for each in scene.world.pods("p", "worker")] == [pod["metadata"]["uid"]]
+
+    async def is_forgotten():
+        cluster = await scene.get(kinds.RAY_CLUSTER, "p")
+        return "scaleStrategy" not in cluster["spec"]["workerGroupSpecs"][0]
+
+    await eventually("the order to be withdrawn", is_forgotten)
+
+
+async def test_other_objects_with_the_label_change_nothing(scene):
+    await ready(scene)
+    before = await truth(scene)
+    for kind in (kinds.CONFIG_MAP, kinds.SERVICE_ACCOUNT, kinds.ROLE, kinds.SECRET):
+        await scene.api.create(labelled(scene, kind))
+    service = labelled(scene, kinds.SERVICE) | {"spec": {"ports": [{"port": 80}]}}
+    await scene.api.create(service)
+    await stays(scene, before, seconds=2)
+
+
+async def test_a_foreign_lease_with_the_label_is_no_sign_of_life(scene):
+    await ready(scene)
+    before = await truth(scene)
+    lease = labelled(scene, kinds.LEASE)
+    ends, number = time.monotonic() + 4, 0
+    while time.monotonic() < ends:
+        number += 1
+        spec = {"holderIdentity": "another session", "renewTime": f"2026-01-01T00:00:00.{number:06}Z"}
+        await scene.api.apply(lease | {"spec": spec})
+        await asyncio.sleep(0.2)
+        assert await truth(scene) == before
+
+
+def labelled(scene, kind):
+    labels = {CLUSTER_LABEL: "p", COMPONENT_LABEL: "head"}
+    metadata = {"name": "foreign", "namespace": scene.namespace, "labels": labels}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
