@@ -5,6 +5,7 @@ the WorkerGroup and its ConfigMap; `PlannedGroup.revision` says which version of
 """
 
 from workergroups_api.model import ApiModel
+from workergroups_api.retries import Retries
 
 
 class PlannedPool(ApiModel):
@@ -52,6 +53,8 @@ class PlannedGroup(ApiModel):
     made_from: str | None = None
     # The Ray session in which it runs; None while none is known. In another one its ranks are not made.
     session: str | None = None
+    # Of launches that were cut short; kept for the operator, the agent does not look at them.
+    retries: Retries | None = None
     bundles: tuple[PlannedBundles, ...]
 
     @property

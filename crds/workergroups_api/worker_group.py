@@ -13,6 +13,7 @@ from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.pod_settings import ENV_NAME_RULE, VISIBLE_DEVICES_ENV
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
+from workergroups_api.retries import Retries
 
 # Set for each rank by the library; a user's value would break the rendezvous or show a rank devices of its neighbour.
 PROTECTED_ENV = (
@@ -261,6 +262,9 @@ class WorkerGroupStatus(ApiModel):
         Field(description="Digest of the worker, env and code that this incarnation is made from, and of its bundles."),
     ] = None
     session: Annotated[str | None, Field(description="The Ray session that this incarnation belongs to.")] = None
+    retries: Annotated[
+        Retries | None, Field(description="Of launches that were cut short; absent if the last one was not.")
+    ] = None
     ranks: Annotated[GroupReport | None, Field(description="What the agent sees of the ranks in Ray.")] = None
 
 

@@ -1,17 +1,18 @@
 """Step three: all that is decided about one cluster, as one value, from what was observed and what trials said."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
+from workergroups_api.plan import PlannedBundles
+from workergroups_api.retries import Retries
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
-from workergroups_operator.policy import incarnation as incarnations
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
 from workergroups_operator.policy.images import Images, images_of
-from workergroups_operator.policy.incarnation import Incarnation, latest, next_incarnation
+from workergroups_operator.policy.incarnation import Incarnation, latest, launch_of, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.policy.token import restart, restarted
@@ -63,24 +64,23 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
 def _incarnation(
     group: WorkerGroup,
     written: str | None,
-    assigned: Assignment,
+    assigned: Sequence[PlannedBundles],
     observed: Observed,
     session: str | None,
 ) -> Incarnation:
     """From the group's status and from the plan, of which one may have been written when the other was not."""
     uids = {pool.name: pool.uid for pool in observed.pools}
-    places = [] if isinstance(assigned, Explanation) else [[uids[p.pool], p.start, p.count] for p in assigned]
+    places = [[uids[p.pool], p.start, p.count] for p in assigned]
     revision = None if written is None else launch.digest([written, places])
     status = group.status
     planned = observed.planned(group.uid)
     last = latest(
-        Incarnation(status.incarnation, status.revision, status.session) if status.incarnation else None,
-        Incarnation(planned.incarnation, planned.made_from, planned.session) if planned else None,
+        Incarnation(status.incarnation, status.revision, status.session, status.retries or Retries())
+        if status.incarnation
+        else None,
+        Incarnation(planned.incarnation, planned.made_from, planned.session, planned.retries or Retries())
+        if planned
+        else None,
     )
-    report = status.ranks
-    interrupted = (
-        last is not None
-        and report is not None
-        and (report.incarnation, report.state) == (last.number, incarnations.INTERRUPTED)
-    )
-    return next_incarnation(last, revision, session, is_interrupted=interrupted)
+    launched = launch_of(last, status.ranks, sum(part.count for part in assigned))
+    return next_incarnation(last, revision, session, launched, observed.at)

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -67,6 +68,7 @@ async def observe_members(client: Kube, membership: Membership, key: ClusterKey)
     subjects = [member.subject for member in (*here, *groups)]
     return Observed(
         key=key,
+        at=datetime.now(UTC),
         pools=tuple(each for each in subjects if isinstance(each, ResourcePool)),
         groups=tuple(each for each in subjects if isinstance(each, WorkerGroup)),
         unreadable=tuple(each for each in subjects if isinstance(each, Unreadable)),

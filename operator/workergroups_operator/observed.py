@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from workergroups_api import names
@@ -59,6 +60,8 @@ class Observed:
     """What is there. Pools and groups stand in the order of their creation."""
 
     key: ClusterKey
+    # When this was observed.
+    at: datetime
     pools: tuple[ResourcePool, ...] = ()
     groups: tuple[WorkerGroup, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()

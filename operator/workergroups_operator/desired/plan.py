@@ -63,5 +63,6 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         revision=decisions.written[group.name] or (before.revision if before else None),
         made_from=incarnation.revision,
         session=incarnation.session,
+        retries=incarnation.retries if incarnation.retries.failures else None,
         bundles=bundles,
     )

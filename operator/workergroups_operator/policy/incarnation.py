@@ -1,9 +1,29 @@
-"""Which incarnation of a group's ranks is to run: a new number whenever ranks are made anew, and only then."""
+"""Which incarnation of a group's ranks runs: a new number whenever ranks are recreated, and only then.
 
-from dataclasses import dataclass
+A launch that is cut short leads to a new incarnation too, with growing pauses and only a few times in a row.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum, auto
+
+from workergroups_api.report import GroupReport
+from workergroups_api.retries import Retries
+from workergroups_operator.policy.retry import after_failure, begun, is_due, is_exhausted
 
 FIRST = 1
+NONE = Retries()
 INTERRUPTED = "LaunchInterrupted"
+
+
+class Launch(Enum):
+    """What became of the launch of an incarnation, as far as is known."""
+
+    UNKNOWN = auto()
+    # Every rank is ready.
+    SUCCEEDED = auto()
+    # It was cut short and left some of the ranks.
+    INTERRUPTED = auto()
 
 
 @dataclass(frozen=True)
@@ -15,26 +35,53 @@ class Incarnation:
     revision: str | None = None
     # The Ray session that it belongs to; None while there is none.
     session: str | None = None
+    # Of launches of this revision in this session that were cut short.
+    retries: Retries = NONE
+
+
+def launch_of(last: Incarnation | None, report: GroupReport | None, world_size: int) -> Launch:
+    """Return what the agent reports of the incarnation that ran last."""
+    if last is None or report is None or report.incarnation != last.number:
+        return Launch.UNKNOWN
+    if report.state == INTERRUPTED:
+        return Launch.INTERRUPTED
+    return Launch.SUCCEEDED if 0 < world_size == report.ready_count else Launch.UNKNOWN
 
 
 def next_incarnation(
-    last: Incarnation | None, revision: str | None, session: str | None, *, is_interrupted: bool
+    last: Incarnation | None, revision: str | None, session: str | None, launch: Launch, now: datetime
 ) -> Incarnation:
-    """What is to run, given what ran last.
+    """Return what must run, given what ran last.
 
     Code that is gone is no reason to end ranks that run, nor is a session that is not known for the moment.
     """
     if last is None:
         return Incarnation(FIRST, revision, session)
-    is_new = (
-        is_interrupted
-        or (None not in (last.revision, revision) and last.revision != revision)
-        or (None not in (last.session, session) and last.session != session)
+    known = replace(last, revision=revision or last.revision, session=session or last.session)
+    is_new = (None not in (last.revision, revision) and last.revision != revision) or (
+        None not in (last.session, session) and last.session != session
     )
-    return Incarnation(last.number + is_new, revision or last.revision, session or last.session)
+    if is_new:
+        return replace(known, number=last.number + 1, retries=Retries())
+    if launch is Launch.SUCCEEDED:
+        return replace(known, retries=Retries())
+    return _after_interruption(known, now) if launch is Launch.INTERRUPTED else known
+
+
+def _after_interruption(last: Incarnation, now: datetime) -> Incarnation:
+    is_counted = last.retries.next is not None or is_exhausted(last.retries)
+    retries = last.retries if is_counted else after_failure(last.retries, now)
+    if is_due(retries, now):
+        return replace(last, number=last.number + 1, retries=begun(retries))
+    return replace(last, retries=retries)
 
 
 def latest(*candidates: Incarnation | None) -> Incarnation | None:
-    """Of several records of the last incarnation, the one that got furthest; the first of equals."""
+    """Of several records of the last incarnation, return the one that got furthest; the first of equals."""
     known = [candidate for candidate in candidates if candidate is not None]
-    return max(known, key=lambda each: (each.number, each.revision is not None, each.session is not None), default=None)
+    return max(known, key=_progress, default=None)
+
+
+def _progress(each: Incarnation) -> tuple[int, bool, bool, int, bool]:
+    waits = each.retries.next is not None
+    return each.number, each.revision is not None, each.session is not None, each.retries.failures, waits

@@ -10,6 +10,7 @@ from workergroups_api.conditions import Condition, Finding, find, merge
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.model import ApiModel
 from workergroups_api.resource_pool import ResourcePool, ResourcePoolStatus
+from workergroups_api.retries import Retries
 from workergroups_api.worker_group import WorkerGroup, WorkerGroupStatus
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
@@ -52,6 +53,7 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
     """The status of all pools and groups of the cluster."""
     situation = Situation(observed, decisions, failures, now)
     waits = [observed.agent.look_again_seconds]
+    waits += [_until(incarnation.retries.next, now) for incarnation in decisions.incarnations.values()]
     updates = [_unreadable(odd, now) for odd in observed.unreadable]
     weakest: dict[str, Finding] = {}
     for pool in observed.pools:
@@ -83,6 +85,7 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
             incarnation=incarnation.number if incarnation else last.incarnation,
             revision=incarnation.revision if incarnation else last.revision,
             session=incarnation.session if incarnation else last.session,
+            retries=_retries(incarnation.retries) if incarnation else last.retries,
         )
         before_ = last.model_copy(update={"ranks": None})
         updates.append(_update(WORKER_GROUP, group, before_, after_, concluded.ready))
@@ -99,6 +102,14 @@ def _look_again(ready: Condition, now: datetime) -> float:
     """When to look again at what is in an object's way."""
     lasted = (now - ready.last_transition_time).total_seconds()
     return min(LAST_OBSTACLE_SECONDS, max(OBSTACLE_SECONDS, OBSTACLE_PART * lasted))
+
+
+def _retries(retries: Retries) -> Retries | None:
+    return retries if retries.failures else None
+
+
+def _until(moment: datetime | None, now: datetime) -> float:
+    return float("inf") if moment is None else max(0.0, (moment - now).total_seconds())
 
 
 def _update(

@@ -6,6 +6,7 @@ from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.report import GroupReport
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.incarnation import INTERRUPTED
+from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.policy.up_to_date import group_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.pool import unvouched
@@ -60,13 +61,27 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
     if report.state == "LaunchFailed":
         why = Explanation("LaunchFailed", f"{report.message}; {_try_again(group)}")
         return finding("RanksCreated", "False", why, decisive=True, final=True)
-    if total and report.created == total and report.state != INTERRUPTED:
+    if report.state == INTERRUPTED:
+        return _launch_interrupted(group, report, situation)
+    if total and report.created == total:
         return finding("RanksCreated", "True", Explanation("RanksCreated", count))
     failure = situation.failures.of("ConfigMap", "Role")
     if failure:
         return finding("RanksCreated", "False", failure)
     message = f"{count}: {report.message}" if report.message else count
     return finding("RanksCreated", "False", Explanation(report.state, message))
+
+
+def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
+    """Report when the next incarnation begins, or that none does."""
+    retries = situation.decisions.incarnations[group.name].retries
+    what = f"incarnation {report.incarnation}: {report.message or 'the launch was cut short'}"
+    if is_exhausted(retries):
+        message = f"{what}; so were the {BUDGET} incarnations before it; {_try_again(group)}"
+        return finding("RanksCreated", "False", Explanation("LaunchFailed", message), decisive=True, final=True)
+    # Ranks that died with the launch are not the reason: they are recreated.
+    why = Explanation(INTERRUPTED, f"{what}; {announced(retries)}")
+    return finding("RanksCreated", "False", why, decisive=True)
 
 
 def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:

@@ -104,7 +104,12 @@ def ready_pool(**more: Any) -> ResourcePool:
 
 def observed(**parts: Any) -> Observed:
     """A cluster whose head and two workers run, and whose agent is connected."""
-    defaults: dict[str, Any] = {"key": KEY, "pods": (pod("head"), *workers("p-0", "p-1")), "agent": CONNECTED}
+    defaults: dict[str, Any] = {
+        "key": KEY,
+        "at": NOW,
+        "pods": (pod("head"), *workers("p-0", "p-1")),
+        "agent": CONNECTED,
+    }
     defaults["written"] = {each.name: written(each) for each in parts.get("groups", ())}
     return Observed(**(defaults | parts))
 

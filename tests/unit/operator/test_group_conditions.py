@@ -1,9 +1,10 @@
 """What a group says of itself, from what is observed."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from make import HEAD, SESSION, group, observed, pool, ready_pool, status_of
+from make import HEAD, NOW, SESSION, group, observed, pool, ready_pool, status_of, statuses
 
 from workergroups_api.conditions import find
 from workergroups_operator.observed import AgentSign
@@ -169,3 +170,43 @@ def test_a_constructor_that_waits_for_a_debugger_has_no_deadline():
 def test_a_rank_that_died_is_told_before_one_that_is_paused():
     said = ranks(readyCount=2, failures=[failure(1)], paused="2", pauses=[pause(2)])
     assert update_of(group(status=said), ready_pool()).ready.reason == "ConstructorFailed"
+
+
+class CutShort:
+    """A group whose launches are all cut short, and an operator that remembers nothing but what the status holds."""
+
+    def __init__(self):
+        self.now, self.status = NOW, {}
+
+    def turn(self, after=0.0):
+        """Look at it once, with the agent's report on the incarnation that the status names."""
+        self.now += timedelta(seconds=after)
+        incarnation = self.status.get("incarnation", 1)
+        report = ranks(incarnation=incarnation, state="LaunchInterrupted", created=1, readyCount=0, message="cut short")
+        seen = observed(
+            pools=(ready_pool(),),
+            groups=(group(status=self.status | report, progressDeadlineSeconds=3600),),
+            at=self.now,
+        )
+        found = statuses(seen, now=self.now)
+        self.status = found.updates[-1].after.to_json()
+        return self.status["incarnation"], found
+
+
+def test_launches_that_are_always_cut_short_are_retried_later_and_later_and_then_given_up():
+    world = CutShort()
+    assert [world.turn()[0], world.turn()[0]] == [1, 2], "the first retry is immediate"
+    for number, pause in ((2, 10), (3, 20), (4, 40), (5, 80)):
+        incarnation, found = world.turn()
+        ready = found.updates[-1].ready
+        assert (incarnation, ready.reason, found.requeue_after <= pause) == (number, "LaunchInterrupted", True)
+        until = (world.now + timedelta(seconds=pause)).strftime("%H:%M:%SZ")
+        assert ready.message == f"incarnation {number}: cut short; trying again at {until}, {number} of 5"
+        assert world.turn(after=pause - 1)[0] == number
+        assert world.turn(after=1)[0] == number + 1
+    incarnation, found = world.turn()
+    ready = found.updates[-1].ready
+    assert (incarnation, ready.reason) == (6, "LaunchFailed")
+    assert "so were the 5 incarnations before it; to try again, change spec.worker" in ready.message
+    assert world.turn(after=86400)[0] == 6
+    assert world.status["retries"] == {"failures": 6}

@@ -1,14 +1,17 @@
 """Decisions, one table each."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
-from make import KEY, child, observed, owned_by, pod, pool
+from make import KEY, NOW, child, observed, owned_by, pod, pool
 
+from workergroups_api.report import GroupReport
+from workergroups_api.retries import Retries
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy.agent_liveness import AgentState, agent_liveness
 from workergroups_operator.policy.generated_names import without_generated_names
-from workergroups_operator.policy.incarnation import Incarnation, latest, next_incarnation
+from workergroups_operator.policy.incarnation import Incarnation, Launch, latest, launch_of, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.token import encoded, restart, token_digest
 
@@ -45,8 +48,8 @@ def test_which_session_is_believed(known, head, sign, state, session):
     assert (liveness.state, liveness.session) == (state, session)
 
 
-def go_on(last, revision="r1", session="s1", is_interrupted=False):
-    return next_incarnation(last, revision, session, is_interrupted=is_interrupted)
+def go_on(last, revision="r1", session="s1", launch=Launch.UNKNOWN, now=NOW):
+    return next_incarnation(last, revision, session, launch, now)
 
 
 RUNNING = Incarnation(3, "r1", "s1")
@@ -65,11 +68,65 @@ RUNNING = Incarnation(3, "r1", "s1")
         (go_on(RUNNING, revision="r2", session="s2"), Incarnation(4, "r2", "s2")),
         (go_on(RUNNING, revision=None), RUNNING),
         (go_on(RUNNING, session=None), RUNNING),
-        (go_on(RUNNING, is_interrupted=True), Incarnation(4, "r1", "s1")),
+        (go_on(RUNNING, launch=Launch.INTERRUPTED), Incarnation(4, "r1", "s1", Retries(failures=1))),
     ],
 )
 def test_ranks_made_anew_are_a_new_incarnation_and_nothing_else_is(next_, expected):
     assert next_ == expected
+
+
+def interrupted(failures, next_in=None):
+    """An incarnation whose launch was cut short, like others before it."""
+    next_ = None if next_in is None else NOW + timedelta(seconds=next_in)
+    return Incarnation(3, "r1", "s1", Retries(failures=failures, next=next_))
+
+
+@pytest.mark.parametrize(
+    ("last", "number", "failures", "waits"),
+    [
+        (interrupted(0), 4, 1, None),
+        (interrupted(1), 3, 2, 10),
+        (interrupted(2, next_in=1), 3, 2, 1),
+        (interrupted(2, next_in=0), 4, 2, None),
+        (interrupted(2, next_in=-300), 4, 2, None),
+        (interrupted(2), 3, 3, 20),
+        (interrupted(3), 3, 4, 40),
+        (interrupted(4), 3, 5, 80),
+        (interrupted(5, next_in=0), 4, 5, None),
+        (interrupted(5), 3, 6, None),
+        (interrupted(6), 3, 6, None),
+    ],
+)
+def test_launches_that_are_cut_short_are_retried_with_growing_pauses_and_not_for_ever(last, number, failures, waits):
+    found = go_on(last, launch=Launch.INTERRUPTED)
+    next_ = None if waits is None else NOW + timedelta(seconds=waits)
+    assert found == Incarnation(number, "r1", "s1", Retries(failures=failures, next=next_))
+
+
+@pytest.mark.parametrize("last", [interrupted(2), interrupted(2, next_in=5), interrupted(6)])
+@pytest.mark.parametrize(
+    ("change", "number"),
+    [({"revision": "r2"}, 4), ({"session": "s2"}, 4), ({"launch": Launch.SUCCEEDED}, 3)],
+)
+def test_a_change_a_new_session_and_a_success_give_back_all_retries(last, change, number):
+    found = go_on(last, **({"launch": Launch.INTERRUPTED} | change))
+    assert (found.number, found.retries) == (number, Retries())
+
+
+@pytest.mark.parametrize(
+    ("report", "launch"),
+    [
+        (None, Launch.UNKNOWN),
+        (GroupReport(incarnation=2, state="LaunchInterrupted"), Launch.UNKNOWN),
+        (GroupReport(incarnation=3, state="LaunchInterrupted"), Launch.INTERRUPTED),
+        (GroupReport(incarnation=3, state="LaunchInterrupted", ready_count=2), Launch.INTERRUPTED),
+        (GroupReport(incarnation=3, state="Launched", ready_count=1), Launch.UNKNOWN),
+        (GroupReport(incarnation=3, state="Launched", ready_count=2), Launch.SUCCEEDED),
+        (GroupReport(incarnation=2, state="Launched", ready_count=2), Launch.UNKNOWN),
+    ],
+)
+def test_only_a_report_on_the_last_incarnation_tells_what_became_of_its_launch(report, launch):
+    assert launch_of(RUNNING, report, 2) == launch
 
 
 def test_of_status_and_plan_the_one_that_got_further_counts():
@@ -79,6 +136,8 @@ def test_of_status_and_plan_the_one_that_got_further_counts():
     assert latest(None, written) == written
     assert latest(None, None) is None
     assert latest(Incarnation(2, "r1", None), Incarnation(2, "r1", "s1")).session == "s1"
+    assert latest(interrupted(1), interrupted(2)) == latest(interrupted(2), interrupted(1)) == interrupted(2)
+    assert latest(interrupted(2), interrupted(2, next_in=5)) == interrupted(2, next_in=5)
 
 
 def service(*owners):
