@@ -201,12 +201,56 @@ Tolerations = Annotated[
 Resources = Annotated[dict[str, Quantity], Field(max_length=32)]
 
 
-class Head(ApiModel):
+PriorityClassName = Annotated[
+    str,
+    Field(
+        max_length=253,
+        json_schema_extra=schema(
+            cel(
+                "self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$')",
+                "spec.priorityClassName, also of spec.head and spec.agent, must name a PriorityClass: choose one of "
+                "`kubectl get priorityclasses`",
+            )
+        ),
+    ),
+]
+PullSecrets = Annotated[tuple[NameRef, ...], Field(max_length=16)]
+
+
+class Placement(ApiModel):
+    """Where a pod runs that is not one of the pool's nodes. What is absent is as for the nodes."""
+
+    node_selector: Annotated[
+        NodeSelector | None,
+        Field(description="Labels of the Kubernetes nodes that it may run on; default: `spec.nodeSelector`."),
+    ] = None
+    tolerations: Annotated[
+        Tolerations | None,
+        Field(
+            description="Taints of Kubernetes nodes that it tolerates; default: those that the pool's nodes tolerate."
+        ),
+    ] = None
+    priority_class_name: Annotated[
+        PriorityClassName | None,
+        Field(description="Its PriorityClass, empty for none; default: `spec.priorityClassName`."),
+    ] = None
+    image_pull_secrets: Annotated[
+        PullSecrets | None, Field(description="Secrets for its images' registries; default: the nodes'.")
+    ] = None
+
+
+class Agent(Placement):
+    """The pod of the agent, which connects Ray and Kubernetes."""
+
+    resources: Annotated[
+        Resources, Field(description="What each of its two containers asks for: requests, and the same as limits.")
+    ] = {}
+
+
+class Head(Placement):
     """The pod of Ray's head, in which drivers run."""
 
     resources: Annotated[Resources, Field(description="What the head asks for, as `spec.resources` of the nodes.")] = {}
-    node_selector: Annotated[NodeSelector, Field(description="Labels of the Kubernetes nodes that it may run on.")] = {}
-    tolerations: Annotated[Tolerations, Field(description="Taints of Kubernetes nodes that it puts up with.")] = ()
     pod_template: Annotated[PodTemplate | None, Field(description="Merged into the head's pod.")] = None
 
 

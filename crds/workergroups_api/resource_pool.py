@@ -8,12 +8,14 @@ from pydantic import Field
 from workergroups_api.conditions import Conditions
 from workergroups_api.model import ApiModel, ApiObject, cel, immutable, schema
 from workergroups_api.pod_settings import (
+    Agent,
     EnvFrom,
     EnvVars,
     Head,
     NameRef,
     NodeSelector,
     PodTemplate,
+    PriorityClassName,
     Quantity,
     Resources,
     Tolerations,
@@ -212,6 +214,12 @@ class ResourcePoolSpec(ApiModel):
     tolerations: Annotated[
         Tolerations, Field(description="Taints of Kubernetes nodes that the pool's pods put up with.")
     ] = ()
+    priority_class_name: Annotated[
+        PriorityClassName | None, Field(description="PriorityClass of the pool's pods, and of head and agent.")
+    ] = None
+    agent: Annotated[
+        Agent | None, Field(description="The agent's pod; of several pools on a cluster, the oldest one's.")
+    ] = None
     head: Annotated[
         Head | None, Field(description="The pod of Ray's head; of several pools on a cluster, the oldest one's.")
     ] = None
@@ -258,6 +266,7 @@ SPEC_RULES = schema(
             "sharedMemory",
             "nodeSelector",
             "tolerations",
+            "priorityClassName",
             "head",
         )
     ),

@@ -125,6 +125,10 @@ BAD_POOLS = {
         "spec.nodeSelector",
         {"nvidia.com/gpu.product": "H100"},
     ),
+    "spec.priorityClassName, also of spec.head and spec.agent, must name": (
+        "spec.agent",
+        {"priorityClassName": "No Class"},
+    ),
     "spec.nodeSelector must hold label keys and values": ("spec.nodeSelector", {"rack": "row 7"}),
     "spec.env[].name must be letters, digits and '_'": ("spec.env", [{"name": "1ST", "value": ""}]),
     "spec.env[].name is set by WorkerGroups, KubeRay or Ray: remove it": (
@@ -236,6 +240,7 @@ def fixed(cluster):
         ("spec.image", "example.test/ray:1"),
         ("spec.nodeSelector", {"no-such-node": "y"}),
         ("spec.tolerations", [{"operator": "Exists"}]),
+        ("spec.priorityClassName", "other"),
     ],
 )
 def test_what_a_pool_was_made_with_stays(cluster, fixed, path, value):

@@ -6,6 +6,7 @@ token, and runs nothing but the operator's image. What must act in Ray is the ex
 `executor`).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from workergroups_api.manifest import Manifest
@@ -20,9 +21,10 @@ from workergroups_api.names import (
     head_service,
     token_secret_name,
 )
+from workergroups_api.pod_settings import Agent
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.desired.library import UNPRIVILEGED, USER_ID, with_library
-from workergroups_operator.desired.pod_parts import pull_secrets
+from workergroups_operator.desired.placement import placement
 from workergroups_operator.desired.probes import agent_probes
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AGENT
@@ -39,6 +41,11 @@ _WRITES = {OBSERVER_CONTAINER: REPORTS, REPORTER_CONTAINER: ORDERS}
 _REQUESTS = {
     OBSERVER_CONTAINER: {"cpu": "50m", "memory": "96Mi"},
     REPORTER_CONTAINER: {"cpu": "20m", "memory": "64Mi"},
+}
+# Both are Python programs that use one CPU at most, which they do when they start.
+_LIMITS = {
+    OBSERVER_CONTAINER: {"cpu": "1", "memory": "512Mi"},
+    REPORTER_CONTAINER: {"cpu": "1", "memory": "512Mi"},
 }
 
 
@@ -60,15 +67,16 @@ def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token: str
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels, "annotations": annotations},
-                "spec": with_library(_pod(key, images, oldest), OBSERVER_CONTAINER, images.library),
+                "spec": with_library(_pod(key, images, oldest), OBSERVER_CONTAINER, images.agent),
             },
         },
     }
 
 
 def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any]:
+    asked = oldest.spec.agent or Agent()
     return {
-        **pull_secrets(oldest),
+        **placement(oldest, asked),
         "serviceAccountName": agent_name(key.name),
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 5,
@@ -79,13 +87,21 @@ def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any
             "fsGroup": USER_ID,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_observer(key, images.head), _reporter(key, images.library)],
+        "containers": [
+            _with_resources(container, asked.resources)
+            for container in (_observer(key, images.head), _reporter(key, images.agent))
+        ],
         "volumes": [
             {"name": ORDERS, "emptyDir": {"medium": "Memory", "sizeLimit": _EXCHANGE_SIZE}},
             {"name": REPORTS, "emptyDir": {"medium": "Memory", "sizeLimit": _EXCHANGE_SIZE}},
             {"name": "token", "projected": {"sources": _token_sources()}},
         ],
     }
+
+
+def _with_resources(container: dict[str, Any], asked: Mapping[str, str]) -> dict[str, Any]:
+    name = container["name"]
+    return {**container, "resources": {"requests": {**_REQUESTS[name], **asked}, "limits": {**_LIMITS[name], **asked}}}
 
 
 def _container(name: str, image: str, env: list[dict[str, Any]], mounts: dict[str, str]) -> dict[str, Any]:
@@ -100,7 +116,6 @@ def _container(name: str, image: str, env: list[dict[str, Any]], mounts: dict[st
             {"name": "HOME", "value": "/tmp"},
             *env,
         ],
-        "resources": {"requests": dict(_REQUESTS[name])},
         "securityContext": UNPRIVILEGED,
         "volumeMounts": [
             *(_exchange_mount(direction, is_written=direction == _WRITES[name]) for direction in (ORDERS, REPORTS)),

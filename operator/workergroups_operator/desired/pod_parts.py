@@ -6,7 +6,7 @@ from typing import Any
 
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
-from workergroups_api.pod_settings import Volume
+from workergroups_api.pod_settings import PodTemplate, Volume
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.desired.pod_overlay import overlay
 
@@ -30,6 +30,13 @@ def named_pull_secrets(pool: ResourcePool) -> dict[str, Any]:
     return given("imagePullSecrets", [secret.to_json() for secret in pool.spec.image_pull_secrets])
 
 
+def tolerations(pool: ResourcePool) -> list[dict[str, Any]]:
+    """The user's, and the one that lets a pod that asks for a device onto nodes kept for such pods."""
+    resource = pool.spec.accelerator.resource
+    for_device = [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}] if resource else []
+    return [*(toleration.to_json() for toleration in pool.spec.tolerations), *for_device]
+
+
 def environment(pool: ResourcePool, *ours: Manifest) -> dict[str, Any]:
     """A container's environment: ours, with the pool's over it."""
     theirs = [variable.to_json() for variable in pool.spec.env]
@@ -45,6 +52,24 @@ def resources(
     """Requests, with what every pod asks for; and limits, but for CPUs, of which a pod may use what others do not."""
     limits = {name: amount for name, amount in asked.items() if name != "cpu"} | dict(devices or {})
     return {"requests": {**at_least, **asked, **(devices or {})}} | given("limits", limits)
+
+
+def named_resources(template: PodTemplate | None, container: str) -> set[str]:
+    """Return which resources a user's template names for a container; it may hold any JSON."""
+    containers = (template.spec or {}).get("containers") if template else None
+    found: set[str] = set()
+    for each in containers if isinstance(containers, list) else []:
+        theirs = each.get("resources") if isinstance(each, Mapping) and each.get("name") == container else None
+        parts = theirs.values() if isinstance(theirs, Mapping) else ()
+        found |= {str(name) for part in parts if isinstance(part, Mapping) for name in part}
+    return found
+
+
+def with_dns(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pod's spec with which a pod in its node's network finds the services of the cluster."""
+    if spec.get("hostNetwork") is True and "dnsPolicy" not in spec:
+        return {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}
+    return dict(spec)
 
 
 def volumes(pool: ResourcePool) -> list[Manifest]:

@@ -17,16 +17,19 @@ from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
 from workergroups_operator.desired.executor import with_executor
 from workergroups_operator.desired.library import BASH_ENV, with_library
+from workergroups_operator.desired.placement import placement
 from workergroups_operator.desired.pod_overlay import overlay
 from workergroups_operator.desired.pod_parts import (
     environment,
     given,
     mounts,
     named_pull_secrets,
-    pull_secrets,
+    named_resources,
     resources,
+    tolerations,
     volumes,
     whole_cpus,
+    with_dns,
 )
 from workergroups_operator.desired.probes import with_probes
 from workergroups_operator.membership import ClusterKey
@@ -39,6 +42,9 @@ TERMINATION_SECONDS = 5
 _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
 # Ray starts as many processes as there are CPUs when the first driver comes, and that is the executor.
 _NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
+# Drivers run there; who needs more asks for it.
+_HEAD_CPU_LIMIT = 8
+_HEAD_MEMORY_LIMIT = "16Gi"
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
 # For plain tasks, and helpers of drivers, on nodes that do not say how many CPUs they ask for.
 SPARE_CPUS = 4
@@ -60,7 +66,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
         **environment(
             oldest, *({"name": name, "value": value} for name, value in (_NODE_HEALTH | _NO_PROCESSES_AHEAD).items())
         ),
-        "resources": resources(head.resources, _HEAD_REQUESTS),
+        "resources": _head_resources(head),
         **given("volumeMounts", mounts(oldest)),
         "ports": [
             {"containerPort": 6379, "name": "gcs-server"},
@@ -71,16 +77,38 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
     template = {
         "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: HEAD}},
         "spec": {
-            **pull_secrets(oldest),
+            **placement(oldest, head),
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": TERMINATION_SECONDS,
-            **given("nodeSelector", head.node_selector),
-            **given("tolerations", [toleration.to_json() for toleration in head.tolerations]),
             **given("volumes", volumes(oldest)),
             "containers": [container],
         },
     }
     return with_executor(_with_users(template, head.pod_template, HEAD_CONTAINER, images))
+
+
+def head_cpus(oldest: ResourcePool) -> dict[str, str]:
+    """Return how many CPUs Ray counts in the head, as `rayStartParams`.
+
+    KubeRay would count its limit, which says how many it may use at most, and Ray would send it as many tasks.
+    """
+    head = oldest.spec.head or Head()
+    if "cpu" in named_resources(head.pod_template, HEAD_CONTAINER):
+        return {}
+    return {"num-cpus": str(whole_cpus(head.resources.get("cpu", "1")))}
+
+
+def _head_resources(head: Head) -> dict[str, Any]:
+    """Requests, and limits also where the user asks for none, since a quota may want them.
+
+    What the user's template sets has no limit of ours: its request might be larger.
+    """
+    cpus = str(max(_HEAD_CPU_LIMIT, whole_cpus(head.resources.get("cpu", "1")) + 1))
+    limits = {"cpu": cpus, "memory": _HEAD_MEMORY_LIMIT}
+    named = named_resources(head.pod_template, HEAD_CONTAINER)
+    asked = resources(head.resources, _HEAD_REQUESTS)
+    ours = {name: amount for name, amount in limits.items() if name not in named}
+    return {**asked, "limits": {**ours, **asked.get("limits", {})}}
 
 
 def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Manifest:
@@ -102,7 +130,8 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": TERMINATION_SECONDS,
             "nodeSelector": _node_selector(pool),
-            "tolerations": _tolerations(pool),
+            "tolerations": tolerations(pool),
+            **given("priorityClassName", pool.spec.priority_class_name),
             "affinity": _affinity(pool),
             **given("volumes", volumes(pool)),
             "containers": [container],
@@ -122,7 +151,8 @@ def _with_users(template: Manifest, user: PodTemplate | None, container: str, im
     spec = merged["spec"]
     if not isinstance(spec, dict):
         return merged
-    return merged | {"spec": with_library(with_probes(spec, container), container, images.library)}
+    spec = with_dns(with_probes(spec, container))
+    return merged | {"spec": with_library(spec, container, images.library)}
 
 
 def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
@@ -157,13 +187,6 @@ def _node_selector(pool: ResourcePool) -> dict[str, str]:
     accelerator = pool.spec.accelerator
     product = {PRODUCT_LABELS[accelerator.vendor]: accelerator.product} if accelerator.product else {}
     return {**pool.spec.node_selector, **product}
-
-
-def _tolerations(pool: ResourcePool) -> list[dict[str, Any]]:
-    """The user's, and the one that lets a pod that asks for a device onto nodes kept for such pods."""
-    resource = pool.spec.accelerator.resource
-    for_device = [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}] if resource else []
-    return [*(toleration.to_json() for toleration in pool.spec.tolerations), *for_device]
 
 
 def _affinity(pool: ResourcePool) -> dict[str, Any]:

@@ -10,7 +10,14 @@ from workergroups_api.names import (
 )
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired.pods import cpu_count, device_count, head_template, superseded, worker_template
+from workergroups_operator.desired.pods import (
+    cpu_count,
+    device_count,
+    head_cpus,
+    head_template,
+    superseded,
+    worker_template,
+)
 from workergroups_operator.observed import WORKER, Observed, node_group_of
 from workergroups_operator.policy.pod_owners import mistaken_nodes
 
@@ -41,7 +48,7 @@ def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifes
             # The mode must be spelled out: without it KubeRay makes a Secret and leaves the pods open.
             "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
             "headGroupSpec": {
-                "rayStartParams": {"dashboard-host": "0.0.0.0", "num-gpus": "0"},
+                "rayStartParams": {"dashboard-host": "0.0.0.0", "num-gpus": "0", **head_cpus(observed.pools[0])},
                 "template": head_template(key, images, observed.pools[0]),
             },
             "workerGroupSpecs": [*groups, *_retiring_groups(observed, {group["groupName"] for group in groups})],

@@ -16,8 +16,11 @@ class Images:
     # Of pools that name none.
     default: str
     head: str
-    # With the library and the executor, and in which the reporter runs: the operator's own.
+    # With the library and the executor, for the pods of Ray: the operator's own.
     library: str
+    # Of the agent's reporter, and with the code of its other container. Always the operator's present one: the reporter
+    # has a Kubernetes token, and what is noted on the RayCluster can be edited by users.
+    agent: str
     # What the first and the last would be on a cluster that starts now.
     offered_default: str
     offered_library: str
@@ -35,6 +38,7 @@ def images_of(observed: Observed, settings: Settings) -> Images:
         default=noted.get(names.DEFAULT_IMAGE_ANNOTATION, settings.worker_image),
         head=noted.get(names.HEAD_IMAGE_ANNOTATION, (oldest and oldest.image) or settings.worker_image),
         library=noted.get(names.LIBRARY_IMAGE_ANNOTATION, settings.operator_image),
+        agent=settings.operator_image,
         offered_default=settings.worker_image,
         offered_library=settings.operator_image,
     )

@@ -12,7 +12,7 @@ FILES = ("resourcepools.yaml", "workergroups.yaml")
 FORBIDDEN = ("$ref", "anyOf", "allOf", "title")
 ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 MUTABLE = {
-    "resourcepools.yaml": {"podTemplate", "progressDeadlineSeconds"},
+    "resourcepools.yaml": {"agent", "podTemplate", "progressDeadlineSeconds"},
     "workergroups.yaml": {"worker", "roles", "code", "env", "debug", "progressDeadlineSeconds"},
 }
 

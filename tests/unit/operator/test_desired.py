@@ -125,7 +125,8 @@ def test_resources_are_requests_and_limits_but_for_cpus():
     gpus = {"nvidia.com/gpu": "2"}
     assert node["resources"]["requests"] == {"cpu": "28", "memory": "200Gi", "rdma/hca": "1"} | gpus
     assert node["resources"]["limits"] == {"memory": "200Gi", "rdma/hca": "1"} | gpus
-    assert head["resources"] == {"requests": {"cpu": "200m", "memory": "8Gi"}, "limits": {"memory": "8Gi"}}
+    assert head["resources"]["requests"] == {"cpu": "200m", "memory": "8Gi"}
+    assert head["resources"]["limits"] == {"cpu": "8", "memory": "8Gi"}
 
 
 def test_the_head_has_a_place_and_a_template_of_its_own():
@@ -134,6 +135,121 @@ def test_the_head_has_a_place_and_a_template_of_its_own():
     assert head["tolerations"] == [{"key": "team", "operator": "Exists"}]
     assert "role" not in node["nodeSelector"]
     assert "priorityClassName" not in node
+
+
+def deployed(**spec):
+    """The agent's pod."""
+    return of_kind("Deployment", pools=(pool(**spec),))["spec"]["template"]["spec"]
+
+
+PLACED = {
+    "nodeSelector": {"zone": "a"},
+    "tolerations": [{"key": "team", "operator": "Exists"}],
+    "priorityClassName": "high",
+    "imagePullSecrets": [{"name": "registry"}],
+}
+FOR_GPUS = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def placed(spec):
+    return {field: spec.get(field) for field in PLACED}
+
+
+def test_head_and_agent_run_where_the_nodes_may_run():
+    (head, _), (node, _) = ray_pods(**PLACED, accelerator={"product": "A100"})
+    wanted = PLACED | {"tolerations": [*PLACED["tolerations"], FOR_GPUS]}
+    assert placed(head) == placed(deployed(**PLACED, accelerator={"product": "A100"})) == wanted
+    assert placed(node) == wanted | {"nodeSelector": {"zone": "a", "nvidia.com/gpu.product": "A100"}}
+
+
+@pytest.mark.parametrize("component", ["head", "agent"])
+@pytest.mark.parametrize(
+    ("field", "own", "expected"),
+    [
+        ("nodeSelector", {"role": "cpu"}, {"role": "cpu"}),
+        ("nodeSelector", {}, None),
+        ("tolerations", [], None),
+        ("tolerations", [{"operator": "Exists"}], [{"operator": "Exists"}]),
+        ("priorityClassName", "low", "low"),
+        ("priorityClassName", "", None),
+        ("imagePullSecrets", [{"name": "own"}], [{"name": "own"}]),
+        ("imagePullSecrets", [], None),
+    ],
+)
+def test_head_and_agent_have_each_field_of_their_own_if_the_pool_gives_one(component, field, own, expected):
+    spec = PLACED | {component: {field: own}}
+    (head, _), (node, _) = ray_pods(**spec)
+    pods = {"head": head, "agent": deployed(**spec)}
+    assert pods.pop(component).get(field) == expected
+    (other,) = pods.values()
+    assert other[field] == node[field]
+
+
+def test_head_and_agent_leave_nodes_with_devices_to_the_pools_if_there_are_others():
+    (head, _), _ = ray_pods()
+    (preferred,) = head["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert preferred["preference"]["matchExpressions"] == [
+        {"key": "nvidia.com/gpu.product", "operator": "DoesNotExist"}
+    ]
+    assert deployed()["affinity"] == head["affinity"]
+    assert "affinity" not in deployed(accelerator={"vendor": "none"})
+
+
+def test_each_container_of_ours_has_requests_and_limits():
+    """A quota may want them of every container in the namespace."""
+    (head, _), (node, _) = ray_pods()
+    agent = deployed()
+    ours = [*head["initContainers"], *head["containers"], *node["initContainers"]]
+    ours += [*agent["initContainers"], *agent["containers"]]
+    for container in ours:
+        for part in ("requests", "limits"):
+            assert {"cpu", "memory"} <= container["resources"][part].keys(), container["name"]
+
+
+def test_what_the_pool_asks_for_the_agent_is_request_and_limit_of_each_container():
+    for container in deployed(agent={"resources": {"memory": "2Gi"}})["containers"]:
+        resources = container["resources"]
+        assert (resources["requests"]["memory"], resources["limits"]) == ("2Gi", {"cpu": "1", "memory": "2Gi"})
+
+
+def head_cpus(**head):
+    spec = of_kind("RayCluster", pools=(pool(head=head),))["spec"]["headGroupSpec"]
+    resources = spec["template"]["spec"]["containers"][0]["resources"]
+    return spec["rayStartParams"].get("num-cpus"), resources["limits"].get("cpu")
+
+
+def in_template(**resources):
+    return {"podTemplate": {"spec": {"containers": [{"name": "ray-head", "resources": resources}]}}}
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ({}, ("1", "8")),
+        ({"resources": {"cpu": 4}}, ("4", "8")),
+        ({"resources": {"cpu": "12"}}, ("12", "13")),
+        # KubeRay counts what the template sets.
+        (in_template(limits={"cpu": "3"}), (None, "3")),
+        (in_template(requests={"cpu": "30"}), (None, None)),
+    ],
+)
+def test_the_heads_limit_is_no_number_of_cpus_for_tasks(head, expected):
+    assert head_cpus(**head) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "policy"),
+    [
+        ({"hostNetwork": True}, "ClusterFirstWithHostNet"),
+        ({"hostNetwork": True, "dnsPolicy": "Default"}, "Default"),
+        ({"hostNetwork": False}, None),
+        ({"hostNetwork": "odd"}, None),
+        ({}, None),
+    ],
+)
+def test_pods_in_the_network_of_their_node_find_the_services_of_the_cluster(spec, policy):
+    for pod_, _ in ray_pods(podTemplate={"spec": spec}, head={"podTemplate": {"spec": spec}}):
+        assert pod_.get("dnsPolicy") == policy
 
 
 @pytest.mark.parametrize(
@@ -250,6 +366,10 @@ def test_a_running_cluster_keeps_its_images_when_the_operators_defaults_change()
     spec = of_kind("RayCluster", pools=(pool(),), children=live)["spec"]
     assert spec["rayVersion"] == "2.52.0"
     assert spec["headGroupSpec"]["template"]["spec"]["initContainers"][0]["image"] == "operator then"
+    agent = of_kind("Deployment", pools=(pool(),), children=live)["spec"]["template"]["spec"]
+    images = {each["name"]: each["image"] for each in (*agent["initContainers"], *agent["containers"])}
+    assert images["reporter"] == SETTINGS.operator_image, "nobody but the operator chooses what has a Kubernetes token"
+    assert "operator then" not in images.values()
     assert spec["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] == "old"
     assert spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0]["image"] == "then"
 
