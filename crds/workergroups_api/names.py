@@ -36,6 +36,8 @@ HEAD_ANNOTATION = f"{GROUP}/head"
 SESSION_ANNOTATION = f"{GROUP}/session"
 # There too: why the cluster was started anew, until the agent is connected to the new one.
 RESTART_ANNOTATION = f"{GROUP}/restarted-because"
+# How often that was done in a row, and when it is done next, as JSON (`Retries`).
+RESTARTS_ANNOTATION = f"{GROUP}/restarts"
 
 # There too, written by the agent: the objects whose statuses it does not vouch for; see `vouching`.
 DOUBTS_ANNOTATION = f"{GROUP}/not-vouched-for"

@@ -1,9 +1,8 @@
 """How often something was tried again in a row, kept where a restart of the operator does not forget it."""
 
-from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from workergroups_api.model import ApiModel
 
@@ -13,6 +12,6 @@ class Retries(ApiModel):
 
     failures: Annotated[int, Field(ge=0, description="How many tries in a row have failed.")] = 0
     next: Annotated[
-        datetime | None,
+        AwareDatetime | None,
         Field(description="When the next try begins; absent when none waits."),
     ] = None

@@ -24,7 +24,7 @@ _NEED_OTHERS = {RAY_CLUSTER.kind, DEPLOYMENT.kind, ROLE_BINDING.kind}
 async def apply(client: Kube, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Failures:
     """Delete a cluster that has to start anew, and write what differs from what was applied before."""
     failed: dict[str, Explanation] = {}
-    if decisions.restart and not decisions.obstacle and observed.ray_cluster:
+    if decisions.restarts.is_due and not decisions.obstacle and observed.ray_cluster:
         try:
             await client.delete(observed.ray_cluster)
         except API_ERRORS as error:

@@ -14,6 +14,7 @@ from workergroups_operator.policy.bundles import Assignment, assign_bundles
 from workergroups_operator.policy.images import Images, images_of
 from workergroups_operator.policy.incarnation import Incarnation, latest, launch_of, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
+from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.policy.token import restart, restarted
 from workergroups_operator.settings import Settings
@@ -31,6 +32,8 @@ class Decisions:
     obstacle: Explanation | None = None
     # Why the RayCluster is to be deleted, and made anew when it is gone.
     restart: str | None = None
+    # How often that was done in a row, and whether it is done now.
+    restarts: Restarts = field(default_factory=Restarts)
     # Why that was done, until the new one answers.
     restarted: str | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
@@ -44,12 +47,14 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
     images = images_of(observed, settings)
     agent = agent_liveness(observed.head, observed.agent)
     bundles = assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere)
+    why_restart = restart(observed)
     return Decisions(
         images=images,
         agent=agent,
         refused_pods={**refused_pods, **too_large(observed.pools)},
         obstacle=obstacle(observed),
-        restart=restart(observed),
+        restart=why_restart,
+        restarts=restarts(observed, why_restart, is_connected=agent.is_believed),
         restarted=restarted(observed, agent),
         bundles=bundles,
         written=observed.written,

@@ -4,7 +4,13 @@ The operator notes on it which head and session belong together, and why it has 
 """
 
 from workergroups_api.manifest import LEASE, Manifest
-from workergroups_api.names import HEAD_ANNOTATION, RESTART_ANNOTATION, SESSION_ANNOTATION, agent_name
+from workergroups_api.names import (
+    HEAD_ANNOTATION,
+    RESTART_ANNOTATION,
+    RESTARTS_ANNOTATION,
+    SESSION_ANNOTATION,
+    agent_name,
+)
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed
 
@@ -19,6 +25,8 @@ def lease(observed: Observed, decisions: Decisions) -> Manifest:
     why = decisions.restart or decisions.restarted
     if why:
         known[RESTART_ANNOTATION] = why
+    if decisions.restarts.retries.failures:
+        known[RESTARTS_ANNOTATION] = decisions.restarts.retries.model_dump_json(exclude_none=True)
     return {
         "apiVersion": LEASE.api_version,
         "kind": LEASE.kind,

@@ -163,8 +163,15 @@ def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
 
 
 def superseded(pods: Iterable[Manifest], template: Manifest) -> list[str]:
-    """Outdated pods in which nothing runs: they are in the way, and nobody loses anything with them."""
-    return [str(pod["metadata"]["name"]) for pod in outdated(pods, template) if not runs_something(pod)]
+    """Outdated pods in which nothing runs: they are in the way, and nobody loses anything with them.
+
+    A pod without any digest lost it to an admission webhook, say; the pods made in its place would lose it too.
+    """
+    return [
+        str(pod["metadata"]["name"])
+        for pod in outdated(pods, template)
+        if not runs_something(pod) and TEMPLATE_ANNOTATION in pod["metadata"].get("annotations", {})
+    ]
 
 
 def device_count(pool: ResourcePool) -> int:

@@ -54,6 +54,7 @@ def status(observed: Observed, decisions: Decisions, failures: Failures, now: da
     situation = Situation(observed, decisions, failures, now)
     waits = [observed.agent.look_again_seconds]
     waits += [_until(incarnation.retries.next, now) for incarnation in decisions.incarnations.values()]
+    waits.append(_until(decisions.restarts.retries.next, now))
     updates = [_unreadable(odd, now) for odd in observed.unreadable]
     weakest: dict[str, Finding] = {}
     for pool in observed.pools:

@@ -4,6 +4,7 @@ from workergroups_api import names
 from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.manifest import DEPLOYMENT
 from workergroups_api.model import ApiObject
+from workergroups_api.names import TOKEN_ANNOTATION
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vouching import EVERY, doubt
@@ -15,6 +16,7 @@ from workergroups_operator.policy.found_versions import FoundVersions, conflict,
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
+from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.policy.up_to_date import pool_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 
@@ -80,15 +82,24 @@ def _cluster_ready(situation: Situation) -> Finding:
         why = _agent_missing(observed, situation)
     if why:
         since = f"; the cluster is started anew, since {decisions.restarted}" if decisions.restarted else ""
-        return finding("ClusterReady", "False", Explanation(why.reason, why.message + since))
+        is_final = why.reason == "RestartFailed"
+        return finding("ClusterReady", "False", Explanation(why.reason, why.message + since), final=is_final)
     return finding("ClusterReady", "True", Explanation("AgentConnected", "Ray's head answers the agent"))
 
 
 def _restarting(decisions: Decisions) -> Explanation | None:
     if decisions.restart is None:
         return None
-    consequence = "the running Ray knows only the old one: the cluster is started anew, and its ranks with it"
-    return Explanation("Restarting", f"{decisions.restart}, and {consequence}")
+    why, retries = f"{decisions.restart}, and the running Ray knows only the old one", decisions.restarts.retries
+    if is_exhausted(retries):
+        return Explanation(
+            "RestartFailed",
+            f"{why}; so it was after each of {BUDGET} restarts: find out who changes the Secret or the annotation "
+            f"{TOKEN_ANNOTATION} of the RayCluster, then delete the RayCluster",
+        )
+    if retries.next:
+        return Explanation("Restarting", f"{why}, as after the last restart; {announced(retries)}")
+    return Explanation("Restarting", f"{why}: the cluster is restarted, and its ranks with it")
 
 
 def _head_missing(situation: Situation) -> Explanation | None:

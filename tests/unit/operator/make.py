@@ -78,7 +78,12 @@ def pod(component: str, name: str | None = None, phase: str = "Running", **statu
         running = {"name": "ray-head", "containerID": "life-1", "restartCount": 0, "state": {"running": {}}}
         status = {"containerStatuses": [running]} | status
     return {
-        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
+        "metadata": {
+            "name": name,
+            "uid": f"uid-{name}",
+            "labels": labels,
+            "annotations": {"workergroups.dev/template": "an older one"},
+        },
         "spec": {
             "nodeSelector": {"nvidia.com/gpu.product": "A100"},
             "containers": [{"name": "ray-worker", "resources": {"limits": {"nvidia.com/gpu": "4"}}}],

@@ -393,5 +393,9 @@ def test_pods_of_an_older_template_in_which_nothing_runs_make_room():
     running = pod("worker", "p-1", containerStatuses=[{"name": "ray-worker", "state": {"running": {}}}])
     (live,) = of_kind("RayCluster", pools=(pool(),), pods=(pending, running))["spec"]["workerGroupSpecs"]
     assert live["scaleStrategy"] == {"workersToDelete": ["p-0"]}
+    # As after a webhook that takes annotations away: a pod in its place would be no newer.
+    pending["metadata"]["annotations"] = {}
+    (live,) = of_kind("RayCluster", pools=(pool(),), pods=(pending, running))["spec"]["workerGroupSpecs"]
+    assert "scaleStrategy" not in live
     (live,) = of_kind("RayCluster", pools=(pool(),), pods=(running,))["spec"]["workerGroupSpecs"]
     assert "scaleStrategy" not in live

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from make import KEY, NOW, child, observed, owned_by, pod, pool
+from make import KEY, NOW, child, observed, owned_by, pod, pool, statuses
 
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
@@ -13,6 +13,7 @@ from workergroups_operator.policy.agent_liveness import AgentState, agent_livene
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.incarnation import Incarnation, Launch, latest, launch_of, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
+from workergroups_operator.policy.restarts import restarts
 from workergroups_operator.policy.token import encoded, restart, token_digest
 
 SEEN_LATE = AgentSign("s2", seen_with_head_seconds=4.0)
@@ -196,6 +197,56 @@ def test_a_cluster_whose_token_is_lost_is_started_anew_and_says_why(children, wo
     why = restart(observed(pools=(pool(),), children=children))
     assert (why is None) == (words is None)
     assert why is None or words in why
+
+
+def lease(retries):
+    return child("Lease", "actors-agent", metadata={"annotations": {"workergroups.dev/restarts": retries}})
+
+
+def next_restarts(retries, why="the Secret was changed", is_connected=False, **cluster):
+    recorded = lease(retries if isinstance(retries, str) else retries.model_dump_json())
+    children = recorded | child("RayCluster", "actors", metadata=cluster)
+    return restarts(observed(pools=(pool(),), children=children), why, is_connected=is_connected)
+
+
+def again(failures, next_in=None):
+    return Retries(failures=failures, next=None if next_in is None else NOW + timedelta(seconds=next_in))
+
+
+@pytest.mark.parametrize(
+    ("found", "retries", "is_due"),
+    [
+        (next_restarts(again(0)), again(1), True),
+        (next_restarts("spoilt"), again(1), True),
+        (next_restarts('{"failures": 1, "next": "2026-01-01T00:00:00"}'), again(1), True),
+        (next_restarts(again(1)), again(2, 10), False),
+        (next_restarts(again(2, next_in=5)), again(2, 5), False),
+        (next_restarts(again(2, next_in=0)), again(2), True),
+        (next_restarts(again(5)), again(6), False),
+        (next_restarts(again(6)), again(6), False),
+        # It is being deleted already.
+        (next_restarts(again(2), deletionTimestamp="now"), again(2), False),
+        # The new cluster starts; it answers.
+        (next_restarts(again(2), why=None), again(2), False),
+        (next_restarts(again(6), why=None, is_connected=True), again(0), False),
+    ],
+)
+def test_a_cluster_is_restarted_with_growing_pauses_and_not_for_ever(found, retries, is_due):
+    assert (found.retries, found.is_due) == (retries, is_due)
+
+
+@pytest.mark.parametrize(
+    ("retries", "reason", "words"),
+    [
+        (again(0), "Restarting", "the running Ray knows only the old one: the cluster is restarted, and its ranks"),
+        (again(1), "Restarting", "as after the last restart; trying again at 12:00:10Z, 2 of 5"),
+        (again(5), "RestartFailed", "after each of 5 restarts: find out who changes the Secret"),
+    ],
+)
+def test_a_cluster_says_when_it_is_restarted_or_that_it_is_not(retries, reason, words):
+    children = started_with(OLD) | lease(retries.model_dump_json())
+    ready = statuses(observed(pools=(pool(),), children=children)).updates[0].ready
+    assert (ready.reason, words in ready.message) == (reason, True)
 
 
 @pytest.mark.parametrize(
