@@ -13,8 +13,12 @@ from workergroups_api.text import plain
 
 # Used as a UID: the agent vouches for no object.
 EVERY = "*"
-MAX_OBJECTS = 50
+MAX_OBJECTS = 20
+# Characters of the whole annotation: of a longer one, the operator's watch tells nothing.
+MAX_ANNOTATION = 4096
 _MAX_WHY = 300
+# Of an object, besides its reason: its UID, quotes and commas.
+_MAX_UID = 44
 _LIMITS = Limits(size=64 * 1024, depth=1, values=MAX_OBJECTS + 1)
 
 
@@ -26,7 +30,11 @@ def to_annotation(doubts: Mapping[str, str]) -> str | None:
     if len(doubts) > MAX_OBJECTS:
         first = next(iter(doubts.values()))
         doubts = {EVERY: f"this is so for more than {MAX_OBJECTS} objects; for the first of them: {first}"}
-    return json.dumps({uid: plain(why, _MAX_WHY) for uid, why in doubts.items()}) if doubts else None
+    if not doubts:
+        return None
+    # JSON needs two characters for a quote.
+    room = min(_MAX_WHY, (MAX_ANNOTATION // len(doubts) - _MAX_UID) // 2)
+    return json.dumps({uid: plain(why, room) for uid, why in doubts.items()}, ensure_ascii=False)
 
 
 def from_annotation(value: Any) -> dict[str, str]:

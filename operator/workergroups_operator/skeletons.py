@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import ijson
 
-from workergroups_api.names import CLUSTER_LABEL, HEAD_ANNOTATION, SESSION_ANNOTATION
+from workergroups_api.names import CLUSTER_LABEL, DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
 
 # The event loop gets a turn after each piece: one of the worst kind takes about 5 ms.
 PIECE_BYTES: Final = 32 * 1024
@@ -55,7 +55,7 @@ OBJECT: Final[Shape] = {
         "uid": Text,
         "resourceVersion": Text,
         "labels": {CLUSTER_LABEL: Text},
-        "annotations": {HEAD_ANNOTATION: Text, SESSION_ANNOTATION: Text},
+        "annotations": {DOUBTS_ANNOTATION: Text, HEAD_ANNOTATION: Text, SESSION_ANNOTATION: Text},
     },
     "spec": {
         # Of a pool, of a group, of a Lease, and of a CustomResourceDefinition.

@@ -1,10 +1,19 @@
 """What the agent does not vouch for arrives at the operator by the Lease, whatever else is written there."""
 
+import asyncio
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workergroups_api.vouching import EVERY, MAX_OBJECTS, doubt, from_annotation, to_annotation
+from workergroups_api.names import DOUBTS_ANNOTATION
+from workergroups_api.vouching import EVERY, MAX_ANNOTATION, MAX_OBJECTS, doubt, from_annotation, to_annotation
+from workergroups_operator.skeletons import OBJECT, skeleton_of
+
+
+def lease_with(annotation):
+    return {"metadata": {"name": "c-agent", "annotations": {DOUBTS_ANNOTATION: annotation}}}
 
 
 def test_nothing_in_doubt_is_no_annotation():
@@ -16,7 +25,9 @@ def test_nothing_in_doubt_is_no_annotation():
 def test_what_is_written_is_read(doubts):
     annotation = to_annotation(doubts)
     assert from_annotation(annotation).keys() == doubts.keys()
-    assert len(annotation) < 2**18, "the limit of all annotations of an object"
+    assert len(annotation) <= MAX_ANNOTATION
+    read = asyncio.run(skeleton_of(json.dumps(lease_with(annotation)).encode(), OBJECT))
+    assert read == lease_with(annotation), "the operator's watch tells it"
 
 
 def test_of_too_many_objects_none_is_vouched_for():
