@@ -11,6 +11,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
+from workergroups_operator.policy.cluster_size import without_room
 from workergroups_operator.policy.images import Images, images_of
 from workergroups_operator.policy.incarnation import Incarnation, latest, launch_of, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
@@ -51,7 +52,7 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
     return Decisions(
         images=images,
         agent=agent,
-        refused_pods={**refused_pods, **too_large(observed.pools)},
+        refused_pods={**refused_pods, **too_large(observed.pools), **without_room(observed)},
         obstacle=obstacle(observed),
         restart=why_restart,
         restarts=restarts(observed, why_restart, is_connected=agent.is_believed),

@@ -82,3 +82,23 @@ async def test_an_environment_that_no_process_can_have_never_reaches_a_node(scen
     assert "spec.env has" in condition(odd)["message"]
     assert "odd" not in (await scene.get(CONFIG_MAP, "shared-plan"))["data"]["plan.json"]
     await is_served(scene)
+
+
+async def test_a_pool_for_which_the_ray_cluster_has_no_room_reports_it_and_its_neighbours_are_served(scene):
+    await neighbour(scene)
+    env = [{"name": f"A{number}", "value": "x" * 3_200} for number in range(140)]
+    for name in ("b1", "b2", "b3"):
+        await scene.pool(name, **SHARED, env=env)
+    odd = await scene.until(RESOURCE_POOL, "b3", "Ready", "False", "ClusterTooLarge", seconds=BOUND)
+    assert "with pool b3 the RayCluster of cluster shared would have" in condition(odd)["message"]
+    for name in ("b1", "b2"):
+        await scene.ready(RESOURCE_POOL, name, seconds=30)
+    await is_served(scene)
+
+
+async def test_a_pool_whose_pods_etcd_would_not_take_reports_it(scene):
+    await neighbour(scene)
+    await scene.pool("odd", **SHARED, env=[{"name": f"A{number}", "value": "x" * 3_200} for number in range(250)])
+    odd = await scene.until(RESOURCE_POOL, "odd", "Ready", "False", "InvalidSpec", seconds=BOUND)
+    assert "spec.env: the JSON has" in condition(odd)["message"]
+    await is_served(scene)

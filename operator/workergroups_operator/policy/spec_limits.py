@@ -13,7 +13,8 @@ from workergroups_api.resource_pool import ResourcePool
 # What users write nests less deep; `metadata.managedFields` repeats it, a few levels deeper.
 _DEPTH = 64
 ARGUMENTS = Limits(size=256 * 2**10, depth=_DEPTH, values=20_000)
-POOL = Limits(size=2**20, depth=_DEPTH, values=10_000)
+# KubeRay copies the environment into an init container of each pod, and etcd takes pods of 1.5 MiB.
+POOL = Limits(size=512 * 2**10, depth=_DEPTH, values=10_000)
 # The kernel's limit for one variable of a process, name and value together.
 _MAX_VARIABLE_BYTES = 128 * 2**10
 

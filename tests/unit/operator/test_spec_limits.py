@@ -19,7 +19,7 @@ def nested(levels):
         (WORKER_GROUP, {"worker": {"args": [nested(62)]}}),
         (WORKER_GROUP, {"worker": {"kwargs": {"text": "x" * 260_000}}}),
         (WORKER_GROUP, {"worker": {"args": [list(range(19_000))]}}),
-        (RESOURCE_POOL, {"env": [{"name": f"A{n}", "value": "x" * 3_200} for n in range(250)]}),
+        (RESOURCE_POOL, {"env": [{"name": f"A{n}", "value": "x" * 3_200} for n in range(150)]}),
         (RESOURCE_POOL, {"podTemplate": {"spec": {"containers": [{"name": "ray-worker"}]}}}),
     ],
 )
@@ -41,6 +41,7 @@ def test_what_is_within_the_limits_is_served(kind, spec):
             {"volumes": [{"csi": {"x": nested(70)}}]},
             "spec.volumes: the JSON is nested",
         ),
+        (RESOURCE_POOL, {"env": [{"value": "x" * 3_200} for _ in range(250)]}, "spec.env: the JSON has 80"),
         (RESOURCE_POOL, {"env": [{"name": "A", "valueFrom": {"x": nested(70)}}]}, "spec.env: the JSON is nested"),
     ],
 )

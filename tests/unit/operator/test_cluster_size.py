@@ -1,0 +1,35 @@
+import pytest
+from make import child, observed, pool
+
+from workergroups_operator.observed import node_group_of
+from workergroups_operator.policy.cluster_size import without_room
+
+
+def sized(name, kilobytes):
+    return pool(name, env=[{"name": f"A{n}", "value": "x" * 4_000} for n in range(kilobytes // 4)])
+
+
+def refused(*pools, live=()):
+    spec = {"workerGroupSpecs": [{"groupName": node_group_of(each)} for each in live]}
+    seen = observed(pools=pools, children=child("RayCluster", "actors", spec=spec) if live else {})
+    found = without_room(seen)
+    return [each.name for each in pools if node_group_of(each) in found]
+
+
+@pytest.mark.parametrize(
+    ("kilobytes", "without"),
+    [
+        ((1, 1, 1), []),
+        ((1, 800, 400), []),
+        ((1, 800, 800), ["p2"]),
+        ((1, 800, 800, 300), ["p2"]),
+        ((800, 1), ["p0"]),
+    ],
+)
+def test_the_oldest_that_fit_are_in_the_cluster(kilobytes, without):
+    assert refused(*(sized(f"p{number}", size) for number, size in enumerate(kilobytes))) == without
+
+
+def test_a_pool_in_the_cluster_keeps_its_place_though_an_older_one_changes():
+    small, older, younger = sized("p0", 1), sized("p1", 800), sized("p2", 800)
+    assert refused(small, older, younger, live=(small, younger)) == ["p1"]
