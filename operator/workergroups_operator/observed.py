@@ -32,6 +32,11 @@ class Unreadable:
         """The object's name."""
         return str(self.body["metadata"]["name"])
 
+    @property
+    def uid(self) -> str:
+        """The object's UID."""
+        return str(self.body["metadata"].get("uid"))
+
 
 @dataclass(frozen=True)
 class AgentSign:

@@ -46,7 +46,7 @@ def broken_groups():
         {"worker": {"class": "train.Missing"}},
         {"code": {"configMap": {"name": "none"}}},
         {
-            "env": [{"name": f"A{number}", "value": "x" * 30_000} for number in range(20)],
+            "env": [{"name": f"A{number}", "value": "x" * 30_000} for number in range(3)],
             "worker": {"class": "train.Failing"},
         },
     ]

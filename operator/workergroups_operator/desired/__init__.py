@@ -14,13 +14,12 @@ def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[
     if not pools or decisions.obstacle:
         return []
     secret = token.secret(observed, fresh_token)
-    # The others, such as those whose pools are gone, do not concern the agent.
-    placed = [group for group in observed.groups if group.name in decisions.incarnations]
+    planned = plan.cluster_plan(observed, decisions)
     manifests = [
         secret,
-        *access.access(observed.key, pools, placed),
+        *access.access(observed.key, planned, observed.groups),
         lease.lease(observed, decisions),
-        plan.config_map(plan.cluster_plan(observed, decisions)),
+        plan.config_map(planned),
     ]
     if not decisions.restart:
         in_use = token.digest_in(secret)

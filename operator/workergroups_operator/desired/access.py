@@ -4,28 +4,28 @@ from collections.abc import Sequence
 
 from workergroups_api.manifest import LEASE, Manifest
 from workergroups_api.names import GROUP, agent_name, plan_name
-from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.plan import ClusterPlan
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 
 _READ = ["get", "list", "watch"]
 
 
-def access(key: ClusterKey, pools: Sequence[ResourcePool], groups: Sequence[WorkerGroup]) -> list[Manifest]:
-    """Who the agent is, and what it may do."""
+def access(key: ClusterKey, plan: ClusterPlan, groups: Sequence[WorkerGroup]) -> list[Manifest]:
+    """Return who the agent is, and what it may do: nothing with groups that are not planned."""
     name = agent_name(key.name)
-    code = {group.spec.code.config_map.name for group in groups if group.spec.code}
+    planned = [group.name for group in plan.groups]
+    code = {group.spec.code.config_map.name for group in groups if group.spec.code and group.name in planned}
     rules = [
         _rule("", "configmaps", [plan_name(key.name), *sorted(code)], _READ),
         _rule(LEASE.group, LEASE.plural, [name], ["get", "patch"]),
-        _rule(GROUP, "resourcepools/status", [pool.name for pool in pools], ["patch"]),
+        _rule(GROUP, "resourcepools/status", [pool.name for pool in plan.pools], ["patch"]),
     ]
     # A rule without names would mean all of them.
-    if groups:
-        named = [group.name for group in groups]
+    if planned:
         rules += [
-            _rule(GROUP, "workergroups", named, _READ),
-            _rule(GROUP, "workergroups/status", named, ["patch"]),
+            _rule(GROUP, "workergroups", planned, _READ),
+            _rule(GROUP, "workergroups/status", planned, ["patch"]),
         ]
     return [
         {

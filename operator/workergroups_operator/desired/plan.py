@@ -10,15 +10,19 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
+from workergroups_operator.policy.carried_on import carried_groups, carried_pools
 
 
 def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
-    """All pools, and the groups that have bundles."""
+    """All pools, the groups that have bundles, and what goes on of objects that cannot be read."""
     planned = (_group(group, observed, decisions) for group in observed.groups)
     return ClusterPlan(
         cluster=observed.key.name,
-        pools=tuple(_pool(pool) for pool in observed.pools),
-        groups=tuple(group for group in planned if group is not None),
+        pools=(*(_pool(pool) for pool in observed.pools), *carried_pools(observed)),
+        groups=(
+            *(group for group in planned if group is not None),
+            *carried_groups(observed, decisions.bundles),
+        ),
     )
 
 

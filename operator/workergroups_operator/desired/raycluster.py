@@ -19,6 +19,7 @@ from workergroups_operator.desired.pods import (
     worker_template,
 )
 from workergroups_operator.observed import WORKER, Observed, node_group_of
+from workergroups_operator.policy.carried_on import carried_node_groups
 from workergroups_operator.policy.pod_owners import mistaken_nodes
 
 # Which Ray it is, nobody has to say: each image is looked at. KubeRay wants to hear that it knows tokens.
@@ -88,11 +89,13 @@ def _retiring_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:
     """Groups of pools that are gone, without replicas, until their pods are gone too.
 
     KubeRay forgets the pods of a group that is not in the spec any more: they would hold their devices for ever.
+    Groups of pools that exist and cannot be read stay as they are.
     """
     live = (observed.ray_cluster or {}).get("spec", {}).get("workerGroupSpecs") or ()
     populated = {pod["metadata"]["labels"].get("ray.io/group") for pod in observed.pods}
+    carried = carried_node_groups(observed)
     return [
-        group | {"replicas": 0, "minReplicas": 0}
+        group if group["groupName"] in carried else group | {"replicas": 0, "minReplicas": 0}
         for group in live
         if group["groupName"] not in wanted and (group.get("replicas") or group["groupName"] in populated)
     ]

@@ -1,0 +1,39 @@
+"""What goes on of objects that the operator cannot read: what runs of them, as planned while it could.
+
+A running group whose spec is edited into something unreadable keeps its ranks, and so do the groups on a pool that
+cannot be read. Only the object's status reports the trouble.
+"""
+
+from collections.abc import Mapping
+
+from workergroups_api import names
+from workergroups_api.conditions import Explanation
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.plan import PlannedGroup, PlannedPool
+from workergroups_operator.observed import Observed
+from workergroups_operator.policy.bundles import Assignment
+
+
+def carried_node_groups(observed: Observed) -> set[str]:
+    """Return the names of the worker groups of pools that cannot be read."""
+    return {names.node_group(odd.name, odd.uid) for odd in observed.unreadable if odd.kind is RESOURCE_POOL}
+
+
+def carried_pools(observed: Observed) -> tuple[PlannedPool, ...]:
+    """Return what the plan has of pools that cannot be read."""
+    odd = {each.uid for each in observed.unreadable if each.kind is RESOURCE_POOL}
+    return tuple(pool for pool in observed.plan.pools if pool.uid in odd) if observed.plan else ()
+
+
+def carried_groups(observed: Observed, bundles: Mapping[str, Assignment]) -> tuple[PlannedGroup, ...]:
+    """Return what the plan has of groups that cannot be read, or that have no place since a pool cannot be."""
+    if observed.plan is None:
+        return ()
+    odd = {each.uid for each in observed.unreadable if each.kind is WORKER_GROUP}
+    pools = {pool.name for pool in carried_pools(observed)}
+    placeless = {group.uid for group in observed.groups if isinstance(bundles[group.name], Explanation)}
+    return tuple(
+        group
+        for group in observed.plan.groups
+        if group.uid in odd or (group.uid in placeless and pools.intersection(part.pool for part in group.bundles))
+    )
