@@ -15,6 +15,7 @@ from workergroups_operator.policy.cluster_size import without_room
 from workergroups_operator.policy.images import Images, images_of
 from workergroups_operator.policy.incarnation import Incarnation, latest, launch_of, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
+from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.policy.token import restart, restarted
@@ -47,7 +48,7 @@ def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings
     """Pure: no clock, no I/O."""
     images = images_of(observed, settings)
     agent = agent_liveness(observed.head, observed.agent)
-    bundles = assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere)
+    bundles = with_room(assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere))
     why_restart = restart(observed)
     return Decisions(
         images=images,

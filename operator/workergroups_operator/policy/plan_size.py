@@ -1,0 +1,39 @@
+"""Which groups fit into one plan: it is a ConfigMap, and etcd limits its size, as that of the agent's Role.
+
+The estimate is an upper bound, so that it depends on nothing that changes while a group runs.
+"""
+
+from collections.abc import Mapping
+
+from workergroups_api.conditions import Explanation
+from workergroups_operator.policy.bundles import Assignment
+
+# A ConfigMap may have 1 MiB; pools take the rest.
+MAX_BYTES = 900_000
+# Of a group in the plan, or in the Role: its name, digests and counts; its name twice, and its ConfigMap's.
+_GROUP_BYTES = 520
+# Of each pool that it names.
+_PART_BYTES = 110
+
+
+def with_room(assigned: Mapping[str, Assignment]) -> dict[str, Assignment]:
+    """Return the bundles of the groups that fit, in the order given, and an explanation for the others."""
+    used = 0
+    found: dict[str, Assignment] = {}
+    for name, bundles in assigned.items():
+        if not isinstance(bundles, Explanation):
+            size = _GROUP_BYTES + _PART_BYTES * len(bundles)
+            if used + size > MAX_BYTES:
+                bundles = _explanation(used + size)
+            else:
+                used += size
+        found[name] = bundles
+    return found
+
+
+def _explanation(size: int) -> Explanation:
+    return Explanation(
+        "ClusterTooLarge",
+        f"with this group the plan of the cluster may need {size} bytes, and may have {MAX_BYTES}: delete a group, or "
+        "put this one on pools with another spec.clusterName",
+    )

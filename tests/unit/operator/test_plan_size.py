@@ -1,0 +1,79 @@
+import json
+
+from make import decided, group, observed, pool
+
+from workergroups_api.conditions import Explanation
+from workergroups_api.plan import PlannedBundles, PlannedGroup
+from workergroups_api.retries import Retries
+from workergroups_operator.desired.access import access
+from workergroups_operator.desired.plan import cluster_plan
+from workergroups_operator.policy.plan_size import MAX_BYTES, with_room
+
+# Of Kubernetes: a ConfigMap's data, and any object.
+CONFIG_MAP_BYTES = 2**20
+LONG = "n" * 40
+
+
+def bundles(count):
+    return tuple(PlannedBundles(pool=LONG, start=32767, count=32768) for _ in range(count))
+
+
+def refused(found):
+    return [name for name, each in found.items() if isinstance(each, Explanation)]
+
+
+def code(number):
+    return {"configMap": {"name": f"{number:0250}"}}
+
+
+def test_few_groups_fit():
+    assigned = {f"g{number}": bundles(16) for number in range(100)}
+    assert with_room(assigned) == assigned
+
+
+def test_the_oldest_that_fit_are_planned_and_the_others_say_why():
+    assigned = {f"g{number}": bundles(1) for number in range(2000)}
+    found = with_room(assigned)
+    late = refused(found)
+    assert 300 < len(late) < 1000
+    assert late == list(assigned)[-len(late) :]
+    assert found[late[0]].reason == "ClusterTooLarge"
+    assert str(MAX_BYTES) in found[late[0]].message
+
+
+def test_a_group_without_bundles_takes_no_room():
+    why = Explanation("PoolNotFound", "none")
+    assert with_room({f"g{number}": why for number in range(10_000)})["g9999"] is why
+
+
+def test_what_fits_is_no_larger_than_estimated():
+    """With the longest names and numbers that there can be."""
+    assigned = {f"{number:040}": bundles(count) for number, count in enumerate([1, 2, 16] * 500)}
+    planned = [
+        PlannedGroup(
+            name=name,
+            uid="u" * 36,
+            incarnation=10**9,
+            revision="r" * 16,
+            made_from="m" * 16,
+            session="s" * 56,
+            retries=Retries(failures=5, next="2026-01-01T00:00:00Z"),
+            bundles=parts,
+        )
+        for name, parts in with_room(assigned).items()
+        if not isinstance(parts, Explanation)
+    ]
+    assert len(json.dumps([each.to_json() for each in planned], sort_keys=True)) < MAX_BYTES
+
+
+def test_plan_and_role_of_two_thousand_groups_fit_into_etcd():
+    groups = tuple(
+        group(f"{number:040}", pools=({"name": "actors", "bundles": {"start": number, "count": 1}},), code=code(number))
+        for number in range(2000)
+    )
+    seen = observed(pools=(pool(nodes=512, processes=64),), groups=groups)
+    plan = cluster_plan(seen, decided(seen))
+    (role,) = [each for each in access(seen.key, plan, groups) if each["kind"] == "Role"]
+    assert 1000 < len(plan.groups) < 2000
+    assert len(json.dumps(plan.to_json())) < CONFIG_MAP_BYTES
+    assert len(json.dumps(role)) < CONFIG_MAP_BYTES
