@@ -24,6 +24,10 @@ LOGGER = logging.getLogger(__name__)
 MAX_REPLICA_SETS = 8
 
 
+class UnreadableChild(Exception):
+    """Somebody has made one of the operator's objects larger than what the operator reads."""
+
+
 def child_names(cluster: str) -> dict[Kind, str]:
     """Everything that the operator makes for a cluster."""
     agent = names.agent_name(cluster)
@@ -144,10 +148,20 @@ def _lean_container(container: Manifest) -> Manifest:
 
 async def _children(client: Kube, key: ClusterKey) -> dict[tuple[str, str], Manifest]:
     wanted = {**child_names(key.name), kinds.SERVICE: names.head_service_name(key.name)}
-    found = await asyncio.gather(*(client.get(kind, key.namespace, name) for kind, name in wanted.items()))
+    found = await asyncio.gather(*(_child(client, kind, key.namespace, name) for kind, name in wanted.items()))
     return {
         (kind.kind, name): body for (kind, name), body in zip(wanted.items(), found, strict=True) if body is not None
     }
+
+
+async def _child(client: Kube, kind: Kind, namespace: str, name: str) -> Manifest | None:
+    try:
+        return await client.get(kind, namespace, name)
+    except RefusedObject as error:
+        raise UnreadableChild(
+            f"{kind.kind} {name}, which the operator made, was changed and exceeds what the operator reads, so nobody "
+            f"knows what is true ({error}): restore it, or delete it, and the operator creates it again"
+        ) from None
 
 
 def _plan(config_map: Manifest | None) -> ClusterPlan | None:

@@ -5,6 +5,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.apply import apply
 from workergroups_operator.decisions import decide
@@ -14,7 +15,7 @@ from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.isolation import pure_steps, without_culprits
 from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership
-from workergroups_operator.observe import observe
+from workergroups_operator.observe import UnreadableChild, observe
 from workergroups_operator.observed import Observed
 from workergroups_operator.publish import publish
 from workergroups_operator.settings import Settings
@@ -52,6 +53,8 @@ class Reconciler:
             return await self._turn(await self._observe(key))
         except API_ERRORS:
             raise
+        except UnreadableChild as error:
+            return await self._nobody_knows(key, Explanation("ObjectTooLarge", str(error)))
         except Exception:
             LOGGER.exception("%s: this turn is taken again without the object that made it fail", key)
         try:
@@ -60,7 +63,11 @@ class Reconciler:
             raise
         except Exception as error:
             LOGGER.exception("%s: no single object made this turn fail", key)
-            return await self._nobody_knows(await observe_members(self.client, self.membership, key), error)
+            way_out = (
+                f"the operator cannot handle what exists for cluster {key.name} together, so nobody knows what is "
+                "true: see the operator's log and report it; what runs goes on"
+            )
+            return await self._nobody_knows(key, internal_error(error, way_out))
 
     async def _observe(self, key: ClusterKey) -> Observed:
         return await observe(self.client, self.membership, self.heartbeats, key)
@@ -77,11 +84,7 @@ class Reconciler:
             requeue_after = min(requeue_after, tried.look_again_seconds)
         return Result(requeue_after, unpublished or failures.summary, is_urgent=unpublished is not None)
 
-    async def _nobody_knows(self, observed: Observed, error: Exception) -> Result:
-        way_out = (
-            f"the operator cannot handle what exists for cluster {observed.key.name} together, so nobody knows what is "
-            "true: see the operator's log and report it; what runs goes on"
-        )
-        why = internal_error(error, way_out)
+    async def _nobody_knows(self, key: ClusterKey, why: Explanation) -> Result:
+        observed = await observe_members(self.client, self.membership, key)
         await publish(self.client, tuple(unknown(observed, why, datetime.now(UTC))))
         return Result(None, why.message, is_urgent=True)

@@ -102,3 +102,14 @@ async def test_a_pool_whose_pods_etcd_would_not_take_reports_it(scene):
     odd = await scene.until(RESOURCE_POOL, "odd", "Ready", "False", "InvalidSpec", seconds=BOUND)
     assert "spec.env: the JSON has" in condition(odd)["message"]
     await is_served(scene)
+
+
+async def test_a_plan_that_somebody_has_blown_up_leaves_no_status_that_may_be_untrue(scene):
+    await neighbour(scene)
+    blown_up = {"data": {f"k{number}": "" for number in range(60_000)}}
+    await scene.api.merge(CONFIG_MAP, scene.namespace, "shared-plan", blown_up)
+    pool = await scene.until(RESOURCE_POOL, "a-good", "Ready", "Unknown", "ObjectTooLarge", seconds=BOUND)
+    assert "ConfigMap shared-plan" in condition(pool)["message"]
+    await scene.until(WORKER_GROUP, "good", "Ready", "Unknown", "ObjectTooLarge", seconds=BOUND)
+    await scene.delete(CONFIG_MAP, "shared-plan")
+    await scene.ready(WORKER_GROUP, "good", seconds=20)
