@@ -172,7 +172,7 @@ class Proxy:
         self.last_fault = time.monotonic()
 
     async def _answer(self, incoming: web.BaseRequest, request: Request) -> web.StreamResponse:
-        body = await incoming.read()
+        body = await incoming.content.read()  # as large as the API server takes it
         fault = self.faults.of_request(request)
         if fault is not None:
             self.last_fault = time.monotonic()
