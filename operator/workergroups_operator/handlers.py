@@ -19,6 +19,7 @@ from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER, agent_
 from workergroups_operator.connection import connect
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
+from workergroups_operator.publish import Publisher
 from workergroups_operator.reconcile import Reconciler
 from workergroups_operator.settings import Settings
 from workergroups_operator.try_pods import PodTrials
@@ -67,7 +68,9 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any
     memo.heartbeats = Heartbeats()
     trials = PodTrials(client, lambda key: memo.queue.add(key))
     memo.resources.push_async_callback(trials.close)
-    reconciler = Reconciler(client, memo.membership, memo.heartbeats, trials, Settings.from_environment())
+    publisher = Publisher(client, lambda key: memo.queue.add(key))
+    memo.resources.push_async_callback(publisher.close)
+    reconciler = Reconciler(client, memo.membership, memo.heartbeats, trials, publisher, Settings.from_environment())
     memo.queue = WorkQueue(reconciler.reconcile)
     memo.resources.push_async_callback(memo.queue.close)
     listening = asyncio.create_task(_listen(memo.heartbeats, memo.queue), name="heartbeats")

@@ -4,27 +4,70 @@ import asyncio
 import logging
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError
 
 from workergroups_api.kube import Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
+from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status import StatusUpdate
 
 LOGGER = logging.getLogger(__name__)
 CONTROLLER = "workergroups.dev/operator"
+# For how long a turn waits for its writes.
+MOMENT_SECONDS = 1.0
 
 
-async def publish(client: Kube, updates: Sequence[StatusUpdate]) -> str | None:
-    """Apply the operator's part of each object's status. Returns what could not be written, to be tried again.
+class Publisher:
+    """Writes statuses. A write for which the API server takes long holds no turn, and so no other object's status.
 
-    What cannot be written of one object never keeps the others' status back.
+    The API server may need seconds for one write: a webhook is slow, or an object has a hundred thousand values. Such a
+    write goes on as a task of its own, and the cluster gets another turn when it ends.
     """
-    failures = await asyncio.gather(*(_publish(client, update) for update in updates if update.after != update.before))
-    return "; ".join(filter(None, failures)) or None
+
+    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
+        self._client = client
+        self._enqueue = enqueue
+        # By the object's UID. Of each object there is one write at a time, so that no older one can come last.
+        self._writes: dict[str, asyncio.Task[str | None]] = {}
+
+    async def publish(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> str | None:
+        """Apply the operator's part of each object's status. Returns what could not be written, to be tried again.
+
+        What cannot be written of one object never keeps the others' status back.
+        """
+        begun = [self._begin(update) for update in updates if self._is_due(update)]
+        if not begun:
+            return None
+        done, late = await asyncio.wait(begun, timeout=MOMENT_SECONDS)
+        for write in late:
+            write.add_done_callback(partial(self._arrived, key))
+        return "; ".join(filter(None, (write.result() for write in done))) or None
+
+    async def close(self) -> None:
+        """End all writes."""
+        writes = list(self._writes.values())
+        for write in writes:
+            write.cancel()
+        await asyncio.gather(*writes, return_exceptions=True)
+
+    def _is_due(self, update: StatusUpdate) -> bool:
+        return update.after != update.before and update.metadata["uid"] not in self._writes
+
+    def _begin(self, update: StatusUpdate) -> asyncio.Task[str | None]:
+        uid = update.metadata["uid"]
+        write = asyncio.create_task(_publish(self._client, update), name=f"status of {update.metadata['name']}")
+        self._writes[uid] = write
+        write.add_done_callback(lambda _: self._writes.pop(uid))
+        return write
+
+    def _arrived(self, key: ClusterKey, write: asyncio.Task[str | None]) -> None:
+        if not write.cancelled():
+            self._enqueue(key)
 
 
 async def _publish(client: Kube, update: StatusUpdate) -> str | None:

@@ -17,7 +17,7 @@ from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observe import UnreadableChild, observe
 from workergroups_operator.observed import Observed
-from workergroups_operator.publish import publish
+from workergroups_operator.publish import Publisher
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
 from workergroups_operator.status.unknown import unknown
@@ -35,6 +35,7 @@ class Reconciler:
     membership: Membership
     heartbeats: Heartbeats
     pod_trials: PodTrials
+    publisher: Publisher
     settings: Settings
 
     async def reconcile(self, key: ClusterKey) -> Result:
@@ -78,7 +79,7 @@ class Reconciler:
         wanted = desired(observed, decisions, fresh_token=secrets.token_urlsafe(32))
         failures = await apply(self.client, observed, decisions, wanted)
         statuses = status(observed, decisions, failures, datetime.now(UTC))
-        unpublished = await publish(self.client, statuses.updates)
+        unpublished = await self.publisher.publish(observed.key, statuses.updates)
         requeue_after = statuses.requeue_after
         if requeue_after is not None:
             requeue_after = min(requeue_after, tried.look_again_seconds)
@@ -86,5 +87,5 @@ class Reconciler:
 
     async def _nobody_knows(self, key: ClusterKey, why: Explanation) -> Result:
         observed = await observe_members(self.client, self.membership, key)
-        await publish(self.client, tuple(unknown(observed, why, datetime.now(UTC))))
+        await self.publisher.publish(key, tuple(unknown(observed, why, datetime.now(UTC))))
         return Result(None, why.message, is_urgent=True)

@@ -144,3 +144,19 @@ async def test_a_status_that_the_operator_may_not_write_is_told_in_an_event(read
     assert "Ready=False, ProcessDied: rank 0" in event["note"]
     ready.proxy.end_faults()
     await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=20)
+
+
+async def test_a_status_for_which_the_api_server_takes_long_delays_no_other(ready):
+    """As that of an object with a hundred thousand values, or behind a slow webhook."""
+
+    def is_slow(request):
+        found = request.client, request.plural, request.name, request.subresource
+        return found == (OPERATOR, "workergroups", "p", "status")
+
+    ready.proxy.rule(Rule(is_slow, Delay(12.0), times=10**6))
+    kill_rank_of(ready, "p")
+    await asyncio.sleep(1.5)  # the operator writes that it is dead
+    kill_rank_of(ready, "q")
+    await ready.until(WORKER_GROUP, "q", "Ready", "False", "ProcessDied", seconds=1 + SLACK_SECONDS)
+    ready.proxy.end_faults()
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=15 + SLACK_SECONDS)
