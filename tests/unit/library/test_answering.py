@@ -34,7 +34,7 @@ threading.Thread(target=babble, daemon=True).start()
 def ask(folder, *words, site="", noise="pass", after=""):
     (folder / "answers.py").write_text(ANSWERS.format(noise=noise, after=after))
     (folder / "sitecustomize.py").write_text(site)
-    environment = {**os.environ, "PYTHONPATH": f"{folder}:{os.environ['PYTHONPATH']}"}
+    environment = {**os.environ, "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
     environment["PATH"] = f"{os.path.dirname(sys.executable)}:{environment['PATH']}"
     return subprocess.run(asking("answers", words), env=environment, capture_output=True, timeout=60, check=False)
 
