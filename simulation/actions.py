@@ -11,6 +11,7 @@ from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import agent_name, plan_name, token_secret_name
 
+FORBIDDEN = 403
 CHILDREN: dict[Kind, Callable[[str], str]] = {
     kinds.SECRET: token_secret_name,
     kinds.CONFIG_MAP: plan_name,
@@ -147,7 +148,12 @@ class Actions:
         if not pods:
             return None
         pod, name = self.choices.choice(pods), f"copy-{self.choices.randint(0, 10**6)}"
-        await self.scene.world.copy_pod(pod, name)
+        try:
+            await self.scene.world.copy_pod(pod, name)
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            return f"copy no pod, since its ServiceAccount is gone: {error}"
         return f"copy pod {pod['metadata']['name']} to {name}"
 
     async def second_operator(self) -> str | None:

@@ -25,8 +25,7 @@ FRESH_SECONDS = 30.0
 # On a machine that starves, a watch of the garbage collector's breaks now and then; it is tried again after up to 30 s.
 EMPTY_SECONDS = 60.0
 REST_SECONDS = 1.0
-# A copy of a pod is forbidden while its ServiceAccount is gone.
-FORGIVABLE = (403, 404, 409)
+FORGIVABLE = (404, 409)
 LOGGER = logging.getLogger(__name__)
 
 
