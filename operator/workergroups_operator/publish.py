@@ -43,9 +43,12 @@ class Publisher:
         begun = [self._begin(update) for update in updates if self._is_due(update)]
         if not begun:
             return None
-        done, late = await asyncio.wait(begun, timeout=MOMENT_SECONDS)
-        for write in late:
-            write.add_done_callback(partial(self._arrived, key))
+        try:
+            done, _ = await asyncio.wait(begun, timeout=MOMENT_SECONDS)
+        finally:  # Also if this turn is ended while it waits: what fails later must be tried again.
+            for write in begun:
+                if not write.done():
+                    write.add_done_callback(partial(self._arrived, key))
         return "; ".join(filter(None, (write.result() for write in done))) or None
 
     async def close(self) -> None:
