@@ -53,6 +53,8 @@ class Access:
     url: str
     certificate: str
     tokens: Mapping[str, str]
+    # Process IDs by program, for tests that stop one for a while.
+    processes: Mapping[str, int]
 
     def kubeconfig(self, user: str) -> dict[str, object]:
         """A kubeconfig for one of the users."""
@@ -109,10 +111,12 @@ class _ControlPlane:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
         self._port = _free_ports(1)[0]
+        self._processes: dict[str, int] = {}
         self.access = Access(
             url=f"https://127.0.0.1:{self._port}",
             certificate=str(directory / "server.crt"),
             tokens={user: uuid4().hex for user in USERS},
+            processes=self._processes,
         )
 
     def start(self) -> Access:
@@ -244,6 +248,7 @@ class _ControlPlane:
         self._running[program] = subprocess.Popen(
             [*command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
         )
+        self._processes[program] = self._running[program].pid
 
     def _wait_for(self, program: str, done: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS

@@ -1,7 +1,10 @@
 """What only looks like an object of a cluster changes nothing: objects are told apart by their owners' UIDs."""
 
 import asyncio
+import os
+import signal
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -32,6 +35,15 @@ def copied(pod, name, owners=()):
         "metadata": {**kept, "name": name, "ownerReferences": list(owners)},
         "spec": spec,
     }
+
+
+@contextmanager
+def stopped(process):
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
 
 
 async def truth(scene):
@@ -94,22 +106,30 @@ async def test_a_pod_that_only_claims_an_owner_changes_nothing(scene, component)
     assert own <= pods_of(scene)
 
 
-async def test_a_copy_of_a_node_is_deleted_in_place_of_a_node(scene):
-    """KubeRay counts pods by their labels, and deletes one of those that are too many."""
+async def test_a_copy_of_a_node_is_deleted_in_place_of_a_node(scene, access):
+    """KubeRay counts pods by their labels, and deletes one of those that are too many: the one that it is told to."""
     await ready(scene)
     (pod,) = scene.world.pods("p", "worker")
-    await scene.api.create(copied(pod, "a-copy"))
+
+    async def orders():
+        cluster = await scene.get(kinds.RAY_CLUSTER, "p")
+        return cluster["spec"]["workerGroupSpecs"][0].get("scaleStrategy", {}).get("workersToDelete", [])
+
+    async def is_named():
+        return await orders() == ["a-copy"]
 
     async def is_gone():
         return await scene.api.get(kinds.POD, scene.namespace, "a-copy") is None
 
+    async def is_forgotten():
+        return not await orders()
+
+    # It would choose by itself if it saw the copy first.
+    with stopped(access.processes["ray-operator"]):
+        await scene.api.create(copied(pod, "a-copy"))
+        await eventually("the order to delete the copy", is_named)
     await eventually("the copy to go", is_gone)
     assert [each["metadata"]["uid"] for each in scene.world.pods("p", "worker")] == [pod["metadata"]["uid"]]
-
-    async def is_forgotten():
-        cluster = await scene.get(kinds.RAY_CLUSTER, "p")
-        return "scaleStrategy" not in cluster["spec"]["workerGroupSpecs"][0]
-
     await eventually("the order to be withdrawn", is_forgotten)
 
 
