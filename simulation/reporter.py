@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 
 from simulation.process import Process
@@ -20,9 +19,7 @@ def reporter(name: str, url: str, token: str, namespace: str, cluster: str, dire
 
         configuration = Configuration(host=url, api_key={"BearerToken": f"Bearer {token}"})
         configuration.proxy = None
-        async with ApiClient(configuration) as api:
-            await serve(
-                Kube(api, AGENT_FIELD_MANAGER), namespace, cluster, Exchange(directory), SignOfLife(directory / "alive")
-            )
+        async with Kube.to(configuration, AGENT_FIELD_MANAGER) as kube:
+            await serve(kube, namespace, cluster, Exchange(directory), SignOfLife(directory / "alive"))
 
     return Process(name, main)

@@ -111,6 +111,15 @@ class Kube:
         configuration = Configuration.get_default_copy()
         # Without a limit: each object that is followed holds a connection, and a hundred would keep out all else.
         configuration.connection_pool_maxsize = 0
+        async with cls.to(configuration, field_manager) as kube:
+            yield kube
+
+    @classmethod
+    @asynccontextmanager
+    async def to(cls, configuration: Configuration, field_manager: str) -> AsyncIterator[Self]:
+        """To the API server of a configuration."""
+        # Otherwise each request would search the environment and .netrc for proxies and passwords, twice in a thread.
+        configuration.client_session_kwargs = {"trust_env": False}
         async with ApiClient(configuration) as api:
             yield cls(api, field_manager)
 
