@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import multiprocessing
 import os
 import sys
@@ -24,10 +25,11 @@ def main() -> int:
     first = int(time.time()) if arguments.first is None else arguments.first
     print(f"seeds from {first}", flush=True)
     # All that a history needs is imported once, before the processes are forked.
-    from simulation import reporter  # noqa: F401
+    from workergroups_agent.reporter import serve  # noqa: F401
     from workergroups_operator import handlers  # noqa: F401
 
     quicken()
+    gc.freeze()
     with control_plane() as access:
         played = _play_all(access, first, arguments)
     return _tell(played)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from simulation import ray
 from workergroups.deaths import Death
@@ -22,12 +23,14 @@ from workergroups_agent.executor.decide import (
     RemovePlacement,
     decide,
 )
+from workergroups_agent.files import Stamp
 from workergroups_agent.launch_state import Heard, Launches, launches_to_tell
 from workergroups_agent.observer.report import report
 from workergroups_agent.ray_state import Placement, Rank, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan
 
+T = TypeVar("T")
 LOOK_SECONDS = 0.1
 START_SECONDS = 0.05
 # Seconds from a rank's creation to the end of its constructor.
@@ -50,6 +53,20 @@ class Surroundings:
     failing: Mapping[str, str]
 
 
+class _Latest(Generic[T]):
+    """What a file holds, read again when its stamp has changed."""
+
+    def __init__(self) -> None:
+        self._stamp: Stamp | None = None
+        self._value: T | None = None
+
+    def of(self, stamp: Stamp | None, read: Callable[[], T | None]) -> T | None:
+        """Return the value; a file that is written after the stamp was taken is read again at the next look."""
+        if stamp != self._stamp:
+            self._stamp, self._value = stamp, read()
+        return self._value
+
+
 class Executor:
     """One life of the executor's container."""
 
@@ -59,6 +76,8 @@ class Executor:
         self._around = around
         self._gcs: ray.Gcs | None = None
         self._reported: Reports | None = None
+        self._plan: _Latest[ClusterPlan] = _Latest()
+        self._prepared: dict[str, _Latest[PreparedLaunch]] = {}
 
     @property
     def session(self) -> str | None:
@@ -88,7 +107,7 @@ class Executor:
 
     def _step(self, gcs: ray.Gcs) -> None:
         self._run_constructors(gcs)
-        plan = self._exchange.read_plan()
+        plan = self._plan.of(self._exchange.plan_stamp(), self._exchange.read_plan)
         if plan is None:
             self._say(Reports(session=gcs.session), gcs)
             return
@@ -100,8 +119,12 @@ class Executor:
         self._say(report(plan, state, launches.prepared, heard), gcs)
 
     def _launches(self, plan: ClusterPlan, gcs: ray.Gcs) -> Launches:
-        prepared = {group.uid: self._exchange.read_launch(group.uid) for group in plan.groups}
+        prepared = {group.uid: self._prepared_launch(group.uid) for group in plan.groups}
         return Launches(prepared={uid: found for uid, found in prepared.items() if found}, failed=dict(gcs.failed))
+
+    def _prepared_launch(self, uid: str) -> PreparedLaunch | None:
+        latest = self._prepared.setdefault(uid, _Latest())
+        return latest.of(self._exchange.launch_stamp(uid), lambda: self._exchange.read_launch(uid))
 
     def _say(self, reports: Reports, gcs: ray.Gcs) -> None:
         if reports != self._reported:

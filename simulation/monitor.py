@@ -10,7 +10,6 @@ from simulation.pace import PACE
 from simulation.scene import Scene, condition
 from simulation.truth import contradiction, outdated
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
-from workergroups_api.worker_group import WorkerGroup
 
 EVERY_SECONDS = 0.1
 # For a machine that is busy.
@@ -100,6 +99,11 @@ class Monitor:
             body, name = found, pools[0]["name"]
         return str(body["spec"].get("clusterName") or name)
 
+    def code_of(self, body: Manifest) -> dict[str, str] | None:
+        """The files that a group names."""
+        code = body["spec"].get("code")
+        return self.code.get(code["configMap"]["name"]) if code else None
+
     def _look(self) -> None:
         now = time.monotonic()
         seen = set()
@@ -107,7 +111,7 @@ class Monitor:
             cluster = self.cluster_of(body)
             wrong = {"Ready": contradiction(self.scene.world, body, cluster)}
             if kind == WORKER_GROUP.kind:
-                wrong["UpToDate"] = outdated(self.scene.world, body, cluster, self._code_of(body))
+                wrong["UpToDate"] = outdated(self.scene.world, body, cluster, self.code_of(body))
             for type_, why in wrong.items():
                 if why is not None:
                     key = kind, name, type_
@@ -116,10 +120,6 @@ class Monitor:
         for key in self._since.keys() - seen:
             del self._since[key]
             self._said.discard(key)
-
-    def _code_of(self, body: Manifest) -> dict[str, str] | None:
-        group = WorkerGroup.model_validate({key: value for key, value in body.items() if key != "status"})
-        return self.code.get(group.spec.code.config_map.name) if group.spec.code else None
 
     def _judge(self, key: tuple[str, str, str], why: str, now: float, cluster: str | None) -> None:
         """Untruth counts from when nothing kept the operator or the reporter from saying better."""

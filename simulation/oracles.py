@@ -89,9 +89,7 @@ def _unsettled_group(
         return [] if why_not else [says]
     if why_not:
         return [f"{says}, but {why_not}"]
-    untrue = contradiction(scene.world, body, cluster) or outdated(
-        scene.world, body, cluster, monitor.code.get((body["spec"].get("code") or {}).get("configMap", {}).get("name"))
-    )
+    untrue = contradiction(scene.world, body, cluster) or outdated(scene.world, body, cluster, monitor.code_of(body))
     if untrue:
         return [f"{says}: {untrue}"]
     status = body["status"]

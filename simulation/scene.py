@@ -44,8 +44,10 @@ class Scene:
         choices: random.Random | None = None,
         labels: Mapping[str, str] | None = None,
         others: tuple[str, ...] = (),
+        *,
+        is_deleted: bool = True,
     ) -> AsyncIterator[Self]:
-        """A new namespace without an operator; `others` are served by the same operator."""
+        """A new namespace without an operator, deleted at the end; `others` are served by the same operator."""
         choices = choices or random.Random(0)
         async with AsyncExitStack() as stack:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scene-")))
@@ -53,7 +55,8 @@ class Scene:
             proxy = await stack.enter_async_context(Proxy.run(access, Faults(random.Random(choices.random()))))
             use_api_server(await proxy.listen(OPERATOR), access.tokens["operator"], directory)
             await api.create_namespace(namespace, labels)
-            stack.push_async_callback(api.delete_namespace, namespace)
+            if is_deleted:
+                stack.push_async_callback(api.delete_namespace, namespace)
             world = await stack.enter_async_context(World.run(api, namespace, proxy, random.Random(choices.random())))
             scene = cls(api, proxy, world, [namespace, *others])
             stack.push_async_callback(scene.stop_operator)
