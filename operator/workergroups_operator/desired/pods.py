@@ -1,6 +1,6 @@
 """The pods of a RayCluster, as templates: the head's, and those of each pool."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workergroups_api.launch import digest
@@ -55,6 +55,12 @@ _NODE_HEALTH = {
     "RAY_health_check_failure_threshold": "3",
 }
 
+# A raylet connects to its object store before that listens, and Ray retries after a second, ten times.
+_RETRY_SOON = {
+    "RAY_raylet_client_connect_timeout_milliseconds": "50",
+    "RAY_raylet_client_num_connect_attempts": "200",
+}
+
 
 def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Manifest:
     """The head has no accelerator and runs no ranks."""
@@ -63,9 +69,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
         "name": HEAD_CONTAINER,
         "image": images.head,
         "imagePullPolicy": "IfNotPresent",
-        **environment(
-            oldest, *({"name": name, "value": value} for name, value in (_NODE_HEALTH | _NO_PROCESSES_AHEAD).items())
-        ),
+        **environment(oldest, *_variables(_NODE_HEALTH | _NO_PROCESSES_AHEAD | _RETRY_SOON)),
         "resources": _head_resources(head),
         **given("volumeMounts", mounts(oldest)),
         "ports": [
@@ -119,7 +123,12 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
         "name": WORKER_CONTAINER,
         "image": image_of(pool, images),
         "imagePullPolicy": "IfNotPresent",
-        **environment(pool, {"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor}, BASH_ENV),
+        **environment(
+            pool,
+            {"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor},
+            BASH_ENV,
+            *_variables(_RETRY_SOON),
+        ),
         "resources": resources(pool.spec.resources, _WORKER_REQUESTS, devices),
         **given("volumeMounts", mounts(pool)),
     }
@@ -153,6 +162,10 @@ def _with_users(template: Manifest, user: PodTemplate | None, container: str, im
         return merged
     spec = with_dns(with_probes(spec, container))
     return merged | {"spec": with_library(spec, container, images.library)}
+
+
+def _variables(values: Mapping[str, str]) -> list[Manifest]:
+    return [{"name": name, "value": value} for name, value in values.items()]
 
 
 def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:

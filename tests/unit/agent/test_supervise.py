@@ -10,11 +10,11 @@ import pytest
 from workergroups_agent.executor.supervise import run_once, wait_for_gcs
 
 
-def ending(script, hang_seconds=20.0, start_seconds=20.0):
+def ending(script, hang_seconds=20.0, start_seconds=20.0, wait=lambda: None):
     """The exit status of a process, and how long it was let run."""
     began = time.monotonic()
     command = [sys.executable, "-c", f"import os, sys, time; pipe = int(sys.argv[1])\n{script}"]
-    status = run_once(command, start_seconds, hang_seconds)
+    status = run_once(command, wait, start_seconds, hang_seconds)
     return status, time.monotonic() - began
 
 
@@ -45,7 +45,12 @@ def test_a_process_that_never_starts_is_killed():
     assert seconds < 30
 
 
-def test_nothing_starts_before_the_gcs_listens():
+def test_the_time_to_start_begins_when_the_gcs_listens():
+    _, seconds = ending("time.sleep(2.5); os.write(pipe, b'.')", start_seconds=2.0, wait=lambda: time.sleep(2))
+    assert seconds > 2.4
+
+
+def test_the_wait_ends_when_the_gcs_listens():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
     waiting = threading.Thread(target=wait_for_gcs, args=[address], daemon=True)

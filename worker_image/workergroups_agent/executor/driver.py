@@ -13,7 +13,9 @@ from types import FrameType
 import ray
 
 from workergroups.naming import NAMESPACE
+from workergroups_agent.executor.head_start import start_raylet_first
 from workergroups_agent.executor.loop import Executor
+from workergroups_agent.executor.supervise import wait_for_gcs
 from workergroups_agent.executor.untrusted import refuse_to_unpickle
 from workergroups_agent.gcs import SessionEnded
 
@@ -21,8 +23,10 @@ from workergroups_agent.gcs import SessionEnded
 def main() -> None:
     """Give a sign of life through the pipe with each look."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    pipe = int(sys.argv[2])
-    run(sys.argv[1], lambda: os.write(pipe, b"."))
+    address, pipe = sys.argv[1], int(sys.argv[2])
+    wait_for_gcs(address)
+    start_raylet_first(address)
+    run(address, lambda: os.write(pipe, b"."))
 
 
 def run(address: str, beat: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""Start the executor once the GCS listens, and start it again when it ends or hangs."""
+"""Start the executor, and start it again when it ends or hangs."""
 
 import logging
 import os
@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from workergroups_agent.listening import listens
 
@@ -28,9 +29,9 @@ def supervise(address: str) -> None:
     """Keep an executor running. Never returns."""
     delay = FIRST_DELAY_SECONDS
     while True:
-        wait_for_gcs(address)
         began = time.monotonic()
-        status = run_once([sys.executable, *CHILD, address], START_SECONDS, HANG_SECONDS)
+        command = [sys.executable, *CHILD, address]
+        status = run_once(command, lambda: wait_for_gcs(address), START_SECONDS, HANG_SECONDS)
         if time.monotonic() - began > STEADY_SECONDS:
             delay = FIRST_DELAY_SECONDS
         LOGGER.warning("the executor ended with status %d; starting it again in %g s", status, delay)
@@ -48,18 +49,20 @@ def wait_for_gcs(address: str) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def run_once(command: list[str], start_seconds: float, hang_seconds: float) -> int:
+def run_once(command: list[str], wait: Callable[[], object], start_seconds: float, hang_seconds: float) -> int:
     """Run the command until it ends or hangs; returns its exit status.
 
     Args:
         command: It gets a pipe's number as its last argument, and gives signs of life by writing to it. Whatever it is
             stuck in, SIGKILL ends it.
-        start_seconds: The time until its first sign of life.
+        wait: Returns when signs of life can be expected; the command itself waits for the same.
+        start_seconds: The time from then until its first sign of life.
         hang_seconds: The time from each to the next.
     """
     reader, writer = os.pipe()
     with subprocess.Popen([*command, str(writer)], pass_fds=[writer]) as child:
         os.close(writer)
+        wait()
         heard = _hear(reader, start_seconds)
         while heard:
             heard = _hear(reader, hang_seconds)

@@ -1,0 +1,36 @@
+"""Which of Ray's processes on the head the raylet does not wait for."""
+
+import pytest
+
+from workergroups_agent.executor.head_start import Process, dashboard_address, started_by_ray
+
+PYTHON = "/opt/ray/bin/python3"
+DASHBOARD = (PYTHON, "/opt/ray/lib/python3.11/site-packages/ray/dashboard/dashboard.py")
+ADDRESS = ("--port=8265", "--port-retries=0", "--node-ip-address=10.1.2.3", "--proxy-server-url=")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "address"),
+    [
+        ((*DASHBOARD, "--host=0.0.0.0", *ADDRESS), "10.1.2.3:8265"),
+        ((*DASHBOARD, "--host=127.0.0.1", *ADDRESS), "127.0.0.1:8265"),
+        ((*DASHBOARD, "--host=0.0.0.0"), None),
+        ((PYTHON, "-m", "ray.util.client.server", "--host=0.0.0.0", *ADDRESS), None),
+        ((), None),
+    ],
+)
+def test_the_address_is_the_one_that_the_dashboard_is_going_to_write(arguments, address):
+    assert dashboard_address(arguments) == address
+
+
+@pytest.mark.parametrize("shell", [1, 5], ids=["ray start is the container's process", "a shell has started ray start"])
+def test_only_what_ray_start_has_started_is_rays(shell):
+    ray = [Process(shell + 20, shell, name, ()) for name in ("gcs_server", "python3", "raylet")]
+    supervisor = Process(7, 1, "python3", ("python3", "-m", "workergroups_agent.executor", "127.0.0.1:6379"))
+    driver = Process(8, 7, "python3", (PYTHON, "-m", "workergroups_agent.executor.driver", "127.0.0.1:6379", "4"))
+    users = Process(9, 30, "python3", ("python3", "train.py"))
+    assert started_by_ray([supervisor, driver, users, *ray]) == ray
+
+
+def test_nothing_is_rays_before_the_gcs():
+    assert started_by_ray([Process(7, 1, "python3", ())]) == []

@@ -1,0 +1,95 @@
+"""Start the head's raylet before the dashboard has started, and let it go first.
+
+`ray start --head` starts the GCS and the dashboard, waits until the dashboard has written its address into the GCS, and
+only then starts the raylet. The dashboard first imports its modules, for seconds, and nothing of a start waits for it.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import ray
+
+LOGGER = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.05
+# `ray start` needs less than a second from the GCS to the dashboard; without us, it waits for a minute.
+DEADLINE_SECONDS = 20.0
+# Of Ray's processes on which no node, placement group or rank depends.
+NICE = 10
+_DASHBOARD = "/ray/dashboard/dashboard.py"
+_SUPERVISOR = "workergroups_agent.executor"
+_NEEDED = ("gcs_server", "raylet")
+_LOCAL = ("127.0.0.1", "localhost")
+# Where Ray keeps the address, in the GCS's key-value store.
+_KEY = _NAMESPACE = b"dashboard"
+
+
+class Process(NamedTuple):
+    """A process in this pod's network: with `hostPID`, those of other pods are visible, too."""
+
+    pid: int
+    parent: int
+    name: str
+    arguments: tuple[str, ...]
+
+
+def start_raylet_first(gcs_address: str) -> None:
+    """Return once the raylet has been started, or after a while: whoever connects to it waits anyway."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    announced = False
+    while time.monotonic() < deadline:
+        started = started_by_ray(list(_processes()))
+        if any(each.name == "raylet" for each in started):
+            _let_go_first(started)
+            return
+        address = next((found for each in started if (found := dashboard_address(each.arguments))), None)
+        if address is not None and not announced:
+            _announce(gcs_address, address)
+            announced = True
+        time.sleep(POLL_SECONDS)
+
+
+def started_by_ray(processes: list[Process]) -> list[Process]:
+    """Return the children of `ray start`, the process that has started the GCS."""
+    starters = {each.parent for each in processes if each.name == "gcs_server"}
+    return [each for each in processes if each.parent in starters and _SUPERVISOR not in each.arguments]
+
+
+def dashboard_address(arguments: tuple[str, ...]) -> str | None:
+    """Return the address that the dashboard with this command line is going to write, None for other processes."""
+    if not any(each.endswith(_DASHBOARD) for each in arguments):
+        return None
+    options = dict(each[2:].split("=", 1) for each in arguments if each.startswith("--") and "=" in each)
+    host, port = options.get("host"), options.get("port")
+    ip = host if host in _LOCAL else options.get("node-ip-address")
+    return f"{ip}:{port}" if ip and port else None
+
+
+def _announce(gcs_address: str, address: str) -> None:
+    """Write it as the dashboard does; the dashboard writes it again when it listens."""
+    ray._raylet.GcsClient(address=gcs_address).internal_kv_put(_KEY, address.encode(), False, _NAMESPACE)
+    LOGGER.info("the raylet does not wait for the dashboard at %s", address)
+
+
+def _let_go_first(started: list[Process]) -> None:
+    """Lower the priority of dashboard, client server and monitors, also of what they start later."""
+    for each in started:
+        if each.name not in _NEEDED:
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, each.pid, NICE)
+
+
+def _processes() -> Iterator[Process]:
+    network = os.readlink("/proc/self/ns/net")
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.readlink(path / "ns/net") != network:
+                continue
+            before, _, after = (path / "stat").read_text().rpartition(") ")
+            arguments = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            yield Process(int(path.name), int(after.split()[1]), before.partition(" (")[2], tuple(arguments))
