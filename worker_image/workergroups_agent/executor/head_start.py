@@ -39,7 +39,7 @@ class Process(NamedTuple):
 
 
 def start_raylet_first(gcs_address: str) -> None:
-    """Return once the raylet has been started, or after a while: whoever connects to it waits anyway."""
+    """Return once the raylet has been started, or after a while: a driver that connects to it waits anyway."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     announced = False
     while time.monotonic() < deadline:
