@@ -4,46 +4,121 @@ One object that cannot be written never keeps the others from being written.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kubernetes.aio.dynamic.exceptions import NotFoundError
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
+from workergroups_api.launch import digest
 from workergroups_api.manifest import DEPLOYMENT, RAY_CLUSTER, ROLE_BINDING, Manifest, identity
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
+from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed
+from workergroups_operator.writes import Writes
 
+# How many clusters of a namespace are written at once.
+NAMESPACE_WRITES = 4
 # Pods need what the other objects hold, and a RoleBinding is refused without its Role.
 _NEED_OTHERS = {RAY_CLUSTER.kind, DEPLOYMENT.kind, ROLE_BINDING.kind}
 
 
-async def apply(client: Kube, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Failures:
-    """Delete a cluster that has to start anew, and write what differs from what was applied before."""
-    failed: dict[str, Explanation] = {}
-    if decisions.restarts.is_due and not decisions.obstacle and observed.ray_cluster:
+@dataclass(frozen=True)
+class Changes:
+    """What has to be written for a cluster; nothing if all is as desired."""
+
+    delete: Manifest | None
+    write: tuple[Manifest, ...]
+    # Live objects that cannot even be compared, by kind.
+    failed: Mapping[str, Explanation]
+    # The same while users ask for the same, and the same objects differ from it.
+    digest: str
+
+
+class Applier:
+    """Brings what exists to what is desired. Of each cluster there is one batch of writes at a time."""
+
+    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
+        self._client = client
+        self._writes: Writes[Failures] = Writes(enqueue, at_once=NAMESPACE_WRITES)
+        # Of clusters whose last writes failed: what failed, and until a turn reports it, the digest of the changes.
+        self._failed: dict[ClusterKey, Failures] = {}
+        self._unreported: dict[ClusterKey, str] = {}
+
+    async def apply(self, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Failures:
+        """Delete a cluster that has to start again, and write what differs from what was applied before.
+
+        Returns what failed, and while writes are under way, what failed when they were tried last.
+        """
+        key, due = observed.key, changes(observed, decisions, wanted)
+        if self._unreported.pop(key, None) == due.digest:
+            return self._failed[key]  # The next try follows with back-off.
+        if not due.delete and not due.write:
+            self.forget(key)
+            return Failures(due.failed)
+        if await self._writes.run(key, {key: partial(self._write, key, due)}):
+            self._unreported.pop(key, None)
+        return self._failed.get(key, Failures(due.failed))
+
+    def forget(self, key: ClusterKey) -> None:
+        """Forget what failed."""
+        self._failed.pop(key, None)
+        self._unreported.pop(key, None)
+
+    async def close(self) -> None:
+        """End all writes."""
+        await self._writes.close()
+
+    async def _write(self, key: ClusterKey, due: Changes) -> Failures:
+        failures = await write(self._client, due)
+        self.forget(key)
+        if failures.by_kind:
+            self._failed[key], self._unreported[key] = failures, due.digest
+        return failures
+
+
+def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Changes:
+    """What differs from what is desired. Pure."""
+    is_restart = decisions.restarts.is_due and not decisions.obstacle
+    differing, failed = [], {}
+    for manifest in wanted:
         try:
-            await client.delete(observed.ray_cluster)
+            live = observed.children.get(identity(manifest))
+            if live is None or not is_applied(live, manifest):
+                differing.append(manifest)
+        except Exception as error:  # The live object may be anything.
+            failed[manifest["kind"]] = _explanation(manifest, error)
+    asked = [(each.uid, each.generation) for each in (*observed.pools, *observed.groups)]
+    same = digest([asked, is_restart, [identity(each) for each in differing]])
+    return Changes(observed.ray_cluster if is_restart else None, tuple(differing), failed, same)
+
+
+async def write(client: Kube, due: Changes) -> Failures:
+    """Make the changes."""
+    failed = dict(due.failed)
+    if due.delete is not None:
+        try:
+            await client.delete(due.delete)
         except API_ERRORS as error:
-            failed[RAY_CLUSTER.kind] = _explanation(observed.ray_cluster, error)
+            failed[RAY_CLUSTER.kind] = _explanation(due.delete, error)
     # Objects of a batch do not wait for each other, since admission may be slow.
     for is_last in (False, True):
-        batch = [manifest for manifest in wanted if (manifest["kind"] in _NEED_OTHERS) is is_last]
-        reasons = await asyncio.gather(*(_bring(client, observed, manifest) for manifest in batch))
+        batch = [manifest for manifest in due.write if (manifest["kind"] in _NEED_OTHERS) is is_last]
+        reasons = await asyncio.gather(*(_apply(client, manifest) for manifest in batch))
         failed |= {each["kind"]: why for each, why in zip(batch, reasons, strict=True) if why is not None}
     return Failures(failed)
 
 
-async def _bring(client: Kube, observed: Observed, manifest: Manifest) -> Explanation | None:
-    """Write the object if it differs. Returns why it could not be written."""
+async def _apply(client: Kube, manifest: Manifest) -> Explanation | None:
+    """Write the object. Returns why it could not be written."""
     try:
-        live = observed.children.get(identity(manifest))
-        if live is None or not is_applied(live, manifest):
-            await client.apply(manifest)
-    except Exception as error:  # Not only of the API server: the live object may be anything.
+        await client.apply(manifest)
+    except Exception as error:  # Not only of the API server: an object may hold what cannot be sent.
         return _explanation(manifest, error)
     return None
 

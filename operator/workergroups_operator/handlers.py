@@ -16,6 +16,7 @@ from workergroups_api import manifest as kinds
 from workergroups_api.kube import Kube
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER, agent_name
+from workergroups_operator.apply import Applier
 from workergroups_operator.connection import connect
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
@@ -66,11 +67,15 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any
     client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER))
     memo.membership = Membership(indices["pool_clusters"], indices["cluster_pools"], indices["pool_groups"])
     memo.heartbeats = Heartbeats()
-    trials = PodTrials(client, lambda key: memo.queue.add(key))
-    memo.resources.push_async_callback(trials.close)
-    publisher = Publisher(client, lambda key: memo.queue.add(key))
-    memo.resources.push_async_callback(publisher.close)
-    reconciler = Reconciler(client, memo.membership, memo.heartbeats, trials, publisher, Settings.from_environment())
+
+    def enqueue(key: ClusterKey) -> None:
+        memo.queue.add(key)
+
+    trials, applier, publisher = PodTrials(client, enqueue), Applier(client, enqueue), Publisher(client, enqueue)
+    for step in (trials, applier, publisher):
+        memo.resources.push_async_callback(step.close)
+    settings_of_pods = Settings.from_environment()
+    reconciler = Reconciler(client, memo.membership, memo.heartbeats, trials, applier, publisher, settings_of_pods)
     memo.queue = WorkQueue(reconciler.reconcile)
     memo.resources.push_async_callback(memo.queue.close)
     listening = asyncio.create_task(_listen(memo.heartbeats, memo.queue), name="heartbeats")

@@ -1,6 +1,5 @@
 """Step seven, the only writer of status: write it only when it changed, and then an event when `Ready` turned."""
 
-import asyncio
 import logging
 import os
 import uuid
@@ -15,62 +14,38 @@ from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status import StatusUpdate
+from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
 CONTROLLER = "workergroups.dev/operator"
-# For how long a turn waits for its writes.
-MOMENT_SECONDS = 1.0
+# How many statuses of a namespace are written at once.
+NAMESPACE_WRITES = 16
 
 
 class Publisher:
     """Writes statuses. A write for which the API server takes long holds no turn, and so no other object's status.
 
-    The API server may need seconds for one write: a webhook is slow, or an object has a hundred thousand values. Such a
-    write goes on as a task of its own, and the cluster gets another turn when it ends.
+    The API server may need seconds for one write: a webhook is slow, or an object has a hundred thousand values.
+    Each object has one write at a time, so that no older one can come last.
     """
 
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
         self._client = client
-        self._enqueue = enqueue
-        # By the object's UID. Of each object there is one write at a time, so that no older one can come last.
-        self._writes: dict[str, asyncio.Task[str | None]] = {}
+        self._writes: Writes[str | None] = Writes(enqueue, at_once=NAMESPACE_WRITES)
 
     async def publish(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> str | None:
         """Apply the operator's part of each object's status. Returns what could not be written, to be tried again.
 
         What cannot be written of one object never keeps the others' status back.
         """
-        begun = [self._begin(update) for update in updates if self._is_due(update)]
-        if not begun:
-            return None
-        try:
-            done, _ = await asyncio.wait(begun, timeout=MOMENT_SECONDS)
-        finally:  # Also if this turn is ended while it waits: what fails later must be tried again.
-            for write in begun:
-                if not write.done():
-                    write.add_done_callback(partial(self._arrived, key))
-        return "; ".join(filter(None, (write.result() for write in done))) or None
+        changed = [update for update in updates if update.after != update.before]
+        writes = {update.metadata["uid"]: partial(_publish, self._client, update) for update in changed}
+        answers = await self._writes.run(key, writes)
+        return "; ".join(filter(None, answers.values())) or None
 
     async def close(self) -> None:
         """End all writes."""
-        writes = list(self._writes.values())
-        for write in writes:
-            write.cancel()
-        await asyncio.gather(*writes, return_exceptions=True)
-
-    def _is_due(self, update: StatusUpdate) -> bool:
-        return update.after != update.before and update.metadata["uid"] not in self._writes
-
-    def _begin(self, update: StatusUpdate) -> asyncio.Task[str | None]:
-        uid = update.metadata["uid"]
-        write = asyncio.create_task(_publish(self._client, update), name=f"status of {update.metadata['name']}")
-        self._writes[uid] = write
-        write.add_done_callback(lambda _: self._writes.pop(uid))
-        return write
-
-    def _arrived(self, key: ClusterKey, write: asyncio.Task[str | None]) -> None:
-        if not write.cancelled():
-            self._enqueue(key)
+        await self._writes.close()
 
 
 async def _publish(client: Kube, update: StatusUpdate) -> str | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
-from workergroups_operator.apply import apply
+from workergroups_operator.apply import Applier
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
 from workergroups_operator.failures import internal_error
@@ -35,6 +35,7 @@ class Reconciler:
     membership: Membership
     heartbeats: Heartbeats
     pod_trials: PodTrials
+    applier: Applier
     publisher: Publisher
     settings: Settings
 
@@ -46,6 +47,7 @@ class Reconciler:
             return Result(None, f"the API server cannot be asked: {api_error_message(error)[:500]}", is_urgent=True)
         if result == Result(None):
             self.heartbeats.forget(key)
+            self.applier.forget(key)
         return result
 
     async def _isolated(self, key: ClusterKey) -> Result:
@@ -77,7 +79,7 @@ class Reconciler:
         tried = await self.pod_trials.answers(observed.key, trials_of(observed, self.settings))
         decisions = decide(observed, tried.refused, self.settings)
         wanted = desired(observed, decisions, fresh_token=secrets.token_urlsafe(32))
-        failures = await apply(self.client, observed, decisions, wanted)
+        failures = await self.applier.apply(observed, decisions, wanted)
         statuses = status(observed, decisions, failures, datetime.now(UTC))
         unpublished = await self.publisher.publish(observed.key, statuses.updates)
         requeue_after = statuses.requeue_after

@@ -6,12 +6,10 @@ so none can keep the RayCluster from being written for the other pools.
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Self
 
 from kubernetes.aio.dynamic.exceptions import InternalServerError, NotFoundError
 
@@ -26,16 +24,16 @@ from workergroups_operator.desired.ownership import owned
 from workergroups_operator.desired.pods import head_template, worker_template
 from workergroups_operator.desired.raycluster import ray_cluster
 from workergroups_operator.failures import internal_error
-from workergroups_operator.fair_turns import FairTurns
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import HEAD, WORKER, Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.images import images_of
 from workergroups_operator.settings import Settings
+from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
-# For how long a turn waits for answers.
-MOMENT_SECONDS = 0.3
+# How many questions of a namespace are asked at once.
+NAMESPACE_QUESTIONS = 4
 # An answer is asked for again after a quarter of the time for which it has been the same: what is refused for long is
 # tried rarely, and at least once a minute.
 AGAIN_PART = 0.25
@@ -56,14 +54,9 @@ class Trial:
     ray_cluster: Manifest | None = None
 
     @cached_property
-    def packed(self) -> bytes:
-        """The same in little memory: many may wait to be asked."""
-        return json.dumps([self.pod, self.ray_cluster]).encode()
-
-    @classmethod
-    def unpacked(cls, packed: bytes) -> Self:
-        """A trial as it was packed."""
-        return cls(*json.loads(packed))
+    def digest(self) -> str:
+        """The same for the same questions."""
+        return digest([self.pod, self.ray_cluster])
 
 
 @dataclass(frozen=True)
@@ -84,45 +77,36 @@ class _Question:
     # Since when the pod is refused, or taken.
     since: float = 0.0
     due: float = 0.0
-    task: asyncio.Task[None] | None = None
 
     def note(self, answer: Explanation | None, now: float) -> None:
         """Take note of an answer."""
         if self.answer is PENDING or (self.answer is None) != (answer is None):
             self.since = now
-        self.answer, self.task = answer, None
+        self.answer = answer
         self.due = now + min(LAST_AGAIN_SECONDS, max(FIRST_AGAIN_SECONDS, AGAIN_PART * (now - self.since)))
 
 
 class PodTrials:
-    """What the API server last answered, and the questions on their way.
-
-    An admission webhook may take its time, so a question is a task of its own: a turn waits for a moment, goes on
-    without the answer, and the cluster gets another turn when the answer comes.
-    """
+    """What the API server last answered, and the questions on their way."""
 
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
         self._client = client
-        self._enqueue = enqueue
         self._questions: dict[ClusterKey, dict[str, _Question]] = {}
-        self._turns = FairTurns()
+        self._writes: Writes[None] = Writes(enqueue, at_once=NAMESPACE_QUESTIONS)
 
     async def answers(self, key: ClusterKey, trials: Mapping[str, Trial]) -> Answers:
         """What is known of these pods after a moment; whatever else was asked for the cluster is forgotten."""
         questions = self._asked(key, trials)
         clock = asyncio.get_running_loop().time
-        asked = set()
-        for name, question in questions.items():
-            if question.task is None and question.due <= clock():
-                ask = self._ask(key.namespace, question, trials[name].packed)
-                question.task = asyncio.create_task(ask, name=f"try pod {name} of {key}")
-                asked.add(question.task)
-        if asked:
-            _, late = await asyncio.wait(asked, timeout=MOMENT_SECONDS)
-            for task in late:
-                task.add_done_callback(partial(self._arrived, key))
+        due = {
+            (key, name, question.digest): partial(self._ask, question, trials[name])
+            for name, question in questions.items()
+            if question.due <= clock()
+        }
+        await self._writes.run(key, due)
         refused = {name: question.answer for name, question in questions.items() if question.answer is not None}
-        waits = [question.due - clock() for question in questions.values() if question.task is None]
+        # Of what is due, the answer is on its way.
+        waits = [question.due - clock() for question in questions.values() if question.due > clock()]
         return Answers(refused, min(waits, default=float("inf")))
 
     def _asked(self, key: ClusterKey, trials: Mapping[str, Trial]) -> dict[str, _Question]:
@@ -131,29 +115,20 @@ class PodTrials:
         questions = {}
         for name, trial in trials.items():
             known = before.get(name)
-            asked = digest(trial.packed.decode())
-            questions[name] = known if known and known.digest == asked else _Question(asked)
+            questions[name] = known if known and known.digest == trial.digest else _Question(trial.digest)
         for name, old in before.items():
-            if old is not questions.get(name) and old.task is not None:
-                old.task.cancel()
+            if old is not questions.get(name):
+                self._writes.cancel((key, name, old.digest))
         if questions:
             self._questions[key] = questions
         return questions
 
-    async def _ask(self, namespace: str, question: _Question, packed: bytes) -> None:
-        answer = await self._turns.run(namespace, lambda: _answer(self._client, Trial.unpacked(packed)))
-        question.note(answer, asyncio.get_running_loop().time())
-
-    def _arrived(self, key: ClusterKey, task: asyncio.Task[None]) -> None:
-        if not task.cancelled():
-            self._enqueue(key)
+    async def _ask(self, question: _Question, trial: Trial) -> None:
+        question.note(await _answer(self._client, trial), asyncio.get_running_loop().time())
 
     async def close(self) -> None:
         """End all questions."""
-        tasks = [each.task for asked in self._questions.values() for each in asked.values() if each.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._writes.close()
 
 
 def trials_of(observed: Observed, settings: Settings) -> dict[str, Trial]:

@@ -110,13 +110,10 @@ class WorkQueue(Generic[Key]):
             await self._wait(added, resync if delay is None else min(delay, resync))
 
     async def _try(self, key: Key, added: asyncio.Event) -> Result:
-        async def run() -> Result:
-            added.clear()
-            async with asyncio.timeout(RUN_SECONDS):
-                return await self._work(key)
-
         try:
-            return await self._turns.run(key.namespace, run)
+            async with self._turns.turn(key.namespace), asyncio.timeout(RUN_SECONDS):
+                added.clear()
+                return await self._work(key)
         except Exception as error:
             LOGGER.exception("%s", key)
             return Result(None, type(error).__name__, is_urgent=True)

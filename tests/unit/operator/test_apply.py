@@ -1,11 +1,16 @@
 """When the operator writes, and when it must not."""
 
+import asyncio
 import copy
+import secrets
 
 import pytest
+from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.dynamic.exceptions import ForbiddenError
 from make import KEY, decided, observed, pool
+from virtual_time import now, run
 
-from workergroups_operator.apply import covers, is_applied
+from workergroups_operator.apply import Applier, covers, is_applied
 from workergroups_operator.desired import desired
 
 
@@ -67,3 +72,90 @@ def test_what_others_added_beside_ours_stays():
     live["spec"]["suspend"] = False
     live["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "research"
     assert is_applied(live, wanted)
+
+
+class ApiServer:
+    """Takes some seconds for a write, and refuses all of them while it is told to."""
+
+    def __init__(self, seconds=0.01):
+        self.seconds = seconds
+        self.refuses = False
+        self.applied = []
+
+    async def apply(self, manifest):
+        self.applied.append((manifest["kind"], now()))
+        await asyncio.sleep(self.seconds)
+        if self.refuses:
+            raise ForbiddenError(ApiException(status=403, reason="denied by a webhook"))
+
+
+def turn(applier, name="actors"):
+    seen = observed(pools=(pool(name),))
+    decisions = decided(seen)
+    return applier.apply(seen, decisions, desired(seen, decisions, secrets.token_hex()))
+
+
+def test_what_is_refused_is_reported_in_the_same_turn():
+    api = ApiServer()
+    api.refuses = True
+
+    async def scenario():
+        return await turn(Applier(api, lambda _: None))
+
+    assert set(run(scenario()).by_kind) == {kind for kind, _ in api.applied}
+
+
+def test_pods_come_after_what_they_need():
+    api = ApiServer()
+
+    async def scenario():
+        return await turn(Applier(api, lambda _: None))
+
+    assert not run(scenario()).by_kind
+    assert {kind for kind, moment in api.applied if moment} == {"RayCluster", "RoleBinding"}
+
+
+def test_a_late_refusal_is_reported_by_the_next_turn_and_tried_by_the_one_after_it():
+    api, enqueued = ApiServer(seconds=10), []
+    api.refuses = True
+
+    async def scenario():
+        applier = Applier(api, enqueued.append)
+        seen = []
+        for pause in (30, 1, 1):
+            before, failures = len(api.applied), await turn(applier)
+            await asyncio.sleep(pause)
+            seen.append((bool(failures.by_kind), len(api.applied) > before))
+        return seen
+
+    # Whether a turn reports that something is refused, and whether it tries to write.
+    assert run(scenario()) == [(False, True), (True, False), (True, True)]
+    assert enqueued == [KEY]
+
+
+def test_after_a_late_refusal_a_change_is_tried_at_once():
+    api = ApiServer(seconds=10)
+    api.refuses = True
+
+    async def scenario():
+        applier = Applier(api, lambda _: None)
+        await turn(applier)
+        await asyncio.sleep(30)
+        before = len(api.applied)
+        await turn(applier, "others")
+        return len(api.applied) - before
+
+    assert run(scenario()) > 0
+
+
+def test_a_success_ends_what_was_reported():
+    api = ApiServer()
+    api.refuses = True
+
+    async def scenario():
+        applier = Applier(api, lambda _: None)
+        await turn(applier)
+        api.refuses = False
+        return await turn(applier)
+
+    assert not run(scenario()).by_kind

@@ -1,0 +1,121 @@
+"""Requests that write, dry runs too. Admission may delay them, so a turn waits for them for a moment only.
+
+A turn begins its writes, waits for a moment, and goes on without those that take longer; when one of these ends, the
+cluster gets another turn. In a namespace whose writes are slow, turns do not even wait for the moment: a turn takes a
+slot that others want, and holds all objects of its cluster in memory.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Generic, TypeVar
+
+from workergroups_operator.membership import ClusterKey
+
+# For how long a turn waits. A few writes take a tenth of it, unless somebody is slow.
+MOMENT_SECONDS = 0.2
+
+Name = TypeVar("Name", bound=Hashable)
+Answer = TypeVar("Answer")
+
+
+@dataclass
+class _Namespace:
+    """What is known of the writes of one namespace."""
+
+    slots: asyncio.Semaphore
+    is_slow: bool = False
+    writes: int = 0
+    # Clusters with writes that found no slot, the one that waits longest first.
+    waiting: dict[ClusterKey, None] = field(default_factory=dict)
+
+
+@dataclass
+class _Write(Generic[Answer]):
+    """A write for which somebody waits, or which is late."""
+
+    task: asyncio.Task[Answer]
+    has_slot: bool = False
+    is_late: bool = False
+
+
+class Writes(Generic[Answer]):
+    """The writes of one step of the loop. There is one write of a name at a time."""
+
+    def __init__(self, enqueue: Callable[[ClusterKey], None], *, at_once: int) -> None:
+        """`at_once`: how many of one namespace may be under way."""
+        self._enqueue = enqueue
+        self._at_once = at_once
+        self._namespaces: dict[str, _Namespace] = {}
+        self._writes: dict[Hashable, _Write[Answer]] = {}
+
+    async def run(
+        self, key: ClusterKey, writes: Mapping[Name, Callable[[], Awaitable[Answer]]]
+    ) -> Mapping[Name, Answer]:
+        """Begin those that are not under way. Returns the answers that came within a moment, by name.
+
+        A write that found no slot is forgotten, so that it takes no memory: the cluster gets a turn when there is one.
+        """
+        begun = {name: self._begin(key, name, write) for name, write in writes.items() if name not in self._writes}
+        if not begun:
+            return {}
+        namespace = self._namespaces[key.namespace]
+        try:
+            moment = 0.0 if namespace.is_slow else MOMENT_SECONDS
+            await asyncio.wait([write.task for write in begun.values()], timeout=moment)
+        finally:  # Also if this turn is ended while it waits.
+            for write in begun.values():
+                if not write.task.done():
+                    self._leave(key, write)
+        return {name: write.task.result() for name, write in begun.items() if write.task.done()}
+
+    def cancel(self, name: Hashable) -> None:
+        """End a write whose answer nobody wants any more."""
+        if name in self._writes:
+            self._writes[name].task.cancel()
+
+    async def close(self) -> None:
+        """End all writes."""
+        tasks = [write.task for write in self._writes.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _begin(self, key: ClusterKey, name: Hashable, write: Callable[[], Awaitable[Answer]]) -> _Write[Answer]:
+        namespace = self._namespaces.setdefault(key.namespace, _Namespace(asyncio.Semaphore(self._at_once)))
+        namespace.writes += 1
+        task = asyncio.create_task(self._perform(namespace, name, write), name=f"write {name}")
+        self._writes[name] = _Write(task)
+        task.add_done_callback(partial(self._ended, key, name))
+        return self._writes[name]
+
+    async def _perform(self, namespace: _Namespace, name: Hashable, write: Callable[[], Awaitable[Answer]]) -> Answer:
+        clock = asyncio.get_running_loop().time
+        async with namespace.slots:
+            self._writes[name].has_slot = True
+            began = clock()
+            try:
+                return await write()
+            finally:
+                namespace.is_slow = clock() - began >= MOMENT_SECONDS
+
+    def _leave(self, key: ClusterKey, write: _Write[Answer]) -> None:
+        namespace = self._namespaces[key.namespace]
+        if write.has_slot:
+            write.is_late = namespace.is_slow = True
+        else:
+            write.task.cancel()
+            namespace.waiting[key] = None
+
+    def _ended(self, key: ClusterKey, name: Hashable, task: asyncio.Task[Answer]) -> None:
+        if self._writes.pop(name).is_late and not task.cancelled():
+            self._enqueue(key)
+        namespace = self._namespaces[key.namespace]
+        namespace.writes -= 1
+        if namespace.waiting and not namespace.slots.locked():
+            waits_longest = next(iter(namespace.waiting))
+            del namespace.waiting[waits_longest]
+            self._enqueue(waits_longest)
+        elif not namespace.writes and not namespace.is_slow:
+            del self._namespaces[key.namespace]

@@ -1,0 +1,163 @@
+"""No turn waits for long for what admission delays, in virtual time."""
+
+import asyncio
+from functools import partial
+
+import pytest
+from virtual_time import now, run
+
+from workergroups_operator.fair_turns import TURNS
+from workergroups_operator.membership import ClusterKey
+from workergroups_operator.work_queue import Result, WorkQueue
+from workergroups_operator.writes import MOMENT_SECONDS, Writes
+
+KEY = ClusterKey("team", "k")
+
+
+class ApiServer:
+    """Writes take as long as their namespace's webhook."""
+
+    def __init__(self):
+        self.under_way = {}
+        self.most = {}
+        self.ended = []
+
+    async def write(self, name, seconds, namespace="team"):
+        self.under_way[namespace] = self.under_way.get(namespace, 0) + 1
+        self.most[namespace] = max(self.most.get(namespace, 0), self.under_way[namespace])
+        try:
+            await asyncio.sleep(seconds)
+            self.ended.append(name)
+            return f"{name} written"
+        finally:
+            self.under_way[namespace] -= 1
+
+
+def scene(at_once=4):
+    enqueued = []
+    return ApiServer(), Writes(enqueued.append, at_once=at_once), enqueued
+
+
+def test_quick_writes_are_answered_in_the_same_turn():
+    api, writes, enqueued = scene()
+
+    async def scenario():
+        return await writes.run(KEY, {name: partial(api.write, name, 0.01) for name in "abcdefgh"})
+
+    assert run(scenario()) == {name: f"{name} written" for name in "abcdefgh"}
+    assert api.most["team"] == 4
+    assert not enqueued
+
+
+def test_a_late_write_goes_on_alone_and_its_cluster_gets_a_turn_when_it_ends():
+    api, writes, enqueued = scene()
+
+    async def scenario():
+        answers = await writes.run(KEY, {"quick": partial(api.write, "q", 0.01), "slow": partial(api.write, "s", 10)})
+        went_on = now()
+        again = await writes.run(KEY, {"slow": partial(api.write, "again", 10)})
+        await asyncio.sleep(9)
+        before = list(enqueued)
+        await asyncio.sleep(1)
+        return answers, went_on, again, before
+
+    assert run(scenario()) == ({"quick": "q written"}, MOMENT_SECONDS, {}, [])
+    assert api.ended == ["q", "s"]
+    assert enqueued == [KEY]
+
+
+def test_turns_of_a_slow_namespace_do_not_wait_until_a_write_is_quick_again():
+    api, writes, _ = scene()
+
+    async def took(name, seconds):
+        began = now()
+        await writes.run(KEY, {name: partial(api.write, name, seconds)})
+        return now() - began
+
+    async def scenario():
+        late, slow = await took("a", 10), await took("b", 10)
+        await asyncio.sleep(20)
+        still_slow = await took("c", 0.1)
+        await asyncio.sleep(1)
+        return late, slow, still_slow, await took("d", 0.1)
+
+    assert run(scenario()) == (MOMENT_SECONDS, 0, 0, pytest.approx(0.1))
+
+
+def test_a_write_that_found_no_slot_is_forgotten_and_its_cluster_gets_a_turn_when_there_is_one():
+    api, writes, enqueued = scene(at_once=1)
+    other = ClusterKey("team", "other")
+
+    async def scenario():
+        await writes.run(KEY, {"first": partial(api.write, "first", 10)})
+        await writes.run(other, {"second": partial(api.write, "second", 10)})
+        await asyncio.sleep(20)
+
+    run(scenario())
+    assert api.ended == ["first"]
+    assert enqueued == [KEY, other]
+
+
+def test_a_turn_that_is_ended_leaves_its_writes_to_the_next_one():
+    api, writes, enqueued = scene()
+
+    async def scenario():
+        turn = asyncio.create_task(writes.run(KEY, {"a": partial(api.write, "a", 10)}))
+        await asyncio.sleep(0.1)
+        turn.cancel()
+        await asyncio.sleep(11)
+
+    run(scenario())
+    assert api.ended == ["a"]
+    assert enqueued == [KEY]
+
+
+def test_nothing_follows_a_write_that_is_cancelled():
+    api, writes, enqueued = scene()
+
+    async def scenario():
+        await writes.run(KEY, {"a": partial(api.write, "a", 10)})
+        writes.cancel("a")
+        writes.cancel("unknown")
+        await asyncio.sleep(1)
+        await writes.run(KEY, {"b": partial(api.write, "b", 10)})
+        await writes.close()
+
+    run(scenario())
+    assert not api.ended
+    assert not enqueued
+
+
+def test_a_healthy_cluster_is_served_at_once_beside_300_behind_a_webhook_of_10_seconds():
+    """Each turn writes twice, as turns of new clusters do."""
+    api = ApiServer()
+    served = []
+
+    async def scenario():
+        async def turn(key):
+            for step in steps:
+                seconds = 0.02 if key.namespace == "healthy" else 10
+                await step.run(key, {(key, step): partial(api.write, key, seconds, key.namespace)})
+            if key.namespace == "healthy":
+                served.append(now())
+            return Result(float("inf"))
+
+        queue = WorkQueue(turn)
+        steps = [Writes(queue.add, at_once=4) for _ in range(2)]
+        for number in range(300):
+            queue.add(ClusterKey(f"slow-{number % 100}", f"c{number}"))
+        waits = []
+        for number in range(50):
+            asked = now()
+            queue.add(ClusterKey("healthy", f"c{number}"))
+            await asyncio.sleep(5)
+            waits.append(served[-1] - asked)
+        await queue.close()
+        for step in steps:
+            await step.close()
+        return waits
+
+    waits = run(scenario())
+    # The first one comes when nobody is known to be slow yet.
+    assert waits[0] < 100 / TURNS * 2 * MOMENT_SECONDS + 0.2
+    assert max(waits[1:]) < 0.2
