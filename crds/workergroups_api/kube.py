@@ -10,14 +10,16 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from copy import copy
+from http import HTTPStatus
 from typing import Any, Self
 
 import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.client.rest import ApiException
 from kubernetes.aio.config import load_incluster_config, load_kube_config
 from kubernetes.aio.dynamic import DynamicClient
-from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError
+from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError, api_exception
 from kubernetes.aio.watch import Watch
 
 from workergroups_api.bounded_json import ExceededLimit, Limits, RefusedJson, parse
@@ -96,6 +98,7 @@ class Kube:
     def __init__(self, api: ApiClient, field_manager: str) -> None:
         self._client = DynamicClient(api)
         self._field_manager = field_manager
+        self._resources: dict[tuple[Kind, str | None], Any] = {}
         self._large = asyncio.Lock()
         # Each new one would load all certificates again, for a connection that it does not use.
         self._watch = Watch()
@@ -124,6 +127,12 @@ class Kube:
             yield cls(api, field_manager)
 
     def _resource(self, kind: Kind, subresource: str | None = None) -> Any:
+        key = (kind, subresource)
+        if key not in self._resources:
+            self._resources[key] = self._new_resource(kind, subresource)
+        return self._resources[key]
+
+    def _new_resource(self, kind: Kind, subresource: str | None) -> Any:
         resource = SafeResource(
             prefix="apis" if kind.group else "api",
             group=kind.group,
@@ -139,13 +148,27 @@ class Kube:
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Manifest | None:
         """The object, or None if there is none (or if its kind is not installed). Raises RefusedObject."""
-        try:
-            answer = await self._resource(kind).get(
-                namespace=namespace, name=name, _request_timeout=REQUEST_TIMEOUT_SECONDS, serialize=False
-            )
-        except NotFoundError:
+        answer = await self._read(self._resource(kind).path(namespace=namespace, name=name))
+        return None if answer is None else dict(await self._parsed(answer, OBJECT_LIMITS))
+
+    async def _read(self, path: str) -> aiohttp.ClientResponse | None:
+        """None if nothing is there: the dynamic client would format a traceback, which costs more than the request."""
+        api = self._client.client
+        request = await api.param_serialize(
+            "GET", path, header_params={"Accept": "application/json"}, auth_settings=["BearerToken"]
+        )
+        answer = await api.call_api(*request, _request_timeout=REQUEST_TIMEOUT_SECONDS)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            await _finish(answer.response)
             return None
-        return dict(await self._parsed(answer, OBJECT_LIMITS))
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            await answer.read()
+            try:
+                api.response_deserialize(answer, {})
+            except ApiException as error:
+                raise api_exception(error) from None
+        response: aiohttp.ClientResponse = answer.response
+        return response
 
     async def pages(self, kind: Kind, namespace: str, **selectors: str) -> AsyncIterator[Sequence[Manifest]]:
         """As `list`, by pages, so that the caller can drop what it does not need of one before it reads the next."""

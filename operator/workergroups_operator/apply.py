@@ -45,7 +45,7 @@ class Applier:
 
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
         self._client = client
-        self._writes: Writes[Failures] = Writes(enqueue, at_once=NAMESPACE_WRITES)
+        self.writes: Writes[Failures] = Writes(enqueue, at_once=NAMESPACE_WRITES)
         # Of clusters whose last writes failed: what failed, and until a turn reports it, the digest of the changes.
         self._failed: dict[ClusterKey, Failures] = {}
         self._unreported: dict[ClusterKey, str] = {}
@@ -61,7 +61,7 @@ class Applier:
         if not due.delete and not due.write:
             self.forget(key)
             return Failures(due.failed)
-        if await self._writes.run(key, {key: partial(self._write, key, due)}):
+        if await self.writes.run(key, {key: partial(self._write, key, due)}):
             self._unreported.pop(key, None)
         return self._failed.get(key, Failures(due.failed))
 
@@ -69,10 +69,6 @@ class Applier:
         """Forget what failed."""
         self._failed.pop(key, None)
         self._unreported.pop(key, None)
-
-    async def close(self) -> None:
-        """End all writes."""
-        await self._writes.close()
 
     async def _write(self, key: ClusterKey, due: Changes) -> Failures:
         failures = await write(self._client, due)

@@ -67,20 +67,24 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any
     client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER))
     memo.membership = Membership(indices["pool_clusters"], indices["cluster_pools"], indices["pool_groups"])
     memo.heartbeats = Heartbeats()
-
-    def enqueue(key: ClusterKey) -> None:
-        memo.queue.add(key)
-
-    trials, applier, publisher = PodTrials(client, enqueue), Applier(client, enqueue), Publisher(client, enqueue)
-    for step in (trials, applier, publisher):
-        memo.resources.push_async_callback(step.close)
-    settings_of_pods = Settings.from_environment()
-    reconciler = Reconciler(client, memo.membership, memo.heartbeats, trials, applier, publisher, settings_of_pods)
-    memo.queue = WorkQueue(reconciler.reconcile)
+    memo.queue = _queue(client, memo)
     memo.resources.push_async_callback(memo.queue.close)
     listening = asyncio.create_task(_listen(memo.heartbeats, memo.queue), name="heartbeats")
     listening.add_done_callback(partial(_stop_if_failed, memo.stop))
     memo.resources.push_async_callback(_end, listening)
+
+
+def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
+    def enqueue(key: ClusterKey) -> None:
+        memo.queue.add(key)
+
+    trials, applier, publisher = PodTrials(client, enqueue), Applier(client, enqueue), Publisher(client, enqueue)
+    steps = (trials.writes, applier.writes, publisher.writes)
+    for writes in steps:
+        memo.resources.push_async_callback(writes.close)
+    settings = Settings.from_environment()
+    reconciler = Reconciler(client, memo.membership, memo.heartbeats, trials, applier, publisher, settings)
+    return WorkQueue(reconciler.reconcile, lambda namespace: max(writes.seconds(namespace) for writes in steps))
 
 
 def _configure(settings: kopf.OperatorSettings) -> None:

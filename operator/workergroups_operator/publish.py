@@ -31,7 +31,7 @@ class Publisher:
 
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
         self._client = client
-        self._writes: Writes[str | None] = Writes(enqueue, at_once=NAMESPACE_WRITES)
+        self.writes: Writes[str | None] = Writes(enqueue, at_once=NAMESPACE_WRITES)
 
     async def publish(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> str | None:
         """Apply the operator's part of each object's status. Returns what could not be written, to be tried again.
@@ -40,12 +40,8 @@ class Publisher:
         """
         changed = [update for update in updates if update.after != update.before]
         writes = {update.metadata["uid"]: partial(_publish, self._client, update) for update in changed}
-        answers = await self._writes.run(key, writes)
+        answers = await self.writes.run(key, writes)
         return "; ".join(filter(None, answers.values())) or None
-
-    async def close(self) -> None:
-        """End all writes."""
-        await self._writes.close()
 
 
 async def _publish(client: Kube, update: StatusUpdate) -> str | None:

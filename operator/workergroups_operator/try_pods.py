@@ -92,7 +92,7 @@ class PodTrials:
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
         self._client = client
         self._questions: dict[ClusterKey, dict[str, _Question]] = {}
-        self._writes: Writes[None] = Writes(enqueue, at_once=NAMESPACE_QUESTIONS)
+        self.writes: Writes[None] = Writes(enqueue, at_once=NAMESPACE_QUESTIONS)
 
     async def answers(self, key: ClusterKey, trials: Mapping[str, Trial]) -> Answers:
         """What is known of these pods after a moment; whatever else was asked for the cluster is forgotten."""
@@ -103,7 +103,7 @@ class PodTrials:
             for name, question in questions.items()
             if question.due <= clock()
         }
-        await self._writes.run(key, due)
+        await self.writes.run(key, due)
         refused = {name: question.answer for name, question in questions.items() if question.answer is not None}
         # Of what is due, the answer is on its way.
         waits = [question.due - clock() for question in questions.values() if question.due > clock()]
@@ -118,17 +118,13 @@ class PodTrials:
             questions[name] = known if known and known.digest == trial.digest else _Question(trial.digest)
         for name, old in before.items():
             if old is not questions.get(name):
-                self._writes.cancel((key, name, old.digest))
+                self.writes.cancel((key, name, old.digest))
         if questions:
             self._questions[key] = questions
         return questions
 
     async def _ask(self, question: _Question, trial: Trial) -> None:
         question.note(await _answer(self._client, trial), asyncio.get_running_loop().time())
-
-    async def close(self) -> None:
-        """End all questions."""
-        await self._writes.close()
 
 
 def trials_of(observed: Observed, settings: Settings) -> dict[str, Trial]:

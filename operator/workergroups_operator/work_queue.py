@@ -65,9 +65,10 @@ def retry_delay(failing_seconds: float, *, is_urgent: bool = False) -> float:
 class WorkQueue(Generic[Key]):
     """Calls `work(key)` soon after each `add`, and again after the seconds that it returns."""
 
-    def __init__(self, work: Callable[[Key], Awaitable[Result]]) -> None:
+    def __init__(self, work: Callable[[Key], Awaitable[Result]], write_seconds: Callable[[str], float]) -> None:
+        """`write_seconds`: how long a write in a namespace takes."""
         self._work = work
-        self._turns = FairTurns()
+        self._turns = FairTurns(write_seconds)
         self._added: dict[Key, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 

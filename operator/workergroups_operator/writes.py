@@ -2,7 +2,7 @@
 
 A turn begins its writes, waits for a moment, and goes on without those that take longer; when one of these ends, the
 cluster gets another turn. In a namespace whose writes are slow, turns do not even wait for the moment: a turn takes a
-slot that others want, and holds all objects of its cluster in memory.
+slot that others want, and holds all objects of its cluster in memory. Who is slow also counts for whose turn is next.
 """
 
 import asyncio
@@ -25,7 +25,9 @@ class _Namespace:
     """What is known of the writes of one namespace."""
 
     slots: asyncio.Semaphore
-    is_slow: bool = False
+    # How long the last write took that ended or that a turn left, and when those began that have a slot, in order.
+    seconds: float = 0.0
+    began: dict[Hashable, float] = field(default_factory=dict)
     writes: int = 0
     # Clusters with writes that found no slot, the one that waits longest first.
     waiting: dict[ClusterKey, None] = field(default_factory=dict)
@@ -36,7 +38,6 @@ class _Write(Generic[Answer]):
     """A write for which somebody waits, or which is late."""
 
     task: asyncio.Task[Answer]
-    has_slot: bool = False
     is_late: bool = False
 
 
@@ -62,13 +63,21 @@ class Writes(Generic[Answer]):
             return {}
         namespace = self._namespaces[key.namespace]
         try:
-            moment = 0.0 if namespace.is_slow else MOMENT_SECONDS
+            moment = 0.0 if namespace.seconds >= MOMENT_SECONDS else MOMENT_SECONDS
             await asyncio.wait([write.task for write in begun.values()], timeout=moment)
         finally:  # Also if this turn is ended while it waits.
-            for write in begun.values():
+            for name, write in begun.items():
                 if not write.task.done():
-                    self._leave(key, write)
+                    self._leave(key, name, write)
         return {name: write.task.result() for name, write in begun.items() if write.task.done()}
+
+    def seconds(self, namespace: str) -> float:
+        """How long a write in this namespace takes, as far as known."""
+        known = self._namespaces.get(namespace)
+        if known is None:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        return max(known.seconds, now - next(iter(known.began.values()), now))
 
     def cancel(self, name: Hashable) -> None:
         """End a write whose answer nobody wants any more."""
@@ -93,17 +102,17 @@ class Writes(Generic[Answer]):
     async def _perform(self, namespace: _Namespace, name: Hashable, write: Callable[[], Awaitable[Answer]]) -> Answer:
         clock = asyncio.get_running_loop().time
         async with namespace.slots:
-            self._writes[name].has_slot = True
-            began = clock()
+            namespace.began[name] = clock()
             try:
                 return await write()
             finally:
-                namespace.is_slow = clock() - began >= MOMENT_SECONDS
+                namespace.seconds = clock() - namespace.began.pop(name)
 
-    def _leave(self, key: ClusterKey, write: _Write[Answer]) -> None:
+    def _leave(self, key: ClusterKey, name: Hashable, write: _Write[Answer]) -> None:
         namespace = self._namespaces[key.namespace]
-        if write.has_slot:
-            write.is_late = namespace.is_slow = True
+        if name in namespace.began:
+            write.is_late = True
+            namespace.seconds = max(namespace.seconds, MOMENT_SECONDS)
         else:
             write.task.cancel()
             namespace.waiting[key] = None
@@ -117,5 +126,5 @@ class Writes(Generic[Answer]):
             waits_longest = next(iter(namespace.waiting))
             del namespace.waiting[waits_longest]
             self._enqueue(waits_longest)
-        elif not namespace.writes and not namespace.is_slow:
+        elif not namespace.writes and namespace.seconds < MOMENT_SECONDS:
             del self._namespaces[key.namespace]

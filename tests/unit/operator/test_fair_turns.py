@@ -14,7 +14,8 @@ class Turns:
     """Turns of several namespaces, and how long each waited for its own."""
 
     def __init__(self):
-        self.turns = FairTurns()
+        self.write_seconds = {}
+        self.turns = FairTurns(lambda namespace: self.write_seconds.get(namespace, 0.0))
         self.waited = {}
         self.running = {}
         self.most = {}
@@ -77,6 +78,21 @@ def test_turns_are_few_at_once_and_fewer_of_one_namespace():
     run(scenario())
     assert turns.most["a"] == NAMESPACE_TURNS
     assert turns.most_of_all == TURNS
+
+
+def test_of_many_the_quickest_comes_first_and_the_slowest_is_not_forgotten():
+    turns = Turns()
+    turns.write_seconds = {f"slow-{number}": 10.0 for number in range(100)}
+
+    async def scenario():
+        slow = [asyncio.create_task(turns.repeat(name, 1.0, 10)) for name in turns.write_seconds]
+        await asyncio.sleep(10)
+        await turns.repeat("healthy", QUICK, 20)
+        await asyncio.gather(*slow)
+
+    run(scenario())
+    assert max(turns.waited["healthy"]) <= 1.0
+    assert all(len(turns.waited[name]) == 10 for name in turns.write_seconds)
 
 
 def test_who_gives_up_waiting_or_running_leaves_the_turn_to_others():

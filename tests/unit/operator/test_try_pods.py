@@ -67,7 +67,7 @@ class Operator:
 
     async def serve(self, until):
         await self.turns(until)
-        await self.pods.close()
+        await self.pods.writes.close()
         return self.answers
 
 
@@ -122,7 +122,7 @@ def test_the_same_pod_is_not_tried_again_by_each_turn_and_another_one_is_at_once
         operator = Operator(api, {})
         for trials in [{"A": trial("a")}] * 5 + [{"A": trial("b")}] * 5 + [{}, {"A": trial("b")}]:
             await operator.pods.answers(KEY, trials)
-        await operator.pods.close()
+        await operator.pods.writes.close()
 
     run(scenario())
     assert len(api.asked) == 3
@@ -154,8 +154,11 @@ def test_a_webhook_gets_few_questions_of_a_namespace_at_once():
 
     pods = []
 
+    def pods_seconds(namespace):
+        return pods[0].writes.seconds(namespace)
+
     async def scenario():
-        queue = WorkQueue(turn)
+        queue = WorkQueue(turn, pods_seconds)
         pods.append(PodTrials(api, queue.add))
         for number in range(100):
             queue.add(ClusterKey("team", f"c{number}"))

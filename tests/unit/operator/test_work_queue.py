@@ -22,7 +22,7 @@ def times_of_runs(work, seconds, also=None):
             times.append(round(now(), 2))
             return await work(len(times), queue)
 
-        queue = WorkQueue(noted)
+        queue = WorkQueue(noted, lambda _: 0.0)
         queue.add(KEY)
         if also is not None:
             await also(queue)
