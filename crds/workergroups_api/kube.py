@@ -42,6 +42,8 @@ API_ERRORS = (
 OBJECT_LIMITS = Limits(size=4 * 2**20, depth=400, values=100_000)
 PAGE_OBJECTS = 50
 PAGE_LIMITS = Limits(size=8 * 2**20, depth=400, values=200_000)
+# At once. Each needs a connection, and a connection has buffers of 256 KiB; nothing delays reads.
+_READS = 16
 # Larger answers are read one after the other.
 _LARGE = 128 * 2**10
 
@@ -99,6 +101,7 @@ class Kube:
         self._client = DynamicClient(api)
         self._field_manager = field_manager
         self._resources: dict[tuple[Kind, str | None], Any] = {}
+        self._reads = asyncio.Semaphore(_READS)
         self._large = asyncio.Lock()
         # Each new one would load all certificates again, for a connection that it does not use.
         self._watch = Watch()
@@ -148,8 +151,9 @@ class Kube:
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Manifest | None:
         """The object, or None if there is none (or if its kind is not installed). Raises RefusedObject."""
-        answer = await self._read(self._resource(kind).path(namespace=namespace, name=name))
-        return None if answer is None else dict(await self._parsed(answer, OBJECT_LIMITS))
+        async with self._reads:
+            answer = await self._read(self._resource(kind).path(namespace=namespace, name=name))
+            return None if answer is None else dict(await self._parsed(answer, OBJECT_LIMITS))
 
     async def _read(self, path: str) -> aiohttp.ClientResponse | None:
         """None if nothing is there: the dynamic client would format a traceback, which costs more than the request."""
@@ -174,15 +178,16 @@ class Kube:
         """As `list`, by pages, so that the caller can drop what it does not need of one before it reads the next."""
         more: str | None = None
         while more != "":
-            answer = await self._resource(kind).get(
-                namespace=namespace,
-                limit=PAGE_OBJECTS,
-                _continue=more,
-                _request_timeout=REQUEST_TIMEOUT_SECONDS,
-                serialize=False,
-                **selectors,
-            )
-            page = await self._parsed(answer, PAGE_LIMITS)
+            async with self._reads:
+                answer = await self._resource(kind).get(
+                    namespace=namespace,
+                    limit=PAGE_OBJECTS,
+                    _continue=more,
+                    _request_timeout=REQUEST_TIMEOUT_SECONDS,
+                    serialize=False,
+                    **selectors,
+                )
+                page = await self._parsed(answer, PAGE_LIMITS)
             yield page.get("items") or []
             more = page["metadata"].get("continue", "")
 

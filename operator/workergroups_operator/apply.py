@@ -23,7 +23,7 @@ from workergroups_operator.observed import Observed
 from workergroups_operator.writes import Writes
 
 # How many clusters of a namespace are written at once.
-NAMESPACE_WRITES = 4
+NAMESPACE_WRITES = 2
 # Pods need what the other objects hold, and a RoleBinding is refused without its Role.
 _NEED_OTHERS = {RAY_CLUSTER.kind, DEPLOYMENT.kind, ROLE_BINDING.kind}
 

@@ -19,7 +19,7 @@ from workergroups_operator.writes import Writes
 LOGGER = logging.getLogger(__name__)
 CONTROLLER = "workergroups.dev/operator"
 # How many statuses of a namespace are written at once.
-NAMESPACE_WRITES = 16
+NAMESPACE_WRITES = 8
 
 
 class Publisher:

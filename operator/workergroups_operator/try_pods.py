@@ -33,7 +33,7 @@ from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
 # How many questions of a namespace are asked at once.
-NAMESPACE_QUESTIONS = 4
+NAMESPACE_QUESTIONS = 2
 # An answer is asked for again after a quarter of the time for which it has been the same: what is refused for long is
 # tried rarely, and at least once a minute.
 AGAIN_PART = 0.25

@@ -162,7 +162,7 @@ def test_a_webhook_gets_few_questions_of_a_namespace_at_once():
         pods.append(PodTrials(api, queue.add))
         for number in range(100):
             queue.add(ClusterKey("team", f"c{number}"))
-        await asyncio.sleep(400)
+        await asyncio.sleep(600)
         await queue.close()
 
     run(scenario())
