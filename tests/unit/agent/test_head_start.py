@@ -1,8 +1,11 @@
 """Which of Ray's processes on the head the raylet does not wait for."""
 
+import subprocess
+import sys
+
 import pytest
 
-from workergroups_agent.executor.head_start import Process, dashboard_address, started_by_ray
+from workergroups_agent.executor.head_start import Process, dashboard_address, started_by_ray, visible_processes
 
 PYTHON = "/opt/ray/bin/python3"
 DASHBOARD = (PYTHON, "/opt/ray/lib/python3.11/site-packages/ray/dashboard/dashboard.py")
@@ -34,3 +37,14 @@ def test_only_what_ray_start_has_started_is_rays(shell):
 
 def test_nothing_is_rays_before_the_gcs():
     assert started_by_ray([Process(7, 1, "python3", ())]) == []
+
+
+def test_a_process_may_have_any_name():
+    """As when a name beyond ASCII is cut off after 15 bytes."""
+    program = "open('/proc/self/comm', 'wb', 0).write(bytes([0xe8, 0xae])); print(flush=True); input()"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as odd:
+        odd.stdout.readline()
+        found = {each.pid: each for each in visible_processes()}
+        odd.stdin.write(b"\n")
+    assert found[odd.pid].arguments[1:3] == ("-c", program)

@@ -43,7 +43,7 @@ def start_raylet_first(gcs_address: str) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
     announced = False
     while time.monotonic() < deadline:
-        started = started_by_ray(list(_processes()))
+        started = started_by_ray(list(visible_processes()))
         if any(each.name == "raylet" for each in started):
             _let_go_first(started)
             return
@@ -84,12 +84,15 @@ def _let_go_first(started: list[Process]) -> None:
                 os.setpriority(os.PRIO_PROCESS, each.pid, NICE)
 
 
-def _processes() -> Iterator[Process]:
+def visible_processes() -> Iterator[Process]:
+    """Yield the processes of this pod's network, whatever their names."""
     network = os.readlink("/proc/self/ns/net")
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if os.readlink(path / "ns/net") != network:
                 continue
-            before, _, after = (path / "stat").read_text().rpartition(") ")
-            arguments = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            # A program gives its processes any bytes for a name.
+            stat, command_line = ((path / file).read_bytes().decode(errors="replace") for file in ("stat", "cmdline"))
+            before, _, after = stat.rpartition(") ")
+            arguments = command_line.split("\0")
             yield Process(int(path.name), int(after.split()[1]), before.partition(" (")[2], tuple(arguments))
