@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
@@ -54,7 +54,7 @@ class Access:
     certificate: str
     tokens: Mapping[str, str]
     # Process IDs by program, for tests that stop one for a while.
-    processes: Mapping[str, int]
+    processes: Mapping[str, int] = field(default_factory=dict)
 
     def kubeconfig(self, user: str) -> dict[str, object]:
         """A kubeconfig for one of the users."""
@@ -111,12 +111,10 @@ class _ControlPlane:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
         self._port = _free_ports(1)[0]
-        self._processes: dict[str, int] = {}
         self.access = Access(
             url=f"https://127.0.0.1:{self._port}",
             certificate=str(directory / "server.crt"),
             tokens={user: uuid4().hex for user in USERS},
-            processes=self._processes,
         )
 
     def start(self) -> Access:
@@ -133,7 +131,7 @@ class _ControlPlane:
         self._start_controllers()
         self._start_kuberay()
         self._wait_for("kube-controller-manager", self._has_service_account)
-        return self.access
+        return replace(self.access, processes={name: process.pid for name, process in self._running.items()})
 
     def stop(self) -> None:
         for process in reversed(self._running.values()):
@@ -248,7 +246,6 @@ class _ControlPlane:
         self._running[program] = subprocess.Popen(
             [*command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
         )
-        self._processes[program] = self._running[program].pid
 
     def _wait_for(self, program: str, done: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_SECONDS

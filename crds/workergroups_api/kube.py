@@ -178,37 +178,34 @@ class Kube:
         """As `list`, by pages, so that the caller can drop what it does not need of one before it reads the next."""
         more: str | None = None
         while more != "":
-            async with self._reads:
-                answer = await self._resource(kind).get(
-                    namespace=namespace,
-                    limit=PAGE_OBJECTS,
-                    _continue=more,
-                    _request_timeout=REQUEST_TIMEOUT_SECONDS,
-                    serialize=False,
-                    **selectors,
-                )
-                page = await self._parsed(answer, PAGE_LIMITS)
+            page = await self._listed(
+                kind, PAGE_LIMITS, namespace=namespace, limit=PAGE_OBJECTS, _continue=more, **selectors
+            )
             yield page.get("items") or []
             more = page["metadata"].get("continue", "")
 
     async def names(self, kind: Kind, namespace: str, **selectors: str) -> Sequence[str]:
         """Names of the objects that `list` would return, whatever else is in them."""
-        table = await self._parsed(
-            await self._resource(kind).get(
-                namespace=namespace,
-                header_params={"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"},
-                query_params=[("includeObject", "None")],
-                _request_timeout=REQUEST_TIMEOUT_SECONDS,
-                serialize=False,
-                **selectors,
-            ),
+        table = await self._listed(
+            kind,
             PAGE_LIMITS,
+            namespace=namespace,
+            header_params={"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"},
+            query_params=[("includeObject", "None")],
+            **selectors,
         )
         return [str(row["cells"][0]) for row in table.get("rows") or []]
 
     async def list(self, kind: Kind, namespace: str, **selectors: str) -> list[Manifest]:
         """Objects of a namespace by `label_selector` or `field_selector`. Raises RefusedObject for a page of them."""
         return [item async for page in self.pages(kind, namespace, **selectors) for item in page]
+
+    async def _listed(self, kind: Kind, limits: Limits, **request: Any) -> Any:
+        async with self._reads:
+            answer = await self._resource(kind).get(
+                _request_timeout=REQUEST_TIMEOUT_SECONDS, serialize=False, **request
+            )
+            return await self._parsed(answer, limits)
 
     async def _parsed(self, answer: aiohttp.ClientResponse, limits: Limits) -> Any:
         body = bytearray()
@@ -274,20 +271,14 @@ class Kube:
     async def follow(
         self, kind: Kind, namespace: str, name: str, resync_seconds: int
     ) -> AsyncGenerator[Manifest | None, None]:
-        """One object now and after each change, None while it does not exist; never ends by itself.
+        """One object now and after each change, None while it does not exist; never ends.
 
         Reads the object again every `resync_seconds`, so that a watch that went silent costs no more than that.
         """
         resource = self._resource(kind)
         selector = f"metadata.name={name}"
         while True:
-            answer = await resource.get(
-                namespace=namespace,
-                field_selector=selector,
-                _request_timeout=REQUEST_TIMEOUT_SECONDS,
-                serialize=False,
-            )
-            listed = await self._parsed(answer, OBJECT_LIMITS)
+            listed = await self._listed(kind, OBJECT_LIMITS, namespace=namespace, field_selector=selector)
             yield next(iter(listed["items"]), None)
             watch = self._client.watch(
                 resource,

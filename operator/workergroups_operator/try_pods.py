@@ -128,7 +128,7 @@ class PodTrials:
 
 
 def trials_of(observed: Observed, settings: Settings) -> dict[str, Trial]:
-    """A pod of each kind of which some are missing, or whose template is new. Pure."""
+    """A pod of each kind that lacks some, or whose template is new. Pure."""
     if not observed.pools:
         return {}
     images = images_of(observed, settings)
@@ -171,7 +171,7 @@ async def _answer(client: Kube, trial: Trial) -> Explanation | None:
         if trial.ray_cluster is not None:
             await client.apply(trial.ray_cluster, dry_run=True)
     except NotFoundError:
-        return None  # There is no RayCluster kind, or the namespace is going: whoever writes it will say so.
+        return None  # There is no RayCluster kind, or the namespace is going: the step that writes it reports that.
     except API_ERRORS as error:
         why = without_generated_names(api_error_message(error))
         # A webhook that cannot be called shows as an internal error, and may stay one.
