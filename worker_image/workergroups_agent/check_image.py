@@ -35,6 +35,7 @@ if _hidden is not None and _hidden.loader is not None:
 # KubeRay's init container on a worker runs `ray health-check` until the head's GCS answers. Each time Ray is imported
 # with a fifth of a CPU, which takes 5 s, and the container pauses for 5 s after a failure. A connection costs nothing.
 # If nothing listens for a minute, this gives up, and KubeRay's own loop runs and reports why.
+# Where `ray start` is the last command, Bash runs it in its own place, and so does this: it gets kubelet's SIGTERM.
 _BASH_ENV = """\
 unset BASH_ENV
 {restore}
@@ -47,6 +48,11 @@ if [[ $BASH_EXECUTION_STRING =~ 'ray health-check --address '([^ ]+):([0-9]+) ]]
     fi
     sleep 0.2
   done
+elif [[ $BASH_EXECUTION_STRING =~ 'ray start '[^';&|']*$ ]]; then
+  ray() {{
+    [[ $1 == start ]] && exec {python} -m workergroups_agent.ray_start "$@"
+    command ray "$@"
+  }}
 fi
 """
 
@@ -108,10 +114,10 @@ def keep_python_path(theirs: str) -> None:
 
 
 def keep_bash_env(theirs: str) -> None:
-    """Workers' containers have our BASH_ENV: it shortens KubeRay's wait for the head, and brings back the image's."""
+    """Workers' containers have our BASH_ENV: it shortens their waits for the head, and restores the image's."""
     quoted = shlex.quote(theirs)
     restore = f"export BASH_ENV={quoted}\n[ -r {quoted} ] && . {quoted}" if theirs else ""
-    (LIBRARY / "bash_env.sh").write_text(_BASH_ENV.format(restore=restore))
+    (LIBRARY / "bash_env.sh").write_text(_BASH_ENV.format(restore=restore, python=shlex.quote(sys.executable)))
 
 
 def _python() -> str:

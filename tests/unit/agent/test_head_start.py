@@ -5,25 +5,28 @@ import sys
 
 import pytest
 
-from workergroups_agent.executor.head_start import Process, dashboard_address, started_by_ray, visible_processes
+from workergroups_agent.executor.head_start import Dashboard, Process, dashboard_of, started_by_ray, visible_processes
 
 PYTHON = "/opt/ray/bin/python3"
 DASHBOARD = (PYTHON, "/opt/ray/lib/python3.11/site-packages/ray/dashboard/dashboard.py")
+SESSION = "/tmp/ray/session_2026-11-23_08-00-00_1_7"
 ADDRESS = ("--port=8265", "--port-retries=0", "--node-ip-address=10.1.2.3", "--proxy-server-url=")
+OPTIONS = (*ADDRESS, f"--session-dir={SESSION}")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "address"),
+    ("arguments", "dashboard"),
     [
-        ((*DASHBOARD, "--host=0.0.0.0", *ADDRESS), "10.1.2.3:8265"),
-        ((*DASHBOARD, "--host=127.0.0.1", *ADDRESS), "127.0.0.1:8265"),
+        ((*DASHBOARD, "--host=0.0.0.0", *OPTIONS), Dashboard("10.1.2.3:8265", SESSION)),
+        ((*DASHBOARD, "--host=127.0.0.1", *OPTIONS), Dashboard("127.0.0.1:8265", SESSION)),
+        ((*DASHBOARD, "--host=0.0.0.0", *ADDRESS), None),
         ((*DASHBOARD, "--host=0.0.0.0"), None),
-        ((PYTHON, "-m", "ray.util.client.server", "--host=0.0.0.0", *ADDRESS), None),
+        ((PYTHON, "-m", "ray.util.client.server", "--host=0.0.0.0", *OPTIONS), None),
         ((), None),
     ],
 )
-def test_the_address_is_the_one_that_the_dashboard_is_going_to_write(arguments, address):
-    assert dashboard_address(arguments) == address
+def test_the_address_is_the_one_that_the_dashboard_is_going_to_write(arguments, dashboard):
+    assert dashboard_of(arguments) == dashboard
 
 
 @pytest.mark.parametrize("shell", [1, 5], ids=["ray start is the container's process", "a shell has started ray start"])

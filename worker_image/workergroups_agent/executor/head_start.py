@@ -1,7 +1,8 @@
-"""Start the head's raylet before the dashboard has started, and let it go first.
+"""Start the head's raylet before the dashboard has started, and the workers' raylets at the same time.
 
 `ray start --head` starts the GCS and the dashboard, waits until the dashboard has written its address into the GCS, and
 only then starts the raylet. The dashboard first imports its modules, for seconds, and nothing of a start waits for it.
+`ray start` of a worker waits for the head's raylet, of which it needs two directories (see `ray_start`).
 """
 
 import logging
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import ray
+
+from workergroups_agent import head_directories
 
 LOGGER = logging.getLogger(__name__)
 
@@ -27,6 +30,13 @@ _NEEDED = ("gcs_server", "raylet")
 _LOCAL = ("127.0.0.1", "localhost")
 # Where Ray keeps the address, in the GCS's key-value store.
 _KEY = _NAMESPACE = b"dashboard"
+
+
+class Dashboard(NamedTuple):
+    """What Ray's dashboard was told when it was started."""
+
+    address: str
+    session_dir: str
 
 
 class Process(NamedTuple):
@@ -47,9 +57,9 @@ def start_raylet_first(gcs_address: str) -> None:
         if any(each.name == "raylet" for each in started):
             _let_go_first(started)
             return
-        address = next((found for each in started if (found := dashboard_address(each.arguments))), None)
-        if address is not None and not announced:
-            _announce(gcs_address, address)
+        dashboard = next((found for each in started if (found := dashboard_of(each.arguments))), None)
+        if dashboard is not None and not announced:
+            _announce(gcs_address, dashboard)
             announced = True
         time.sleep(POLL_SECONDS)
 
@@ -60,20 +70,22 @@ def started_by_ray(processes: list[Process]) -> list[Process]:
     return [each for each in processes if each.parent in starters and _SUPERVISOR not in each.arguments]
 
 
-def dashboard_address(arguments: tuple[str, ...]) -> str | None:
-    """Return the address that the dashboard with this command line is going to write, None for other processes."""
+def dashboard_of(arguments: tuple[str, ...]) -> Dashboard | None:
+    """Return the dashboard with this command line, and the address that it is going to write; None for other processes."""
     if not any(each.endswith(_DASHBOARD) for each in arguments):
         return None
     options = dict(each[2:].split("=", 1) for each in arguments if each.startswith("--") and "=" in each)
-    host, port = options.get("host"), options.get("port")
+    host, port, session_dir = (options.get(name) for name in ("host", "port", "session-dir"))
     ip = host if host in _LOCAL else options.get("node-ip-address")
-    return f"{ip}:{port}" if ip and port else None
+    return Dashboard(f"{ip}:{port}", session_dir) if ip and port and session_dir else None
 
 
-def _announce(gcs_address: str, address: str) -> None:
-    """Write it as the dashboard does; the dashboard writes it again when it listens."""
-    ray._raylet.GcsClient(address=gcs_address).internal_kv_put(_KEY, address.encode(), False, _NAMESPACE)
-    LOGGER.info("the raylet does not wait for the dashboard at %s", address)
+def _announce(gcs_address: str, dashboard: Dashboard) -> None:
+    """Write the address as the dashboard does; the dashboard writes it again when it listens."""
+    gcs = ray._raylet.GcsClient(address=gcs_address)
+    head_directories.announce(gcs, dashboard.session_dir)
+    gcs.internal_kv_put(_KEY, dashboard.address.encode(), False, _NAMESPACE)
+    LOGGER.info("the raylet does not wait for the dashboard at %s", dashboard.address)
 
 
 def _let_go_first(started: list[Process]) -> None:

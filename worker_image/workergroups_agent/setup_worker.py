@@ -1,0 +1,50 @@
+"""Start a worker process of Ray in an environment of its own, as Ray's `setup_worker.py` does, without importing Ray.
+
+The raylet runs this before each process that has a runtime environment, such as each rank of a group with code. Ray's
+file imports all of Ray, half a second of a CPU, to set variables; then the worker imports Ray again. Environments that
+need more than variables are left to Ray's file. The name has to be Ray's: by it, the raylet leaves this out where a
+process has no runtime environment.
+"""
+
+import json
+import os
+import re
+import runpy
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+_CONTEXT = "--serialized-runtime-env-context="
+_ONLY_SETS_VARIABLES: dict[str, Any] = {"command_prefix": [], "override_worker_entrypoint": None, "java_jars": []}
+
+
+def variables(arguments: list[str]) -> dict[str, str] | None:
+    """Return the variables to set, None where they are not all that a worker of this command line needs."""
+    context = json.loads(next((each.removeprefix(_CONTEXT) for each in arguments if each.startswith(_CONTEXT)), "{}"))
+    more = {name: value for name, value in context.items() if name not in ("env_vars", "py_executable")}
+    is_python = "--language=PYTHON" in arguments and context.get("py_executable") == sys.executable
+    return context.get("env_vars", {}) if is_python and more == _ONLY_SETS_VARIABLES else None
+
+
+def expanded(value: str) -> str:
+    """Return a value as Ray sets it: `${NAME}` is the variable of that name, or nothing."""
+    return re.sub(r"\$\{[A-Z0-9_]+\}", "", os.path.expandvars(value))
+
+
+def main() -> None:
+    """Become the worker."""
+    found = variables(sys.argv)
+    if found is None:
+        ray = find_spec("ray")
+        assert ray is not None and ray.origin is not None
+        runpy.run_path(str(Path(ray.origin).parent / "_private/workers/setup_worker.py"), run_name="__main__")
+        return
+    for name, value in found.items():
+        os.environ[name] = expanded(value)
+    ours = [each for each in sys.argv[1:] if not each.startswith((_CONTEXT, "--language="))]
+    os.execv(sys.executable, [sys.executable, *ours])
+
+
+if __name__ == "__main__":
+    main()
