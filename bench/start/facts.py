@@ -20,7 +20,7 @@ class Line(NamedTuple):
 LOG_LINES = (
     Line("the agent is connected to the GCS", re.compile("connected to the GCS")),
     Line("head: Ray is started", re.compile(r"ray-head .*Ray runtime started")),
-    Line("worker: the GCS listens", re.compile("the GCS listens after")),
+    Line("worker: the GCS listens", re.compile("the GCS listens at")),
     Line("worker: `ray start` begins", re.compile(r"ray-worker .*Local node IP")),
     Line("the executor is connected to Ray", re.compile("the executor is connected")),
     Line("the executor creates the placement group", re.compile("creating placement group")),

@@ -32,26 +32,30 @@ if _hidden is not None and _hidden.loader is not None:
     _hidden.loader.exec_module(module_from_spec(_hidden))
 '''
 
+# The executor listens there from when the head's container runs.
+HEAD_RUNS_PORT = 6378
 # KubeRay's init container on a worker runs `ray health-check` until the head's GCS answers. Each time Ray is imported
 # with a fifth of a CPU, which takes 5 s, and the container pauses for 5 s after a failure. A connection costs nothing.
+# It ends as soon as the head's container runs: kubelet takes a second to start the worker's, and Ray's import another.
 # If nothing listens for a minute, this gives up, and KubeRay's own loop runs and reports why.
-# Where `ray start` is the last command, Bash runs it in its own place, and so does this: it gets kubelet's SIGTERM.
+# In Ray's container, `ray start` is ours.
 _BASH_ENV = """\
 unset BASH_ENV
 {restore}
 if [[ $BASH_EXECUTION_STRING =~ 'ray health-check --address '([^ ]+):([0-9]+) ]]; then
-  echo "waiting until the GCS listens at ${{BASH_REMATCH[1]}}:${{BASH_REMATCH[2]}}"
+  echo "waiting until the head runs, or its GCS listens at ${{BASH_REMATCH[1]}}:${{BASH_REMATCH[2]}}"
   while (( SECONDS < 60 )); do
-    if timeout 2 bash -c "exec 3<> '/dev/tcp/${{BASH_REMATCH[1]}}/${{BASH_REMATCH[2]}}'" 2> /dev/null; then
-      echo "the GCS listens after $SECONDS s"
-      exit 0
-    fi
+    for port in {head_runs} "${{BASH_REMATCH[2]}}"; do
+      if timeout 2 bash -c "exec 3<> '/dev/tcp/${{BASH_REMATCH[1]}}/$port'" 2> /dev/null; then
+        echo "the head listens at port $port after $SECONDS s"
+        exit 0
+      fi
+    done
     sleep 0.2
   done
-elif [[ $BASH_EXECUTION_STRING =~ 'ray start '[^';&|']*$ ]]; then
+elif [[ $BASH_EXECUTION_STRING == *'ray start '* ]]; then
   ray() {{
-    [[ $1 == start ]] && exec {python} -m workergroups_agent.ray_start "$@"
-    command ray "$@"
+    if [[ $1 == start ]]; then {python} -m workergroups_agent.ray_start "$@"; else command ray "$@"; fi
   }}
 fi
 """
@@ -114,10 +118,11 @@ def keep_python_path(theirs: str) -> None:
 
 
 def keep_bash_env(theirs: str) -> None:
-    """Workers' containers have our BASH_ENV: it shortens their waits for the head, and restores the image's."""
+    """Ray's containers have our BASH_ENV: it makes them wait less, and restores the image's."""
     quoted = shlex.quote(theirs)
     restore = f"export BASH_ENV={quoted}\n[ -r {quoted} ] && . {quoted}" if theirs else ""
-    (LIBRARY / "bash_env.sh").write_text(_BASH_ENV.format(restore=restore, python=shlex.quote(sys.executable)))
+    text = _BASH_ENV.format(restore=restore, python=shlex.quote(sys.executable), head_runs=HEAD_RUNS_PORT)
+    (LIBRARY / "bash_env.sh").write_text(text)
 
 
 def _python() -> str:

@@ -11,7 +11,7 @@ from workergroups_operator.observed import CHECK_CONTAINER
 
 _VOLUME = "workergroups-library"
 _DIRECTORY = "/opt/workergroups-library"
-# For the environment of workers: Bash reads it first, and KubeRay's wait for the head takes less time by it.
+# For Ray's containers: Bash reads it first. KubeRay's wait for the head, and `ray start`, take less time by it.
 BASH_ENV = {"name": "BASH_ENV", "value": f"{_DIRECTORY}/bash_env.sh"}
 _ARCHIVE = "/opt/workergroups/library.tar"
 # Of these, a quota may ask that they be there; a pod asks for no more by them than by its other containers.

@@ -42,8 +42,6 @@ TERMINATION_SECONDS = 5
 _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
 # Ray starts as many processes as there are CPUs when the first driver comes, and that is the executor.
 _NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
-# And one beside each task that needs a new process: a group's launch is such a task.
-_NO_PROCESSES_BESIDE = {"RAY_enable_worker_prestart": "0"}
 # Drivers run there; who needs more asks for it.
 _HEAD_CPU_LIMIT = 8
 _HEAD_MEMORY_LIMIT = "16Gi"
@@ -71,7 +69,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
         "name": HEAD_CONTAINER,
         "image": images.head,
         "imagePullPolicy": "IfNotPresent",
-        **environment(oldest, *_variables(_NODE_HEALTH | _NO_PROCESSES_AHEAD | _RETRY_SOON)),
+        **environment(oldest, BASH_ENV, *_variables(_NODE_HEALTH | _NO_PROCESSES_AHEAD | _RETRY_SOON)),
         "resources": _head_resources(head),
         **given("volumeMounts", mounts(oldest)),
         "ports": [
@@ -129,7 +127,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
             pool,
             {"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor},
             BASH_ENV,
-            *_variables(_NO_PROCESSES_BESIDE | _RETRY_SOON),
+            *_variables(_RETRY_SOON),
         ),
         "resources": resources(pool.spec.resources, _WORKER_REQUESTS, devices),
         **given("volumeMounts", mounts(pool)),

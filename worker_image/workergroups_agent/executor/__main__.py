@@ -6,12 +6,15 @@ Standard library only: of the two processes, only the one that it starts needs R
 import logging
 import sys
 
+from workergroups_agent.check_image import HEAD_RUNS_PORT
 from workergroups_agent.executor.supervise import supervise
+from workergroups_agent.listening import listen_in_background
 
 
 def main() -> None:
     """Run until the container ends."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    listen_in_background(HEAD_RUNS_PORT)
     supervise(sys.argv[1])
 
 

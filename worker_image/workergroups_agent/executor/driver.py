@@ -13,9 +13,7 @@ from types import FrameType
 import ray
 
 from workergroups.naming import NAMESPACE
-from workergroups_agent.executor.head_start import start_raylet_first
 from workergroups_agent.executor.loop import Executor
-from workergroups_agent.executor.supervise import wait_for_gcs
 from workergroups_agent.executor.untrusted import refuse_to_unpickle
 from workergroups_agent.gcs import SessionEnded
 
@@ -24,8 +22,6 @@ def main() -> None:
     """Give a sign of life through the pipe with each look."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     address, pipe = sys.argv[1], int(sys.argv[2])
-    wait_for_gcs(address)
-    start_raylet_first(address)
     run(address, lambda: os.write(pipe, b"."))
 
 

@@ -95,6 +95,14 @@ def _write_code(code: Code) -> None:
             raise
 
 
+class Launcher:
+    """A launch's process."""
+
+    def launch(self, order: LaunchOrder, code: Code | None, *placed: str | None) -> None:
+        """Create all ranks; the process says itself how that ended, and raises nothing."""
+        launch(order, code, *placed)
+
+
 def launch(order: LaunchOrder, code: Code | None, *placed: str | None) -> None:
     """Create all ranks, detached, and record how that ended.
 

@@ -9,7 +9,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import ray
@@ -45,6 +44,8 @@ class _Task:
     """One try to launch a group."""
 
     attempt: str
+    # The process in which it runs; it ends when nobody holds this.
+    launcher: Any
     ref: Any
     # The nodes without which it cannot succeed; the launching task's own comes first.
     node_ids: tuple[str, ...]
@@ -102,7 +103,7 @@ class LaunchTasks:
         self._adopt(planned.keys())
         for key in self._running.keys() - planned.keys():
             with contextlib.suppress(ray.exceptions.RayError, ValueError):
-                ray.cancel(self._running.pop(key).ref, force=True)
+                ray.kill(self._running.pop(key).launcher)
         # Of groups that are launched, or no longer planned, nothing needs to be known.
         unfinished = {key for key, group in planned.items() if not is_complete(group, state)}
         self._forget_all_but(unfinished | self._running.keys())
@@ -113,14 +114,14 @@ class LaunchTasks:
         node_ids = tuple(dict.fromkeys(placement.placement.node_id for placement in action.placements))
         attempt = uuid.uuid4().hex
         try:
-            ref = _submit(action, prepared, attempt, node_ids)
+            process, ref = _submit(action, prepared, attempt, node_ids)
         except Exception as error:
             # Ray refuses what the user wrote; what it says may hold the user's values, so it is not logged.
             LOGGER.warning("launch of %s/%s cannot be submitted: %s", action.group.name, key[1], type(error).__name__)
             self._failed[key] = Explanation("LaunchFailed", f"Ray does not take the launch: {error}")
             return
         self._recorded = (self._recorded or set()) | {key}
-        self._running[key] = _Task(attempt, ref, node_ids, state.nodes[node_ids[0]].pod)
+        self._running[key] = _Task(attempt, process, ref, node_ids, state.nodes[node_ids[0]].pod)
 
     def _settle(
         self, key: GroupKey, task: _Task, record: launch_record.Record | None, plan: ClusterPlan, state: RayState
@@ -200,8 +201,14 @@ class EndingTasks:
         return True
 
 
-def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_ids: tuple[str, ...]) -> Any:
-    """Place the code on all nodes but the first; a task on the first places it there and creates the ranks."""
+def _submit(
+    action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_ids: tuple[str, ...]
+) -> tuple[Any, Any]:
+    """Place the code on all nodes but the first; a process on the first places it there and creates the ranks.
+
+    It is an actor's: beside a task's process Ray starts another one, ahead of tasks that never come. And whatever the
+    user's module has done to it, nobody uses it again.
+    """
     launch = prepared.launch
     assert launch is not None  # or else there would be no such action
     _check_env(launch)
@@ -226,10 +233,10 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         vendor=action.vendor,
         post_mortem=launch.post_mortem is True,
     )
-    # With an environment of its own, a group has processes of its own. Without, the process may be used again by
-    # another group's launch, and so it ends after this one, with whatever the user's module has done to it.
-    options = {"runtime_env": {"env_vars": env}} if env else {"max_calls": 1}
-    return _task(launcher.launch, node_ids[0], **options).remote(order, code, *placed)
+    node = NodeAffinitySchedulingStrategy(node_ids[0], soft=False)
+    options = {"runtime_env": {"env_vars": env}} if env else {}
+    process = ray.remote(num_cpus=0, scheduling_strategy=node, **options)(launcher.Launcher).remote()
+    return process, process.launch.remote(order, code, *placed)
 
 
 def _constructors(launch: Launch) -> tuple[launcher.Constructor, ...]:
@@ -254,10 +261,10 @@ def _check_env(launch: Launch) -> None:
             raise ValueError(f"spec.env: the value of {name} has a character that no variable can hold: remove it")
 
 
-def _task(function: Callable[..., Any], node_id: str, **options: Any) -> Any:
+def _task(function: Callable[..., Any], node_id: str) -> Any:
     """A task that runs on that node and takes none of its resources."""
     node = NodeAffinitySchedulingStrategy(node_id, soft=False)
-    return partial(ray.remote, num_cpus=0, max_retries=0, scheduling_strategy=node, **options)()(function)
+    return ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=node)(function)
 
 
 def _done(refs: list[Any]) -> list[Any]:

@@ -6,15 +6,12 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 
-from workergroups_agent.listening import listens
+from workergroups_agent.listening import wait_for_gcs
 
 LOGGER = logging.getLogger(__name__)
 
 CHILD = ("-m", "workergroups_agent.executor.driver")
-POLL_SECONDS = 0.1
-LOG_SECONDS = 10.0
 # So long may an executor be silent: longer than all deadlines of one look together.
 HANG_SECONDS = 60.0
 # And so long until its first look: on a busy node, importing Ray and waiting for the raylet take minutes.
@@ -26,12 +23,16 @@ STEADY_SECONDS = 60.0
 
 
 def supervise(address: str) -> None:
-    """Keep an executor running. Never returns."""
+    """Keep an executor running. Never returns.
+
+    Before the GCS is there, the executor has nothing to do, and its imports would take CPU from `ray start`. The operator
+    has a deadline for it, and reports what it waits for.
+    """
     delay = FIRST_DELAY_SECONDS
     while True:
+        wait_for_gcs(address)
         began = time.monotonic()
-        command = [sys.executable, *CHILD, address]
-        status = run_once(command, lambda: wait_for_gcs(address), START_SECONDS, HANG_SECONDS)
+        status = run_once([sys.executable, *CHILD, address], START_SECONDS, HANG_SECONDS)
         if time.monotonic() - began > STEADY_SECONDS:
             delay = FIRST_DELAY_SECONDS
         LOGGER.warning("the executor ended with status %d; starting it again in %g s", status, delay)
@@ -39,30 +40,18 @@ def supervise(address: str) -> None:
         delay = min(2 * delay, LAST_DELAY_SECONDS)
 
 
-def wait_for_gcs(address: str) -> None:
-    """Wait until the GCS takes connections. No deadline: the operator has one, and reports what it waits for."""
-    began = logged = time.monotonic()
-    while not listens(address):
-        if time.monotonic() - logged > LOG_SECONDS:
-            logged = time.monotonic()
-            LOGGER.info("waiting for the GCS at %s for %.0f s", address, logged - began)
-        time.sleep(POLL_SECONDS)
-
-
-def run_once(command: list[str], wait: Callable[[], object], start_seconds: float, hang_seconds: float) -> int:
+def run_once(command: list[str], start_seconds: float, hang_seconds: float) -> int:
     """Run the command until it ends or hangs; returns its exit status.
 
     Args:
         command: It gets a pipe's number as its last argument, and gives signs of life by writing to it. Whatever it is
             stuck in, SIGKILL ends it.
-        wait: Returns when signs of life can be expected; the command itself waits for the same.
-        start_seconds: The time from then until its first sign of life.
+        start_seconds: The time until its first sign of life.
         hang_seconds: The time from each to the next.
     """
     reader, writer = os.pipe()
     with subprocess.Popen([*command, str(writer)], pass_fds=[writer]) as child:
         os.close(writer)
-        wait()
         heard = _hear(reader, start_seconds)
         while heard:
             heard = _hear(reader, hang_seconds)
