@@ -64,12 +64,17 @@ def kuberay(spec: dict[str, Any]) -> Round:
 
 
 def with_kuberays_probes(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec of a RayCluster without our probes, in whose place KubeRay puts its own; it makes the token, too."""
+    """The spec of a RayCluster without our probes, in whose place KubeRay puts its own; it makes the token, too.
+
+    Without BASH_ENV, too, by which we change how Ray starts.
+    """
     bare: dict[str, Any] = json.loads(json.dumps(spec))
     for group in (bare["headGroupSpec"], *bare["workerGroupSpecs"]):
         for container in group["template"]["spec"]["containers"]:
             container.pop("readinessProbe", None)
             container.pop("livenessProbe", None)
+            if "env" in container:
+                container["env"] = [each for each in container["env"] if each["name"] != "BASH_ENV"]
     return bare | {"rayVersion": _RAY_VERSION, "authOptions": {"mode": "token"}}
 
 

@@ -1,4 +1,4 @@
-"""Where the head keeps the present session: the executor writes it into the GCS, and workers read it before they join."""
+"""Where the head keeps the present session: its `ray start` writes it into the GCS, and those of workers read it."""
 
 import json
 from pathlib import Path

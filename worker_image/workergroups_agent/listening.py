@@ -21,13 +21,11 @@ def listens(address: str) -> bool:
         return False
 
 
-def wait_for_gcs(address: str, seconds: float | None = None) -> None:
-    """Wait until the GCS takes connections, or for so many seconds. Says in the log what it waits for."""
+def wait_for_gcs(address: str) -> None:
+    """Wait until the GCS takes connections. No deadline: the operator has one, and reports what it waits for."""
     began = logged = time.monotonic()
     while not listens(address):
         now = time.monotonic()
-        if seconds is not None and now - began > seconds:
-            return
         if now - logged > LOG_SECONDS:
             logged = now
             LOGGER.info("waiting for the GCS at %s for %.0f s", address, now - began)

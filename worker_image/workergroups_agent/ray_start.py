@@ -4,12 +4,12 @@ What Ray does in sequence, and need not:
 
 - On the head it starts the dashboard, waits until that has written its address into the GCS, and only then starts the
   raylet. The dashboard first imports its modules, for seconds. Here its address is written as soon as it is started.
-- Since Ray 2.60 a worker asks the GCS, every two seconds, for the head's node, and takes two directories from it. The head
-  announces them before its raylet has joined, so that both raylets start at the same time.
+- Since Ray 2.60 a worker asks the GCS, every two seconds, for the head's node, and takes two directories from it. The
+  head announces them before its raylet has joined, so that both raylets start at the same time.
 - A worker imports Ray while the head's GCS starts.
 - A worker process with environment variables of its own imports Ray twice; `setup_worker` ends that.
 
-Ray has no options for this, so this file replaces two functions within `ray._private`. A Ray without them starts as ever.
+Ray has no options for this, so this file replaces two functions in `ray._private`. A Ray without them starts as ever.
 """
 
 import os
@@ -27,15 +27,17 @@ from ray.scripts.scripts import main
 from workergroups_agent import head_directories
 from workergroups_agent.listening import wait_for_gcs
 
-# Of Ray's processes on which no node, placement group or rank depends.
-NICE = 10
+_HERE, _RAYS = Path(__file__).parent, Path(ray._private.services.__file__).parent
+OUR_SETUP_WORKER, _RAYS_SETUP_WORKER = str(_HERE / "setup_worker.py"), str(_RAYS / "workers" / "setup_worker.py")
+_WHEN_IDLE = str(_HERE / "when_idle.py")
+# Of Ray's processes on which no node, placement group or rank depends. They start when a CPU is idle, and at the latest
+# after this time.
 _MAY_WAIT = {"dashboard", "log_monitor", "monitor", "ray_client_server"}
-# A worker starts when the head's container does. After this time Ray tries to connect, and reports what is wrong.
-GCS_SECONDS = 60.0
+WAIT_SECONDS = 10.0
+NICE = 10
 # After them, a worker asks for the head's node in Ray's own way, which reports what is wrong.
 SECONDS = 20.0
 POLL_SECONDS = 0.1
-_SETUP_WORKER = "setup_worker.py"
 _LOCAL = ("127.0.0.1", "localhost")
 # Where Ray keeps the dashboard's address, in the GCS's key-value store.
 _KEY = _NAMESPACE = b"dashboard"
@@ -60,19 +62,22 @@ def dashboard_of(command: Sequence[str]) -> Dashboard | None:
 
 def announce(dashboard: Dashboard) -> None:
     """Write the address as the dashboard does, which writes it again when it listens; and where the session is."""
-    gcs = ray._raylet.GcsClient(address=dashboard.gcs_address)
-    head_directories.announce(gcs, dashboard.session_dir)
-    gcs.internal_kv_put(_KEY, dashboard.address.encode(), False, _NAMESPACE)
+    try:
+        gcs = ray._raylet.GcsClient(address=dashboard.gcs_address)
+        head_directories.announce(gcs, dashboard.session_dir)
+        gcs.internal_kv_put(_KEY, dashboard.address.encode(), False, _NAMESPACE)
+    except Exception as error:
+        print(f"Ray waits for its dashboard, since the GCS takes no address: {type(error).__name__}", flush=True)
 
 
 def starting(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Ray's start of a process, of which some go first, with our `setup_worker` in a raylet's command line."""
-    their_file = str(Path(ray._private.services.__file__).parent / "workers" / _SETUP_WORKER)
-    our_file = str(Path(__file__).parent / _SETUP_WORKER)
+    """Ray's start of a process: some wait for an idle CPU, and a raylet gets our `setup_worker`."""
 
     def start(command: list[str], process_type: str, *positional: Any, **named: Any) -> Any:
         if process_type == "raylet":
-            command = [each.replace(their_file, our_file) for each in command]
+            command = [each.replace(_RAYS_SETUP_WORKER, OUR_SETUP_WORKER) for each in command]
+        if process_type in _MAY_WAIT:
+            command = [sys.executable, _WHEN_IDLE, str(WAIT_SECONDS), *command]
         started = theirs(command, process_type, *positional, **named)
         if process_type in _MAY_WAIT:
             with suppress(OSError):
@@ -100,14 +105,17 @@ def asking(theirs: Callable[..., Any]) -> Callable[..., Any]:
     return ask
 
 
+REPLACED = (
+    (ray._private.services.__name__, "start_ray_process", starting),
+    (ray._private.node.__name__, "get_all_node_info_until_retrieved", asking),
+)
+
+
 def replace() -> None:
     """Put ours in the place of Ray's."""
-    for module, name, ours in (
-        (ray._private.services, "start_ray_process", starting),
-        (ray._private.node, "get_all_node_info_until_retrieved", asking),
-    ):
-        if (theirs := getattr(module, name, None)) is not None:
-            setattr(module, name, ours(theirs))
+    for module, name, ours in REPLACED:
+        if (theirs := getattr(sys.modules[module], name, None)) is not None:
+            setattr(sys.modules[module], name, ours(theirs))
 
 
 def gcs_of(arguments: Sequence[str]) -> str | None:
@@ -118,6 +126,6 @@ def gcs_of(arguments: Sequence[str]) -> str | None:
 if __name__ == "__main__":
     replace()
     if (gcs := gcs_of(sys.argv)) is not None:
-        wait_for_gcs(gcs, GCS_SECONDS)
+        wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)
     main()

@@ -37,7 +37,8 @@ def main() -> None:
     found = variables(sys.argv)
     if found is None:
         ray = find_spec("ray")
-        assert ray is not None and ray.origin is not None
+        assert ray is not None
+        assert ray.origin is not None
         runpy.run_path(str(Path(ray.origin).parent / "_private/workers/setup_worker.py"), run_name="__main__")
         return
     for name, value in found.items():

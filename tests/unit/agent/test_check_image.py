@@ -121,13 +121,35 @@ def test_the_wait_for_the_head_ends_when_the_gcs_listens_and_asks_no_ray(in_work
         waiting.start()
         lines = in_worker(WAIT.format(address=f"127.0.0.1:{head.getsockname()[1]}"))
         waiting.join()
-    assert lines[-1].startswith("the GCS listens after ")
+    assert lines[-1].startswith("the head listens at port ")
+
+
+def test_the_wait_for_the_head_ends_before_the_gcs_listens_if_the_executor_does(in_worker, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as executor:
+        monkeypatch.setattr(check_image, "HEAD_RUNS_PORT", executor.getsockname()[1])
+        lines = in_worker(WAIT.format(address="127.0.0.1:1"))
+    assert lines[-1].startswith(f"the head listens at port {check_image.HEAD_RUNS_PORT} after ")
+
+
+# As KubeRay has it; `ray` prints its arguments, and so does the module that stands in for ours.
+START = "ulimit -n > /dev/null; ray start  --address=head:6379  --block"
+
+
+def test_ray_start_is_ours_in_rays_container(in_worker, tmp_path):
+    (tmp_path / "workergroups_agent").mkdir()
+    (tmp_path / "workergroups_agent" / "__init__.py").touch()
+    (tmp_path / "workergroups_agent" / "ray_start.py").write_text("import sys; print('ours', *sys.argv[1:])")
+    (tmp_path / "ray").write_text('#!/bin/sh\necho theirs "$@"\n')
+    python_path = {"PYTHONPATH": str(tmp_path)}
+    assert in_worker(START, **python_path) == ["ours start --address=head:6379 --block"]
+    assert in_worker(f"ray --version; {START}", **python_path)[0] == "theirs --version"
+    assert in_worker("ray status", **python_path) == ["theirs status"]
 
 
 def test_where_no_gcs_listens_for_long_kuberays_own_question_follows(in_worker):
     # SECONDS is Bash's clock; a variable of that name sets it.
     lines = in_worker(WAIT.format(address="127.0.0.1:1"), SECONDS="59")
-    assert lines == ["waiting until the GCS listens at 127.0.0.1:1", "Ray was asked."]
+    assert lines == ["waiting until the head runs, or its GCS listens at 127.0.0.1:1", "Ray was asked."]
 
 
 @pytest.mark.parametrize("command", ["echo started", "ulimit -n > /dev/null; echo started"])

@@ -1,14 +1,11 @@
 """An executor that ends or hangs is started again, and one that works is left alone."""
 
-import socket
 import sys
-import threading
 import time
 
 import pytest
 
 from workergroups_agent.executor.supervise import run_once
-from workergroups_agent.listening import wait_for_gcs
 
 
 def ending(script, hang_seconds=20.0, start_seconds=20.0):
@@ -44,16 +41,3 @@ def test_a_process_that_never_starts_is_killed():
     status, seconds = ending("time.sleep(60)", start_seconds=1.0)
     assert status == -9
     assert seconds < 30
-
-
-def test_the_wait_ends_when_the_gcs_listens():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-    waiting = threading.Thread(target=wait_for_gcs, args=[address], daemon=True)
-    waiting.start()
-    waiting.join(0.5)
-    assert waiting.is_alive()
-    host, _, port = address.rpartition(":")
-    with socket.create_server((host, int(port))):
-        waiting.join(10)
-        assert not waiting.is_alive()

@@ -51,13 +51,14 @@ def test_a_log_tells_when_something_was_printed():
 
 
 def test_the_same_pods_get_kuberays_probes_and_a_token_of_their_own():
-    container = {"name": "ray-worker", "readinessProbe": {}, "livenessProbe": {}, "image": "x"}
+    env = [{"name": "BASH_ENV", "value": "ours"}, {"name": "A", "value": "b"}]
+    container = {"name": "ray-worker", "readinessProbe": {}, "livenessProbe": {}, "image": "x", "env": env}
     group = {"template": {"spec": {"containers": [container, {"name": "sidecar"}]}}}
     spec = {"authOptions": {"mode": "token", "secretName": "s"}, "headGroupSpec": group, "workerGroupSpecs": [group]}
     before = json.dumps(spec)
     bare = with_kuberays_probes(spec)
     assert bare["headGroupSpec"]["template"]["spec"]["containers"] == [
-        {"name": "ray-worker", "image": "x"},
+        {"name": "ray-worker", "image": "x", "env": env[1:]},
         {"name": "sidecar"},
     ]
     assert bare["authOptions"] == {"mode": "token"}

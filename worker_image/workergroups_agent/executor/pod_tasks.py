@@ -201,9 +201,7 @@ class EndingTasks:
         return True
 
 
-def _submit(
-    action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_ids: tuple[str, ...]
-) -> tuple[Any, Any]:
+def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_ids: tuple[str, ...]) -> tuple[Any, Any]:
     """Place the code on all nodes but the first; a process on the first places it there and creates the ranks.
 
     It is an actor's: beside a task's process Ray starts another one, ahead of tasks that never come. And whatever the

@@ -25,8 +25,7 @@ STEADY_SECONDS = 60.0
 def supervise(address: str) -> None:
     """Keep an executor running. Never returns.
 
-    Before the GCS is there, the executor has nothing to do, and its imports would take CPU from `ray start`. The operator
-    has a deadline for it, and reports what it waits for.
+    Before the GCS is there, the executor has nothing to do, and its imports would take CPU from `ray start`.
     """
     delay = FIRST_DELAY_SECONDS
     while True:

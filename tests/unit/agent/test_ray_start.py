@@ -1,0 +1,149 @@
+"""What of `ray start` waits for nothing that it does not need."""
+
+import json
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from workergroups_agent import head_directories, ray_start
+from workergroups_agent.head_directories import HeadDirectories
+from workergroups_agent.ray_start import Dashboard, asking, dashboard_of, gcs_of, starting
+
+PROGRAM = ("python3", "dashboard.py")
+SESSION = "/tmp/ray/session_2026-11-23_08-00-00_1_7"
+OPTIONS = ("--port=8265", "--port-retries=0", "--gcs-address=10.1.2.3:6379", f"--session-dir={SESSION}")
+IP = "--node-ip-address=10.1.2.3"
+
+
+class Gcs:
+    """The key-value store of a GCS, and the nodes that it tells."""
+
+    def __init__(self, nodes=()):
+        self.kept = {}
+        self.nodes = list(nodes)
+        self.questions = 0
+
+    def internal_kv_put(self, key, value, overwrite, namespace):
+        if overwrite or (namespace, key) not in self.kept:
+            self.kept[namespace, key] = value
+
+    def internal_kv_get(self, key, namespace):
+        return self.kept.get((namespace, key))
+
+    def get_all_node_info(self, timeout, **choice):
+        self.questions += 1
+        return dict(enumerate(self.nodes))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "address"),
+    [
+        ((*OPTIONS, "--host=0.0.0.0", IP), "10.1.2.3:8265"),
+        ((*OPTIONS, "--host=127.0.0.1", IP), "127.0.0.1:8265"),
+        ((*OPTIONS, "--host=0.0.0.0"), None),
+        ((*OPTIONS[1:], "--host=0.0.0.0", IP), None),
+        ((*OPTIONS[:-1], "--host=0.0.0.0", IP), None),
+        ((), None),
+    ],
+)
+def test_the_address_is_the_one_that_the_dashboard_is_going_to_write(arguments, address):
+    expected = address and Dashboard("10.1.2.3:6379", SESSION, address)
+    assert dashboard_of((*PROGRAM, *arguments)) == expected
+
+
+def test_a_worker_that_finds_the_heads_directories_asks_for_no_node():
+    gcs = Gcs()
+    head_directories.announce(gcs, SESSION)
+    (found,) = asking(pytest.fail)(gcs, timeout_per_retry=5, node_selectors=[])
+    assert (found.temp_dir, found.session_dir) == ("/tmp/ray", SESSION)
+    assert gcs.questions == 0
+
+
+def test_a_later_session_of_the_same_gcs_has_its_own_directories():
+    gcs = Gcs()
+    for session in ("/tmp/ray/session_1", "/tmp/ray/session_2"):
+        head_directories.announce(gcs, session)
+    assert head_directories.announced(gcs) == HeadDirectories("/tmp/ray", "/tmp/ray/session_2")
+
+
+def test_a_worker_takes_the_node_of_a_head_that_announces_nothing():
+    assert list(asking(pytest.fail)(Gcs(["node"]), timeout_per_retry=5)) == ["node"]
+
+
+def test_a_worker_that_finds_neither_asks_in_rays_own_way(monkeypatch):
+    monkeypatch.setattr(ray_start, "SECONDS", 0.3)
+    gcs = Gcs()
+    assert asking(lambda *asked, **choice: (asked, choice))(gcs, timeout_per_retry=5, state_filter=1) == (
+        (gcs,),
+        {"timeout_per_retry": 5, "state_filter": 1},
+    )
+    assert gcs.questions > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "address"),
+    [
+        (["start", "--block", "--address=head:6379", "--num-cpus=1"], "head:6379"),
+        (["start", "--head", "--block"], None),
+    ],
+)
+def test_only_a_worker_has_a_gcs_to_wait_for(arguments, address):
+    assert gcs_of(arguments) == address
+
+
+@pytest.fixture
+def start(monkeypatch):
+    """Start a process of Ray of a kind, and return its command and its niceness."""
+    niceness = {}
+    announced = []
+    monkeypatch.setattr(ray_start, "announce", announced.append)
+    monkeypatch.setattr(os, "setpriority", lambda _which, pid, nice: niceness.update({pid: nice}))
+
+    def run(kind, *command):
+        def theirs(given, process_type, fate_share):
+            assert (process_type, fate_share) == (kind, True)
+            return SimpleNamespace(process=SimpleNamespace(pid=7), command=given)
+
+        started = starting(theirs)(list(command), kind, fate_share=True)
+        return started.command, niceness.get(7, 0), announced
+
+    return run
+
+
+def test_the_raylet_and_the_gcs_start_at_once(start):
+    assert start("gcs_server", "gcs_server", "--x=1") == (["gcs_server", "--x=1"], 0, [])
+    assert start("raylet", "raylet") == (["raylet"], 0, [])
+
+
+def test_the_dashboard_waits_for_an_idle_cpu_and_the_raylet_not_for_it(start):
+    dashboard = (*PROGRAM, *OPTIONS, "--host=0.0.0.0", IP)
+    command, niceness, announced = start("dashboard", *dashboard)
+    assert command[-len(dashboard) :] == list(dashboard)
+    assert command[1].endswith("when_idle.py")
+    assert niceness == ray_start.NICE
+    assert announced == [Dashboard("10.1.2.3:6379", SESSION, "10.1.2.3:8265")]
+
+
+def test_a_dashboard_of_which_too_little_is_known_is_not_announced(start):
+    assert start("dashboard", *PROGRAM, "--host=0.0.0.0")[2] == []
+
+
+def test_the_raylet_starts_workers_by_our_file(start):
+    path = f"{os.path.dirname(ray_start.ray._private.services.__file__)}/workers/setup_worker.py"
+    (command,), _, _ = start("raylet", f"--python_worker_command=python3 {path} default_worker.py")
+    assert command == f"--python_worker_command=python3 {ray_start.OUR_SETUP_WORKER} default_worker.py"
+
+
+def test_rays_functions_that_are_replaced_are_there():
+    """With another version of Ray, starts would only be slower; here somebody should notice."""
+    for module, name, _ in ray_start.REPLACED:
+        assert callable(getattr(sys.modules[module], name))
+
+
+def test_what_ray_reads_of_the_heads_node_is_announced():
+    gcs = Gcs()
+    head_directories.announce(gcs, SESSION)
+    (written,) = gcs.kept.values()
+    assert json.loads(written) == ["/tmp/ray", SESSION]
