@@ -1,7 +1,8 @@
 """Who is next, where many want a turn. Few turns run at once: each holds all objects of its cluster in memory.
 
 Half of the turns go to namespaces in rotation, the other half to the one whose writes are the quickest. So each gets a
-turn, and where hundreds of clusters wait for a slow admission webhook, those that do not wait for it come first.
+turn, and where hundreds of clusters wait for a slow admission webhook, those that do not wait for it come first. While that
+is not known yet, those come first whose writes are known to be quick.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from contextlib import asynccontextmanager
 # Turns at once, and those of one namespace.
 TURNS = 8
 NAMESPACE_TURNS = 4
-# Writes take longer wherever the API server is busy: that makes no namespace come last.
+# Writes take longer wherever the API server is busy: below this, all are as quick.
 QUICK_SECONDS = 1.0
 
 
@@ -61,7 +62,8 @@ class FairTurns:
                 admitted.set_result(None)
 
     def _rank(self, namespace: str) -> float:
-        return max(QUICK_SECONDS, self._write_seconds(namespace))
+        seconds = self._write_seconds(namespace)
+        return seconds if seconds >= QUICK_SECONDS else 0.0
 
     def _take(self, namespace: str) -> asyncio.Future[None]:
         queue = self._waiting[namespace]

@@ -15,6 +15,10 @@ from workergroups_operator.membership import ClusterKey
 
 # For how long a turn waits. A few writes take a tenth of it, unless somebody is slow.
 MOMENT_SECONDS = 0.2
+# What a write takes where none has ended yet: those that are known to be quick come before.
+UNKNOWN_SECONDS = 1.0
+# Of how many namespaces it is remembered.
+REMEMBERED = 1000
 
 Name = TypeVar("Name", bound=Hashable)
 Answer = TypeVar("Answer")
@@ -25,8 +29,9 @@ class _Namespace:
     """What is known of the writes of one namespace."""
 
     slots: asyncio.Semaphore
-    # How long the last write took that ended or that a turn left, and when those began that have a slot, in order.
-    seconds: float = 0.0
+    # How long the last write took that ended or that a turn left, None for none, and when those began that have a slot,
+    # in order.
+    seconds: float | None = None
     began: dict[Hashable, float] = field(default_factory=dict)
     writes: int = 0
     # Clusters with writes that found no slot, the one that waits longest first.
@@ -63,7 +68,7 @@ class Writes(Generic[Answer]):
             return {}
         namespace = self._namespaces[key.namespace]
         try:
-            moment = 0.0 if namespace.seconds >= MOMENT_SECONDS else MOMENT_SECONDS
+            moment = 0.0 if (namespace.seconds or 0.0) >= MOMENT_SECONDS else MOMENT_SECONDS
             await asyncio.wait([write.task for write in begun.values()], timeout=moment)
         finally:  # Also if this turn is ended while it waits.
             for name, write in begun.items():
@@ -75,9 +80,10 @@ class Writes(Generic[Answer]):
         """How long a write in this namespace takes, as far as known."""
         known = self._namespaces.get(namespace)
         if known is None:
-            return 0.0
+            return UNKNOWN_SECONDS
         now = asyncio.get_running_loop().time()
-        return max(known.seconds, now - next(iter(known.began.values()), now))
+        under_way = now - next(iter(known.began.values()), now)
+        return max(UNKNOWN_SECONDS if known.seconds is None else known.seconds, under_way)
 
     def cancel(self, name: Hashable) -> None:
         """End a write whose answer nobody wants any more."""
@@ -112,7 +118,7 @@ class Writes(Generic[Answer]):
         namespace = self._namespaces[key.namespace]
         if name in namespace.began:
             write.is_late = True
-            namespace.seconds = max(namespace.seconds, MOMENT_SECONDS)
+            namespace.seconds = max(namespace.seconds or 0.0, MOMENT_SECONDS)
         else:
             write.task.cancel()
             namespace.waiting[key] = None
@@ -126,5 +132,12 @@ class Writes(Generic[Answer]):
             waits_longest = next(iter(namespace.waiting))
             del namespace.waiting[waits_longest]
             self._enqueue(waits_longest)
-        elif not namespace.writes and namespace.seconds < MOMENT_SECONDS:
-            del self._namespaces[key.namespace]
+        elif not namespace.writes:
+            self._remember(key.namespace)
+
+    def _remember(self, namespace: str) -> None:
+        """Keep what is known of the namespaces that were written last."""
+        self._namespaces[namespace] = self._namespaces.pop(namespace)
+        if len(self._namespaces) > REMEMBERED:
+            idle = (name for name, known in self._namespaces.items() if not known.writes and not known.waiting)
+            del self._namespaces[next(idle)]

@@ -4,14 +4,16 @@ import json
 
 import pytest
 import ray
-from planned import Group
+from planned import Group, launch
 from ray.util import placement_group, remove_placement_group
 from test_executor import all_ready
 
+import workergroups
 from workergroups.debugger import pauses
 from workergroups.naming import NAMESPACE
 from workergroups_agent import account, orders
 from workergroups_agent.gcs import Gcs
+from workergroups_api.launch import MAX_ENV_BYTES, env_bytes
 
 NINES = "9" * 5000
 NAMES = [f"g/u/1/0-of-{NINES}", f"{'x' * 100_000}-of-", "g/u/\u0661/0-of-\u0661", "\N{PILE OF POO}-of-\n\0", "//0/"]
@@ -63,3 +65,27 @@ def test_odd_values_in_the_key_value_store_stop_nobody(agent, value):
     finally:
         for namespace, key in odd:
             gcs.delete(namespace, key)
+
+
+def test_an_environment_that_no_process_can_have_is_refused_and_the_neighbours_ranks_start(agent):
+    """Ray would wait for a minute for such a process, and start no other on the node meanwhile."""
+    values = {f"A{number}": "x" * 100_000 for number in range(6)}
+    large, neighbour = (
+        Group("large", launch=launch(env=values)),
+        Group("neighbour", bundles=(("actors", 2, 2),)),
+    )
+
+    def is_settled(reports):
+        return reports.groups["large"].report.message and reports.groups["neighbour"].report.ready == "0-1"
+
+    report = agent.until(is_settled, large, neighbour, seconds=30).groups["large"].report
+    assert (report.state, report.created) == ("LaunchFailed", 0)
+    assert f"may have {MAX_ENV_BYTES}" in report.message
+
+
+def test_the_largest_environment_that_is_let_through_can_be_had(agent):
+    room = MAX_ENV_BYTES - env_bytes({"A": ""})
+    trainer = Group(launch=launch(env={"A": "x" * room}))
+    assert env_bytes(trainer.launch.env) == MAX_ENV_BYTES
+    agent.until(all_ready, trainer)
+    assert workergroups.attach("trainer").execute_all_sync("environment", "A") == ["x" * room] * 2

@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 from virtual_time import now, run
 
-from workergroups_operator.fair_turns import TURNS
+from workergroups_operator.fair_turns import QUICK_SECONDS, TURNS
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.work_queue import Result, WorkQueue
-from workergroups_operator.writes import MOMENT_SECONDS, Writes
+from workergroups_operator.writes import MOMENT_SECONDS, REMEMBERED, UNKNOWN_SECONDS, Writes
 
 KEY = ClusterKey("team", "k")
 
@@ -126,7 +126,21 @@ def test_a_namespace_is_known_to_be_slow_while_its_first_write_is_under_way():
         await asyncio.sleep(1)
         return before, during, after, writes.seconds("team")
 
-    assert run(scenario()) == (0, pytest.approx(4, abs=0.3), 10, 0)
+    assert run(scenario()) == (UNKNOWN_SECONDS, pytest.approx(4, abs=0.3), 10, pytest.approx(0.01, abs=0.001))
+
+
+def test_only_of_so_many_namespaces_is_it_remembered_how_quick_they_are():
+    api, writes, _ = scene()
+
+    async def scenario():
+        for number in range(REMEMBERED + 10):
+            key = ClusterKey(f"team-{number}", "k")
+            await writes.run(key, {number: partial(api.write, "a", 0.01)})
+        return [writes.seconds(f"team-{number}") for number in range(REMEMBERED + 10)]
+
+    known = run(scenario())
+    assert known[:10] == [UNKNOWN_SECONDS] * 10
+    assert max(known[10:]) < QUICK_SECONDS
 
 
 def test_nothing_follows_a_write_that_is_cancelled():
@@ -145,7 +159,12 @@ def test_nothing_follows_a_write_that_is_cancelled():
     assert not enqueued
 
 
-def test_a_healthy_cluster_is_served_at_once_beside_300_behind_a_webhook_of_10_seconds():
+@pytest.mark.parametrize(
+    ("is_new", "first"),
+    [(True, 100 / TURNS * 2 * MOMENT_SECONDS + 0.2), (False, 1.0)],
+    ids=["nobody is known to be slow or quick", "its namespace has been served before"],
+)
+def test_a_healthy_cluster_is_served_at_once_beside_300_behind_a_webhook_of_10_seconds(is_new, first):
     """Each turn writes twice, as turns of new clusters do."""
     api = ApiServer()
     served = []
@@ -161,6 +180,9 @@ def test_a_healthy_cluster_is_served_at_once_beside_300_behind_a_webhook_of_10_s
 
         queue = WorkQueue(turn, lambda namespace: max(step.seconds(namespace) for step in steps))
         steps = [Writes(queue.add, at_once=4) for _ in range(2)]
+        if not is_new:
+            queue.add(ClusterKey("healthy", "before"))
+            await asyncio.sleep(1)
         for number in range(300):
             queue.add(ClusterKey(f"slow-{number % 100}", f"c{number}"))
         waits = []
@@ -175,6 +197,5 @@ def test_a_healthy_cluster_is_served_at_once_beside_300_behind_a_webhook_of_10_s
         return waits
 
     waits = run(scenario())
-    # The first one comes when nobody is known to be slow yet.
-    assert waits[0] < 100 / TURNS * 2 * MOMENT_SECONDS + 0.2
+    assert waits[0] < first
     assert max(waits[1:]) < 0.3
