@@ -31,6 +31,7 @@ from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
 NAMESPACES = 10
 GROUPS_OF_A_POOL = 5
 CREATED_AT_ONCE = 8
+LARGE_BYTES = 1_400_000
 NEW_POOLS = 5
 # Without kopf's own health port, which another operator of this machine may have.
 PROGRAM = "import workergroups_operator.__main__ as m; m.LIVENESS_ENDPOINT = None; m.main()"
@@ -45,6 +46,7 @@ class Figures:
     percent_after_a_minute: float = 0.0
     percent_at_rest: float = 0.0
     resident_mib: float = 0.0
+    peak_mib: float = 0.0
     first_status_seconds: float = 0.0
 
 
@@ -63,8 +65,16 @@ class Operator:
     @property
     def resident_mib(self) -> float:
         """Memory of its own."""
+        return self._memory_mib("VmRSS")
+
+    @property
+    def peak_mib(self) -> float:
+        """The most memory that it has had."""
+        return self._memory_mib("VmHWM")
+
+    def _memory_mib(self, name: str) -> float:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
-        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+        return int(status.partition(f"{name}:")[2].split()[0]) / 1024
 
     async def percent(self, seconds: float) -> float:
         """Percent of a core that it uses from now on, for some seconds."""
@@ -124,6 +134,14 @@ class Users:
 
         await asyncio.gather(*map(create, self._objects(pools, groups)))
 
+    async def create_large_groups(self, count: int) -> None:
+        """Groups of etcd's maximum size, one after the other: a text, and as many values as fit."""
+        shapes: tuple[list[Any], ...] = (["x" * LARGE_BYTES], [[{}] * (LARGE_BYTES // 3)])
+        for number in range(count):
+            namespace = self._namespaces[number % len(self._namespaces)]
+            worker = {"class": "train.Trainer", "args": shapes[number % len(shapes)]}
+            await self._api.create(group(namespace, f"large-{number}", pools=[{"name": f"p{number}"}], worker=worker))
+
     def _objects(self, pools: int, groups: int) -> Iterator[Manifest]:
         for number in range(pools):
             namespace = self._namespaces[number % len(self._namespaces)]
@@ -159,7 +177,7 @@ def _has_status(body: Manifest) -> bool:
 
 
 async def measure(
-    access: Access, checkout: Path, running: Operator, pools: int, rest_after: float, window: float
+    access: Access, checkout: Path, running: Operator, pools: int, large: int, rest_after: float, window: float
 ) -> Figures:
     """Create the pools, and look at the operator then, a minute later, and at rest."""
     figures = Figures()
@@ -173,11 +191,12 @@ async def measure(
         await eventually("a status of each", users.all_have_a_status, seconds=600, every=1)
         figures.seconds_to_all = time.monotonic() - began
         figures.cpu_to_all = running.cpu_seconds - before
+        await users.create_large_groups(large)
         await asyncio.sleep(60)
         figures.percent_after_a_minute = await running.percent(window)
         await asyncio.sleep(max(0.0, created + rest_after - time.monotonic()))
         figures.percent_at_rest = await running.percent(window)
-        figures.resident_mib = running.resident_mib
+        figures.resident_mib, figures.peak_mib = running.resident_mib, running.peak_mib
         waits = []
         for number in range(NEW_POOLS):
             waits.append(await users.first_status(f"new-{number}"))
@@ -191,6 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkouts", nargs="+", type=Path)
     parser.add_argument("--pools", type=int, default=200)
+    parser.add_argument("--large", type=int, default=0, help="groups of etcd's maximum size beside them")
     parser.add_argument("--rest-after", type=float, default=300, help="seconds from creation to rest")
     parser.add_argument("--window", type=float, default=60, help="seconds for which CPU time is counted")
     parser.add_argument("--profile", type=Path, help="write what cProfile found into this file")
@@ -199,7 +219,7 @@ def main() -> None:
         path = checkout.resolve()
         with control_plane(path) as access, operator(path, access, arguments.profile) as running:
             figures = asyncio.run(
-                measure(access, path, running, arguments.pools, arguments.rest_after, arguments.window)
+                measure(access, path, running, arguments.pools, arguments.large, arguments.rest_after, arguments.window)
             )
         print(checkout, json.dumps({name: round(value, 2) for name, value in vars(figures).items()}), flush=True)
 
