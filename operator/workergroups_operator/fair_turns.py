@@ -1,8 +1,8 @@
 """Who is next, where many want a turn. Few turns run at once: each holds all objects of its cluster in memory.
 
 Half of the turns go to namespaces in rotation, the other half to the one whose writes are the quickest. So each gets a
-turn, and where hundreds of clusters wait for a slow admission webhook, those that do not wait for it come first. While that
-is not known yet, those come first whose writes are known to be quick.
+turn, and where hundreds of clusters wait for a slow admission webhook, those that do not wait for it come first. While
+nobody is known to be slow yet, those come first whose writes are known to be quick.
 """
 
 import asyncio
