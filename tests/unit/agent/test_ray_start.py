@@ -117,6 +117,11 @@ def test_the_raylet_and_the_gcs_start_at_once(start):
     assert start("raylet", "raylet") == (["raylet"], 0, [])
 
 
+def test_what_ranks_print_is_read_from_the_beginning(start):
+    """A rank may die in its first second, and people want to see why."""
+    assert start("log_monitor", "log_monitor") == (["log_monitor"], 0, [])
+
+
 def test_the_dashboard_waits_for_an_idle_cpu_and_the_raylet_not_for_it(start):
     dashboard = (*PROGRAM, *OPTIONS, "--host=0.0.0.0", IP)
     command, niceness, announced = start("dashboard", *dashboard)
