@@ -30,8 +30,8 @@ from workergroups_agent.listening import wait_for_gcs
 _HERE, _RAYS = Path(__file__).parent, Path(ray._private.services.__file__).parent
 OUR_SETUP_WORKER, _RAYS_SETUP_WORKER = str(_HERE / "setup_worker.py"), str(_RAYS / "workers" / "setup_worker.py")
 _WHEN_IDLE = str(_HERE / "when_idle.py")
-# Of Ray's processes on which no node, placement group or rank depends, nor what is kept of one that dies soon. They start
-# when a CPU is idle, and at the latest after this time.
+# Of Ray's processes on which no node, placement group or rank depends, nor what is kept of one that dies soon. They
+# start when a CPU is idle, and at the latest after this time.
 _MAY_WAIT = {"dashboard", "monitor", "ray_client_server"}
 WAIT_SECONDS = 10.0
 NICE = 10
