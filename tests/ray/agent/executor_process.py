@@ -9,10 +9,11 @@ from planned import pool, write_orders
 from workergroups_agent.exchange import Exchange
 
 OBSERVER = """
-import sys
+import signal, sys
 from pathlib import Path
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.observer.__main__ import run
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 run(sys.argv[1], Exchange(Path(sys.argv[2])), lambda: None)
 """
 EXECUTOR = """

@@ -18,7 +18,7 @@ def fetch_and_settle(self, key, task, *more):
 LaunchTasks._settle = fetch_and_settle
 """
 CARELESS = """
-import workergroups_agent.executor.__main__ as program
+import workergroups_agent.executor.driver as program
 program.refuse_to_unpickle = lambda: None
 """
 
