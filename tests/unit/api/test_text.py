@@ -99,3 +99,12 @@ def test_a_long_text_loses_its_middle():
 @given(st.text(alphabet=st.characters()), st.integers(min_value=20, max_value=60))
 def test_no_text_is_longer_than_its_limit(text, limit):
     assert len(plain(text, limit)) <= limit
+
+
+@pytest.mark.parametrize("filling", ["x", " ", "\0", "\ud83d"])
+def test_of_a_text_that_is_far_too_long_beginning_and_end_are_kept(filling):
+    line = plain(f"begin {filling * 1_000_000} end", 100)
+    assert len(line) <= 100
+    assert line.startswith("begin ")
+    assert line.endswith(" end")
+    assert " [...] " in line
