@@ -17,6 +17,7 @@ def test_a_driver_that_is_killed_for_memory_takes_neither_the_head_nor_ranks_wit
     namespace.apply(pool("frugal", **spec), group("frugal"))
     namespace.until_ready("workergroup", "frugal")
     before = look(namespace, "frugal", "frugal")
+    namespace.run("wait", "--for=condition=Ready", f"pod/{namespace.head('frugal')}", "--timeout=60s")  # the dashboard
     run = "cat > /tmp/hog.py && ray job submit -- python /tmp/hog.py 2>&1 || true"
     said = namespace.run("exec", "-i", namespace.head("frugal"), "--", "sh", "-c", run, stdin=HOG)
     # Ray's own monitor, before the kernel, which would end the head as well.

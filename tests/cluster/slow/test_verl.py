@@ -19,6 +19,7 @@ def test_verl_runs_on_free_nodes_as_it_is_and_on_reserved_bundles(namespace, cle
     )
     for name in ("verl", "verl-reserved"):
         namespace.until_ready("resourcepool", name)
+    namespace.run("wait", "--for=condition=Ready", f"pod/{namespace.head('verl')}", "--timeout=60s")  # the dashboard
     for arguments in ("", "verl-reserved"):
         run = f"cat > /tmp/check.py && ray job submit -- python /tmp/check.py {arguments}"
         said = namespace.run("exec", "-i", namespace.head("verl"), "--", "sh", "-c", run, stdin=CHECK, timeout=300)
