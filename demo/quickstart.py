@@ -46,9 +46,12 @@ def remove(kubectl: Kubectl) -> None:
 
 def drive(kubectl: Kubectl, driver: str) -> list[str]:
     """Run a driver on the head, where the cluster's token is, and return the lines that it printed."""
-    head = kubectl("get", "pods", "--selector=ray.io/cluster=quickstart,ray.io/node-type=head", "--output=name")
+    selector = "--selector=ray.io/cluster=quickstart,ray.io/node-type=head"
+    head = kubectl("get", "pods", selector, "--output=name").strip()
+    # Ray's job server may listen some seconds after the ranks answer.
+    kubectl("wait", head, "--for=condition=Ready", f"--timeout={_DEADLINE_SECONDS}s")
     submit = "cat > /tmp/driver.py && ray job submit -- python /tmp/driver.py"
-    output = kubectl("exec", "-i", head.strip(), "--container=ray-head", "--", "sh", "-c", submit, stdin=driver)
+    output = kubectl("exec", "-i", head, "--container=ray-head", "--", "sh", "-c", submit, stdin=driver)
     return [line for line in output.splitlines() if line.strip() and not _RAY_LINES.match(line)]
 
 

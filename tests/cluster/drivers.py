@@ -14,7 +14,10 @@ def drive(namespace: Namespace, cluster: str, program: str, result: str, way: st
     """Run a program and return what the expression `result` is in the end."""
     text = f"import workergroups\n{program}\nprint('RESULT', repr({result}))\n"
     command = f"cat > /tmp/driver.py && {way} /tmp/driver.py"
-    output = namespace.run("exec", "-i", namespace.head(cluster), "--", "sh", "-c", command, stdin=text)
+    head = namespace.head(cluster)
+    if way == JOB:
+        namespace.run("wait", "--for=condition=Ready", f"pod/{head}", "--timeout=60s")
+    output = namespace.run("exec", "-i", head, "--", "sh", "-c", command, stdin=text)
     (line,) = [line for line in output.splitlines() if line.startswith("RESULT ")]
     return ast.literal_eval(line.removeprefix("RESULT "))
 
