@@ -120,8 +120,9 @@ class Proxy:
         self._calm.set()
 
     def rule(self, rule: Rule) -> Rule:
-        """Have a fault of one's own choice."""
+        """Have a fault of one's own choice, until the faults end."""
         self.faults.rules.append(rule)
+        self._calm.clear()
         return rule
 
     @property
