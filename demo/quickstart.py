@@ -49,7 +49,7 @@ def drive(kubectl: Kubectl, driver: str) -> list[str]:
     selector = "--selector=ray.io/cluster=quickstart,ray.io/node-type=head"
     head = kubectl("get", "pods", selector, "--output=name").strip()
     # Ray's job server may listen some seconds after the ranks answer.
-    kubectl("wait", head, "--for=condition=Ready", f"--timeout={_DEADLINE_SECONDS}s")
+    _when(kubectl, head, "condition=Ready")
     submit = "cat > /tmp/driver.py && ray job submit -- python /tmp/driver.py"
     output = kubectl("exec", "-i", head, "--container=ray-head", "--", "sh", "-c", submit, stdin=driver)
     return [line for line in output.splitlines() if line.strip() and not _RAY_LINES.match(line)]

@@ -12,6 +12,7 @@ What Ray does in sequence, and need not:
 Ray has no options for this, so this file replaces two functions in `ray._private`. A Ray without them starts as ever.
 """
 
+import logging
 import os
 import sys
 import time
@@ -124,6 +125,7 @@ def gcs_of(arguments: Sequence[str]) -> str | None:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     replace()
     if (gcs := gcs_of(sys.argv)) is not None:
         wait_for_gcs(gcs)

@@ -1,4 +1,4 @@
-"""Start a worker process of Ray in an environment of its own, as Ray's `setup_worker.py` does, without importing Ray.
+"""Start a worker process of Ray with its environment variables, as Ray's `setup_worker.py` does, without importing Ray.
 
 The raylet runs this before each process that has a runtime environment, such as each rank of a group with code. Ray's
 file imports all of Ray, half a second of a CPU, to set variables; then the worker imports Ray again. Environments that

@@ -18,7 +18,7 @@ def idle_seconds() -> float:
 
 
 def wait_for_idle_cpu(seconds: float) -> None:
-    """Return when all CPUs together have been idle for as long as one CPU can be, or after so many seconds."""
+    """Return when all CPUs together have been idle for as long as one CPU can be, or after that many seconds."""
     now = time.monotonic()
     deadline = now + seconds
     while now < deadline:

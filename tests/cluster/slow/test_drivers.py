@@ -1,6 +1,6 @@
 """What a driver on the head can do to the rest."""
 
-from drivers import look
+from drivers import look, ready_head
 from kubectl import group, pool
 
 HOG = """
@@ -17,9 +17,8 @@ def test_a_driver_that_is_killed_for_memory_takes_neither_the_head_nor_ranks_wit
     namespace.apply(pool("frugal", **spec), group("frugal"))
     namespace.until_ready("workergroup", "frugal")
     before = look(namespace, "frugal", "frugal")
-    namespace.run("wait", "--for=condition=Ready", f"pod/{namespace.head('frugal')}", "--timeout=60s")  # the dashboard
     run = "cat > /tmp/hog.py && ray job submit -- python /tmp/hog.py 2>&1 || true"
-    said = namespace.run("exec", "-i", namespace.head("frugal"), "--", "sh", "-c", run, stdin=HOG)
+    said = namespace.run("exec", "-i", ready_head(namespace, "frugal"), "--", "sh", "-c", run, stdin=HOG)
     # Ray's own monitor, before the kernel, which would end the head as well.
     assert "Ray killed 1 worker(s) based on the killing policy" in said, said
     head = namespace.get("pod", namespace.head("frugal"))

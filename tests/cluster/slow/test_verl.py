@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from drivers import ready_head
 from kubectl import pool
 from packages import mounted
 
@@ -19,8 +20,8 @@ def test_verl_runs_on_free_nodes_as_it_is_and_on_reserved_bundles(namespace, cle
     )
     for name in ("verl", "verl-reserved"):
         namespace.until_ready("resourcepool", name)
-    namespace.run("wait", "--for=condition=Ready", f"pod/{namespace.head('verl')}", "--timeout=60s")  # the dashboard
+    head = ready_head(namespace, "verl")
     for arguments in ("", "verl-reserved"):
         run = f"cat > /tmp/check.py && ray job submit -- python /tmp/check.py {arguments}"
-        said = namespace.run("exec", "-i", namespace.head("verl"), "--", "sh", "-c", run, stdin=CHECK, timeout=300)
+        said = namespace.run("exec", "-i", head, "--", "sh", "-c", run, stdin=CHECK, timeout=300)
         assert "4 ranks on 1 node: [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]" in said, said

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import ray
@@ -28,14 +29,14 @@ LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
 # A task that ends ranks on a node that hangs is given up after this, and another node does it.
 END_SECONDS = 5.0
-# A launch whose task did not start is retried after this, which doubles each time, until it has been tried so often.
+# A launch whose task did not start is retried after this, which doubles each time, until it has been tried that often.
 FIRST_RETRY_SECONDS = 2.0
 LAST_RETRY_SECONDS = 30.0
 MAX_TRIES = 6
 
 
 def retry_seconds(tries: int) -> float | None:
-    """Return when to retry a launch whose task did not start in so many tries, None if never."""
+    """Return when to retry a launch whose task did not start in that many tries, None if never."""
     return None if tries >= MAX_TRIES else min(FIRST_RETRY_SECONDS * 2 ** (tries - 1), LAST_RETRY_SECONDS)
 
 
@@ -231,9 +232,8 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         vendor=action.vendor,
         post_mortem=launch.post_mortem is True,
     )
-    node = NodeAffinitySchedulingStrategy(node_ids[0], soft=False)
     options = {"runtime_env": {"env_vars": env}} if env else {}
-    process = ray.remote(num_cpus=0, scheduling_strategy=node, **options)(launcher.Launcher).remote()
+    process = _on(node_ids[0], **options)(launcher.Launcher).remote()
     return process, process.launch.remote(order, code, *placed)
 
 
@@ -260,9 +260,14 @@ def _check_env(launch: Launch) -> None:
 
 
 def _task(function: Callable[..., Any], node_id: str) -> Any:
-    """A task that runs on that node and takes none of its resources."""
+    """A task that runs on that node."""
+    return _on(node_id, max_retries=0)(function)
+
+
+def _on(node_id: str, **options: Any) -> Any:
+    """What makes a task or an actor of that node, which takes none of its resources."""
     node = NodeAffinitySchedulingStrategy(node_id, soft=False)
-    return ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=node)(function)
+    return partial(ray.remote, num_cpus=0, scheduling_strategy=node, **options)()
 
 
 def _done(refs: list[Any]) -> list[Any]:
