@@ -1,4 +1,4 @@
-"""Play histories: `python -m simulation --seeds=1000 --first=1 --minutes=3 --jobs=2`."""
+"""Play histories: `python -m simulation --seeds=1000 --first=1 --minutes=3 --jobs=4`."""
 
 import argparse
 import asyncio
@@ -40,7 +40,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1000, help="how many histories")
     parser.add_argument("--first", type=int, help="the first seed; by default one that no run had before")
     parser.add_argument("--minutes", type=float, default=0, help="begin none after that time; 0: begin all")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at a time")
+    # Histories wait for a third of their time.
+    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), help="how many at a time")
     parser.add_argument("--verbose", action="store_true", help="tell what happened in each")
     return parser.parse_args()
 
