@@ -151,13 +151,12 @@ class World:
     # What happens to containers.
 
     def _started(self, container: Container) -> None:
-        if is_foreign(container.pod):
-            return
         labels = container.pod["metadata"].get("labels", {})
-        if "generateName" not in container.pod["metadata"]:
-            return  # No controller made it: a copy for debugging, say. It runs, and Ray does not know it.
         if labels.get(COMPONENT_LABEL) == "agent":
+            # A copy, too: its containers do what they always do, and its ReplicaSet may keep it in place of the first.
             self._start_agent(container)
+        elif is_foreign(container.pod) or "generateName" not in container.pod["metadata"]:
+            return  # No controller made it: a copy for debugging, say. It runs, and Ray does not know it.
         elif labels.get(NODE_TYPE_LABEL) == "head":
             cluster = labels[RAY_CLUSTER_LABEL]
             metadata = container.pod["metadata"]

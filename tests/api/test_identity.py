@@ -79,13 +79,12 @@ async def test_a_copy_of_a_pod_with_its_labels_changes_nothing(scene, component)
     await stays(scene, before, seconds=4)
     assert own <= pods_of(scene)
     await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Other"}})
+    await eventually("the next incarnation", lambda: serves(scene, old["status"]["incarnation"] + 1))
 
-    async def is_served():
-        found = await scene.get(WORKER_GROUP, "p")
-        is_next = found["status"]["incarnation"] == old["status"]["incarnation"] + 1
-        return is_next and condition(found)["status"] == "True"
 
-    await eventually("the next incarnation", is_served)
+async def serves(scene, incarnation):
+    found = await scene.get(WORKER_GROUP, "p")
+    return found["status"]["incarnation"] == incarnation and condition(found)["status"] == "True"
 
 
 @pytest.mark.parametrize("component", ["head", "worker", "agent"])
@@ -104,6 +103,52 @@ async def test_a_pod_that_only_claims_an_owner_changes_nothing(scene, component)
         await scene.api.create(claim)
     await stays(scene, before, seconds=4)
     assert own <= pods_of(scene)
+
+
+async def test_a_copy_of_the_agent_beside_it_changes_nothing(scene, access):
+    await ready(scene)
+    before = await truth(scene)
+    (pod,) = scene.world.pods("p", "agent")
+    with stopped(access.processes["kube-controller-manager"]):
+        await scene.api.create(copied(pod, "a-copy"))
+        await eventually("the copy to run", lambda: agents(scene, 2))
+        await stays(scene, before, seconds=4)
+    await eventually("one of the two to go", lambda: agents(scene, 1))
+    await stays(scene, before, seconds=2)
+
+
+async def test_a_copy_of_the_agent_serves_where_the_first_had_to_go(scene):
+    old = await ready(scene)
+    (pod,) = scene.world.pods("p", "agent")
+    copy, adopted = copied(pod, "a-copy"), pod["metadata"]["labels"]
+    copy["metadata"]["labels"] = {name: value for name, value in adopted.items() if name != "pod-template-hash"}
+    await scene.api.create(copy)
+    await eventually("the copy to run", lambda: is_ready(scene, copy))
+    # Of two pods, a ReplicaSet keeps the one that is ready.
+    scene.world.machines.restart(pod["metadata"]["uid"], seconds=60)
+    await eventually("the first to be unready", lambda: is_unready(scene, pod))
+    await scene.api.merge(kinds.POD, scene.namespace, "a-copy", {"metadata": {"labels": adopted}})
+
+    async def is_gone():
+        return await scene.api.get(kinds.POD, scene.namespace, pod["metadata"]["name"]) is None
+
+    await eventually("the first to go", is_gone)
+    await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Other"}})
+    await eventually("the next incarnation", lambda: serves(scene, old["status"]["incarnation"] + 1))
+    assert [each["metadata"]["name"] for each in scene.world.pods("p", "agent")] == ["a-copy"]
+
+
+async def is_ready(scene, pod):
+    found = await scene.api.get(kinds.POD, scene.namespace, pod["metadata"]["name"])
+    return condition(found).get("status") == "True"
+
+
+async def is_unready(scene, pod):
+    return not await is_ready(scene, pod)
+
+
+async def agents(scene, count):
+    return len(scene.world.agents) == count
 
 
 async def test_a_copy_of_a_node_is_deleted_in_place_of_a_node(scene, access):
