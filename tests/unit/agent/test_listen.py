@@ -85,8 +85,10 @@ def test_a_head_that_does_not_answer_is_told_and_asked_again(monkeypatch, caplog
 
 
 def test_a_flood_is_read_for_a_part_of_the_time_and_nobody_is_subscribed_for_the_rest(monkeypatch):
-    monkeypatch.setattr(listen, "WINDOW_SECONDS", 0.2)
-    monkeypatch.setattr(listen, "BUDGET_SECONDS", 0.01)
+    # Without pauses, in which a window could pass with its budget unspent.
+    monkeypatch.setattr(listen, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(listen, "WINDOW_SECONDS", 0.05)
+    monkeypatch.setattr(listen, "BUDGET_SECONDS", 0.002)
     ray = Ray(monkeypatch, *[batch("x")] * 20_000, batch("end"))
     text = ray.until_printed("end")
     assert text.count(GAP) == ray.subscriptions - 1 > 0
