@@ -139,7 +139,7 @@ require (
 	github.com/containerd/ttrpc v1.2.7 // indirect
 	github.com/containerd/typeurl/v2 v2.2.3 // indirect
 	github.com/coredns/caddy v1.1.4-0.20250930002214-15135a999495 // indirect
-	github.com/coredns/coredns v1.13.1 // indirect
+	github.com/coredns/coredns v1.13.1
 	github.com/coreos/go-oidc v2.3.0+incompatible // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.5.0 // indirect
@@ -417,7 +417,6 @@ require (
 )
 
 tool (
-	github.com/coredns/coredns
 	github.com/ray-project/kuberay/ray-operator
 	go.etcd.io/etcd/server/v3
 	helm.sh/helm/v3/cmd/helm
