@@ -1,0 +1,213 @@
+"""Every word that two processes must agree on: states, reasons, condition types, components, variables and files.
+
+This module needs only the standard library, so that the executor and the library, which run on the user's Python, can
+import it. Words that Kubernetes or Ray define (`CrashLoopBackOff`, `ALIVE`) are not here.
+"""
+
+from enum import Enum
+
+
+class Word(str, Enum):
+    """A word of the API; it is equal to its text, and prints as it."""
+
+    __str__ = str.__str__
+    __format__ = str.__format__
+
+
+class ConditionType(Word):
+    """What a condition of a ResourcePool or a WorkerGroup is about."""
+
+    CLUSTER_READY = "ClusterReady"
+    NODES_READY = "NodesReady"
+    BUNDLES_RESERVED = "BundlesReserved"
+    POOLS_READY = "PoolsReady"
+    RANKS_CREATED = "RanksCreated"
+    RANKS_READY = "RanksReady"
+    READY = "Ready"
+    UP_TO_DATE = "UpToDate"
+
+
+POOL_CONDITIONS = (
+    ConditionType.CLUSTER_READY,
+    ConditionType.NODES_READY,
+    ConditionType.BUNDLES_RESERVED,
+    ConditionType.READY,
+    ConditionType.UP_TO_DATE,
+)
+GROUP_CONDITIONS = (
+    ConditionType.POOLS_READY,
+    ConditionType.RANKS_CREATED,
+    ConditionType.RANKS_READY,
+    ConditionType.READY,
+    ConditionType.UP_TO_DATE,
+)
+
+
+class LaunchState(Word):
+    """How far the executor is with one incarnation of a group; also the reason of RanksCreated while it is not True."""
+
+    WAITING_FOR_POOLS = "WaitingForPools"
+    WAITING_FOR_CODE = "WaitingForCode"
+    LAUNCHING = "Launching"
+    LAUNCHED = "Launched"
+    LAUNCH_FAILED = "LaunchFailed"
+    LAUNCH_INTERRUPTED = "LaunchInterrupted"
+
+
+# The states of an incarnation whose launch did not succeed.
+ENDED_LAUNCHES = (LaunchState.LAUNCH_FAILED, LaunchState.LAUNCH_INTERRUPTED)
+
+
+class RankEnd(Word):
+    """What ended a rank; also the reason of RanksReady."""
+
+    CONSTRUCTOR_FAILED = "ConstructorFailed"
+    PROCESS_DIED = "ProcessDied"
+    OUT_OF_MEMORY = "OutOfMemory"
+    NODE_LOST = "NodeLost"
+    REMOVED = "Removed"
+    # The process that created the actor ended before Ray had all that the actor is made from.
+    OWNER_DIED = "OwnerDied"
+    # The Ray head is gone, and with it all that Ray knew of the rank.
+    HEAD_LOST = "HeadLost"
+
+
+class NodeState(Word):
+    """How far a node of a pool is that is not reserved."""
+
+    WAITING = "Waiting"
+    RESERVING = "Reserving"
+
+
+class Reason(Word):
+    """Why a condition is as it is, beside the states of a launch and the ends of a rank."""
+
+    # Of objects that the operator cannot serve.
+    INVALID_SPEC = "InvalidSpec"
+    INTERNAL_ERROR = "InternalError"
+    OBJECT_TOO_LARGE = "ObjectTooLarge"
+    CLUSTER_TOO_LARGE = "ClusterTooLarge"
+    # Of ClusterReady, and of whatever depends on it.
+    KUBERAY_MISSING = "KubeRayMissing"
+    NAME_TAKEN = "NameTaken"
+    APPLY_FAILED = "ApplyFailed"
+    PREVIOUS_LEAVING = "PreviousLeaving"
+    RESTARTING = "Restarting"
+    RESTART_FAILED = "RestartFailed"
+    RAY_CLUSTER_SUSPENDED = "RayClusterSuspended"
+    HEAD_STARTING = "HeadStarting"
+    AGENT_STARTING = "AgentStarting"
+    AGENT_CONNECTED = "AgentConnected"
+    AGENT_LOST = "AgentLost"
+    STATUS_NOT_WRITTEN = "StatusNotWritten"
+    # Of NodesReady.
+    PODS_REFUSED = "PodsRefused"
+    ADMISSION_PENDING = "AdmissionPending"
+    INSUFFICIENT_RESOURCES = "InsufficientResources"
+    NO_MATCHING_NODE = "NoMatchingNode"
+    IMAGE_PULL_FAILED = "ImagePullFailed"
+    IMAGE_UNFIT = "ImageUnfit"
+    RAY_VERSION_CONFLICT = "RayVersionConflict"
+    NODES_STARTING = "NodesStarting"
+    PODS_CHANGED = "PodsChanged"
+    NODES_JOINED = "NodesJoined"
+    # Of BundlesReserved.
+    RESERVING = "Reserving"
+    RESERVED = "Reserved"
+    # Of PoolsReady.
+    POOL_NOT_FOUND = "PoolNotFound"
+    POOL_NOT_READY = "PoolNotReady"
+    POOL_NOT_RESERVED = "PoolNotReserved"
+    POOL_FULL = "PoolFull"
+    POOLS_ON_DIFFERENT_CLUSTERS = "PoolsOnDifferentClusters"
+    BUNDLES_OUTSIDE_POOL = "BundlesOutsidePool"
+    BUNDLES_TAKEN_TWICE = "BundlesTakenTwice"
+    POOLS_READY = "PoolsReady"
+    # Of RanksCreated and RanksReady.
+    RANKS_CREATED = "RanksCreated"
+    RANKS_STARTING = "RanksStarting"
+    PAUSED_BY_DEBUGGER = "PausedByDebugger"
+    DEBUGGER_ATTACHED = "DebuggerAttached"
+    RANKS_READY = "RanksReady"
+    # Of Ready.
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    # Of UpToDate.
+    UP_TO_DATE = "UpToDate"
+    OLD_TEMPLATE = "OldTemplate"
+    OLD_IMAGE = "OldImage"
+    OLD_LIBRARY = "OldLibrary"
+    OLD_INCARNATION = "OldIncarnation"
+    NOT_LAUNCHED = "NotLaunched"
+    CODE_MISSING = "CodeMissing"
+
+
+# The reasons of a group whose ranks wait for a person.
+PAUSED = (Reason.PAUSED_BY_DEBUGGER, Reason.DEBUGGER_ATTACHED)
+
+
+class EventReason(Word):
+    """The reasons of the events that the operator records."""
+
+    READY = "Ready"
+    NOT_READY = "NotReady"
+    STATUS_REFUSED = "StatusRefused"
+
+
+class Component(Word):
+    """What a pod of a cluster is: the value of the label `workergroups.dev/component`."""
+
+    HEAD = "head"
+    WORKER = "worker"
+    AGENT = "agent"
+
+
+class Container(Word):
+    """Names of containers."""
+
+    # Ray runs in these two.
+    HEAD = "ray-head"
+    WORKER = "ray-worker"
+    # The agent's: the observer runs the user's image without the user's code, the reporter the operator's image.
+    OBSERVER = "observer"
+    REPORTER = "reporter"
+
+
+class Vendor(Word):
+    """Whose accelerators a pool's nodes have."""
+
+    NVIDIA = "nvidia"
+    AMD = "amd"
+    NONE = "none"
+
+
+class Reservation(Word):
+    """Who makes the placement groups of a pool."""
+
+    EAGER = "Eager"
+    NONE = "None"
+
+
+class Debug(Word):
+    """When a rank pauses for a debugger without being told to by `breakpoint()`."""
+
+    DISABLED = "Disabled"
+    POST_MORTEM = "PostMortem"
+
+
+class Variable(Word):
+    """Environment variables by which our processes hear from the operator."""
+
+    ALIVE = "WORKERGROUPS_ALIVE"
+    EXCHANGE = "WORKERGROUPS_EXCHANGE"
+    CLUSTER = "WORKERGROUPS_CLUSTER"
+    NAMESPACE = "WORKERGROUPS_NAMESPACE"
+    GCS_ADDRESS = "WORKERGROUPS_GCS_ADDRESS"
+    ACCELERATOR_VENDOR = "WORKERGROUPS_ACCELERATOR_VENDOR"
+
+
+# The directories of the exchange, one for each direction, and the files in them that more than one process names.
+ORDERS = "orders"
+REPORTS = "reports"
+REPORTS_FILE = "reports.json"
+PULSE_FILE = "pulse"
+PLAN_FILE = "plan.json"
