@@ -8,20 +8,11 @@ from simulation.scene import Scene
 from simulation.story import Story
 from simulation.users import Action, Users
 from workergroups_api import manifest as kinds
+from workergroups_api.children import CHILDREN
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
-from workergroups_api.names import agent_name, plan_name, token_secret_name
+from workergroups_api.vocabulary import Component
 
 FORBIDDEN = 403
-CHILDREN: dict[Kind, Callable[[str], str]] = {
-    kinds.SECRET: token_secret_name,
-    kinds.CONFIG_MAP: plan_name,
-    kinds.SERVICE_ACCOUNT: agent_name,
-    kinds.ROLE: agent_name,
-    kinds.ROLE_BINDING: agent_name,
-    kinds.LEASE: agent_name,
-    kinds.DEPLOYMENT: agent_name,
-    kinds.RAY_CLUSTER: lambda cluster: cluster,
-}
 
 
 class Actions:
@@ -77,7 +68,7 @@ class Actions:
     async def delete_worker(self) -> str | None:
         """A worker pod goes, with or without grace."""
         cluster = self._cluster()
-        pods = self.scene.world.pods(cluster, "worker") if cluster else []
+        pods = self.scene.world.pods(cluster, Component.WORKER) if cluster else []
         if not pods:
             return None
         pod, at_once = self.choices.choice(pods), self.choices.random() < 0.5
@@ -87,7 +78,7 @@ class Actions:
     async def delete_head(self) -> str | None:
         """The head's pod goes."""
         cluster = self._cluster()
-        pods = self.scene.world.pods(cluster, "head") if cluster else []
+        pods = self.scene.world.pods(cluster, Component.HEAD) if cluster else []
         if not pods:
             return None
         await self.scene.world.delete_pod(pods[0], at_once=self.choices.random() < 0.5)
@@ -104,7 +95,7 @@ class Actions:
     async def delete_agent(self) -> str | None:
         """The agent's pod goes."""
         cluster = self._cluster()
-        pods = self.scene.world.pods(cluster, "agent") if cluster else []
+        pods = self.scene.world.pods(cluster, Component.AGENT) if cluster else []
         if not pods:
             return None
         await self.scene.world.delete_pod(pods[0], at_once=self.choices.random() < 0.5)
@@ -143,8 +134,8 @@ class Actions:
     async def copy_pod(self) -> str | None:
         """Somebody copies a pod with its labels, to look into it."""
         cluster = self._cluster()
-        components = ("head", "worker", "agent")
-        pods = [pod for each in components for pod in self.scene.world.pods(cluster, each)] if cluster else []
+        pods_of = self.scene.world.pods
+        pods = [pod for each in Component for pod in pods_of(cluster, each)] if cluster else []
         if not pods:
             return None
         pod, name = self.choices.choice(pods), f"copy-{self.choices.randint(0, 10**6)}"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, assert_never
 
 from simulation import ray
 from workergroups.deaths import Death
@@ -17,6 +17,7 @@ from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
 from workergroups_agent.executor.decide import (
     Action,
     Announce,
+    AnnouncePool,
     CreatePlacement,
     EndRanks,
     LaunchGroup,
@@ -148,6 +149,10 @@ class Executor:
                     gcs.kill(gcs.ranks[str(name)], "Removed")
             case LaunchGroup():
                 self._launch(action, gcs, launches.prepared[action.group.uid])
+            case AnnouncePool():
+                pass  # Drivers attach to what it announces, and histories have no drivers.
+            case _:
+                assert_never(action)
 
     def _launch(self, action: LaunchGroup, gcs: ray.Gcs, prepared: PreparedLaunch) -> None:
         group = action.group

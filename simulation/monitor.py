@@ -7,9 +7,13 @@ from dataclasses import dataclass, field
 
 from simulation.api import Api
 from simulation.pace import PACE
-from simulation.scene import Scene, condition
+from simulation.scene import Scene, read
 from simulation.truth import contradiction, outdated
-from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
+from workergroups_api.conditions import Condition, find
+from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Component, ConditionType
+from workergroups_api.worker_group import WorkerGroup
 
 EVERY_SECONDS = 0.1
 # For a machine that is busy.
@@ -41,7 +45,7 @@ class Monitor:
     """All pools and groups of a scene, and what was wrong with what they said."""
 
     scene: Scene
-    objects: dict[tuple[str, str], Manifest] = field(default_factory=dict)
+    objects: dict[tuple[str, str], ResourcePool | WorkerGroup] = field(default_factory=dict)
     code: dict[str, dict[str, str]] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
@@ -70,16 +74,15 @@ class Monitor:
             if type_ == "DELETED":
                 self.objects.pop(key, None)
                 continue
-            self.objects[key] = body
-            if before is not None and before["metadata"]["uid"] == body["metadata"]["uid"]:
-                self._note_turn(key, condition(before), condition(body))
+            self.objects[key] = subject = read(kind, body)
+            if before is not None and before.uid == subject.uid:
+                self._note_turn(key, _ready(before), _ready(subject))
 
-    def _note_turn(self, key: tuple[str, str], before: Manifest, after: Manifest) -> None:
-        if before.get("status") != after.get("status"):
-            reason = f"{after.get('reason')}: {after.get('message')}"
-            self.turns.append(
-                Turn(time.monotonic(), *key, str(before.get("status")), str(after.get("status")), reason[:300])
-            )
+    def _note_turn(self, key: tuple[str, str], before: Condition | None, after: Condition | None) -> None:
+        was, is_now = before and before.status, after and after.status
+        if was != is_now:
+            reason = f"{after.reason}: {after.message}" if after else ""
+            self.turns.append(Turn(time.monotonic(), *key, str(was), str(is_now), reason[:300]))
 
     async def _follow_code(self, api: Api) -> None:
         async for type_, body in api.watch(CONFIG_MAP, self.scene.namespace):
@@ -88,30 +91,27 @@ class Monitor:
             else:
                 self.code[body["metadata"]["name"]] = body.get("data") or {}
 
-    def cluster_of(self, body: Manifest) -> str | None:
+    def cluster_of(self, subject: ResourcePool | WorkerGroup) -> str | None:
         """The cluster of a pool, or of a group's first pool."""
-        name = body["metadata"]["name"]
-        if body["kind"] == WORKER_GROUP.kind:
-            pools = body["spec"].get("pools") or [{"name": name}]
-            found = self.objects.get((RESOURCE_POOL.kind, pools[0]["name"]))
-            if found is None:
-                return None
-            body, name = found, pools[0]["name"]
-        return str(body["spec"].get("clusterName") or name)
+        if isinstance(subject, ResourcePool):
+            return subject.cluster
+        pool = self.objects.get((RESOURCE_POOL.kind, subject.pools[0].name))
+        return pool.cluster if isinstance(pool, ResourcePool) else None
 
-    def code_of(self, body: Manifest) -> dict[str, str] | None:
+    def code_of(self, group: WorkerGroup) -> dict[str, str] | None:
         """The files that a group names."""
-        code = body["spec"].get("code")
-        return self.code.get(code["configMap"]["name"]) if code else None
+        code = group.spec.code
+        return self.code.get(code.config_map.name) if code else None
 
     def _look(self) -> None:
         now = time.monotonic()
         seen = set()
-        for (kind, name), body in list(self.objects.items()):
-            cluster = self.cluster_of(body)
-            wrong = {"Ready": contradiction(self.scene.world, body, cluster)}
-            if kind == WORKER_GROUP.kind:
-                wrong["UpToDate"] = outdated(self.scene.world, body, cluster, self.code_of(body))
+        for (kind, name), subject in list(self.objects.items()):
+            cluster = self.cluster_of(subject)
+            wrong: dict[str, str | None] = {ConditionType.READY: contradiction(self.scene.world, subject, cluster)}
+            if isinstance(subject, WorkerGroup):
+                code = self.code_of(subject)
+                wrong[ConditionType.UP_TO_DATE] = outdated(self.scene.world, subject, cluster, code)
             for type_, why in wrong.items():
                 if why is not None:
                     key = kind, name, type_
@@ -132,15 +132,19 @@ class Monitor:
         )
         lasted = now - since
         bound = self._bound(key[2], cluster)
-        name = why.split(" ")[0] if key[2] == "UpToDate" else why.partition(" of ")[0][:40]
+        name = why.split(" ")[0] if key[2] == ConditionType.UP_TO_DATE else why.partition(" of ")[0][:40]
         self.longest[name] = max(self.longest.get(name, 0.0), lasted)
         if lasted > bound + SLACK_SECONDS and key not in self._said:
             self._said.add(key)
             self.violations.append(f"{key[0]} {key[1]} says {key[2]}=True for {lasted:.1f} s (bound {bound}): {why}")
 
     def _bound(self, type_: str, cluster: str | None) -> float:
-        if type_ == "UpToDate":
+        if type_ == ConditionType.UP_TO_DATE:
             return UP_TO_DATE_BOUND_SECONDS
         if cluster in self.scene.world.frozen:
             return FROZEN_BOUND_SECONDS
-        return BOUND_SECONDS if cluster and self.scene.world.pods(cluster, "agent") else AWAY_BOUND_SECONDS
+        return BOUND_SECONDS if cluster and self.scene.world.pods(cluster, Component.AGENT) else AWAY_BOUND_SECONDS
+
+
+def _ready(subject: ResourcePool | WorkerGroup) -> Condition | None:
+    return find(subject.status.conditions, ConditionType.READY)

@@ -2,16 +2,18 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from simulation.api import Api
 from simulation.monitor import Monitor
-from simulation.scene import Scene, condition
+from simulation.scene import Scene
 from simulation.story import BROKEN, Story
-from simulation.truth import contradiction, outdated
+from simulation.truth import contradiction, outdated, says_true
 from simulation.world import is_foreign
 from workergroups_api import manifest as kinds
+from workergroups_api.children import CHILDREN
+from workergroups_api.conditions import Condition, find
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
@@ -23,52 +25,47 @@ from workergroups_api.names import (
     node_group,
 )
 from workergroups_api.report import ranges
-
-CHILD_KINDS: tuple[Kind, ...] = (
-    kinds.SECRET,
-    kinds.CONFIG_MAP,
-    kinds.SERVICE_ACCOUNT,
-    kinds.ROLE,
-    kinds.ROLE_BINDING,
-    kinds.LEASE,
-    kinds.RAY_CLUSTER,
-    kinds.DEPLOYMENT,
-)
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import ConditionType
+from workergroups_api.worker_group import WorkerGroup
 
 
 async def unsettled(scene: Scene, monitor: Monitor, story: Story) -> list[str]:
     """What is not yet as it has to be; empty once the history has converged."""
-    pools = {body["metadata"]["name"]: body for body in await scene.api.list(RESOURCE_POOL, scene.namespace)}
-    groups = {body["metadata"]["name"]: body for body in await scene.api.list(WORKER_GROUP, scene.namespace)}
+    listed = [ResourcePool.model_validate(body) for body in await scene.api.list(RESOURCE_POOL, scene.namespace)]
+    groups = [WorkerGroup.model_validate(body) for body in await scene.api.list(WORKER_GROUP, scene.namespace)]
+    pools = {pool.name: pool for pool in listed}
     wrong = [f"pools are {sorted(pools)}, not {sorted(story.pools)}"] if pools.keys() != story.pools.keys() else []
-    for name, body in pools.items():
-        wrong += _unsettled_pool(scene, monitor, story, name, body)
-    for name, body in groups.items():
-        wrong += _unsettled_group(scene, monitor, story, name, body, pools)
+    for pool in listed:
+        wrong += _unsettled_pool(scene, monitor, story, pool)
+    for group in groups:
+        wrong += _unsettled_group(scene, monitor, story, group, pools)
     return wrong
 
 
-def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, name: str, body: Manifest) -> list[str]:
-    body["kind"] = RESOURCE_POOL.kind
-    broken = story.pools[name].broken
-    ready, up_to_date = condition(body), condition(body, "UpToDate")
-    says = f"pool {name} ({broken or 'healthy'}) says {ready}"
-    if ready.get("observedGeneration") != body["metadata"]["generation"]:
-        return [f"{says}, not of generation {body['metadata']['generation']}"]
-    if ready.get("status") == "True":
-        untrue = contradiction(scene.world, body, monitor.cluster_of(body))
-        stale = broken and up_to_date.get("status") != "False"
+def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: ResourcePool) -> list[str]:
+    broken = story.pools[pool.name].broken
+    ready, up_to_date = _condition(pool), _condition(pool, ConditionType.UP_TO_DATE)
+    says = f"pool {pool.name} ({broken or 'healthy'}) says {ready}"
+    if ready is None or ready.observed_generation != pool.generation:
+        return [f"{says}, not of generation {pool.generation}"]
+    if ready.status == "True":
+        untrue = contradiction(scene.world, pool, monitor.cluster_of(pool))
+        stale = broken and (up_to_date is None or up_to_date.status != "False")
         return [f"{says}: {untrue}"] if untrue else [f"{says}, {up_to_date}"] if stale else []
     if broken is None:
         return [says]
-    missing = [pod for pod in _worker_pods(scene, body) if pod]
     word = BROKEN[broken][1]
-    is_said = word in str(ready.get("message")) or any("deletionTimestamp" in pod["metadata"] for pod in missing)
-    return [] if is_said else [f"{says}, without a word of {word!r}"]
+    is_leaving = any("deletionTimestamp" in pod["metadata"] for pod in _worker_pods(scene, pool))
+    return [] if word in ready.message or is_leaving else [f"{says}, without a word of {word!r}"]
 
 
-def _worker_pods(scene: Scene, body: Manifest) -> list[Manifest]:
-    name = node_group(body["metadata"]["name"], body["metadata"]["uid"])
+def _condition(subject: ResourcePool | WorkerGroup, type_: ConditionType = ConditionType.READY) -> Condition | None:
+    return find(subject.status.conditions, type_)
+
+
+def _worker_pods(scene: Scene, pool: ResourcePool) -> list[Manifest]:
+    name = node_group(pool.name, pool.uid)
     return [
         pod
         for pod in scene.world.machines.pods.values()
@@ -77,51 +74,48 @@ def _worker_pods(scene: Scene, body: Manifest) -> list[Manifest]:
 
 
 def _unsettled_group(
-    scene: Scene, monitor: Monitor, story: Story, name: str, body: Manifest, pools: dict[str, Manifest]
+    scene: Scene, monitor: Monitor, story: Story, group: WorkerGroup, pools: Mapping[str, ResourcePool]
 ) -> list[str]:
-    body["kind"] = WORKER_GROUP.kind
-    ready, cluster = condition(body), monitor.cluster_of(body)
-    says = f"group {name} says {ready}"
-    if ready.get("observedGeneration") != body["metadata"]["generation"]:
-        return [f"{says}, not of generation {body['metadata']['generation']}"]
-    why_not = _why_not_ready(scene, story, name, body, pools, cluster)
-    if ready.get("status") != "True":
+    ready, cluster, status = _condition(group), monitor.cluster_of(group), group.status
+    says = f"group {group.name} says {ready}"
+    if ready is None or ready.observed_generation != group.generation:
+        return [f"{says}, not of generation {group.generation}"]
+    why_not = _why_not_ready(scene, story, group, pools, cluster)
+    if ready.status != "True":
         return [] if why_not else [says]
     if why_not:
         return [f"{says}, but {why_not}"]
-    untrue = contradiction(scene.world, body, cluster) or outdated(scene.world, body, cluster, monitor.code_of(body))
+    untrue = contradiction(scene.world, group, cluster) or outdated(scene.world, group, cluster, monitor.code_of(group))
     if untrue:
         return [f"{says}: {untrue}"]
-    status = body["status"]
-    paused = _paused(scene, body, cluster)
-    if status["ranks"].get("paused", "") != paused:
-        return [f"{says}, but ranks {paused!r} are paused: {status['ranks']}"]
-    is_whole = status.get("readyRanks") == status.get("worldSize") and condition(body, "UpToDate")["status"] == "True"
-    return [] if is_whole else [f"{says}, but its status is {status}"]
+    paused = _paused(scene, group, cluster)
+    if status.ranks is None or status.ranks.paused != paused:
+        return [f"{says}, but ranks {paused!r} are paused: {status.ranks}"]
+    is_whole = status.ready_ranks == status.world_size and says_true(group, ConditionType.UP_TO_DATE)
+    return [] if is_whole else [f"{says}, but its status is {status.to_json()}"]
 
 
-def _paused(scene: Scene, body: Manifest, cluster: str | None) -> str:
+def _paused(scene: Scene, group: WorkerGroup, cluster: str | None) -> str:
     """The ranks that wait for a debugger, as a status has them."""
     gcs = scene.world.gcs.get(cluster) if cluster else None
-    ranks = gcs.ranks_of(body["metadata"]["uid"], body["status"].get("incarnation")) if gcs else {}
+    ranks = gcs.ranks_of(group.uid, group.status.incarnation) if gcs else {}
     return ranges(number for number, rank in ranks.items() if gcs and rank.is_alive and str(rank.name) in gcs.pauses)
 
 
 def _why_not_ready(
-    scene: Scene, story: Story, name: str, body: Manifest, pools: dict[str, Manifest], cluster: str | None
+    scene: Scene, story: Story, group: WorkerGroup, pools: Mapping[str, ResourcePool], cluster: str | None
 ) -> str | None:
     """Why a group is rightly not ready."""
-    for pool in story.groups[name].pools:
-        if pool not in pools or condition(pools[pool]).get("status") != "True":
+    for pool in story.groups[group.name].pools:
+        if pool not in pools or not says_true(pools[pool]):
             return f"its pool {pool} is not ready"
-    if failing := story.groups[name].failing:
+    if failing := story.groups[group.name].failing:
         return f"its class is {failing}"
-    spec = story.groups[name].spec
-    if spec.get("code") and spec["code"]["configMap"]["name"] not in story.code:
+    written = story.groups[group.name].spec
+    if written.get("code") and written["code"]["configMap"]["name"] not in story.code:
         return "its code is missing"
     gcs = scene.world.gcs.get(cluster) if cluster else None
-    status = body.get("status", {})
-    ranks = gcs.ranks_of(body["metadata"]["uid"], status.get("incarnation")) if gcs else {}
+    ranks = gcs.ranks_of(group.uid, group.status.incarnation) if gcs else {}
     dead = sorted(number for number, rank in ranks.items() if not rank.is_alive)
     return f"its ranks {dead} are dead" if dead else None
 
@@ -134,7 +128,7 @@ async def children(api: Api, namespace: str, broken: Collection[str] = ()) -> di
     pools = await api.list(RESOURCE_POOL, namespace)
     groups = await api.list(WORKER_GROUP, namespace)
     found = {}
-    for kind in CHILD_KINDS:
+    for kind in CHILDREN:
         for body in await api.list(kind, namespace, labelSelector=CLUSTER_LABEL):
             found[f"{kind.kind}/{body['metadata']['name']}"] = _plain(kind, body, broken)
     text = json.dumps(found, sort_keys=True).replace(namespace, "NAMESPACE")
@@ -219,7 +213,7 @@ def differences(one: Any, other: Any, path: str = "") -> Iterable[str]:
 async def leftovers(scene: Scene) -> list[str]:
     """What is still there of ours after everything was deleted."""
     found = []
-    for kind in (*CHILD_KINDS, POD, kinds.SERVICE):
+    for kind in (*CHILDREN, POD, kinds.SERVICE):
         for body in await scene.api.list(kind, scene.namespace):
             labels = body["metadata"].get("labels", {})
             is_ours = CLUSTER_LABEL in labels or "ray.io/cluster" in labels

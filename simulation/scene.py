@@ -18,6 +18,8 @@ from simulation.program import Program
 from simulation.proxy import Proxy
 from simulation.world import World
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.worker_group import WorkerGroup
 
 OPERATOR = "operator"
 
@@ -194,6 +196,11 @@ def condition(body: Manifest, type_: str = "Ready") -> Manifest:
     """A condition of an object, empty while it is not there."""
     conditions = body.get("status", {}).get("conditions", ())
     return next((each for each in conditions if each["type"] == type_), {})
+
+
+def read(kind: Kind, body: Manifest) -> ResourcePool | WorkerGroup:
+    """The object as the API package reads it."""
+    return (ResourcePool if kind is RESOURCE_POOL else WorkerGroup).model_validate(body)
 
 
 def pool(namespace: str, name: str, **spec: Any) -> Manifest:

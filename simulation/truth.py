@@ -1,17 +1,24 @@
 """What a status claims, compared with the truth of the simulated world."""
 
 from simulation.ray import Gcs
-from simulation.scene import condition
 from simulation.world import World
 from workergroups_api import launch
-from workergroups_api.manifest import WORKER_GROUP, Manifest
+from workergroups_api.conditions import find
 from workergroups_api.names import node_group
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import ConditionType
 from workergroups_api.worker_group import WorkerGroup
 
 
-def contradiction(world: World, body: Manifest, cluster: str | None) -> str | None:
+def says_true(subject: ResourcePool | WorkerGroup, type_: ConditionType = ConditionType.READY) -> bool:
+    """Whether the object's status claims this condition."""
+    found = find(subject.status.conditions, type_)
+    return found is not None and found.status == "True"
+
+
+def contradiction(world: World, subject: ResourcePool | WorkerGroup, cluster: str | None) -> str | None:
     """Why an object's Ready=True is not so; None if it is so, or is not claimed."""
-    if condition(body).get("status") != "True" or "deletionTimestamp" in body["metadata"]:
+    if not says_true(subject) or "deletionTimestamp" in subject.metadata:
         return None
     if cluster in world.lying:
         return None  # Whoever has a cluster's Ray can lie about this cluster; about others, nobody can.
@@ -24,37 +31,43 @@ def contradiction(world: World, body: Manifest, cluster: str | None) -> str | No
         return "the head's pod is being deleted"
     if cluster in world.frozen:
         return "the executor or the GCS does not answer"
-    is_group = body["kind"] == WORKER_GROUP.kind
-    session = (body["status"] if is_group else body["status"].get("reservation", {})).get("session")
+    session = _session(subject)
     if session != gcs.session:
         return f"the status is of session {session}, the world is in {gcs.session}"
-    return _of_group(world, gcs, body) if is_group else _of_pool(world, gcs, body)
+    return _of_group(world, gcs, subject) if isinstance(subject, WorkerGroup) else _of_pool(world, gcs, subject)
 
 
-def _of_group(world: World, gcs: Gcs, body: Manifest) -> str | None:
-    status, uid = body["status"], body["metadata"]["uid"]
-    ranks = gcs.ranks_of(uid, status.get("incarnation"))
+def _session(subject: ResourcePool | WorkerGroup) -> str | None:
+    """The Ray session that a status is about."""
+    if isinstance(subject, WorkerGroup):
+        return subject.status.session
+    return subject.status.reservation.session if subject.status.reservation else None
+
+
+def _of_group(world: World, gcs: Gcs, group: WorkerGroup) -> str | None:
+    incarnation = group.status.incarnation
+    ranks = gcs.ranks_of(group.uid, incarnation)
     alive = {number for number, rank in ranks.items() if rank.state == "ALIVE"}
-    missing = set(range(status.get("worldSize") or 1)) - alive
+    missing = set(range(group.status.world_size or 1)) - alive
     if missing:
-        return f"ranks {sorted(missing)} of incarnation {status.get('incarnation')} are not alive"
+        return f"ranks {sorted(missing)} of incarnation {incarnation} are not alive"
     leaving = {rank.pod for rank in ranks.values()} & _leaving(world)
     return f"pods {sorted(leaving)} of its ranks are being deleted" if leaving else None
 
 
-def _of_pool(world: World, gcs: Gcs, body: Manifest) -> str | None:
-    spec, metadata = body["spec"], body["metadata"]
-    name = node_group(metadata["name"], metadata["uid"])
+def _of_pool(world: World, gcs: Gcs, pool: ResourcePool) -> str | None:
+    wanted = pool.spec.nodes
+    name = node_group(pool.name, pool.uid)
     nodes = {node.id: node for node in gcs.nodes.values() if node.node_group == name}
-    if len(nodes) != spec["nodes"]:
-        return f"{len(nodes)} of {spec['nodes']} nodes are in Ray"
+    if len(nodes) != wanted:
+        return f"{len(nodes)} of {wanted} nodes are in Ray"
     placed = {
         placement.name.index
         for placement in gcs.placements.values()
-        if placement.name.uid == metadata["uid"] and placement.node_id in nodes
+        if placement.name.uid == pool.uid and placement.node_id in nodes
     }
-    if len(placed) != spec["nodes"]:
-        return f"{len(placed)} of {spec['nodes']} nodes are reserved"
+    if len(placed) != wanted:
+        return f"{len(placed)} of {wanted} nodes are reserved"
     leaving = {node.pod for node in nodes.values()} & _leaving(world)
     return f"pods {sorted(leaving)} are being deleted" if leaving else None
 
@@ -64,16 +77,15 @@ def _leaving(world: World) -> set[str]:
     return {pod["metadata"]["name"] for pod in world.machines.pods.values() if "deletionTimestamp" in pod["metadata"]}
 
 
-def outdated(world: World, body: Manifest, cluster: str | None, code: dict[str, str] | None) -> str | None:
+def outdated(world: World, group: WorkerGroup, cluster: str | None, code: dict[str, str] | None) -> str | None:
     """Why a group's claim to run what is written is not so."""
-    if condition(body).get("status") != "True" or condition(body, "UpToDate").get("status") != "True":
+    if not says_true(group) or not says_true(group, ConditionType.UP_TO_DATE):
         return None
     gcs = world.gcs.get(cluster) if cluster else None
     if gcs is None or cluster in world.lying:
         return None
-    group = WorkerGroup.model_validate({key: value for key, value in body.items() if key != "status"})
     digest = None if code is None else launch.code_digest(code)
     wanted = launch.revision(group.launch, digest)
-    ranks = gcs.ranks_of(group.uid, body["status"].get("incarnation")).values()
+    ranks = gcs.ranks_of(group.uid, group.status.incarnation).values()
     old = [rank.name.rank for rank in ranks if rank.revision != wanted]
     return f"ranks {old} are made from something else than what is written" if old and wanted else None

@@ -21,6 +21,7 @@ from simulation.ray import Gcs, Rank
 from simulation.reporter import reporter
 from workergroups_api.manifest import POD, Manifest
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
+from workergroups_api.vocabulary import Component
 
 RAY_CLUSTER_LABEL, NODE_TYPE_LABEL, GROUP_LABEL = "ray.io/cluster", "ray.io/node-type", "ray.io/group"
 
@@ -73,7 +74,7 @@ class World:
                 task.cancel()
             await asyncio.gather(*world._tasks, return_exceptions=True)
 
-    def pods(self, cluster: str, component: str) -> list[Manifest]:
+    def pods(self, cluster: str, component: Component) -> list[Manifest]:
         """Pods that are not being deleted: head, worker or agent."""
         wanted = {CLUSTER_LABEL: cluster, COMPONENT_LABEL: component}
         return [
@@ -152,7 +153,7 @@ class World:
 
     def _started(self, container: Container) -> None:
         labels = container.pod["metadata"].get("labels", {})
-        if labels.get(COMPONENT_LABEL) == "agent":
+        if labels.get(COMPONENT_LABEL) == Component.AGENT:
             # A copy, too: its containers do what they always do, and its ReplicaSet may keep it in place of the first.
             self._start_agent(container)
         elif is_foreign(container.pod) or "generateName" not in container.pod["metadata"]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from demo.console import Kubectl
 from demo.names import OPERATOR_NAMESPACE
+from workergroups_api.vocabulary import Component, Container
 
 from . import machine
 from .stage import Answer, Stage
@@ -60,7 +61,7 @@ def _edit_deadline(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
         stage.patch(kind, {"progressDeadlineSeconds": 500 + int(time.monotonic()) % 100})
 
 
-def _delete(component: str, *options: str) -> Act:
+def _delete(component: Component, *options: str) -> Act:
     def act(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
         stage.kubectl("delete", "pod", stage.pod(component), "--wait=false", *options)
 
@@ -72,14 +73,14 @@ _NOW = ("--grace-period=0", "--force")
 
 def _replace_agent(stage: Stage, answer: Answer, undo: ExitStack) -> None:
     """Returns when there is a new one."""
-    old = stage.pod("agent")
-    _delete("agent", *_NOW)(stage, answer, undo)
-    new = stage.another_pod("agent", old)
+    old = stage.pod(Component.AGENT)
+    _delete(Component.AGENT, *_NOW)(stage, answer, undo)
+    new = stage.another_pod(Component.AGENT, old)
     stage.kubectl("wait", "pod", new, "--for=condition=Ready", "--timeout=60s")
 
 
 def _evict(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
-    pod = stage.pod("worker")
+    pod = stage.pod(Component.WORKER)
     metadata = {"name": pod, "namespace": stage.namespace}
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
     path = f"/api/v1/namespaces/{stage.namespace}/pods/{pod}/eviction"
@@ -87,11 +88,11 @@ def _evict(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
 
 
 def _kill_rank(stage: Stage, answer: Answer, _undo: ExitStack) -> None:
-    stage.shell("worker", f"kill -9 {answer.ranks[-1].pid}")
+    stage.shell(Component.WORKER, f"kill -9 {answer.ranks[-1].pid}")
 
 
 def _delete_agent_and_kill_rank(stage: Stage, answer: Answer, undo: ExitStack) -> None:
-    _delete("agent", *_NOW)(stage, answer, undo)
+    _delete(Component.AGENT, *_NOW)(stage, answer, undo)
     _kill_rank(stage, answer, undo)
 
 
@@ -117,11 +118,11 @@ def _restart_operator(_stage: Stage, _answer: Answer, undo: ExitStack) -> None:
 
 
 def _stop_gcs(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
-    undo.callback(stage.shell, "head", _SIGNAL_GCS.format("CONT"))
-    stage.shell("head", _SIGNAL_GCS.format("STOP"))
+    undo.callback(stage.shell, Component.HEAD, _SIGNAL_GCS.format("CONT"))
+    stage.shell(Component.HEAD, _SIGNAL_GCS.format("STOP"))
 
 
-def _stop(component: str, container: str, program: str) -> Act:
+def _stop(component: Component, container: Container, program: str) -> Act:
     def act(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
         statuses = stage.pod_manifest(component)["status"]["containerStatuses"]
         (container_id,) = [each["containerID"] for each in statuses if each["name"] == container]
@@ -130,12 +131,12 @@ def _stop(component: str, container: str, program: str) -> Act:
     return act
 
 
-_stop_observer = _stop("agent", "observer", "workergroups_agent.observer")
-_stop_executor = _stop("head", "ray-head", "workergroups_agent.executor")
+_stop_observer = _stop(Component.AGENT, Container.OBSERVER, "workergroups_agent.observer")
+_stop_executor = _stop(Component.HEAD, Container.HEAD, "workergroups_agent.executor")
 
 
 def _worker_node(stage: Stage) -> str:
-    return str(stage.pod_manifest("worker")["spec"]["nodeName"])
+    return str(stage.pod_manifest(Component.WORKER)["spec"]["nodeName"])
 
 
 def _stop_node(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
@@ -179,9 +180,9 @@ FAULTS = (
         (GROUPS,),
         ends=(GROUPS,),
     ),
-    Fault("worker", "worker pod deleted", 1, _delete("worker"), ends=BOTH),
+    Fault("worker", "worker pod deleted", 1, _delete(Component.WORKER), ends=BOTH),
     Fault("evicted", "worker pod evicted", 1, _evict, ends=BOTH),
     Fault("node-frozen", "worker's node frozen", 15, _stop_node, needs_local=True),
     Fault("node-cut-off", "worker's node cut off", 15, _cut_node_off, needs_local=True),
-    Fault("head", "head pod deleted", 1, _delete("head"), ends=BOTH, comes_back=True),
+    Fault("head", "head pod deleted", 1, _delete(Component.HEAD), ends=BOTH, comes_back=True),
 )

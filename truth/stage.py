@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from demo.console import DemoError, Kubectl, run, say
+from workergroups_api.names import API_VERSION, CLUSTER_LABEL, COMPONENT_LABEL
+from workergroups_api.vocabulary import Component, Container
 
 from .judge import TRUE
 from .watch import GROUPS, POOLS, Seen, Watch
@@ -22,7 +24,11 @@ GROUP_SECONDS = 90
 BY_ITSELF_SECONDS = 45
 _ATTEMPTS = 3
 _HERE = Path(__file__).parent
-_CONTAINERS = {"head": "ray-head", "worker": "ray-worker", "agent": "observer"}
+_CONTAINERS = {
+    Component.HEAD: Container.HEAD,
+    Component.WORKER: Container.WORKER,
+    Component.AGENT: Container.OBSERVER,
+}
 
 
 class StageError(DemoError):
@@ -109,35 +115,45 @@ class Stage:
 
     def ask(self) -> Answer:
         """Run a driver on the head, and return what the ranks say."""
-        command = ["exec", "-i", self.pod("head"), "--container=ray-head", "--", "timeout", "60", "python", "-"]
+        command = [
+            "exec",
+            "-i",
+            self.pod(Component.HEAD),
+            f"--container={Container.HEAD}",
+            "--",
+            "timeout",
+            "60",
+            "python",
+            "-",
+        ]
         output = self.kubectl(*command, stdin=(_HERE / "ask.py").read_text())
         (line,) = [line for line in output.splitlines() if line.startswith("RESULT ")]
         said = json.loads(line.removeprefix("RESULT "))
         return Answer(said["incarnation"], tuple(Rank(**rank) for rank in said["ranks"]))
 
-    def pod(self, component: str) -> str:
+    def pod(self, component: Component) -> str:
         """Name of the one living pod of the head, of the worker or of the agent."""
         living = self._living(component)
         if len(living) != 1:
             raise StageError(f"{len(living)} {component} pods are there, not 1")
         return living[0]
 
-    def another_pod(self, component: str, old: str) -> str:
+    def another_pod(self, component: Component, old: str) -> str:
         """Name of the pod that takes the old one's place, as soon as it is there."""
         if not self.watch.wait(lambda: any(pod != old for pod in self._living(component)), READY_SECONDS):
             raise StageError(f"nothing took the place of pod {old}")
         return next(pod for pod in self._living(component) if pod != old)
 
-    def _living(self, component: str) -> list[str]:
-        selector = f"workergroups.dev/cluster={NAME},workergroups.dev/component={component}"
+    def _living(self, component: Component) -> list[str]:
+        selector = f"{CLUSTER_LABEL}={NAME},{COMPONENT_LABEL}={component}"
         pods = self.kubectl.json("pods", f"--selector={selector}")["items"]
         return [str(pod["metadata"]["name"]) for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
-    def pod_manifest(self, component: str) -> dict[str, Any]:
+    def pod_manifest(self, component: Component) -> dict[str, Any]:
         """The same pod, whole."""
         return dict(self.kubectl.json("pod", self.pod(component)))
 
-    def shell(self, component: str, script: str) -> str:
+    def shell(self, component: Component, script: str) -> str:
         """Run a script in Ray's container of the head, of the worker or of the agent."""
         container = f"--container={_CONTAINERS[component]}"
         return self.kubectl("exec", self.pod(component), container, "--", "sh", "-c", script)
@@ -176,4 +192,4 @@ _GROUP = {"worker": {"class": "ranks.Rank"}, "code": {"configMap": {"name": NAME
 
 
 def _object(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "workergroups.dev/v1alpha1", "kind": kind, "metadata": {"name": NAME}, "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": NAME}, "spec": spec}

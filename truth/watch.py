@@ -11,8 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-POOLS, GROUPS = "resourcepools", "workergroups"
-_API = "/apis/workergroups.dev/v1alpha1"
+from workergroups_api.conditions import find
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
+from workergroups_api.names import API_VERSION
+from workergroups_api.report import PoolReport
+from workergroups_api.resource_pool import ResourcePoolStatus
+from workergroups_api.vocabulary import ConditionType
+from workergroups_api.worker_group import WorkerGroupStatus
+
+POOLS, GROUPS = RESOURCE_POOL.plural, WORKER_GROUP.plural
+_API = f"/apis/{API_VERSION}"
 ABSENT = "Absent"
 
 
@@ -103,21 +111,17 @@ class Watch:
             self._news.notify_all()
 
 
-def _read(manifest: dict[str, Any], at: float, wall: float, is_gone: bool) -> Seen:
+def _read(manifest: Manifest, at: float, wall: float, is_gone: bool) -> Seen:
     status = {} if is_gone else manifest.get("status", {})
-    reservation = status.get("reservation", {})
-    ready: dict[str, str] = next((each for each in status.get("conditions", ()) if each["type"] == "Ready"), {})
-    incarnation = int(status.get("incarnation", 0))
-    if manifest["kind"] == "WorkerGroup":
-        life = f"{status.get('session')}/{incarnation}"
+    if manifest["kind"] == WORKER_GROUP.kind:
+        group = WorkerGroupStatus.model_validate(status)
+        incarnation, life = group.incarnation or 0, f"{group.session}/{group.incarnation or 0}"
+        ready = find(group.conditions, ConditionType.READY)
     else:
-        life = f"{reservation.get('session')}/{reservation.get('joinedPods')}"
-    return Seen(
-        at=at,
-        wall=wall,
-        status=ready.get("status", ABSENT),
-        reason=ready.get("reason", ""),
-        message=ready.get("message", ""),
-        life=life,
-        incarnation=incarnation,
-    )
+        pool = ResourcePoolStatus.model_validate(status)
+        seen = pool.reservation or PoolReport()
+        incarnation, life = 0, f"{seen.session}/{seen.joined_pods}"
+        ready = find(pool.conditions, ConditionType.READY)
+    if ready is None:
+        return Seen(at, wall, ABSENT, "", "", life, incarnation)
+    return Seen(at, wall, ready.status, ready.reason, ready.message, life, incarnation)

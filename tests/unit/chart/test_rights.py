@@ -7,22 +7,13 @@ import pytest
 import yaml
 
 from workergroups_api import manifest
+from workergroups_api.children import CHILDREN
 from workergroups_api.manifest import Kind
 
 NAME = "workergroups-operator"
 READ = {"get", "list", "watch"}
 WRITE = {"create", "update", "patch", "delete", "deletecollection"}
 USERS_OBJECTS = (manifest.RESOURCE_POOL, manifest.WORKER_GROUP)
-MADE_FOR_A_CLUSTER = (
-    manifest.SECRET,
-    manifest.CONFIG_MAP,
-    manifest.SERVICE_ACCOUNT,
-    manifest.ROLE,
-    manifest.ROLE_BINDING,
-    manifest.LEASE,
-    manifest.RAY_CLUSTER,
-    manifest.DEPLOYMENT,
-)
 # Every manifest that the operator makes, in several situations.
 GOLDEN = [
     each
@@ -70,7 +61,7 @@ def test_nothing_is_written_but_by_apply(rights):
     assert {verb for _, _, verb in rights} == READ | {"create", "patch", "delete"}
 
 
-@pytest.mark.parametrize("kind", MADE_FOR_A_CLUSTER, ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("kind", list(CHILDREN), ids=lambda kind: kind.kind)
 def test_it_can_watch_and_apply_each_object_of_a_cluster(rights, kind):
     assert verbs_on(rights, kind) - {"delete"} == READ | {"create", "patch"}
 
@@ -78,7 +69,7 @@ def test_it_can_watch_and_apply_each_object_of_a_cluster(rights, kind):
 def test_it_makes_nothing_else():
     made = {manifest.kind_of(each) for each in GOLDEN}
     assert made
-    assert made <= set(MADE_FOR_A_CLUSTER)
+    assert made <= CHILDREN.keys()
 
 
 @pytest.mark.parametrize("kind", USERS_OBJECTS, ids=lambda kind: kind.kind)
