@@ -105,7 +105,8 @@ def _play(access: Access, seed: int, pipe: Connection) -> None:
 
 def _tell_of(ended: history.History, *, verbose: bool) -> None:
     outcome = "FAILED" if ended.violations else "ok"
-    spent = f"{ended.seconds:.1f} s ({ended.processor_seconds:.1f} s of CPU)"
+    busy = f", too busy for {ended.overloads} s" if ended.overloads else ""
+    spent = f"{ended.seconds:.1f} s ({ended.processor_seconds:.1f} s of CPU{busy})"
     print(f"seed {ended.seed}: {outcome} in {spent}", flush=True)
     if ended.violations or verbose:
         print("\n".join([*ended.log, *ended.violations]), flush=True)
@@ -125,6 +126,8 @@ def _tell(played: list[history.History]) -> int:
         for name, value in each.longest.items():
             longest[name] = max(longest.get(name, 0.0), value)
     print(f"{len(played)} histories, {len(failed)} failed: {failed}")
+    if busy := [each.overloads for each in played if each.overloads]:
+        print(f"the machine was too busy to judge by seconds for {sum(busy)} s, in {len(busy)} histories")
     if seconds:
         print(f"seconds: median {seconds[len(seconds) // 2]:.1f}, longest {seconds[-1]:.1f}")
     print(f"faults: {dict(sorted(faults.items()))}")

@@ -14,7 +14,7 @@ from simulation.actions import Actions
 from simulation.api import ApiError
 from simulation.control_plane import Access
 from simulation.diary import Diary
-from simulation.monitor import Monitor
+from simulation.monitor import Monitor, Turn
 from simulation.scene import Scene, condition, group, pool
 from simulation.story import FAILING_CLASS, FAILURE, Story
 from workergroups_api.manifest import LEASE, RESOURCE_POOL, WORKER_GROUP
@@ -47,6 +47,8 @@ class History:
     seconds: float = 0.0
     # Of the processor: what a history costs when nothing else runs.
     processor_seconds: float = 0.0
+    # For how many seconds the machine was too busy to judge by seconds.
+    overloads: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class _Play:
         self.choices = random.Random(f"{history.seed} story")
         self.story = Story.draw(self.choices)
         self.actions = Actions(scene, self.story, self.choices, self.restart_operator)
-        self.monitor = Monitor(scene, quiet_since=lambda: scene.proxy.last_fault)
+        self.monitor = Monitor(scene)
         self.began = time.monotonic()
 
     def _use(self, choices: random.Random) -> None:
@@ -126,6 +128,7 @@ class _Play:
             await self._delete_all()
         self.history.faults = dict(self.scene.proxy.faults.seen)
         self.history.longest = self.monitor.longest
+        self.history.overloads = self.scene.proxy.overload.count
         if self.monitor.violations:
             raise Violation("; ".join(self.monitor.violations))
 
@@ -245,6 +248,16 @@ class _Play:
     async def _do_nothing(self) -> None:
         """At rest nothing is written; and restarts and edited deadlines change no condition."""
         await self._until_fresh_is_gone()
+        while True:
+            began = time.monotonic()
+            turned = await self._turned_by_nothing()
+            if not turned:
+                return
+            if self.scene.proxy.overload.last < began:
+                raise Violation(f"nothing happened, but {turned}")
+            self.say("the machine was too busy to judge; once more")
+
+    async def _turned_by_nothing(self) -> list[Turn]:
         await self._come_to_rest()
         before = len(self.monitor.turns)
         await self.restart_operator(self.choices.random() < 0.5)
@@ -255,9 +268,7 @@ class _Play:
         self.say("restarted operator and reporters, edited deadlines")
         await self._converge()
         await self._rest("after restarts")
-        turned = self.monitor.turns[before:]
-        if turned:
-            raise Violation(f"nothing happened, but {turned}")
+        return self.monitor.turns[before:]
 
     async def _until_fresh_is_gone(self) -> None:
         began = time.monotonic()

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from simulation.api import Api
@@ -49,9 +48,8 @@ class Monitor:
     code: dict[str, dict[str, str]] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
-    # When the operator was last started, and when faults last held anything back.
+    # When the operator was last started.
     operator_started: float = 0.0
-    quiet_since: Callable[[], float] = lambda: 0.0
     # The longest that each kind of untruth lasted.
     longest: dict[str, float] = field(default_factory=dict)
     _since: dict[tuple[str, str, str], float] = field(default_factory=dict)
@@ -64,7 +62,9 @@ class Monitor:
                 tasks.create_task(self._follow(self.scene.api, kind))
             tasks.create_task(self._follow_code(self.scene.api))
             while True:
+                began = time.monotonic()
                 await asyncio.sleep(EVERY_SECONDS)
+                self.scene.proxy.overload.note(time.monotonic() - began, EVERY_SECONDS)
                 self._look()
 
     async def _follow(self, api: Api, kind: Kind) -> None:
@@ -124,7 +124,7 @@ class Monitor:
     def _judge(self, key: tuple[str, str, str], why: str, now: float, cluster: str | None) -> None:
         """Untruth counts from when nothing kept the operator or the reporter from saying better."""
         since = self._since.setdefault(key, now)
-        quiet = self.quiet_since()
+        quiet = max(self.scene.proxy.last_fault, self.scene.proxy.overload.last)
         since = max(
             since,
             self.operator_started + (START_SECONDS if self.operator_started > since - START_SECONDS else 0.0),

@@ -35,6 +35,7 @@ from simulation.faults import (
     Stale,
 )
 from simulation.faults import GONE as GONE_REFUSAL
+from simulation.overload import Overload
 
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "accept-encoding"}
 
@@ -71,6 +72,7 @@ class Proxy:
         self.writes: list[Write] = []
         # When the proxy last held something back or refused it.
         self.last_fault = 0.0
+        self.overload = Overload()
 
     @classmethod
     @asynccontextmanager
@@ -187,8 +189,10 @@ class Proxy:
                 await self._pause(fault.seconds)
             case Stale() if incoming.raw_path in self._earlier:
                 return web.Response(body=self._earlier[incoming.raw_path], content_type="application/json")
+        asked = time.monotonic()
         async with self._forward(incoming, body) as answer:
             content = await answer.read()
+            self.overload.note(time.monotonic() - asked)
             if request.is_write:
                 self.writes.append(Write(time.monotonic(), request, answer.status))
             if request.may_be_stale:
