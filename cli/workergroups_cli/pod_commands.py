@@ -17,7 +17,7 @@ from workergroups_client.group import Group
 from workergroups_client.logs import LogFile, names_on_node, read
 from workergroups_client.names import GROUP, POOL, find, ray_cluster
 from workergroups_client.nodes import node_id
-from workergroups_client.pods import Container, head, node_of_rank, nodes
+from workergroups_client.pods import PodContainer, head, node_of_rank, nodes
 
 from .exit_codes import INTERRUPTED
 from .options import Command, Context, Namespace, complete_name
@@ -117,10 +117,10 @@ def _print_line(prefix: str, line: bytes) -> None:
     sys.stdout.flush()
 
 
-def _on_all(cluster: Cluster, containers: list[Container], command: list[str]) -> int:
+def _on_all(cluster: Cluster, containers: list[PodContainer], command: list[str]) -> int:
     """At once on all; each line with its pod's name. The highest exit code."""
 
-    def run(container: Container) -> int:
+    def run(container: PodContainer) -> int:
         out, err = _Lines(container.pod, sys.stdout), _Lines(container.pod, sys.stderr)
         code = execute(cluster, container.pod, container.name, command, stdout=out.write, stderr=err.write)
         out.end()

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from workergroups_api.vocabulary import Component
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.errors import ClientError
 from workergroups_client.jobs import JobRecord, list_records
@@ -103,7 +104,7 @@ def _describe(status: Status) -> None:
 
 def _show_pods(cluster: Cluster, target: Target) -> None:
     name = ray_cluster(cluster, target)
-    pods = [pod for part in ("head", "worker") for pod in running_pods(cluster, name, part)]
+    pods = [pod for component in (Component.HEAD, Component.WORKER) for pod in running_pods(cluster, name, component)]
     table("  POD", "NODE", "AGE", rows=[_pod_row(pod) for pod in pods])
 
 
@@ -115,7 +116,7 @@ def _pod_row(pod: dict[str, dict[str, str]]) -> tuple[str, str, str]:
 def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
     """Those of its Ray cluster; none if it has no head, or does not answer."""
     name = ray_cluster(cluster, target)
-    if not running_pods(cluster, name, "head"):
+    if not running_pods(cluster, name, Component.HEAD):
         return []
     try:
         with RayConnection(cluster, name, seconds=_JOBS_SECONDS) as ray:
@@ -127,7 +128,7 @@ def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
 
 def _of_ray(cluster: Cluster, target: Target) -> str | None:
     """Ray's own words; none if it has no head, or does not answer."""
-    if not running_pods(cluster, ray_cluster(cluster, target), "head"):
+    if not running_pods(cluster, ray_cluster(cluster, target), Component.HEAD):
         return None
     try:
         return ray_status(cluster, target).strip()

@@ -11,7 +11,7 @@ from workergroups.answering import ANSWER, FAILURE, asking
 from .cluster import Cluster
 from .errors import ClientError
 from .execution import execute
-from .pods import Container
+from .pods import PodContainer
 
 ANSWER_SECONDS = 30
 _OLDER = "an older operator started its pool, whose library cannot answer: recreate the pool"
@@ -31,7 +31,7 @@ class Output(NamedTuple):
         return lines[-1] if lines else f"exit code {self.code}"
 
 
-def run(cluster: Cluster, container: Container, command: Sequence[str], seconds: float = ANSWER_SECONDS) -> Output:
+def run(cluster: Cluster, container: PodContainer, command: Sequence[str], seconds: float = ANSWER_SECONDS) -> Output:
     """Return a program's output.
 
     Raises:
@@ -43,7 +43,7 @@ def run(cluster: Cluster, container: Container, command: Sequence[str], seconds:
 
 
 def ask(
-    cluster: Cluster, container: Container, module: str, *words: str, what: str, seconds: float = ANSWER_SECONDS
+    cluster: Cluster, container: PodContainer, module: str, *words: str, what: str, seconds: float = ANSWER_SECONDS
 ) -> Any:
     """Return the answer of a module of ours, whatever else is printed in the pod meanwhile.
 

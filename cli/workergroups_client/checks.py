@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from workergroups.checking.answers import Answer, Question, seconds_for
 from workergroups_api.names import node_group
+from workergroups_api.vocabulary import Reservation
 
 from .cluster import Cluster
 from .findings import Finding
@@ -57,7 +58,7 @@ def question_about(pool: Target, asked: Asked, *, fabric: bool) -> Question:
         vendor=asked.vendor,
         processes=asked.processes,
         devices=asked.devices // asked.processes,
-        is_reserved=pool.manifest["spec"].get("reservation", "Eager") == "Eager",
+        is_reserved=pool.manifest["spec"].get("reservation", Reservation.EAGER) == Reservation.EAGER,
         writable=list(asked.writable),
         fabric=fabric,
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from workergroups_api.vocabulary import Component
+
 from . import names
 from .cluster import Cluster
 from .errors import DeadlineError, NotFoundError, UnreachableError
@@ -86,7 +88,7 @@ def _one_of_each_cluster(cluster: Cluster, tell: Tell) -> list[Pool]:
     return [
         Pool(f"{names.POOL}/{name}", cluster, tell)
         for ray_cluster, name in pools.items()
-        if names.running_pods(cluster, ray_cluster, "head")
+        if names.running_pods(cluster, ray_cluster, Component.HEAD)
     ]
 
 

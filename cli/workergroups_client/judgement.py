@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workergroups.checking.answers import AllReduce, Answer, NodeAnswer
+from workergroups_api.vocabulary import Vendor
 
 from .fabric import judge_adapters
 from .findings import Finding, differences, finding
@@ -36,14 +37,14 @@ class Asked:
     def by(cls, spec: Mapping[str, Any]) -> Asked:
         """As it is written."""
         accelerator = spec.get("accelerator") or {}
-        vendor, processes = accelerator.get("vendor", "nvidia"), spec["processesPerNode"]
+        vendor, processes = accelerator.get("vendor", Vendor.NVIDIA), spec["processesPerNode"]
         volumes = spec.get("volumes") or []
         memory = spec.get("sharedMemory")
         return cls(
             nodes=spec.get("nodes", 1),
             processes=processes,
             vendor=vendor,
-            devices=0 if vendor == "none" else processes * accelerator.get("perProcess", 1),
+            devices=0 if vendor == Vendor.NONE else processes * accelerator.get("perProcess", 1),
             shared_memory=None if memory is None else bytes_of(str(memory)),
             writable=tuple(volume["mountPath"] for volume in volumes if not volume.get("readOnly")),
         )

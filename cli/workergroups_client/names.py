@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from workergroups_api.manifest import POD, RESOURCE_POOL, SECRET, WORKER_GROUP, Kind, Manifest
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, TOKEN_KEY, token_secret_name
+from workergroups_api.references import cluster_of_pool, pools_of_group
+from workergroups_api.vocabulary import Component
 
 from .cluster import Cluster
 from .errors import ClientError, NotFoundError
@@ -87,12 +89,12 @@ def none_here(cluster: Cluster) -> str:
 def ray_cluster(cluster: Cluster, target: Target) -> str:
     """Name of the RayCluster that the pool or group is on."""
     pool = first_pool(cluster, target) if target.what == GROUP else target
-    return str(pool.manifest["spec"].get("clusterName") or pool.name)
+    return cluster_of_pool(pool.name, pool.manifest["spec"])
 
 
-def pools_of(group: Target) -> list[str]:
+def pools_of(group: Target) -> tuple[str, ...]:
     """The names of the pools that a group is on, in rank order."""
-    return [str(pool["name"]) for pool in group.manifest["spec"].get("pools") or [{"name": group.name}]]
+    return pools_of_group(group.name, group.manifest["spec"])
 
 
 def first_pool(cluster: Cluster, group: Target) -> Target:
@@ -106,7 +108,7 @@ def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
     Raises:
         NotFoundError: None runs; says why, as far as a pool of that cluster says.
     """
-    pods = running_pods(cluster, ray_cluster_name, "head")
+    pods = running_pods(cluster, ray_cluster_name, Component.HEAD)
     if not pods:
         raise NotFoundError(
             f"no head of the Ray cluster {ray_cluster_name} runs in namespace {cluster.namespace}: "
@@ -115,8 +117,8 @@ def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
     return str(pods[0]["metadata"]["name"])
 
 
-def running_pods(cluster: Cluster, ray_cluster_name: str, component: str) -> list[Manifest]:
-    """The pods of a part of a Ray cluster (head, worker, agent) that run and are to stay."""
+def running_pods(cluster: Cluster, ray_cluster_name: str, component: Component) -> list[Manifest]:
+    """The pods of a component of a Ray cluster that run and are to stay."""
     pods = cluster.select(POD, f"{CLUSTER_LABEL}={ray_cluster_name},{COMPONENT_LABEL}={component}")
     return [
         pod for pod in pods if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from workergroups_api.vocabulary import PAUSED, ConditionType
+
 from .names import Target
 from .times import moment
-
-PAUSED = {"PausedByDebugger", "DebuggerAttached"}
-"""Reasons of what waits for a person, and so has no deadline."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def pauses_of(group: Target) -> list[Pause]:
     ranks = reported_ranks(status)
     reasons = {each["type"]: each["reason"] for each in status.get("conditions") or []}
     deaths = {failure["reason"] for failure in ranks.get("failures") or []}
-    if reasons.get("RanksReady") not in PAUSED | deaths:
+    if reasons.get(ConditionType.RANKS_READY) not in {*PAUSED, *deaths}:
         return []
     return sorted(map(_pause, ranks.get("pauses") or []), key=lambda pause: pause.rank)
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from .names import POOL, Target
-from .pauses import PAUSED, reported_ranks
+from workergroups_api.vocabulary import GROUP_CONDITIONS, PAUSED, POOL_CONDITIONS, ConditionType, Reason
+
+from .names import GROUP, POOL, Target
+from .pauses import reported_ranks
 from .times import moment
 
-_CHAINS = {
-    "pool": ("ClusterReady", "NodesReady", "BundlesReserved", "Ready", "UpToDate"),
-    "group": ("PoolsReady", "RanksCreated", "RanksReady", "Ready", "UpToDate"),
-}
+_CHAINS = {POOL: POOL_CONDITIONS, GROUP: GROUP_CONDITIONS}
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Status:
     @property
     def summary(self) -> Condition | None:
         """The condition Ready; ``None`` while nobody has looked at the object."""
-        return next((condition for condition in self.conditions if condition.type == "Ready"), None)
+        return next((condition for condition in self.conditions if condition.type == ConditionType.READY), None)
 
     @property
     def is_ready(self) -> bool:
@@ -65,7 +64,7 @@ class Status:
         summary = self.summary
         if summary is None or not self.is_current or summary.status != "False" or summary.reason in PAUSED:
             return False
-        return self.deadline is None or summary.reason == "DeadlineExceeded"
+        return self.deadline is None or summary.reason == Reason.DEADLINE_EXCEEDED
 
 
 def status_of(target: Target) -> Status:
@@ -88,7 +87,7 @@ def status_of(target: Target) -> Status:
 
 def _chain(what: str, said: list[dict[str, Any]]) -> tuple[Condition, ...]:
     """In the order of the chain; such as a newer operator may have come last."""
-    order = {condition: index for index, condition in enumerate(_CHAINS[what])}
+    order = {str(condition): index for index, condition in enumerate(_CHAINS[what])}
     conditions = [
         Condition(
             each["type"],

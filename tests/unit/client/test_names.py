@@ -41,7 +41,7 @@ def test_the_ray_cluster_of_a_pool_and_of_the_groups_on_it_is_the_one_that_the_p
 
 
 def test_a_group_without_pools_is_on_the_pool_of_its_name():
-    assert pools_of(find(BOTH, "group/ppo")) == ["ppo"]
+    assert pools_of(find(BOTH, "group/ppo")) == ("ppo",)
 
 
 @pytest.mark.parametrize(
