@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,13 +12,15 @@ from workergroups.debugger import prompt
 from workergroups_client import Cluster
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
 from workergroups_client.group import Group
-from workergroups_client.pauses import Pause
 from workergroups_client.tunnel import LOOPBACK
 from workergroups_client.waiting import look_again
 
 from . import launch_json
 from .options import Context, Format, GroupName, Namespace
 from .output import Output, Teller, age, note, print_json, print_text, table
+
+if TYPE_CHECKING:
+    from workergroups_api.report import RankPause
 
 _LOOK_SECONDS = 0.5
 _DEBUGPY_SECONDS = 15
@@ -58,7 +60,7 @@ def _list(group: Group, output: Output) -> None:
         note(f"no rank of group {group.name} is paused")
     else:
         rows = [
-            (pause.rank, "attached" if pause.is_attached else "paused", age(pause.since), pause.pod, pause.where)
+            (pause.rank, "attached" if pause.attached else "paused", age(pause.since), pause.pod, pause.where)
             for pause in pauses
         ]
         table("RANK", "STATE", "SINCE", "POD", "WHERE", rows=rows)
@@ -79,7 +81,7 @@ class Session:
         self._group, self._rank, self._to_prompt, self._port = group, rank, to_prompt, port
         self._attended: set[tuple[int, datetime]] = set()
 
-    def paused_now(self) -> Pause:
+    def paused_now(self) -> RankPause:
         """The first rank that waits.
 
         Raises:
@@ -91,10 +93,10 @@ class Session:
             return found
         wanted = "no rank" if self._rank is None else f"rank {self._rank}"
         waits = "waits for a debugger" if self._rank is None else "waits for no debugger"
-        others = ", ".join(f"{pause.rank}{' (attached)' if pause.is_attached else ''}" for pause in pauses)
+        others = ", ".join(f"{pause.rank}{' (attached)' if pause.attached else ''}" for pause in pauses)
         raise NotFoundError(f"{wanted} of group {self._group.name} {waits}; paused: {others or 'none'}")
 
-    def next_paused(self) -> Pause:
+    def next_paused(self) -> RankPause:
         """The same, as soon as there is one."""
         with Teller() as tell:
             while (found := self._first(self._group.pauses())) is None:
@@ -102,9 +104,9 @@ class Session:
                 time.sleep(_LOOK_SECONDS)
         return found
 
-    def attend(self, pause: Pause) -> None:
+    def attend(self, pause: RankPause) -> None:
         """Lead the person to a paused rank, and return when the rank goes on."""
-        self._attended.add(pause.key)
+        self._attended.add(_key(pause))
         note(f"rank {pause.rank} is paused at {pause.where}")
         with self._group.tunnel(self._once_debugpy_listens(pause), local_port=self._port) as tunnel:
             if self._to_prompt:
@@ -114,24 +116,24 @@ class Session:
                 self._wait_for_editor(pause)
         note(f"rank {pause.rank} goes on")
 
-    def _first(self, pauses: list[Pause]) -> Pause | None:
+    def _first(self, pauses: list[RankPause]) -> RankPause | None:
         for pause in pauses:
-            is_wanted = self._rank in (None, pause.rank) and not pause.is_attached
-            if is_wanted and pause.key not in self._attended:
+            is_wanted = self._rank in (None, pause.rank) and not pause.attached
+            if is_wanted and _key(pause) not in self._attended:
                 return pause
         return None
 
-    def _once_debugpy_listens(self, pause: Pause) -> Pause:
+    def _once_debugpy_listens(self, pause: RankPause) -> RankPause:
         """It begins to a second or two after the pause is known; the pause as it was, if it does not."""
         if pause.port is not None:
             return pause
         for _ in look_again(_DEBUGPY_SECONDS):
             for each in self._group.pauses():
-                if each.key == pause.key and each.port is not None:
+                if _key(each) == _key(pause) and each.port is not None:
                     return each
         return pause
 
-    def _wait_for_editor(self, pause: Pause) -> None:
+    def _wait_for_editor(self, pause: RankPause) -> None:
         name = f"workergroups: {self._group.name}" + ("" if self._rank is None else f" rank {self._rank}")
         print_text(f"{LOOPBACK}:{self._port}")
         try:
@@ -142,8 +144,13 @@ class Session:
         while self._is_there(pause):
             time.sleep(_LOOK_SECONDS)
 
-    def _is_there(self, pause: Pause) -> bool:
+    def _is_there(self, pause: RankPause) -> bool:
         try:
-            return any(each.key == pause.key for each in self._group.pauses())
+            return any(_key(each) == _key(pause) for each in self._group.pauses())
         except UnreachableError:
             return True  # the tunnel may be whole all the same
+
+
+def _key(pause: RankPause) -> tuple[int, datetime]:
+    """Return what tells a pause from all others of its group."""
+    return pause.rank, pause.since

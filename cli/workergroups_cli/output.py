@@ -99,6 +99,8 @@ def duration(seconds: float) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "to_json"):  # a model of the API, whose module is imported only where an object is read
+        return value.to_json()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     if isinstance(value, datetime):

@@ -89,13 +89,14 @@ def logs(
 
 
 def _previous_logs(group: Group, ranks: str | None) -> None:
-    for dead in group.previous_logs(ranks):
+    for log in group.previous_logs(ranks):
+        dead = log.dead_rank
         where = f" in pod {dead.pod}" if dead.pod else ""
         print_text(
             f"rank {dead.rank} of incarnation {dead.incarnation} died{where} at {dead.died:%Y-%m-%d %H:%M:%S %Z}"
         )
         print_text(f"{dead.reason}: {dead.message}")
-        for line in dead.lines:
+        for line in log.lines:
             _print_line(f"[rank {dead.rank}] ", line)
 
 

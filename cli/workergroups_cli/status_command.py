@@ -96,10 +96,12 @@ def _describe(status: Status) -> None:
     if not status.is_current:
         print_text("  what follows is of an older spec: the operator has not looked at the new one yet", "yellow")
     for each in status.conditions:
-        line = f"  {each.type:<16} {each.status:<8} for {age(each.since):<8} {each.reason}"
+        line = f"  {each.type:<16} {each.status:<8} for {age(each.last_transition_time):<8} {each.reason}"
         print_text(f"{line}: {each.message}" if each.message else line, _MARKS.get(each.status))
-    for failure in status.failures:
-        print_text(f"  {failure}", "red")
+    for node in status.unreserved:
+        print_text(f"  node {node.index}: {node.state}: {node.message or node.pod or ''}", "red")
+    for dead in status.failures:
+        print_text(f"  rank {dead.rank}: {dead.reason}: {dead.message}", "red")
 
 
 def _show_pods(cluster: Cluster, target: Target) -> None:
@@ -149,7 +151,7 @@ def _as_json(status: Status, jobs: list[JobRecord]) -> dict[str, object]:
         "ready": status.is_ready,
         "deadline": status.deadline,
         _parts(status): {"wanted": status.wanted, "ready": status.ready},
-        "conditions": [vars(each) for each in status.conditions],
-        "failures": list(status.failures),
+        "conditions": status.conditions,
+        "failures": [*status.unreserved, *status.failures],
         **({"jobs": [job.id for job in jobs]} if status.what == POOL else {}),
     }

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .checks import Check
 from .cluster import Cluster
 from .connection import RayConnection
@@ -13,9 +16,14 @@ from .findings import Finding
 from .group import Group
 from .jobs import Job, JobRecord
 from .pool import Pool
-from .previous import DeadRank
+from .previous import PreviousLog
 from .ranks import Rank
-from .status import Condition, Status
+from .status import Status
+
+if TYPE_CHECKING:
+    from workergroups_api.conditions import Condition
+    from workergroups_api.dead_rank import DeadRank
+    from workergroups_api.report import RankPause
 
 __all__ = [
     "CannotBeReadyError",
@@ -31,8 +39,19 @@ __all__ = [
     "JobRecord",
     "NotFoundError",
     "Pool",
+    "PreviousLog",
     "Rank",
+    "RankPause",
     "RayConnection",
     "Status",
     "UnreachableError",
 ]
+
+_MODELS = {"Condition": "conditions", "DeadRank": "dead_rank", "RankPause": "report"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a model of the API when it is first used: models need pydantic, which takes a noticeable time."""
+    if name not in _MODELS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"workergroups_api.{_MODELS[name]}"), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from workergroups.checking.answers import Answer, Question, seconds_for
 from workergroups_api.names import node_group
@@ -14,6 +15,10 @@ from .findings import Finding
 from .judgement import Asked, judge
 from .names import Target
 from .on_head import ask_library
+from .reading import pool_spec
+
+if TYPE_CHECKING:
+    from workergroups_api.resource_pool import ResourcePoolSpec
 
 _MARGIN_SECONDS = 15
 """For the connection, and for the head to start a process."""
@@ -42,23 +47,25 @@ def check(cluster: Cluster, pool: Target, *, fabric: bool) -> Check:
         ClientError: The head cannot say.
         DeadlineError: It does not answer.
     """
-    asked = Asked.by(pool.manifest["spec"])
-    question = question_about(pool, asked, fabric=fabric)
+    spec = pool_spec(pool)
+    asked = Asked.by(spec)
+    question = question_about(pool, spec, fabric=fabric)
     answer: Answer = ask_library(
         cluster, pool, "checking", json.dumps(question), what="nodes", seconds=seconds_for(question) + _MARGIN_SECONDS
     )
     return Check(tuple(judge(asked, answer, fabric=fabric)), answer)
 
 
-def question_about(pool: Target, asked: Asked, *, fabric: bool) -> Question:
+def question_about(pool: Target, spec: ResourcePoolSpec, *, fabric: bool) -> Question:
     """What the head is asked."""
+    asked = Asked.by(spec)
     return Question(
         pool=pool.name,
-        node_group=node_group(pool.name, str(pool.manifest["metadata"]["uid"])),
+        node_group=node_group(pool.name, pool.uid),
         vendor=asked.vendor,
         processes=asked.processes,
         devices=asked.devices // asked.processes,
-        is_reserved=pool.manifest["spec"].get("reservation", Reservation.EAGER) == Reservation.EAGER,
+        is_reserved=Reservation(spec.reservation) is Reservation.EAGER,
         writable=list(asked.writable),
         fabric=fabric,
     )

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import urllib3
-from kubernetes.client import ApiClient, ApiException, Configuration
-from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
-from kubernetes.dynamic import DynamicClient
-from kubernetes.stream.ws_client import WSClient, get_websocket_url
 from websocket import WebSocketBadStatusException, WebSocketException
 
 from workergroups_api.manifest import POD, Kind, Manifest
 
 from .errors import ClientError, ConflictError, NotFoundError, UnreachableError
+
+if TYPE_CHECKING:
+    from kubernetes.client import Configuration
+    from kubernetes.stream.ws_client import WSClient
 
 REQUEST_SECONDS = 15
 _FIELD_MANAGER = "workergroups-cli"
@@ -32,6 +32,9 @@ class Cluster:
     """
 
     def __init__(self, namespace: str | None = None, context: str | None = None) -> None:
+        from kubernetes.client import ApiClient
+        from kubernetes.dynamic import DynamicClient
+
         self._configuration, self.context, own_namespace = _load(context)
         self.namespace = namespace or own_namespace
         self._client = DynamicClient(ApiClient(self._configuration), discoverer=_NoDiscovery)
@@ -113,6 +116,8 @@ class Cluster:
         return self._open(pod, "portforward", [("ports", str(port))])
 
     def _open(self, pod: str, subresource: str, query: list[tuple[str, str]]) -> WSClient:
+        from kubernetes.stream.ws_client import WSClient, get_websocket_url
+
         # Without the classes of Kubernetes' own objects, whose import takes a second.
         path = f"{self._path(POD)}/{pod}/{subresource}"
         _, url, headers, _, _ = self._client.client.param_serialize(
@@ -143,6 +148,8 @@ class Cluster:
 
     @contextmanager
     def _errors_explained(self) -> Iterator[None]:
+        from kubernetes.client import ApiException
+
         try:
             yield
         except ApiException as error:
@@ -174,6 +181,9 @@ def unreachable(server: str, context: str, error: object) -> str:
 
 def _load(context: str | None) -> tuple[Configuration, str, str]:
     """The kubeconfig's settings, the name of its context, and that one's namespace."""
+    from kubernetes.client import Configuration
+    from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
+
     configuration = Configuration()
     try:
         contexts, current = list_kube_config_contexts()

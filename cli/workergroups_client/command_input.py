@@ -7,11 +7,15 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from kubernetes.stream.ws_client import RESIZE_CHANNEL, STDIN_CHANNEL, V5_CHANNEL_PROTOCOL, WSClient
 from websocket import WebSocketException
 
+from . import exec_protocol
 from .errors import ClientError
+
+if TYPE_CHECKING:
+    from kubernetes.stream.ws_client import WSClient
 
 Read = Callable[[], bytes]
 """Waits until there is more; nothing is the end."""
@@ -26,7 +30,7 @@ def feed(stream: WSClient, read: Read) -> None:
     Raises:
         ClientError: The API server is too old to tell the command that its input has ended.
     """
-    if stream.subprotocol != V5_CHANNEL_PROTOCOL:
+    if stream.subprotocol != exec_protocol.CLOSES_STDIN:
         raise ClientError("to give a command input, the API server has to be of Kubernetes 1.30 or later")
     threading.Thread(target=_carry, args=(stream, read), daemon=True).start()
 
@@ -35,8 +39,8 @@ def _carry(stream: WSClient, read: Read) -> None:
     # Who reads the command's output sees that it has ended.
     with contextlib.suppress(OSError, WebSocketException):
         while data := read():
-            stream.write_channel(STDIN_CHANNEL, data)
-        stream.close_channel(STDIN_CHANNEL)
+            stream.write_channel(exec_protocol.STDIN, data)
+        stream.close_channel(exec_protocol.STDIN)
 
 
 class Window:
@@ -54,4 +58,6 @@ class Window:
         self._told = now
         # A command that has ended has no terminal.
         with contextlib.suppress(OSError, WebSocketException):
-            self._stream.write_channel(RESIZE_CHANNEL, json.dumps({"Width": now.columns, "Height": now.lines}).encode())
+            self._stream.write_channel(
+                exec_protocol.RESIZE, json.dumps({"Width": now.columns, "Height": now.lines}).encode()
+            )

@@ -61,4 +61,4 @@ def _left(cluster: Cluster, targets: Sequence[Target], abandoned: set[str]) -> l
 def _is_there(cluster: Cluster, target: Target) -> bool:
     """Whether it is still this one, and not another of its name."""
     found = cluster.get(target.kind, target.name)
-    return found is not None and found["metadata"]["uid"] == target.manifest["metadata"]["uid"]
+    return found is not None and found["metadata"]["uid"] == target.uid

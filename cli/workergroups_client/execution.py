@@ -6,13 +6,17 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL, WSClient
 from websocket import WebSocketException
 
+from . import exec_protocol
 from .cluster import Cluster
 from .command_input import Read, Size, Window, feed
 from .errors import DeadlineError, UnreachableError
+
+if TYPE_CHECKING:
+    from kubernetes.stream.ws_client import WSClient
 
 Write = Callable[[bytes], object]
 _LOOK_SECONDS = 0.5
@@ -62,10 +66,10 @@ def execute(
             if left <= 0:
                 raise DeadlineError(f"{command[0]} in pod {pod} has not ended within {seconds:g} s")
             is_open = _update(stream, min(_LOOK_SECONDS, left))
-            for channel, write in ((STDOUT_CHANNEL, stdout), (STDERR_CHANNEL, stderr)):
+            for channel, write in ((exec_protocol.STDOUT, stdout), (exec_protocol.STDERR, stderr)):
                 if data := _take(stream, channel):
                     write(data)
-        return _exit_code(_take(stream, ERROR_CHANNEL), pod)
+        return _exit_code(_take(stream, exec_protocol.ERROR), pod)
 
 
 def _update(stream: WSClient, seconds: float) -> bool:

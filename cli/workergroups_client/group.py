@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
@@ -14,11 +14,14 @@ from .cluster import Cluster
 from .errors import DeadlineError, NotFoundError
 from .on_head import ask_library
 from .on_ray import OnRay
-from .pauses import Pause, pauses_of
-from .previous import DeadRank, dead_ranks
+from .pauses import pauses_of
+from .previous import PreviousLog, previous_logs
 from .ranks import Rank, choose, ranks_of
 from .tunnel import Tunnel
 from .waiting import Tell, look_again, silently
+
+if TYPE_CHECKING:
+    from workergroups_api.report import RankPause
 
 _TAKEN_UP_SECONDS = 30
 _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
@@ -60,7 +63,7 @@ class Group(OnRay):
             if not line.startswith(_RAYS_MARKS):
                 yield int(label), line
 
-    def previous_logs(self, ranks: str | None = None) -> list[DeadRank]:
+    def previous_logs(self, ranks: str | None = None) -> list[PreviousLog]:
         """What ranks that died printed last, also when their pods are gone: of the latest incarnation that lost any.
 
         Args:
@@ -69,7 +72,7 @@ class Group(OnRay):
         Raises:
             NotFoundError: None has died since the agent listens; says since when that is.
         """
-        return dead_ranks(self.cluster, self.target, ranks)
+        return previous_logs(self.cluster, self.target, ranks)
 
     def stacks(self) -> dict[int, str]:
         """What each rank does now: the Python stacks of its threads, also while it hangs."""
@@ -79,11 +82,11 @@ class Group(OnRay):
         """The calls that ranks have not finished: rank, method, state, seconds, and the Ray job that made them."""
         return list(self._ask("calls"))
 
-    def pauses(self) -> list[Pause]:
+    def pauses(self) -> list[RankPause]:
         """Its ranks that are paused for a debugger, or have one."""
         return pauses_of(names.find(self.cluster, f"{names.GROUP}/{self.name}"))
 
-    def tunnel(self, pause: Pause, *, local_port: int = 0) -> Tunnel:
+    def tunnel(self, pause: RankPause, *, local_port: int = 0) -> Tunnel:
         """A port of this machine that leads to debugpy in a paused rank.
 
         Args:

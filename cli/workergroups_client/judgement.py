@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from workergroups.checking.answers import AllReduce, Answer, NodeAnswer
 from workergroups_api.vocabulary import Vendor
 
 from .fabric import judge_adapters
 from .findings import Finding, differences, finding
+
+if TYPE_CHECKING:
+    from workergroups_api.resource_pool import ResourcePoolSpec
 
 VERSIONS = ("device", "driver", "CUDA", "ROCm", "NCCL", "torch", "Ray", "Python")
 _GIB = 2**30
@@ -34,19 +37,16 @@ class Asked:
     """Where its volumes are mounted, but for those that are read only."""
 
     @classmethod
-    def by(cls, spec: Mapping[str, Any]) -> Asked:
-        """As it is written."""
-        accelerator = spec.get("accelerator") or {}
-        vendor, processes = accelerator.get("vendor", Vendor.NVIDIA), spec["processesPerNode"]
-        volumes = spec.get("volumes") or []
-        memory = spec.get("sharedMemory")
+    def by(cls, spec: ResourcePoolSpec) -> Asked:
+        """Return what the spec asks for."""
+        accelerator, processes = spec.accelerator, spec.processes_per_node
         return cls(
-            nodes=spec.get("nodes", 1),
+            nodes=spec.nodes,
             processes=processes,
-            vendor=vendor,
-            devices=0 if vendor == Vendor.NONE else processes * accelerator.get("perProcess", 1),
-            shared_memory=None if memory is None else bytes_of(str(memory)),
-            writable=tuple(volume["mountPath"] for volume in volumes if not volume.get("readOnly")),
+            vendor=accelerator.vendor,
+            devices=0 if Vendor(accelerator.vendor) is Vendor.NONE else processes * accelerator.per_process,
+            shared_memory=None if spec.shared_memory is None else bytes_of(spec.shared_memory),
+            writable=tuple(volume.mount_path for volume in spec.volumes if not volume.read_only),
         )
 
 

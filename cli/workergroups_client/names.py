@@ -41,6 +41,21 @@ class Target:
         """Its name."""
         return str(self.manifest["metadata"]["name"])
 
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return str(self.manifest["metadata"]["namespace"])
+
+    @property
+    def uid(self) -> str:
+        """Its UID, which no other object ever has."""
+        return str(self.manifest["metadata"]["uid"])
+
+    @property
+    def generation(self) -> int:
+        """The generation of its spec."""
+        return int(self.manifest["metadata"].get("generation", 0))
+
     def __str__(self) -> str:
         return f"{self.what} {self.name}"
 

@@ -33,7 +33,7 @@ def _reserved(ray: RayApi, pool: Target) -> dict[int, str]:
     found = {}
     for placed in rows(ray, "/api/v0/placement_groups"):
         name = PlacementName.parse(placed["name"] or "")
-        if name and name.uid == pool.manifest["metadata"]["uid"] and placed["state"] == "CREATED":
+        if name and name.uid == pool.uid and placed["state"] == "CREATED":
             found[name.index] = name.node_id
     return found
 

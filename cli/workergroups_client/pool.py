@@ -10,6 +10,7 @@ from . import checks, jobs, names, secret_env
 from .cluster import Cluster
 from .jobs import Job, JobRecord
 from .on_ray import OnRay
+from .reading import pool_spec
 from .runtime_env import merged, send
 from .waiting import Tell, silently
 
@@ -55,8 +56,8 @@ class Pool(OnRay):
                 they have. Of a variable that ``env`` has as well, that value counts.
             job_id: By default the pool's name and some random letters.
         """
-        spec = self.target.manifest["spec"]
-        shape = {"WG_NODES": str(spec.get("nodes", 1)), "WG_PROCESSES_PER_NODE": str(spec["processesPerNode"])}
+        spec = pool_spec(self.target)
+        shape = {"WG_NODES": str(spec.nodes), "WG_PROCESSES_PER_NODE": str(spec.processes_per_node)}
         directory = Path(working_dir) if working_dir is not None else None
         wanted = merged(runtime_env or {}, directory, {**shape, **(env or {})})
         secrets = secret_env.variables_of(self.cluster, env_from)

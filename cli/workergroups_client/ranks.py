@@ -11,6 +11,7 @@ from workergroups.naming import NAMESPACE, RankName
 from .errors import ClientError, NotFoundError
 from .names import Target
 from .ray_api import RayApi
+from .reading import group_status
 
 _MOST = 10_000
 
@@ -33,12 +34,12 @@ def ranks_of(ray: RayApi, group: Target) -> list[Rank]:
     Raises:
         NotFoundError: There is none yet.
     """
-    metadata, status = group.manifest["metadata"], group.manifest.get("status") or {}
+    incarnation = group_status(group).incarnation
     actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
     found = []
     for actor in actors:
         name = RankName.parse(actor["name"] or "")
-        if name and (name.uid, name.incarnation) == (metadata["uid"], status.get("incarnation")):
+        if name and (name.uid, name.incarnation) == (group.uid, incarnation):
             found.append(Rank(name.rank, actor["actor_id"], actor["state"], actor["pid"] or 0, actor["node_id"] or ""))
     if not found:
         raise NotFoundError(f"group {group.name} has no ranks yet: workergroups status {group.name} says why")

@@ -12,12 +12,15 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from kubernetes.stream.ws_client import WSClient
 from websocket import WebSocketException
 
 from .cluster import Cluster
 from .errors import ClientError
+
+if TYPE_CHECKING:
+    from kubernetes.stream.ws_client import WSClient
 
 _DATA, _ERROR = 0, 1
 _PORT_NUMBER_BYTES = 2

@@ -1,5 +1,7 @@
 """The commands as typed, without a cluster."""
 
+import subprocess
+import sys
 from importlib import metadata
 
 import pytest
@@ -30,6 +32,12 @@ def test_help_names_every_verb():
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
     assert [verb for verb in VERBS if f"\n  {verb} " not in shown.output] == []
+
+
+def test_help_does_not_wait_for_what_only_verbs_need():
+    program = "import sys, workergroups_cli.app; print(sorted({'kubernetes', 'pydantic'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_version_is_that_of_the_package():

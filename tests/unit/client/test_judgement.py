@@ -1,14 +1,22 @@
 """What is wrong with a pool's nodes: which, what they have, and what the others have."""
 
 import pytest
-from fake_cluster import pool
+from fake_cluster import FakeCluster, pool
 
 from workergroups_client.findings import differences, finding
 from workergroups_client.judgement import Asked, bytes_of, judge
+from workergroups_client.names import find
+from workergroups_client.reading import pool_spec
 
 GIB = 2**30
-SPEC = pool("ppo", nodes=3, sharedMemory="8Gi", volumes=[{"mountPath": "/checkpoints"}])["spec"]
-ASKED = Asked.by(SPEC)
+
+
+def asked_by(**spec):
+    return Asked.by(pool_spec(find(FakeCluster(pool("ppo", **spec)), "ppo")))
+
+
+SPEC = {"nodes": 3, "volumes": [{"mountPath": "/checkpoints"}]}
+ASKED = asked_by(sharedMemory="8Gi", **SPEC)
 WELL = {
     "devices": 2,
     "versions": {"driver": "570.1", "torch": "2.9.1", "Ray": "2.60.0", "Python": "3.11.2"},
@@ -146,7 +154,7 @@ def test_without_any_node_only_that_is_told():
     ],
 )
 def test_a_spec_asks_for_devices_memory_and_directories(spec, asked):
-    assert Asked.by(spec) == asked
+    assert asked_by(**spec) == asked
 
 
 @pytest.mark.parametrize(("quantity", "size"), [("128Gi", 128 * GIB), ("1G", 10**9), ("512", 512), ("1.5Ki", 1536)])
@@ -155,8 +163,7 @@ def test_amounts_are_as_kubernetes_writes_them(quantity, size):
 
 
 def test_shared_memory_that_nobody_asked_for_may_differ():
-    asked = Asked.by({key: value for key, value in SPEC.items() if key != "sharedMemory"})
-    found = judged(answer(node("a"), node("b", shared_memory=GIB), node("c")), asked)["/dev/shm"]
+    found = judged(answer(node("a"), node("b", shared_memory=GIB), node("c")), asked_by(**SPEC))["/dev/shm"]
     assert (found.is_well, found.message) == (True, "b has 1 GiB, and 2 of 3 nodes have 8 GiB")
 
 
