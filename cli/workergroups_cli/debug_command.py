@@ -92,7 +92,7 @@ class Session:
         if found is not None:
             return found
         wanted = "no rank" if self._rank is None else f"rank {self._rank}"
-        waits = "waits for a debugger" if self._rank is None else "waits for no debugger"
+        waits = "waits for a debugger" if self._rank is None else "does not wait for a debugger"
         others = ", ".join(f"{pause.rank}{' (attached)' if pause.attached else ''}" for pause in pauses)
         raise NotFoundError(f"{wanted} of group {self._group.name} {waits}; paused: {others or 'none'}")
 
@@ -114,7 +114,7 @@ class Session:
             else:
                 self._port = tunnel.port  # the editor's configuration is good for the next one, too
                 self._wait_for_editor(pause)
-        note(f"rank {pause.rank} goes on")
+        note(f"rank {pause.rank} continues")
 
     def _first(self, pauses: list[RankPause]) -> RankPause | None:
         for pause in pauses:
@@ -138,7 +138,7 @@ class Session:
         print_text(f"{LOOPBACK}:{self._port}")
         try:
             path = launch_json.write(launch_json.configuration(name, self._port, pause.directory))
-            note(f"attach a debugger there; in VS Code, start {name!r}, which {path} has. Ctrl-C closes the tunnel.")
+            note(f"attach a debugger there; in VS Code, start {name!r} from {path}. Ctrl-C closes the tunnel.")
         except ClientError as error:
             note(f"attach a debugger there. {error}. Ctrl-C closes the tunnel.")
         while self._is_there(pause):

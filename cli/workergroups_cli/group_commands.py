@@ -27,7 +27,9 @@ def stacks(
         by_rank = found.stacks()
     if rank is not None:
         if rank not in by_rank:
-            raise typer.BadParameter(f"there is no rank {rank}: the group has {len(by_rank)}", param_hint="--rank")
+            raise typer.BadParameter(
+                f"there is no rank {rank}: the group has {len(by_rank)} ranks", param_hint="--rank"
+            )
         by_rank = {rank: by_rank[rank]}
     if output is Output.json:
         print_json(by_rank)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from workergroups_client import Cluster, Pool
-from workergroups_client.finding_jobs import all_jobs, the_job
+from workergroups_client.job_lookup import all_jobs, the_job
 from workergroups_client.jobs import Job, JobRecord
 from workergroups_client.runtime_env import read
 
@@ -83,7 +83,7 @@ def list_jobs(
         return
     if not records:
         where = f"of {pool}" if pool else f"in namespace {cluster.namespace}"
-        note(f"no jobs {where}; those of a Ray head that is gone are not kept")
+        note(f"no jobs {where}; a Ray head that ends loses its jobs")
         return
     table(
         *("JOB", "STATE", "POOL", "STARTED", "TOOK", "COMMAND"),
@@ -158,8 +158,8 @@ def _interrupted(job: Job, cluster: Cluster, tell: Teller) -> None:
         return
     where = f"-n {cluster.namespace}"
     note(
-        f"job {job.id} goes on.\n  see it:  workergroups job logs {job.id} -f {where}\n"
-        f"  end it:  workergroups job stop {job.id} {where}"
+        f"job {job.id} keeps running.\n  follow it:  workergroups job logs {job.id} -f {where}\n"
+        f"  stop it:    workergroups job stop {job.id} {where}"
     )
 
 
@@ -197,8 +197,8 @@ def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise typer.BadParameter(
-            f"{text}: write NAME=VALUE. Whoever sees the job sees it; a password belongs into a Secret, for "
-            f"--env-from, or for the pool's spec.env",
+            f"{text}: write NAME=VALUE. All who can see the job can see the value: put a password into a Secret, for "
+            f"--env-from or for the pool's spec.env",
             param_hint="--env",
         )
     return name, value

@@ -37,7 +37,7 @@ def write(wanted: dict[str, Any]) -> Path:
         others = [each for each in found["configurations"] if each["name"] != wanted["name"]]
     except (ValueError, LookupError, TypeError) as error:
         raise ClientError(
-            f"{_FILE} is left as it is, since it cannot be read as JSON ({error}); add to its configurations: "
+            f"{_FILE} was not changed, since it cannot be read as JSON ({error}); add this to its configurations: "
             f"{json.dumps(wanted)}"
         ) from error
     try:

@@ -17,10 +17,10 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         child = subprocess.Popen(command, env={**os.environ, **environment})
     except FileNotFoundError:
-        note(f"{command[0]}: there is no such command on this machine")
+        note(f"{command[0]}: command not found on this machine")
         return COMMAND_NOT_FOUND
     except PermissionError:
-        note(f"{command[0]}: cannot be run")
+        note(f"{command[0]}: cannot be executed")
         return CANNOT_EXECUTE
     # The terminal sends Ctrl-C to the command as well, and a prompt, for one, goes on after it.
     with on(signal.SIGINT, lambda: None), on(signal.SIGTERM, child.terminate):

@@ -43,9 +43,9 @@ def exec_(
     if not command:
         raise typer.BadParameter("say what to run: workergroups exec POOL -- nvidia-smi")
     if rank is not None and every_node:
-        raise typer.BadParameter("--rank and --every-node exclude each other")
+        raise typer.BadParameter("--rank and --every-node cannot be combined")
     if every_node and (stdin or tty):
-        raise typer.BadParameter("input is for one command: --every-node excludes --stdin and --tty")
+        raise typer.BadParameter("--every-node cannot be combined with --stdin or --tty: input is for one command")
     cluster = Cluster(namespace, context)
     if every_node:
         raise typer.Exit(_on_all(cluster, nodes(cluster, find(cluster, name)), command))
@@ -72,13 +72,13 @@ def logs(
 ) -> None:
     """What the ranks of a group print; or with --node the files of a node, and one of them with --file."""
     if previous and (follow or node is not None):
-        raise typer.BadParameter("--previous is about ranks that are dead: it goes with --rank only")
+        raise typer.BadParameter("--previous shows ranks that died: it can be combined with --rank only")
     cluster = Cluster(namespace, context)
     if node is not None:
         _node_logs(cluster, name, node, file, follow)
         return
     if file is not None:
-        raise typer.BadParameter("--file needs --node: each node has files of its own")
+        raise typer.BadParameter("--file needs --node: each node has its own files")
     if previous:
         _previous_logs(Group(name, cluster), rank)
         return
@@ -132,7 +132,7 @@ def _on_all(cluster: Cluster, containers: list[PodContainer], command: list[str]
     try:
         return max(threads.map(run, containers))
     except KeyboardInterrupt:
-        note("the command may run on in the pods")
+        note("the command may still be running in the pods")
         # Python would wait for the threads, and these for commands that perhaps never end.
         os._exit(INTERRUPTED)
 

@@ -9,9 +9,9 @@ import typer
 from workergroups_api.vocabulary import Component
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.errors import ClientError
+from workergroups_client.head_programs import ray_status
 from workergroups_client.jobs import JobRecord, list_records
 from workergroups_client.names import POOL, Target, find_all, list_all, none_here, ray_cluster, running_pods
-from workergroups_client.on_head import ray_status
 from workergroups_client.readiness import until, why
 from workergroups_client.status import Status, status_of
 from workergroups_client.times import moment
@@ -36,7 +36,7 @@ def status(
 ) -> None:
     """How far pools and groups are: each condition with its reason and age, nodes, ranks, and the jobs of a pool."""
     if ray and name is None:
-        raise typer.BadParameter("--ray needs a name: each Ray cluster speaks for itself")
+        raise typer.BadParameter("--ray needs a name: each Ray cluster has its own status")
     cluster = Cluster(namespace, context)
     if name is None:
         _overview(cluster, output)
@@ -94,7 +94,7 @@ def _describe(status: Status) -> None:
     waits = f", {until(status)}" if until(status) else ""
     print_text(f"{status.what} {status.name} in {status.namespace}: {_size(status)} ready{incarnation}{waits}", "bold")
     if not status.is_current:
-        print_text("  what follows is of an older spec: the operator has not looked at the new one yet", "yellow")
+        print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
     for each in status.conditions:
         line = f"  {each.type:<16} {each.status:<8} for {age(each.last_transition_time):<8} {each.reason}"
         print_text(f"{line}: {each.message}" if each.message else line, _MARKS.get(each.status))
@@ -124,7 +124,7 @@ def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
         with RayConnection(cluster, name, seconds=_JOBS_SECONDS) as ray:
             return list_records(ray.api)
     except ClientError as error:
-        note(f"its jobs are not known: {error}")
+        note(f"its jobs could not be listed: {error}")
         return []
 
 
@@ -135,7 +135,7 @@ def _of_ray(cluster: Cluster, target: Target) -> str | None:
     try:
         return ray_status(cluster, target).strip()
     except ClientError as error:
-        note(f"what Ray says is not known: {error}")
+        note(str(error))
         return None
 
 

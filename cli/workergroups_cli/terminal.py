@@ -22,7 +22,7 @@ def attended(run: Callable[..., int], *, tty: bool) -> int:
         tty: Whether it is to have a terminal, if there is one.
     """
     if tty and not sys.stdin.isatty():
-        note("what is typed into this command comes from no terminal, so the other one gets none")
+        note("the standard input is not a terminal, so the command gets none")
         tty = False
     if not tty:
         return run(stdin=_read)

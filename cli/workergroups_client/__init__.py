@@ -8,16 +8,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .check_findings import CheckFinding
 from .checks import Check
 from .cluster import Cluster
 from .connection import RayConnection
 from .errors import CannotBeReadyError, ClientError, DeadlineError, NotFoundError, UnreachableError
-from .findings import Finding
 from .group import Group
 from .jobs import Job, JobRecord
 from .pool import Pool
 from .previous import PreviousLog
-from .ranks import Rank
+from .ranks import RankActor
 from .status import Status
 
 if TYPE_CHECKING:
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotBeReadyError",
     "Check",
+    "CheckFinding",
     "ClientError",
     "Cluster",
     "Condition",
     "DeadRank",
     "DeadlineError",
-    "Finding",
     "Group",
     "Job",
     "JobRecord",
     "NotFoundError",
     "Pool",
     "PreviousLog",
-    "Rank",
+    "RankActor",
     "RankPause",
     "RayConnection",
     "Status",

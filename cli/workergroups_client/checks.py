@@ -10,11 +10,11 @@ from workergroups.checking.answers import Answer, Question, seconds_for
 from workergroups_api.names import node_group
 from workergroups_api.vocabulary import Reservation
 
+from .check_findings import CheckFinding
 from .cluster import Cluster
-from .findings import Finding
+from .head_programs import ask_library
 from .judgement import Asked, judge
 from .names import Target
-from .on_head import ask_library
 from .reading import pool_spec
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MARGIN_SECONDS = 15
 class Check:
     """What was found."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckFinding, ...]
     """In the order in which they are worth reading."""
     answer: Answer
     """What the nodes said."""

@@ -1,4 +1,10 @@
-"""The API server that a kubeconfig names: objects as plain dicts, and streams into pods."""
+"""The API server that a kubeconfig names: objects as plain dicts, and streams into pods.
+
+The operator and the agent share `workergroups_api.kube`, which is asynchronous and runs in a pod with a ServiceAccount.
+The command line has its own client: it is synchronous, so that users can call it from any program; it reads
+kubeconfigs with their login plugins through the kubernetes package; it opens streams into pods; and it does not need
+aiohttp.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +145,9 @@ class Cluster:
         for resource in self._request("GET", f"/{prefix}/{api_version}")["resources"]:
             if resource["kind"] == kind and "/" not in resource["name"]:
                 return Kind(api_version, kind, resource["name"]), resource["namespaced"]
-        raise NotFoundError(f"the cluster at {self.server} has no kind {kind} in {api_version}")
+        raise NotFoundError(
+            f"the cluster at {self.server} has no kind {kind} in {api_version}: install what defines it first"
+        )
 
     def _request(self, method: str, path: str, **options: Any) -> Any:
         with self._errors_explained():
@@ -165,7 +173,7 @@ class Cluster:
         if status == 409:
             return ConflictError(said)
         if status in (401, 403):
-            return ClientError(f"the API server at {self.server} refuses (context {self.context}): {said}")
+            return ClientError(f"the API server at {self.server} refused the request (context {self.context}): {said}")
         return ClientError(said)
 
 

@@ -31,7 +31,7 @@ def feed(stream: WSClient, read: Read) -> None:
         ClientError: The API server is too old to tell the command that its input has ended.
     """
     if stream.subprotocol != exec_protocol.CLOSES_STDIN:
-        raise ClientError("to give a command input, the API server has to be of Kubernetes 1.30 or later")
+        raise ClientError("the API server cannot pass input to a command: this needs Kubernetes 1.30 or later")
     threading.Thread(target=_carry, args=(stream, read), daemon=True).start()
 
 

@@ -36,12 +36,12 @@ def delete(cluster: Cluster, targets: Sequence[Target], tell: Tell) -> None:
         try:
             left = _left(cluster, targets, abandoned)
         except UnreachableError as error:
-            tell(f"looking again for {seconds:.0f} s: {error}")
+            tell(f"trying again for {seconds:.0f} s: {error}")
             continue
         if not left:
             return
-        tell(f"waiting for {', '.join(left)} to go ({seconds:.0f} s left)")
-    raise DeadlineError(f"after {GONE_SECONDS} s there are still {', '.join(left)}: kubectl describe says why")
+        tell(f"waiting for the deletion of {', '.join(left)} ({seconds:.0f} s left)")
+    raise DeadlineError(f"not deleted within {GONE_SECONDS} s: {', '.join(left)}; kubectl describe says why")
 
 
 def _abandoned(cluster: Cluster, targets: Sequence[Target]) -> set[str]:

@@ -64,7 +64,7 @@ def execute(
                 window.update()
             left = deadline - time.monotonic()
             if left <= 0:
-                raise DeadlineError(f"{command[0]} in pod {pod} has not ended within {seconds:g} s")
+                raise DeadlineError(f"{command[0]} in pod {pod} did not end within {seconds:g} s")
             is_open = _update(stream, min(_LOOK_SECONDS, left))
             for channel, write in ((exec_protocol.STDOUT, stdout), (exec_protocol.STDERR, stderr)):
                 if data := _take(stream, channel):
@@ -90,7 +90,9 @@ def _take(stream: WSClient, channel: int) -> bytes:
 def _exit_code(said: bytes, pod: str) -> int:
     """From the status that the kubelet sends when the command has ended."""
     if not said:
-        raise UnreachableError(f"the connection to pod {pod} was lost before the command ended; it may run on")
+        raise UnreachableError(
+            f"the connection to pod {pod} was lost before the command ended; it may still be running"
+        )
     status = json.loads(said)
     if status["status"] == "Success":
         return 0

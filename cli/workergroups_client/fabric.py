@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from workergroups.checking.answers import Adapter, NodeAnswer
 
-from .findings import Finding, differences, finding
+from .check_findings import CheckFinding, differences, finding
 
 _SUBJECT = "adapters"
 
@@ -48,7 +48,7 @@ class Choice:
         return fits and port in ("", str(adapter["port"]))
 
 
-def judge_adapters(nodes: Sequence[NodeAnswer]) -> Finding:
+def judge_adapters(nodes: Sequence[NodeAnswer]) -> CheckFinding:
     """Those that are found on each node against NCCL_IB_HCA and NCCL_IB_GID_INDEX there."""
     wrong = [problem for node in nodes for problem in _problems(node)]
     listed = {node["node"]: _listed(node) for node in nodes}

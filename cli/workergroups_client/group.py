@@ -12,11 +12,11 @@ from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from . import logs, names
 from .cluster import Cluster
 from .errors import DeadlineError, NotFoundError
-from .on_head import ask_library
-from .on_ray import OnRay
+from .handle import Handle
+from .head_programs import ask_library
 from .pauses import pauses_of
 from .previous import PreviousLog, previous_logs
-from .ranks import Rank, choose, ranks_of
+from .ranks import RankActor, choose, ranks_of
 from .tunnel import Tunnel
 from .waiting import Tell, look_again, silently
 
@@ -28,7 +28,7 @@ _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
 """Lines by which Ray tells whose output follows."""
 
 
-class Group(OnRay):
+class Group(Handle):
     """A WorkerGroup that exists.
 
     Args:
@@ -44,7 +44,7 @@ class Group(OnRay):
         cluster = cluster or Cluster()
         super().__init__(cluster, names.find(cluster, name, names.GROUP), tell)
 
-    def ranks(self) -> list[Rank]:
+    def ranks(self) -> list[RankActor]:
         """Its ranks, with their processes."""
         return ranks_of(self.ray.api, self.target)
 
@@ -98,9 +98,12 @@ class Group(OnRay):
         """
         pod = pause.pod
         if pause.port is None:
-            raise NotFoundError(f"debugpy does not listen in rank {pause.rank}: workergroups logs {self.name} says why")
+            raise NotFoundError(
+                f"debugpy does not listen in rank {pause.rank} of group {self.name}: workergroups logs {self.name} "
+                f"--rank {pause.rank} says why"
+            )
         if pod is None:
-            raise NotFoundError(f"the pod of rank {pause.rank} is gone")
+            raise NotFoundError(f"the pod of rank {pause.rank} of group {self.name} is gone")
         return Tunnel(self.cluster, lambda: pod, pause.port, local_port)
 
     def restart(self) -> int:
@@ -117,8 +120,8 @@ class Group(OnRay):
             if incarnation > before:
                 return incarnation
         raise DeadlineError(
-            f"group {self.name}: the operator has not begun another incarnation within {_TAKEN_UP_SECONDS} s: is it "
-            f"installed, and does it run? kubectl get pods -n workergroups-system"
+            f"the operator has not begun a new incarnation of group {self.name} within {_TAKEN_UP_SECONDS} s: check "
+            f"that it runs: kubectl get pods -n workergroups-system"
         )
 
     def _ask(self, question: str) -> Any:

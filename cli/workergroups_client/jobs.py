@@ -130,7 +130,7 @@ class Job:
                 return
             except UnreachableError as again:
                 error = again
-        raise UnreachableError(f"job {self.id} may go on, but cannot be reached: {error}")
+        raise UnreachableError(f"job {self.id} cannot be reached, but may still be running: {error}")
 
 
 def submit(
@@ -153,7 +153,7 @@ def submit(
         before: What the shell that starts the command is to do before.
     """
     if not command:
-        raise ClientError("there is no command to submit")
+        raise ClientError("the command of the job is empty: say what to run, such as python train.py")
     body = {
         "entrypoint": before + shlex.join(command),
         "submission_id": job_id or f"{pool}-{secrets.token_hex(3)}",

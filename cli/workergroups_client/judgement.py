@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from workergroups.checking.answers import AllReduce, Answer, NodeAnswer
 from workergroups_api.vocabulary import Vendor
 
+from .check_findings import CheckFinding, differences, finding
 from .fabric import judge_adapters
-from .findings import Finding, differences, finding
 
 if TYPE_CHECKING:
     from workergroups_api.resource_pool import ResourcePoolSpec
@@ -57,7 +57,7 @@ def bytes_of(quantity: str) -> int:
     return int(parse_quantity(quantity))
 
 
-def judge(asked: Asked, answer: Answer, *, fabric: bool) -> Iterator[Finding]:
+def judge(asked: Asked, answer: Answer, *, fabric: bool) -> Iterator[CheckFinding]:
     """All that was looked at, what is well too."""
     yield _nodes(asked, answer)
     nodes = answer["nodes"]
@@ -76,7 +76,7 @@ def judge(asked: Asked, answer: Answer, *, fabric: bool) -> Iterator[Finding]:
         yield _all_reduce(asked, answer["all_reduce"], answer["not_measured"])
 
 
-def _nodes(asked: Asked, answer: Answer) -> Finding:
+def _nodes(asked: Asked, answer: Answer) -> CheckFinding:
     joined = len(answer["nodes"]) + len(answer["silent"])
     wrong = [f"{node} does not answer: {why}" for node, why in sorted(answer["silent"].items())]
     if joined != asked.nodes:
@@ -84,7 +84,7 @@ def _nodes(asked: Asked, answer: Answer) -> Finding:
     return finding("nodes", wrong, f"{joined} of {asked.nodes} have joined Ray and answer")
 
 
-def _devices(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
+def _devices(asked: Asked, nodes: Sequence[NodeAnswer]) -> CheckFinding:
     wrong = list(_troubles("devices", nodes)) + [
         f"{each['node']} has {each['devices']} of {asked.devices}"
         for each in nodes
@@ -93,7 +93,7 @@ def _devices(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
     return finding("devices", wrong, f"{asked.devices} on each node")
 
 
-def _versions(nodes: Sequence[NodeAnswer]) -> Iterator[Finding]:
+def _versions(nodes: Sequence[NodeAnswer]) -> Iterator[CheckFinding]:
     for name in VERSIONS:
         found = {each["node"]: each["versions"].get(name) for each in nodes}
         wrong = [*_troubles(name, nodes), *differences(found)]
@@ -101,7 +101,7 @@ def _versions(nodes: Sequence[NodeAnswer]) -> Iterator[Finding]:
             yield finding(name, wrong, str(next(iter(found.values()))))
 
 
-def _shared_memory(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
+def _shared_memory(asked: Asked, nodes: Sequence[NodeAnswer]) -> CheckFinding:
     sizes = {each["node"]: each["shared_memory"] for each in nodes}
     if asked.shared_memory is None:
         # Kubernetes nodes of different memory may well give different shares of it.
@@ -115,7 +115,7 @@ def _shared_memory(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
     return finding("/dev/shm", wrong, _gib(asked.shared_memory))
 
 
-def _volumes(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
+def _volumes(asked: Asked, nodes: Sequence[NodeAnswer]) -> CheckFinding:
     wrong = [
         f"{each['node']} cannot write to {directory}: {why}"
         for each in nodes
@@ -124,7 +124,7 @@ def _volumes(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
     return finding("volumes", wrong, f"each node can write to {', '.join(asked.writable)}")
 
 
-def _connections(nodes: Sequence[NodeAnswer]) -> Finding:
+def _connections(nodes: Sequence[NodeAnswer]) -> CheckFinding:
     wrong = [
         f"{each['node']} does not reach {other}: {why}"
         for each in nodes
@@ -133,7 +133,7 @@ def _connections(nodes: Sequence[NodeAnswer]) -> Finding:
     return finding("connections", wrong, "each node that answers reaches each other one")
 
 
-def _all_reduce(asked: Asked, measured: AllReduce | None, why_not: str | None) -> Finding:
+def _all_reduce(asked: Asked, measured: AllReduce | None, why_not: str | None) -> CheckFinding:
     if measured is None:
         wrong = [f"not measured: {why_not}"] if why_not else []
         return finding("all-reduce", wrong, "one process has nobody to sum up with")

@@ -58,9 +58,7 @@ def read(ray: RayApi, files: Mapping[str, list[LogFile]], *, follow: bool) -> It
 
 def _all_at_once(ray: RayApi, sources: list[tuple[str, LogFile]]) -> Iterator[tuple[str, bytes]]:
     if len(sources) > MOST_AT_ONCE:
-        raise ClientError(
-            f"{len(sources)} files cannot be followed at once, {MOST_AT_ONCE} can: choose some with --rank"
-        )
+        raise ClientError(f"{len(sources)} files cannot be followed at once, only {MOST_AT_ONCE}: choose some ranks")
     lines: queue.SimpleQueue[tuple[str, bytes] | None] = queue.SimpleQueue()
 
     def pour(label: str, file: LogFile) -> None:
@@ -79,7 +77,7 @@ def _lines_or_why_not(ray: RayApi, file: LogFile, follow: bool) -> Iterator[byte
     try:
         yield from _lines(ray, file, follow)
     except ClientError as error:
-        yield f"(no more of this log: {error})".encode()
+        yield f"(the rest of this log cannot be read: {error})".encode()
 
 
 def _lines(ray: RayApi, file: LogFile, follow: bool) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from workergroups_api.vocabulary import Component
 
 from .cluster import Cluster
 from .errors import ClientError, NotFoundError
-from .near_names import did_you_mean
+from .suggestions import did_you_mean
 
 POOL, GROUP = "pool", "group"
 _KINDS: dict[str, Kind] = {POOL: RESOURCE_POOL, GROUP: WORKER_GROUP}
@@ -126,7 +126,7 @@ def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
     pods = running_pods(cluster, ray_cluster_name, Component.HEAD)
     if not pods:
         raise NotFoundError(
-            f"no head of the Ray cluster {ray_cluster_name} runs in namespace {cluster.namespace}: "
+            f"the head of Ray cluster {ray_cluster_name} is not running in namespace {cluster.namespace}: "
             f"workergroups status says what its pool waits for"
         )
     return str(pods[0]["metadata"]["name"])
@@ -144,7 +144,10 @@ def token(cluster: Cluster, ray_cluster_name: str) -> str:
     """What Ray's servers ask for."""
     secret = cluster.get(SECRET, token_secret_name(ray_cluster_name))
     if secret is None:
-        raise NotFoundError(f"there is no Secret {token_secret_name(ray_cluster_name)} with Ray's token yet")
+        raise NotFoundError(
+            f"Secret {token_secret_name(ray_cluster_name)} with Ray's token does not exist in namespace "
+            f"{cluster.namespace}: workergroups status says what the pool waits for"
+        )
     return b64decode(secret["data"][TOKEN_KEY]).decode()
 
 
@@ -155,9 +158,9 @@ def _read(name: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
         return wanted, name
     what = _ALIASES.get(prefix.lower())
     if what is None:
-        raise ClientError(f"{name}: before the slash there is to be pool or group")
+        raise ClientError(f"{name}: write pool/NAME or group/NAME, or the name alone")
     if what not in wanted:
-        raise ClientError(f"{name}: a {wanted[0]} is wanted here")
+        raise ClientError(f"{name} names a {what}, but this needs a {wanted[0]}: write {wanted[0]}/NAME")
     return (what,), rest
 
 

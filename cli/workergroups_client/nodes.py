@@ -24,8 +24,9 @@ def node_id(cluster: Cluster, ray: RayApi, pool: Target, number: int) -> str:
     """
     ids = _reserved(ray, pool) or dict(enumerate(_joined(cluster, ray, pool)))
     if number not in ids:
-        there = ", ".join(map(str, sorted(ids))) or "none"
-        raise NotFoundError(f"{pool} has no node {number} in Ray; it has {there}")
+        if not ids:
+            raise NotFoundError(f"no node of {pool} has joined Ray: workergroups status {pool.name} says why")
+        raise NotFoundError(f"{pool} has no node {number} in Ray: choose from {', '.join(map(str, sorted(ids)))}")
     return ids[number]
 
 

@@ -47,7 +47,7 @@ def pack(directory: Path, excludes: Sequence[str] = ()) -> Package:
         raise ClientError(f"the working directory {directory} is not a directory")
     files = sorted(_files(directory, directory, [GitIgnoreSpec.from_lines([*_EXCLUDED, *excludes])], [directory]))
     if not files:
-        raise ClientError(f"the working directory {directory} has no files to send")
+        raise ClientError(f"the working directory {directory} has no files to send: see what its ignore files exclude")
     _check_size(directory, files)
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -86,8 +86,8 @@ def _check_size(directory: Path, files: list[Path]) -> None:
     named = ", ".join(f"{file.relative_to(directory)} ({sizes[file] >> 20} MiB)" for file in largest)
     raise ClientError(
         f"the working directory {directory} has {sum(sizes.values()) >> 20} MiB, and at most {MOST_BYTES >> 20} MiB "
-        f"are sent; the largest: {named}. Name what the job does not need in .gitignore, .rayignore or the runtime "
-        f"environment's excludes, and put data on a volume of the pool"
+        f"can be sent; the largest files: {named}. Exclude what the job does not need, in .gitignore, .rayignore or "
+        f"the runtime environment's excludes, and put data on a volume of the pool"
     )
 
 

@@ -37,7 +37,7 @@ def agent(cluster: Cluster, target: Target) -> PodContainer:
     name = names.ray_cluster(cluster, target)
     for pod in names.running_pods(cluster, name, Component.AGENT):
         return PodContainer(pod["metadata"]["name"], Container.REPORTER)
-    raise NotFoundError(f"no agent of the Ray cluster {name} runs: workergroups status {target.name} says why")
+    raise NotFoundError(f"the agent of Ray cluster {name} is not running: workergroups status {target.name} says why")
 
 
 def nodes(cluster: Cluster, target: Target) -> list[PodContainer]:
@@ -50,7 +50,7 @@ def nodes(cluster: Cluster, target: Target) -> list[PodContainer]:
     pods = names.running_pods(cluster, names.ray_cluster(cluster, target), Component.WORKER)
     found = sorted(pod["metadata"]["name"] for pod in pods if pod["metadata"]["labels"].get(POOL_LABEL) in pools)
     if not found:
-        raise NotFoundError(f"no node of {target} runs: workergroups status {target.name} says why")
+        raise NotFoundError(f"no node of {target} is running: workergroups status {target.name} says why")
     return [PodContainer(pod, Container.WORKER) for pod in found]
 
 
@@ -63,4 +63,7 @@ def node_of_rank(cluster: Cluster, group: Target, rank: str, tell: Tell = silent
     for pod in names.running_pods(cluster, name, Component.WORKER):
         if address is not None and pod["status"].get("podIP") == address:
             return PodContainer(pod["metadata"]["name"], Container.WORKER)
-    raise NotFoundError(f"rank {rank} of {group} has no pod that runs (Ray says {found.state})")
+    raise NotFoundError(
+        f"the pod of rank {rank} of {group} is not running (in Ray, the rank is {found.state}): workergroups status "
+        f"{group.name} says why"
+    )

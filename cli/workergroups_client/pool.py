@@ -8,14 +8,14 @@ from typing import Any
 
 from . import checks, jobs, names, secret_env
 from .cluster import Cluster
+from .handle import Handle
 from .jobs import Job, JobRecord
-from .on_ray import OnRay
 from .reading import pool_spec
 from .runtime_env import merged, send
 from .waiting import Tell, silently
 
 
-class Pool(OnRay):
+class Pool(Handle):
     """A ResourcePool that exists.
 
     Args:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .asking import ask
 from .cluster import Cluster
 from .errors import NotFoundError
 from .names import Target
+from .pod_programs import ask
 from .pods import agent
 from .ranks import numbers
 from .reading import dead_rank
@@ -57,8 +57,8 @@ def _why_none(group: Target, since: str | None) -> str:
     if since is None:
         return f"the agent of {group} is not connected to Ray: workergroups status {group.name} says why"
     return (
-        f"no rank of {group} has died since {since}, when its agent began to listen; what ranks printed that died "
-        f"before is gone. Those that run: workergroups logs {group.name}"
+        f"no rank of {group} has died since {since}, when its agent began to listen; the lines of ranks that died "
+        f"before that are lost. For ranks that run: workergroups logs {group.name}"
     )
 
 
@@ -67,7 +67,9 @@ def _latest(group: Target, dead: Sequence[DeadRank], wanted: str | None) -> list
     chosen = [each for each in dead if ranks is None or each.rank in ranks]
     if not chosen:
         there = ", ".join(f"{each.rank} (incarnation {each.incarnation})" for each in dead)
-        raise NotFoundError(f"nothing is kept of rank {wanted} of {group}; it is of ranks {there}")
+        raise NotFoundError(
+            f"the agent of {group} keeps no lines of rank {wanted}: choose from the ranks whose lines it keeps, {there}"
+        )
     latest = max(each.incarnation for each in chosen)
     return sorted((each for each in chosen if each.incarnation == latest), key=lambda each: each.rank)
 

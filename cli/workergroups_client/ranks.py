@@ -17,7 +17,7 @@ _MOST = 10_000
 
 
 @dataclass(frozen=True)
-class Rank:
+class RankActor:
     """One rank of the group's present incarnation."""
 
     rank: int
@@ -28,7 +28,7 @@ class Rank:
     node_id: str
 
 
-def ranks_of(ray: RayApi, group: Target) -> list[Rank]:
+def ranks_of(ray: RayApi, group: Target) -> list[RankActor]:
     """The ranks that exist or have died, in rank order.
 
     Raises:
@@ -40,7 +40,9 @@ def ranks_of(ray: RayApi, group: Target) -> list[Rank]:
     for actor in actors:
         name = RankName.parse(actor["name"] or "")
         if name and (name.uid, name.incarnation) == (group.uid, incarnation):
-            found.append(Rank(name.rank, actor["actor_id"], actor["state"], actor["pid"] or 0, actor["node_id"] or ""))
+            found.append(
+                RankActor(name.rank, actor["actor_id"], actor["state"], actor["pid"] or 0, actor["node_id"] or "")
+            )
     if not found:
         raise NotFoundError(f"group {group.name} has no ranks yet: workergroups status {group.name} says why")
     return sorted(found, key=lambda rank: rank.rank)
@@ -51,7 +53,7 @@ def node_addresses(ray: RayApi) -> dict[str, str]:
     return {node["node_id"]: node["node_ip"] for node in rows(ray, "/api/v0/nodes") if node["state"] == "ALIVE"}
 
 
-def choose(ranks: Sequence[Rank], wanted: str | None) -> list[Rank]:
+def choose(ranks: Sequence[RankActor], wanted: str | None) -> list[RankActor]:
     """Those of a range such as ``0-3,7``; all without one.
 
     Raises:
@@ -75,7 +77,7 @@ def numbers(text: str) -> Iterable[int]:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
-            raise ClientError(f"{text} is no range of ranks: write 3, or 0-3, or 0-3,7")
+            raise ClientError(f"{text} is not a range of ranks: write 3, 0-3 or 0-3,7")
         yield from range(int(first), int(last or first) + 1)
 
 

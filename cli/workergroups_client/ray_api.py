@@ -40,7 +40,7 @@ class RayApi:
             except UnreachableError as error:
                 tell(f"waiting for Ray's dashboard ({left:.0f} s left): {error}")
                 last = error
-        raise DeadlineError(f"Ray's dashboard was not there within {seconds:.0f} s: {last}")
+        raise DeadlineError(f"Ray's dashboard did not answer within {seconds:.0f} s: {last}")
 
     def get(self, path: str, **query: str | int) -> Any:
         """The answer, parsed."""
@@ -104,4 +104,4 @@ def _refusal(status: int, text: str) -> ClientError:
     # What Ray's server raised comes as a traceback, of which the last line says what is wrong; of one that another
     # server has passed on, there is a full stop after that.
     said = next((line for line in reversed(text.splitlines()) if line.strip(" .")), f"status {status}")
-    return NotFoundError(said) if status == 404 else ClientError(f"Ray refuses: {said}")
+    return NotFoundError(said) if status == 404 else ClientError(f"Ray refused the request: {said}")

@@ -61,7 +61,8 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) ->
             show(statuses)
             return statuses
         raise failure or _failure(statuses, verdict)
-    raise DeadlineError("not ready within a day")
+    names = ", ".join(map(str, targets))
+    raise DeadlineError(f"{names}: not ready within a day; workergroups status says what they wait for")
 
 
 def _verdict(statuses: Sequence[Status]) -> Verdict:
@@ -77,7 +78,7 @@ def _failure(statuses: Sequence[Status], verdict: Verdict) -> ClientError:
         (first, *_) = [status for status in statuses if status.is_hopeless]
         return CannotBeReadyError(f"{first.what} {first.name} will not become ready: {why(first)}")
     return DeadlineError(
-        f"for {verdict.value:g} s, the operator has not looked at what was applied: is it installed, and does it run? "
+        f"the operator has not seen what was applied within {verdict.value:g} s: check that it is installed and runs: "
         f"helm list --all-namespaces; kubectl get pods -n workergroups-system"
     )
 
@@ -86,7 +87,7 @@ def why(status: Status) -> str:
     """What it waits for, or why it waits in vain, in one line."""
     summary = status.summary
     if summary is None or not status.is_current:
-        return "the operator has not looked at it yet"
+        return "the operator has not seen it yet"
     return f"{summary.reason}: {summary.message}"
 
 

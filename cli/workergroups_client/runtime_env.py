@@ -27,7 +27,7 @@ def read(path: Path) -> RuntimeEnv:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ClientError(f"the runtime environment {path} cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise ClientError(f"the runtime environment {path} must be a mapping, as Ray's documentation has it")
+        raise ClientError(f"the runtime environment {path} must be a mapping, such as env_vars: {{NAME: value}}")
     return found
 
 
@@ -50,7 +50,9 @@ def send(given: Mapping[str, Any], ray: RayApi) -> RuntimeEnv:
     if "working_dir" in result:
         result["working_dir"] = _sent(result["working_dir"], excludes, ray)
     if local := [module for module in result.get("py_modules") or [] if "://" not in str(module)]:
-        raise ClientError(f"py_modules of this machine are not sent ({local[0]}): put them into the working directory")
+        raise ClientError(
+            f"py_modules of this machine cannot be sent ({local[0]}): put them into the working directory"
+        )
     return result
 
 

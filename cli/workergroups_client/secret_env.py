@@ -20,8 +20,8 @@ from .cluster import Cluster
 from .errors import ClientError, NotFoundError
 from .execution import execute
 from .names import Target
-from .near_names import did_you_mean
 from .pods import head
+from .suggestions import did_you_mean
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _SECONDS = 30
@@ -70,7 +70,8 @@ def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]
         seconds=_SECONDS,
     )
     if code:
-        raise ClientError(f"the head of {target} does not take the variables: {complaints.decode(errors='replace')}")
+        why = complaints.decode(errors="replace").strip()
+        raise ClientError(f"the variables could not be written to the memory of the head of {target}: {why}")
     try:
         yield f". {path}{_THEN}"
     except BaseException:
@@ -111,14 +112,16 @@ def _variables(cluster: Cluster, source: str) -> dict[str, bytes]:
 
 def _check(secret: str, variables: Mapping[str, bytes]) -> None:
     if not variables:
-        raise ClientError(f"Secret {secret} is empty")
+        raise ClientError(f"Secret {secret} has no keys")
     if wrong := sorted(name for name in variables if not _VARIABLE.fullmatch(name)):
         raise ClientError(
-            f"Secret {secret} has keys that are no names of variables ({', '.join(wrong)}): choose others one by one, "
-            f"by secret/{secret}:KEY"
+            f"Secret {secret} has keys that cannot be names of variables ({', '.join(wrong)}): choose the other keys "
+            f"one by one, with secret/{secret}:KEY"
         )
     if unfit := sorted(name for name, value in variables.items() if b"\0" in value):
-        raise ClientError(f"Secret {secret}: {', '.join(unfit)} has a zero byte, which no variable can hold")
+        raise ClientError(
+            f"Secret {secret}: {', '.join(unfit)} has a zero byte, which no variable can hold: choose other keys"
+        )
 
 
 def _no_such_secret(cluster: Cluster, name: str) -> str:

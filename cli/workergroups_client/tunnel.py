@@ -48,7 +48,9 @@ class Tunnel:
         try:
             self._listener = socket.create_server((LOOPBACK, local_port))
         except OSError as error:
-            raise ClientError(f"port {local_port} of this machine cannot be used: {error.strerror}") from error
+            raise ClientError(
+                f"port {local_port} of this machine cannot be used ({error.strerror}): choose another"
+            ) from error
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

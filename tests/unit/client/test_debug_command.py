@@ -55,8 +55,8 @@ def test_the_first_rank_that_has_no_debugger_is_chosen():
     ("pauses", "rank", "said"),
     [
         ([], None, "no rank of group ppo waits for a debugger; paused: none"),
-        ([at(3)], 2, "rank 2 of group ppo waits for no debugger; paused: 3"),
-        ([at(2, attached=True)], 2, "rank 2 of group ppo waits for no debugger; paused: 2 (attached)"),
+        ([at(3)], 2, "rank 2 of group ppo does not wait for a debugger; paused: 3"),
+        ([at(2, attached=True)], 2, "rank 2 of group ppo does not wait for a debugger; paused: 2 (attached)"),
     ],
 )
 def test_where_nobody_waits_it_says_who_does(pauses, rank, said):

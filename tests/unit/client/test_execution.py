@@ -80,7 +80,7 @@ def test_the_exit_code_is_the_commands_even_if_the_connection_breaks_after_it(st
 
 
 def test_a_connection_that_is_lost_before_the_end_is_told():
-    with pytest.raises(UnreachableError, match="was lost before the command ended; it may run on"):
+    with pytest.raises(UnreachableError, match="was lost before the command ended; it may still be running"):
         run(Stream({1: b"out"}, breaks=True))
 
 

@@ -3,7 +3,7 @@
 import pytest
 from fake_cluster import FakeCluster, pool
 
-from workergroups_client.findings import differences, finding
+from workergroups_client.check_findings import differences, finding
 from workergroups_client.judgement import Asked, bytes_of, judge
 from workergroups_client.names import find
 from workergroups_client.reading import pool_spec

@@ -60,6 +60,6 @@ def test_without_a_file_there_is_one_afterwards(folder):
 def test_a_file_that_it_does_not_understand_stays_as_it_is(folder, odd):
     folder.mkdir()
     (folder / "launch.json").write_text(odd)
-    with pytest.raises(ClientError, match="is left as it is"):
+    with pytest.raises(ClientError, match="was not changed"):
         launch_json.write(launch_json.configuration("ours", 1, None))
     assert (folder / "launch.json").read_text() == odd

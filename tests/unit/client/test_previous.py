@@ -75,15 +75,15 @@ def test_each_says_when_where_and_why_it_died(monkeypatch):
             {"runs": False},
             None,
             NotFoundError,
-            "no agent of the Ray cluster ppo runs: workergroups status ppo says why",
+            "the agent of Ray cluster ppo is not running: workergroups status ppo says why",
         ),
         (
             {"kept": [dead(1), dead(3)]},
             "2",
             NotFoundError,
-            r"rank 2 of group ppo; it is of ranks 1 \(incarnation 1\), 3",
+            r"keeps no lines of rank 2: choose from the ranks whose lines it keeps, 1 \(incarnation 1\), 3",
         ),
-        ({"kept": [dead(1)]}, "one", ClientError, "one is no range of ranks"),
+        ({"kept": [dead(1)]}, "one", ClientError, "one is not a range of ranks"),
     ],
 )
 def test_what_there_is_not_is_told_with_the_reason(monkeypatch, agent, wanted, error, said):

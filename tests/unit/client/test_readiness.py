@@ -73,5 +73,5 @@ def test_an_api_server_that_is_away_for_a_moment_ends_nothing(clock):
 
 
 def test_an_operator_that_is_not_there_is_told(clock):
-    with pytest.raises(DeadlineError, match="for 60 s, the operator has not looked at what was applied"):
+    with pytest.raises(DeadlineError, match="the operator has not seen what was applied within 60 s"):
         wait(UNSEEN)

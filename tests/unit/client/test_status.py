@@ -41,7 +41,7 @@ def test_the_reason_for_waiting_is_the_conditions_own_sentence():
     assert why(described(condition("Ready", "False", "HeadStarting", "waiting for the head"))) == (
         "HeadStarting: waiting for the head"
     )
-    assert why(described(observed=1)) == "the operator has not looked at it yet"
+    assert why(described(observed=1)) == "the operator has not seen it yet"
 
 
 def test_dead_ranks_are_told_but_not_those_of_an_older_incarnation():

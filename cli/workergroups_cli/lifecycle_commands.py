@@ -45,7 +45,7 @@ def up(
     cluster = Cluster(namespace_of(manifests, namespace), context)
     targets = _apply(cluster, manifests, force=force_conflicts)
     if not targets:
-        note("no pool and no group is among them: there is nothing to wait for")
+        note("there is no pool and no group among the objects: nothing to wait for")
         return
     _wait_until_ready(cluster, targets)
     pools = [target for target in targets if target.what == POOL] or targets
@@ -59,7 +59,7 @@ def up(
             url = pool.ray.url
             tell.quiet()
             hold(
-                f"Ray's dashboard of pool {pool.name} is at {url} until Ctrl-C; a browser is let in by: "
+                f"Ray's dashboard of pool {pool.name} is at {url} until Ctrl-C; to log a browser in: "
                 f"workergroups dashboard {pool.name}"
             )
 
@@ -86,7 +86,7 @@ def down(
         note(f"  {target}" + (" with its pods and all jobs in them" if target.what == POOL else ""))
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("there is no terminal to ask on: add --yes")
+            raise typer.BadParameter("without a terminal, nobody can be asked: add --yes")
         typer.confirm("Delete?", abort=True, err=True)
     with Teller() as tell:
         delete(cluster, targets, tell)
@@ -98,7 +98,7 @@ def _wait_until_ready(cluster: Cluster, targets: Sequence[Target]) -> None:
         with _Progress() as progress:
             wait_until_ready(cluster, targets, progress.show)
     except KeyboardInterrupt:
-        note(f"{_list(targets)} go on by themselves; see them: workergroups status -n {cluster.namespace}")
+        note(f"{_list(targets)} continue on the cluster; see them: workergroups status -n {cluster.namespace}")
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -14,7 +14,7 @@ from .execution import execute
 from .pods import PodContainer
 
 ANSWER_SECONDS = 30
-_OLDER = "an older operator started its pool, whose library cannot answer: recreate the pool"
+_OLDER = "an older operator started the pool, and its library cannot answer: recreate the pool"
 
 
 class Output(NamedTuple):
@@ -79,4 +79,4 @@ def _why_nothing(module: str, output: Output) -> str:
     # A library from before there was an answer's channel prints its answer, and ends well.
     if not output.code or f"No module named {module}" in output.complaints:
         return _OLDER
-    return f"the program ended without an answer (exit code {output.code}); it printed last: {output.reason}"
+    return f"the program ended without an answer (exit code {output.code}); its last line: {output.reason}"

@@ -10,7 +10,7 @@ _NAMED = 8
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """What was found about one subject."""
 
     subject: str
@@ -19,12 +19,12 @@ class Finding:
     """What there is; or what is wrong, with the nodes' names."""
 
 
-def finding(subject: str, wrong: Sequence[str], well: str) -> Finding:
+def finding(subject: str, wrong: Sequence[str], well: str) -> CheckFinding:
     """What is wrong, the first of it by name; or what is to be said if nothing is."""
     if not wrong:
-        return Finding(subject, True, well)
+        return CheckFinding(subject, True, well)
     more = [f"and {len(wrong) - _NAMED} more"] if len(wrong) > _NAMED else []
-    return Finding(subject, False, "; ".join([*wrong[:_NAMED], *more]))
+    return CheckFinding(subject, False, "; ".join([*wrong[:_NAMED], *more]))
 
 
 def differences(values: Mapping[str, str | None]) -> Iterator[str]:

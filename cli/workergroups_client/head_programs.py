@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .asking import ANSWER_SECONDS, ask, run
 from .cluster import Cluster
 from .errors import ClientError
 from .names import Target
+from .pod_programs import ANSWER_SECONDS, ask, run
 from .pods import head
 
 
@@ -41,5 +41,8 @@ def ray_status(cluster: Cluster, target: Target) -> str:
     """
     answer = run(cluster, head(cluster, target), ["ray", "status"])
     if answer.code:
-        raise ClientError(f"ray status does not say: {answer.reason}")
+        raise ClientError(
+            f"`ray status` failed on the head of {target}: {answer.reason}. If the head has just started, try again; "
+            f"else see workergroups status {target.name}"
+        )
     return answer.printed

@@ -12,10 +12,10 @@ from .names import Target
 from .status import Status, status_of
 from .waiting import Tell
 
-_Self = TypeVar("_Self", bound="OnRay")
+_Self = TypeVar("_Self", bound="Handle")
 
 
-class OnRay:
+class Handle:
     """A pool or a group that exists; its connection to Ray lasts until it is closed."""
 
     def __init__(self, cluster: Cluster, target: Target, tell: Tell) -> None:

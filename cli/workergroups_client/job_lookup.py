@@ -11,8 +11,8 @@ from . import names
 from .cluster import Cluster
 from .errors import DeadlineError, NotFoundError, UnreachableError
 from .jobs import Job, JobRecord
-from .near_names import did_you_mean
 from .pool import Pool
+from .suggestions import did_you_mean
 from .waiting import Tell, silently
 
 Found = tuple[Pool, JobRecord]
@@ -75,7 +75,7 @@ def _jobs_of(pools: list[Pool], tell: Tell) -> Iterator[Found]:
         except (UnreachableError, DeadlineError) as error:
             if len(pools) == 1:
                 raise
-            tell(f"the jobs of pool {pool.name} are not known: {error}")
+            tell(f"the jobs of pool {pool.name} could not be listed: {error}")
 
 
 def _latest_first(found: Iterable[Found]) -> list[Found]:
