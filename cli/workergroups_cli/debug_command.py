@@ -1,4 +1,4 @@
-"""debug: which ranks are paused, and a way into them for an editor or a terminal."""
+"""debug: list the paused ranks, and attach an editor or a terminal to them."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _DEBUGPY_SECONDS = 15
 def debug(
     group: GroupName,
     rank: Annotated[int | None, typer.Option(help="Attach to this rank.")] = None,
-    pdb: Annotated[bool, typer.Option("--pdb", help="A prompt of pdb here, instead of a port for an editor.")] = False,
+    pdb: Annotated[bool, typer.Option("--pdb", help="Open a pdb prompt here instead of a port for an editor.")] = False,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Attach to one paused rank after the other, until Ctrl-C.")
     ] = False,
-    port: Annotated[int, typer.Option(help="Of this machine, for the editor; 0 for a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="The port of this machine for the editor; 0 for a free one.")] = 0,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """List the ranks that are paused for a debugger; with --rank, --pdb or --follow, attach to them."""
+    """List the ranks that are paused for a debugger, or attach with --rank, --pdb or --follow."""
     found = Group(group, Cluster(namespace, context))
     if rank is None and not pdb and not follow:
         _list(found, output)
@@ -68,13 +68,13 @@ def _list(group: Group, output: Output) -> None:
 
 
 class Session:
-    """One debugger that goes from pause to pause.
+    """A debugger that attends to one pause after the other.
 
     Args:
-        group: Of the ranks.
-        rank: The only one that is wanted; all by default.
-        to_prompt: Whether a prompt is wanted instead of a port for an editor.
-        port: Of this machine.
+        group: The group of the ranks.
+        rank: The only rank to attend to; ``None`` for all.
+        to_prompt: Whether to open a prompt instead of a port for an editor.
+        port: The port of this machine; 0 for a free one.
     """
 
     def __init__(self, group: Group, rank: int | None, *, to_prompt: bool, port: int) -> None:
@@ -82,10 +82,10 @@ class Session:
         self._attended: set[tuple[int, datetime]] = set()
 
     def paused_now(self) -> RankPause:
-        """The first rank that waits.
+        """Return the first pause without a debugger.
 
         Raises:
-            NotFoundError: None does, or not the one that is wanted; or it has a debugger.
+            NotFoundError: No rank waits for a debugger, or the wanted one does not.
         """
         pauses = self._group.pauses()
         found = self._first(pauses)
@@ -97,7 +97,7 @@ class Session:
         raise NotFoundError(f"{wanted} of group {self._group.name} {waits}; paused: {others or 'none'}")
 
     def next_paused(self) -> RankPause:
-        """The same, as soon as there is one."""
+        """Wait for a pause without a debugger, and return it."""
         with Teller() as tell:
             while (found := self._first(self._group.pauses())) is None:
                 tell(f"waiting for a rank of group {self._group.name} to pause, until Ctrl-C")
@@ -105,14 +105,14 @@ class Session:
         return found
 
     def attend(self, pause: RankPause) -> None:
-        """Lead the person to a paused rank, and return when the rank goes on."""
+        """Attach the user to a paused rank, and return when the rank continues."""
         self._attended.add(_key(pause))
         note(f"rank {pause.rank} is paused at {pause.where}")
         with self._group.tunnel(self._once_debugpy_listens(pause), local_port=self._port) as tunnel:
             if self._to_prompt:
                 prompt.talk(tunnel.port, f"rank {pause.rank}")
             else:
-                self._port = tunnel.port  # the editor's configuration is good for the next one, too
+                self._port = tunnel.port  # the same configuration of the editor works for the next rank
                 self._wait_for_editor(pause)
         note(f"rank {pause.rank} continues")
 
@@ -124,7 +124,7 @@ class Session:
         return None
 
     def _once_debugpy_listens(self, pause: RankPause) -> RankPause:
-        """It begins to a second or two after the pause is known; the pause as it was, if it does not."""
+        """Wait until debugpy listens, a second or two after the pause began; else return the pause unchanged."""
         if pause.port is not None:
             return pause
         for _ in look_again(_DEBUGPY_SECONDS):
@@ -148,7 +148,7 @@ class Session:
         try:
             return any(_key(each) == _key(pause) for each in self._group.pauses())
         except UnreachableError:
-            return True  # the tunnel may be whole all the same
+            return True  # the tunnel may still work
 
 
 def _key(pause: RankPause) -> tuple[int, datetime]:

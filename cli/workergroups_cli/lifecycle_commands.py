@@ -1,4 +1,4 @@
-"""up, restart and down: pools and groups come and go."""
+"""up, restart and down: create, restart and delete pools and groups."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def up(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Apply pools and groups, show how far they are until they are ready, and run a command as a job if one is given.
+    """Apply pools and groups, wait until they are ready, and run a command as a job.
 
-    Ctrl-C leaves everything running.
+    While it waits, it shows their progress. Ctrl-C leaves everything running.
     """
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)
@@ -65,7 +65,10 @@ def up(
 
 
 def restart(group: GroupName, namespace: Namespace = None, context: Context = None) -> None:
-    """Make the ranks of a group anew, in their pods: a new incarnation. Ctrl-C leaves them running."""
+    """Recreate the ranks of a group in their pods, and wait until they are ready.
+
+    The ranks are a new incarnation. Ctrl-C leaves them running.
+    """
     cluster = Cluster(namespace, context)
     found = Group(group, cluster)
     note(f"group {found.name}: incarnation {found.restart()}")
@@ -78,7 +81,7 @@ def down(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Delete a pool with the groups on it, or a group, after asking; returns when they are gone."""
+    """Delete a pool with the groups on it, or a group, and return when they are gone."""
     cluster = Cluster(namespace, context)
     targets = _with_groups(cluster, find_all(cluster, name))
     note(f"In namespace {cluster.namespace} (context {cluster.context}), this deletes:")
@@ -103,7 +106,7 @@ def _wait_until_ready(cluster: Cluster, targets: Sequence[Target]) -> None:
 
 
 def _apply(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool) -> list[Target]:
-    """Apply them all; those that become ready."""
+    """Apply all objects, and return the pools and groups among them."""
     targets = []
     for manifest in manifests:
         what = f"{manifest['kind']} {manifest['metadata']['name']}"
@@ -118,7 +121,7 @@ def _apply(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool) -> l
 
 
 def _with_groups(cluster: Cluster, targets: Sequence[Target]) -> list[Target]:
-    """With a pool, the groups on it."""
+    """Add the groups on each of the pools."""
     found = {str(target): target for target in targets}
     for pool in [target for target in targets if target.what == POOL]:
         found |= {str(group): group for group in groups_on(cluster, pool)}
@@ -130,7 +133,7 @@ def _list(targets: Sequence[Target]) -> str:
 
 
 class _Progress:
-    """On a terminal a line for each object, which changes; elsewhere a line for each change."""
+    """Shows a line for each object, which changes, on a terminal; elsewhere a line for each change."""
 
     def __init__(self) -> None:
         self._live = Live(console=err, transient=False) if err.is_terminal else None

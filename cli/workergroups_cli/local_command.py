@@ -1,4 +1,4 @@
-"""A command of this machine that runs while a tunnel is held for it."""
+"""Run a command on this machine while a tunnel is held for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .signals import on
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run it with more variables; its exit code, as a shell has it."""
+    """Run a command with more variables; return its exit code as a shell would."""
     try:
         child = subprocess.Popen(command, env={**os.environ, **environment})
     except FileNotFoundError:
@@ -22,7 +22,7 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     except PermissionError:
         note(f"{command[0]}: cannot be executed")
         return CANNOT_EXECUTE
-    # The terminal sends Ctrl-C to the command as well, and a prompt, for one, goes on after it.
+    # The terminal sends Ctrl-C to the command as well, which may continue, as a prompt does.
     with on(signal.SIGINT, lambda: None), on(signal.SIGTERM, child.terminate):
         code = child.wait()
     return 128 - code if code < 0 else code

@@ -1,4 +1,4 @@
-"""exec and logs: what runs in the pods, and what it prints."""
+"""exec and logs: run commands in the pods, and print the logs of ranks and nodes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ _printing = threading.Lock()
 def exec_(
     name: Name,
     command: Command = None,
-    rank: Annotated[int | None, typer.Option(help="On the node of this rank of the group.")] = None,
-    every_node: Annotated[bool, typer.Option("--every-node", help="On each node of the pool, at once.")] = False,
-    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="It reads what is typed or piped into this.")] = False,
-    tty: Annotated[bool, typer.Option("--tty", "-t", help="On this terminal, as a shell wants; implies -i.")] = False,
+    rank: Annotated[int | None, typer.Option(help="Run it on the node of this rank of the group.")] = None,
+    every_node: Annotated[bool, typer.Option("--every-node", help="Run it on each node of the pool, at once.")] = False,
+    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Pass this command's input on to it.")] = False,
+    tty: Annotated[
+        bool, typer.Option("--tty", "-t", help="Give it this terminal, as a shell needs; implies -i.")
+    ] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Run a command on the head, or where a rank is, or on every node; ends with its exit code."""
+    """Run a command on the head, on the node of a rank, or on every node; exit with its code."""
     if not command:
         raise typer.BadParameter("say what to run: workergroups exec POOL -- nvidia-smi")
     if rank is not None and every_node:
@@ -62,15 +64,15 @@ def logs(
     name: Name,
     rank: Annotated[str | None, typer.Option(help="Ranks of the group, such as 0-3,7.")] = None,
     node: Annotated[int | None, typer.Option(help="The number of a node of the pool, from 0.")] = None,
-    file: Annotated[str | None, typer.Option(help="A file of that node, such as raylet.out.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written, until Ctrl-C.")] = False,
+    file: Annotated[str | None, typer.Option(help="A log file of that node, such as raylet.out.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new lines, until Ctrl-C.")] = False,
     previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="The last lines of ranks that died, also when their pods are gone.")
+        bool, typer.Option("--previous", "-p", help="The last lines of ranks that died, even if their pods are gone.")
     ] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """What the ranks of a group print; or with --node the files of a node, and one of them with --file."""
+    """Print the logs of a group's ranks; with --node list a node's files, with --file print one."""
     if previous and (follow or node is not None):
         raise typer.BadParameter("--previous shows ranks that died: it can be combined with --rank only")
     cluster = Cluster(namespace, context)
@@ -119,7 +121,7 @@ def _print_line(prefix: str, line: bytes) -> None:
 
 
 def _on_all(cluster: Cluster, containers: list[PodContainer], command: list[str]) -> int:
-    """At once on all; each line with its pod's name. The highest exit code."""
+    """Run a command in all containers at once, prefix each line with its pod, and return the highest exit code."""
 
     def run(container: PodContainer) -> int:
         out, err = _Lines(container.pod, sys.stdout), _Lines(container.pod, sys.stderr)
@@ -133,12 +135,12 @@ def _on_all(cluster: Cluster, containers: list[PodContainer], command: list[str]
         return max(threads.map(run, containers))
     except KeyboardInterrupt:
         note("the command may still be running in the pods")
-        # Python would wait for the threads, and these for commands that perhaps never end.
+        # Python would wait for the threads, which wait for commands that may never end.
         os._exit(INTERRUPTED)
 
 
 class _Lines:
-    """Whole lines of one pod, each with its name, between those of others."""
+    """Writes whole lines of one pod, each with the name of the pod, so that lines of several pods do not mix."""
 
     def __init__(self, pod: str, stream: object) -> None:
         self._prefix, self._write = f"[{pod}] ".encode(), _raw(stream)
@@ -159,7 +161,7 @@ class _Lines:
 
 
 def _raw(stream: object) -> Write:
-    """Bytes as they come, at once."""
+    """Return a function that writes bytes at once."""
     buffer = stream.buffer  # type: ignore[attr-defined]
 
     def write(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""status: what there is, how far it is, what it waits for and until when."""
+"""status: pools and groups, their conditions, and what they wait for and until when."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _JOBS_SECONDS = 5
 def status(
     name: Annotated[
         str | None,
-        typer.Argument(help="A pool, a group, or both of one name; without it, all.", autocompletion=complete_name),
+        typer.Argument(help="A pool, a group, or both of one name; by default all.", autocompletion=complete_name),
     ] = None,
-    ray: Annotated[bool, typer.Option("--ray", help="With what Ray itself says of its nodes and resources.")] = False,
+    ray: Annotated[bool, typer.Option("--ray", help="Also print the output of `ray status`.")] = False,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """How far pools and groups are: each condition with its reason and age, nodes, ranks, and the jobs of a pool."""
+    """Show the conditions, nodes, ranks and jobs of pools and groups, and what they wait for."""
     if ray and name is None:
         raise typer.BadParameter("--ray needs a name: each Ray cluster has its own status")
     cluster = Cluster(namespace, context)
@@ -116,7 +116,7 @@ def _pod_row(pod: dict[str, dict[str, str]]) -> tuple[str, str, str]:
 
 
 def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
-    """Those of its Ray cluster; none if it has no head, or does not answer."""
+    """Return the jobs of the target's Ray cluster; none if it has no head or does not answer."""
     name = ray_cluster(cluster, target)
     if not running_pods(cluster, name, Component.HEAD):
         return []
@@ -129,7 +129,7 @@ def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
 
 
 def _of_ray(cluster: Cluster, target: Target) -> str | None:
-    """Ray's own words; none if it has no head, or does not answer."""
+    """Return the output of `ray status`; none if the Ray cluster has no head or does not answer."""
     if not running_pods(cluster, ray_cluster(cluster, target), Component.HEAD):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Whether a pool's nodes have what it asks for, and reach each other: asked of the nodes, and judged here."""
+"""Check whether the nodes of a pool have what it asks for and reach each other: ask them, and judge the answers."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
     from workergroups_api.resource_pool import ResourcePoolSpec
 
 _MARGIN_SECONDS = 15
-"""For the connection, and for the head to start a process."""
+"""For the connection, and for the start of a process on the head."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was found."""
+    """The result of a check of a pool."""
 
     findings: tuple[CheckFinding, ...]
-    """In the order in which they are worth reading."""
+    """The most important ones first."""
     answer: Answer
-    """What the nodes said."""
+    """The answers of the nodes."""
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no finding is a problem."""
         return all(finding.is_well for finding in self.findings)
 
 
 def check(cluster: Cluster, pool: Target, *, fabric: bool) -> Check:
-    """Ask a pool's nodes, and judge what they say.
+    """Ask the nodes of a pool, and judge their answers.
 
     Raises:
-        NotFoundError: There is no head to ask.
-        ClientError: The head cannot say.
-        DeadlineError: It does not answer.
+        NotFoundError: The head of the Ray cluster is not running.
+        ClientError: The program on the head failed.
+        DeadlineError: The head did not answer in time.
     """
     spec = pool_spec(pool)
     asked = Asked.by(spec)
@@ -57,7 +57,7 @@ def check(cluster: Cluster, pool: Target, *, fabric: bool) -> Check:
 
 
 def question_about(pool: Target, spec: ResourcePoolSpec, *, fabric: bool) -> Question:
-    """What the head is asked."""
+    """Return the question for the head of the pool."""
     asked = Asked.by(spec)
     return Question(
         pool=pool.name,

@@ -30,11 +30,11 @@ _NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Cluster:
-    """A connection by kubeconfig, and the namespace that is meant where none is said.
+    """A connection to the API server, and the default namespace.
 
     Args:
-        namespace: By default the one of the kubeconfig's context.
-        context: By default the kubeconfig's current one.
+        namespace: The default namespace; by default that of the kubeconfig's context.
+        context: A context of the kubeconfig; by default the current one.
     """
 
     def __init__(self, namespace: str | None = None, context: str | None = None) -> None:
@@ -47,11 +47,11 @@ class Cluster:
 
     @property
     def server(self) -> str:
-        """The API server's address."""
+        """The address of the API server."""
         return str(self._configuration.host)
 
     def get(self, kind: Kind, name: str) -> Manifest | None:
-        """The object of that name; ``None`` if there is none."""
+        """Return the object of that name; ``None`` if it does not exist."""
         try:
             found: Manifest = self._request("GET", f"{self._path(kind)}/{name}")
         except NotFoundError:
@@ -59,24 +59,24 @@ class Cluster:
         return found
 
     def select(self, kind: Kind, selector: str = "", *, everywhere: bool = False) -> list[Manifest]:
-        """The objects that a label selector matches, of the namespace or of all."""
+        """Return the objects that a label selector matches, in the default namespace or in all namespaces."""
         answer = self._request("GET", self._path(kind, None if everywhere else self.namespace), label_selector=selector)
         return list(answer["items"])
 
     def names(self, kind: Kind) -> list[str]:
-        """The names of the objects of the namespace; what is in them stays where it is."""
+        """Return the names of the objects in the default namespace, without fetching their contents."""
         answer = self._request("GET", self._path(kind), header_params={"Accept": _NAMES_ONLY})
         return [str(each["metadata"]["name"]) for each in answer["items"]]
 
     def apply(self, manifest: Manifest, *, force: bool = False) -> Manifest:
-        """Server-side apply, into the namespace that the object names, or else into this one.
+        """Apply an object by server-side apply, in the namespace that it names or else in the default one.
 
         Args:
             manifest: The object.
-            force: Whether fields that another manager holds are taken over.
+            force: Whether to take over fields that another manager holds.
 
         Raises:
-            ConflictError: They are held, and are not to be taken over; says which, and whose they are.
+            ConflictError: Another manager holds fields of the object; the message names the fields and the manager.
         """
         metadata = manifest["metadata"]
         kind, namespaced = self._kind_of(manifest)
@@ -92,12 +92,12 @@ class Cluster:
         return applied
 
     def annotate(self, kind: Kind, name: str, annotation: str, value: str) -> None:
-        """Set an annotation of an object, whatever it was."""
+        """Set an annotation of an object."""
         patch = {"metadata": {"annotations": {annotation: value}}}
         self._request("PATCH", f"{self._path(kind)}/{name}", body=patch, content_type="application/merge-patch+json")
 
     def delete(self, kind: Kind, manifest: Manifest) -> None:
-        """Delete this very object, not another one that has its name by now; fine if it is gone."""
+        """Delete this object if it still exists, but not a newer one of the same name."""
         metadata = manifest["metadata"]
         body = {"preconditions": {"uid": metadata["uid"]}, "propagationPolicy": "Background"}
         try:
@@ -108,9 +108,9 @@ class Cluster:
     def open_exec(
         self, pod: str, container: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
     ) -> WSClient:
-        """A command that runs in a container: its output, its errors and its end; its input, if it is to have one.
+        """Start a command in a container; return the stream of its output, errors, exit status and, if wanted, input.
 
-        On a terminal, what it prints as errors is part of its output.
+        With a terminal, the errors are part of the output.
         """
         words = [("command", word) for word in command]
         wanted = {"stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
@@ -118,13 +118,13 @@ class Cluster:
         return self._open(pod, "exec", [("container", container), *words, *streams])
 
     def open_port(self, pod: str, port: int) -> WSClient:
-        """A connection to a port of a pod."""
+        """Connect to a port of a pod."""
         return self._open(pod, "portforward", [("ports", str(port))])
 
     def _open(self, pod: str, subresource: str, query: list[tuple[str, str]]) -> WSClient:
         from kubernetes.stream.ws_client import WSClient, get_websocket_url
 
-        # Without the classes of Kubernetes' own objects, whose import takes a second.
+        # CoreV1Api would do the same, but importing the classes of Kubernetes' own objects takes a second.
         path = f"{self._path(POD)}/{pod}/{subresource}"
         _, url, headers, _, _ = self._client.client.param_serialize(
             "GET", path, query_params=query, header_params={}, auth_settings=["BearerToken"]
@@ -133,13 +133,13 @@ class Cluster:
             return WSClient(self._configuration, get_websocket_url(url), headers, capture_all=False, binary=True)
 
     def _path(self, kind: Kind, namespace: str | None = "") -> str:
-        """Where the API server has the kind: in a namespace, by default this one, or (for ``None``) in all."""
+        """Return the path of a kind in a namespace: by default the default one, for ``None`` all of them."""
         prefix = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
         inside = "" if namespace is None else f"/namespaces/{namespace or self.namespace}"
         return f"{prefix}{inside}/{kind.plural}"
 
     def _kind_of(self, manifest: Manifest) -> tuple[Kind, bool]:
-        """The kind of any manifest, as the API server knows it, and whether its objects are in a namespace."""
+        """Ask the API server for the kind of a manifest, and whether the kind is namespaced."""
         api_version, kind = manifest["apiVersion"], manifest["kind"]
         prefix = "apis" if "/" in api_version else "api"
         for resource in self._request("GET", f"/{prefix}/{api_version}")["resources"]:
@@ -178,7 +178,7 @@ class Cluster:
 
 
 def unreachable(server: str, context: str, error: object) -> str:
-    """One sentence for an API server that does not answer."""
+    """Return the message for an API server that does not answer."""
     reason = str(getattr(error, "reason", None) or error) or type(error).__name__
     reason = reason.rpartition("] ")[2] if "Errno" in reason else reason
     return (
@@ -188,7 +188,7 @@ def unreachable(server: str, context: str, error: object) -> str:
 
 
 def _load(context: str | None) -> tuple[Configuration, str, str]:
-    """The kubeconfig's settings, the name of its context, and that one's namespace."""
+    """Return the settings of the kubeconfig, the name of the context, and the namespace of the context."""
     from kubernetes.client import Configuration
     from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
 
@@ -201,17 +201,17 @@ def _load(context: str | None) -> tuple[Configuration, str, str]:
         load_kube_config(context=context, client_configuration=configuration)
     except (ConfigException, OSError) as error:
         raise ClientError(
-            f"there is no usable kubeconfig: {str(error).rstrip('.')}. Set KUBECONFIG, or put the cluster's into "
-            f"~/.kube/config"
+            f"there is no usable kubeconfig: {str(error).rstrip('.')}. Set KUBECONFIG, or copy the cluster's "
+            f"kubeconfig to ~/.kube/config"
         ) from error
     chosen = names[context] if context else current
-    # One that is away is told at once; requests are repeated where that makes sense.
+    # An API server that is away is reported at once; the callers retry where that makes sense.
     configuration.retries = 0
     return configuration, chosen["name"], chosen["context"].get("namespace") or "default"
 
 
 def _message(body: str | bytes | None) -> str | None:
-    """The API server's own sentence, if there is one."""
+    """Return the API server's own message; ``None`` if it has none."""
     try:
         return str(json.loads(body or "")["message"])
     except (ValueError, KeyError, TypeError):
@@ -219,7 +219,7 @@ def _message(body: str | bytes | None) -> str | None:
 
 
 class _NoDiscovery:
-    """Kinds are written out, or looked up one by one: reading all of them takes seconds on a large cluster."""
+    """Kinds are known, or looked up one by one: discovering all of them takes seconds on a large cluster."""
 
     def __init__(self, *_: Any) -> None:
         pass

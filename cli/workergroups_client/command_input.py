@@ -1,4 +1,4 @@
-"""What a command in a container reads, and how large the terminal is that it believes to be on."""
+"""The input of a command in a container, and the size of its terminal."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from kubernetes.stream.ws_client import WSClient
 
 Read = Callable[[], bytes]
-"""Waits until there is more; nothing is the end."""
+"""Waits for more input; returns nothing at the end."""
 Size = Callable[[], os.terminal_size]
 
 
 def feed(stream: WSClient, read: Read) -> None:
-    """Hand on to the command what is read, until that ends.
+    """Pass input on to the command until the input ends.
 
-    By a thread of its own: a command that waits until its output is taken reads nothing meanwhile.
+    This runs in its own thread, since a command that waits for its output to be read does not read its input.
 
     Raises:
         ClientError: The API server is too old to tell the command that its input has ended.
@@ -36,7 +36,7 @@ def feed(stream: WSClient, read: Read) -> None:
 
 
 def _carry(stream: WSClient, read: Read) -> None:
-    # Who reads the command's output sees that it has ended.
+    # The reader of the command's output notices that the command has ended.
     with contextlib.suppress(OSError, WebSocketException):
         while data := read():
             stream.write_channel(exec_protocol.STDIN, data)
@@ -44,19 +44,19 @@ def _carry(stream: WSClient, read: Read) -> None:
 
 
 class Window:
-    """Tells the command how large its terminal is, whenever that has changed."""
+    """Tells the command the size of its terminal whenever the size changes."""
 
     def __init__(self, stream: WSClient, size: Size) -> None:
         self._stream, self._size = stream, size
         self._told: os.terminal_size | None = None
 
     def update(self) -> None:
-        """Tell it, if there is anything to tell."""
+        """Tell the command the size if it has changed."""
         now = self._size()
         if now == self._told:
             return
         self._told = now
-        # A command that has ended has no terminal.
+        # The command may have ended, and its terminal with it.
         with contextlib.suppress(OSError, WebSocketException):
             self._stream.write_channel(
                 exec_protocol.RESIZE, json.dumps({"Width": now.columns, "Height": now.lines}).encode()

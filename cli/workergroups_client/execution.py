@@ -1,4 +1,4 @@
-"""A command in a container: what it reads, what it prints as it comes, and how it ends."""
+"""Run a command in a container: pass its input and output on, and return its exit code."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def execute(
     size: Size | None = None,
     seconds: float = float("inf"),
 ) -> int:
-    """Run a command in a container until it ends; its exit code.
+    """Run a command in a container until it ends, and return its exit code.
 
     Args:
-        cluster: Where the pod is.
-        pod: Its name.
-        container: That of the container.
+        cluster: The cluster of the pod.
+        pod: The name of the pod.
+        container: The name of the container.
         command: The program and its arguments.
-        stdout: Given what it prints.
-        stderr: Given what it prints as errors.
-        stdin: Asked for what it is to read.
-        size: Asked for the size of its terminal; without this, it has none.
-        seconds: How long to wait for its end.
+        stdout: Called with each piece of the output.
+        stderr: Called with each piece of the errors.
+        stdin: Called for the input; without it, the command has none.
+        size: Called for the size of the terminal; without it, the command has no terminal.
+        seconds: How long to wait for the end of the command.
 
     Raises:
         ClientError: The API server is too old to pass input on.
-        DeadlineError: It has not ended after so many seconds; it may run on.
-        UnreachableError: The connection was lost before that.
+        DeadlineError: The command did not end in time; it may still be running.
+        UnreachableError: The connection was lost before the command ended.
     """
     stream = cluster.open_exec(pod, container, command, stdin=stdin is not None, tty=size is not None)
     deadline = time.monotonic() + seconds
@@ -73,7 +73,7 @@ def execute(
 
 
 def _update(stream: WSClient, seconds: float) -> bool:
-    """Wait for more; whether there can be more after that."""
+    """Wait for more data, and return whether the stream is still open."""
     try:
         stream.update(timeout=seconds)
     except (OSError, WebSocketException):
@@ -88,7 +88,7 @@ def _take(stream: WSClient, channel: int) -> bytes:
 
 
 def _exit_code(said: bytes, pod: str) -> int:
-    """From the status that the kubelet sends when the command has ended."""
+    """Return the exit code from the status that the kubelet sends when the command has ended."""
     if not said:
         raise UnreachableError(
             f"the connection to pod {pod} was lost before the command ended; it may still be running"

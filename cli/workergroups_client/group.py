@@ -1,4 +1,4 @@
-"""A group, by its name: its status, its ranks, what they print and what they do."""
+"""A group by its name: its status, its ranks, their output, stacks and calls."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 _TAKEN_UP_SECONDS = 30
 _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
-"""Lines by which Ray tells whose output follows."""
+"""Lines with which Ray marks whose output follows."""
 
 
 class Group(Handle):
     """A WorkerGroup that exists.
 
     Args:
-        name: Its name.
-        cluster: Where; by default the kubeconfig's current context and its namespace.
-        tell: Told what is waited for.
+        name: The name of the group.
+        cluster: Its cluster; by default the kubeconfig's current context and namespace.
+        tell: Called with progress messages.
 
     Raises:
-        NotFoundError: There is none; says which there are.
+        NotFoundError: There is no such group; the message names similar ones.
     """
 
     def __init__(self, name: str, cluster: Cluster | None = None, tell: Tell = silently) -> None:
@@ -45,15 +45,15 @@ class Group(Handle):
         super().__init__(cluster, names.find(cluster, name, names.GROUP), tell)
 
     def ranks(self) -> list[RankActor]:
-        """Its ranks, with their processes."""
+        """Return the ranks with their actors."""
         return ranks_of(self.ray.api, self.target)
 
     def logs(self, ranks: str | None = None, *, follow: bool = False) -> Iterator[tuple[int, bytes]]:
-        """Lines that ranks have printed, each with its rank.
+        """Yield the lines that ranks have printed, each with its rank.
 
         Args:
-            ranks: Such as ``0-3,7``; all by default.
-            follow: Go on with what they print, without an end.
+            ranks: Ranks such as ``0-3,7``; by default all.
+            follow: Continue with new lines, without an end.
         """
         files = {
             str(rank.rank): [logs.LogFile.of_actor(rank.actor_id, suffix) for suffix in ("out", "err")]
@@ -64,34 +64,34 @@ class Group(Handle):
                 yield int(label), line
 
     def previous_logs(self, ranks: str | None = None) -> list[PreviousLog]:
-        """What ranks that died printed last, also when their pods are gone: of the latest incarnation that lost any.
+        """Return what ranks that died printed last, in the latest incarnation that lost any; their pods may be gone.
 
         Args:
-            ranks: Such as ``0-3,7``: the latest incarnation that lost one of these; all by default.
+            ranks: Ranks such as ``0-3,7``, of the latest incarnation that lost one of them; by default all.
 
         Raises:
-            NotFoundError: None has died since the agent listens; says since when that is.
+            NotFoundError: No rank has died since the agent began to listen; the message says when that was.
         """
         return previous_logs(self.cluster, self.target, ranks)
 
     def stacks(self) -> dict[int, str]:
-        """What each rank does now: the Python stacks of its threads, also while it hangs."""
+        """Return the Python stacks of each rank's threads, even of a rank that hangs."""
         return {int(rank): stack for rank, stack in self._ask("stacks").items()}
 
     def calls(self) -> list[dict[str, Any]]:
-        """The calls that ranks have not finished: rank, method, state, seconds, and the Ray job that made them."""
+        """Return the calls that ranks have not finished: rank, method, state, seconds, and the caller's Ray job."""
         return list(self._ask("calls"))
 
     def pauses(self) -> list[RankPause]:
-        """Its ranks that are paused for a debugger, or have one."""
+        """Return the ranks that are paused for a debugger or have one."""
         return pauses_of(names.find(self.cluster, f"{names.GROUP}/{self.name}"))
 
     def tunnel(self, pause: RankPause, *, local_port: int = 0) -> Tunnel:
-        """A port of this machine that leads to debugpy in a paused rank.
+        """Open a port of this machine that leads to debugpy in a paused rank.
 
         Args:
             pause: One of ``pauses()``.
-            local_port: Of this machine; 0 for a free one.
+            local_port: A port of this machine; 0 for a free one.
 
         Raises:
             NotFoundError: debugpy does not listen there, or the pod is gone.
@@ -107,10 +107,10 @@ class Group(Handle):
         return Tunnel(self.cluster, lambda: pod, pause.port, local_port)
 
     def restart(self) -> int:
-        """Have its ranks made anew, in their pods; the number of the new incarnation, which is not ready yet.
+        """Recreate the ranks in their pods; return the number of the new incarnation, which is not ready yet.
 
         Raises:
-            DeadlineError: The operator has not taken it up.
+            DeadlineError: The operator has not begun a new incarnation in time.
         """
         before = self.status.incarnation or 0
         now = datetime.now(timezone.utc).isoformat()
@@ -125,5 +125,5 @@ class Group(Handle):
         )
 
     def _ask(self, question: str) -> Any:
-        """The library's own answer."""
+        """Ask the library on the head."""
         return ask_library(self.cluster, self.target, "what_ranks_do", question, self.name, what=question)

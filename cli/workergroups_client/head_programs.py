@@ -1,4 +1,4 @@
-"""Questions that only a process on the head can answer: the library's modules, and Ray's own commands."""
+"""Questions that only a program on the head can answer: modules of the library, and Ray's own commands."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .pods import head
 def ask_library(
     cluster: Cluster, target: Target, module: str, *arguments: str, what: str, seconds: float = ANSWER_SECONDS
 ) -> Any:
-    """Return what a module of the library answers there.
+    """Run a module of the library on the head, and return its answer.
 
     Args:
-        cluster: Where the head is.
-        target: A pool or a group, whose head is asked.
-        module: Its name in the library.
-        arguments: Of its command line.
-        what: What is asked for, for messages.
-        seconds: How long to wait for it.
+        cluster: The cluster of the head.
+        target: A pool or a group on the Ray cluster of the head.
+        module: The name of the module within the library.
+        arguments: Arguments of the module.
+        what: The subject of the question, for messages.
+        seconds: How long to wait for the answer.
 
     Raises:
-        ClientError: It cannot say.
-        DeadlineError: It does not answer.
+        ClientError: The module failed; the message gives the reason.
+        DeadlineError: The module did not answer in time.
     """
     sentence = f"{target} could not be asked for its {what}"
     name = f"workergroups.{module}"
@@ -34,10 +34,10 @@ def ask_library(
 
 
 def ray_status(cluster: Cluster, target: Target) -> str:
-    """What ``ray status`` prints.
+    """Return the output of ``ray status``.
 
     Raises:
-        ClientError: It ends with an error, or does not end.
+        ClientError: It failed, or did not end in time.
     """
     answer = run(cluster, head(cluster, target), ["ray", "status"])
     if answer.code:

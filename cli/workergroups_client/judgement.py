@@ -1,4 +1,4 @@
-"""What is wrong with a pool's nodes, from what they say of themselves."""
+"""Judge the answers of a pool's nodes: which of them differ from the spec or from each other."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 VERSIONS = ("device", "driver", "CUDA", "ROCm", "NCCL", "torch", "Ray", "Python")
 _GIB = 2**30
-# A file system has whole pages.
+# The size of a file system is rounded to pages.
 _TOLERANCE = 64 * 1024
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a pool's spec asks of its nodes."""
+    """The requirements of a pool's spec for its nodes."""
 
     nodes: int
     processes: int
-    """On each node."""
+    """Of each node."""
     vendor: str
     devices: int
     """Of each node."""
     shared_memory: int | None
-    """Bytes; ``None`` for whatever there is."""
+    """Bytes; ``None`` for no requirement."""
     writable: tuple[str, ...]
-    """Where its volumes are mounted, but for those that are read only."""
+    """Mount paths of the volumes that are not read-only."""
 
     @classmethod
     def by(cls, spec: ResourcePoolSpec) -> Asked:
-        """Return what the spec asks for."""
+        """Return the requirements of a spec."""
         accelerator, processes = spec.accelerator, spec.processes_per_node
         return cls(
             nodes=spec.nodes,
@@ -51,14 +51,14 @@ class Asked:
 
 
 def bytes_of(quantity: str) -> int:
-    """An amount as Kubernetes writes it."""
-    from kubernetes.utils.quantity import parse_quantity  # not needed for anything else
+    """Parse a quantity as Kubernetes writes it."""
+    from kubernetes.utils.quantity import parse_quantity
 
     return int(parse_quantity(quantity))
 
 
 def judge(asked: Asked, answer: Answer, *, fabric: bool) -> Iterator[CheckFinding]:
-    """All that was looked at, what is well too."""
+    """Yield a finding for each subject of the check, problem or not."""
     yield _nodes(asked, answer)
     nodes = answer["nodes"]
     if nodes:
@@ -104,11 +104,11 @@ def _versions(nodes: Sequence[NodeAnswer]) -> Iterator[CheckFinding]:
 def _shared_memory(asked: Asked, nodes: Sequence[NodeAnswer]) -> CheckFinding:
     sizes = {each["node"]: each["shared_memory"] for each in nodes}
     if asked.shared_memory is None:
-        # Kubernetes nodes of different memory may well give different shares of it.
+        # Nodes with different memory may give different shares of it, so a difference is no problem.
         written = {node: _gib(size) for node, size in sizes.items()}
         return finding("/dev/shm", [], "; ".join(differences(written)) or next(iter(written.values())))
     wrong = [
-        f"{node} has {_gib(size)} of {_gib(asked.shared_memory)}: more than the pod's memory limit is not there"
+        f"{node} has {_gib(size)} of {_gib(asked.shared_memory)}: it cannot exceed the memory limit of the pod"
         for node, size in sizes.items()
         if size < asked.shared_memory - _TOLERANCE
     ]
@@ -136,7 +136,7 @@ def _connections(nodes: Sequence[NodeAnswer]) -> CheckFinding:
 def _all_reduce(asked: Asked, measured: AllReduce | None, why_not: str | None) -> CheckFinding:
     if measured is None:
         wrong = [f"not measured: {why_not}"] if why_not else []
-        return finding("all-reduce", wrong, "one process has nobody to sum up with")
+        return finding("all-reduce", wrong, "nothing to measure with one process")
     how = f"{measured['backend']}, {measured['processes']} processes, {measured['mebibytes']} MiB"
     said = f"{measured['bus_bandwidth']:.2f} GB/s bus bandwidth ({how})"
     wrong = [f"{said}: torch sees no devices"] if asked.devices and measured["backend"] == "gloo" else []

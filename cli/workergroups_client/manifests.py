@@ -1,4 +1,4 @@
-"""The objects of a file, a directory, a kustomization, or standard input."""
+"""Read Kubernetes objects from a file, a directory, a kustomization, or standard input."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .errors import ClientError
 
 _SUFFIXES = {".yaml", ".yml", ".json"}
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-# What pools and groups need comes before them.
+# Pools and groups come after the objects that they need.
 _ORDER = {RESOURCE_POOL.kind: 1, WORKER_GROUP.kind: 2}
 
 
 def load(path: str) -> list[Manifest]:
-    """The objects at a path (``-`` is standard input), what others need first.
+    """Return the objects at a path (``-`` is standard input), in the order in which to apply them.
 
     Raises:
-        ClientError: They cannot be read, or there are none.
+        ClientError: The path cannot be read, or contains no objects.
     """
     try:
         found = [manifest for text in _texts(path) for manifest in yaml.safe_load_all(text) if manifest]
@@ -38,10 +38,10 @@ def load(path: str) -> list[Manifest]:
 
 
 def namespace_of(manifests: Sequence[Manifest], asked: str | None) -> str | None:
-    """The namespace that is asked for, or the one that pools and groups name; ``None`` if they name none.
+    """Return the namespace that pools and groups name, or else the one of the command line.
 
     Raises:
-        ClientError: They name several, or another one.
+        ClientError: Pools and groups name several namespaces, or another one than the command line.
     """
     of_ours = [each["metadata"] for each in manifests if each["kind"] in _ORDER]
     named = sorted({str(metadata["namespace"]) for metadata in of_ours if "namespace" in metadata})

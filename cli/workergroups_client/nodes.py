@@ -1,4 +1,4 @@
-"""The nodes of a pool as Ray knows them, by their numbers."""
+"""Find the Ray nodes of a pool by their numbers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .ray_api import RayApi
 
 
 def node_id(cluster: Cluster, ray: RayApi, pool: Target, number: int) -> str:
-    """Ray's id of a node of the pool.
+    """Return Ray's id of a node of the pool.
 
-    Nodes are numbered as their reservations are, and as ranks are numbered along them; those of a pool that reserves
-    nothing, by the names of their pods.
+    Nodes have the numbers of their reservations, which ranks follow. In a pool that reserves nothing, they are numbered
+    by the names of their pods.
 
     Raises:
-        NotFoundError: There is no such node; says which there are.
+        NotFoundError: There is no such node; the message lists the existing ones.
     """
     ids = _reserved(ray, pool) or dict(enumerate(_joined(cluster, ray, pool)))
     if number not in ids:

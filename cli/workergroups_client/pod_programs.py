@@ -1,4 +1,4 @@
-"""Ask a program in a pod: what it prints, or, of a module of ours, the answer on its own channel."""
+"""Run a program in a pod and return its output, or the answer that one of our modules gives on its own channel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OLDER = "an older operator started the pool, and its library cannot answer: rec
 
 
 class Output(NamedTuple):
-    """What a program has printed, and how it ended."""
+    """The output of a program, and its exit code."""
 
     code: int
     printed: str
@@ -26,16 +26,16 @@ class Output(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why it failed: the last line of what may be a traceback."""
+        """Why the program failed: its last line of errors, since the errors may be a traceback."""
         lines = self.complaints.strip().splitlines()
         return lines[-1] if lines else f"exit code {self.code}"
 
 
 def run(cluster: Cluster, container: PodContainer, command: Sequence[str], seconds: float = ANSWER_SECONDS) -> Output:
-    """Return a program's output.
+    """Run a program until it ends, and return its output.
 
     Raises:
-        DeadlineError: It has not ended within so many seconds.
+        DeadlineError: The program did not end within ``seconds``.
     """
     said, complaints = bytearray(), bytearray()
     code = execute(cluster, *container, command, stdout=said.extend, stderr=complaints.extend, seconds=seconds)
@@ -45,19 +45,19 @@ def run(cluster: Cluster, container: PodContainer, command: Sequence[str], secon
 def ask(
     cluster: Cluster, container: PodContainer, module: str, *words: str, what: str, seconds: float = ANSWER_SECONDS
 ) -> Any:
-    """Return the answer of a module of ours, whatever else is printed in the pod meanwhile.
+    """Run one of our modules in a pod and return its answer, whatever else the pod prints meanwhile.
 
     Args:
-        cluster: Where the pod is.
-        container: Where the module is run.
-        module: Its full name.
-        words: Of its command line.
-        what: The beginning of the sentence if there is no answer: who could not be asked for what.
-        seconds: How long to wait for it.
+        cluster: The cluster of the pod.
+        container: The container that runs the module.
+        module: The full name of the module.
+        words: Arguments of the module.
+        what: The beginning of the error message, such as "pool ppo could not be asked for its nodes".
+        seconds: How long to wait for the answer.
 
     Raises:
-        ClientError: It has none; says why.
-        DeadlineError: It does not answer.
+        ClientError: The module failed; the message gives the reason.
+        DeadlineError: The module did not answer in time.
     """
     output = run(cluster, container, asking(module, words), seconds)
     said = _parsed(output.printed)
@@ -67,7 +67,7 @@ def ask(
 
 
 def _parsed(printed: str) -> dict[str, Any]:
-    """The JSON object of the answer's channel; empty if the program did not write all of it."""
+    """Parse the JSON object of the answer's channel; return an empty one if the program did not write all of it."""
     try:
         said = json.loads(printed)
     except (ValueError, RecursionError):
@@ -76,7 +76,7 @@ def _parsed(printed: str) -> dict[str, Any]:
 
 
 def _why_nothing(module: str, output: Output) -> str:
-    # A library from before there was an answer's channel prints its answer, and ends well.
+    # A library from before the answer's channel prints its answer and exits with 0.
     if not output.code or f"No module named {module}" in output.complaints:
         return _OLDER
     return f"the program ended without an answer (exit code {output.code}); its last line: {output.reason}"

@@ -1,4 +1,4 @@
-"""Which pods a name means, where something is to be run in them."""
+"""Find the containers of a pool or group in which to run commands."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from .waiting import Tell, silently
 
 
 class PodContainer(NamedTuple):
-    """Where something can be run in a pod."""
+    """A container in which commands can run."""
 
     pod: str
     name: str
 
 
 def head(cluster: Cluster, target: Target) -> PodContainer:
-    """The head of the Ray cluster, where drivers run."""
+    """Return the container of the Ray cluster's head, where drivers run."""
     return PodContainer(names.head_pod(cluster, names.ray_cluster(cluster, target)), Container.HEAD)
 
 
 def agent(cluster: Cluster, target: Target) -> PodContainer:
-    """The agent of the Ray cluster, on Kubernetes' side.
+    """Return the reporter's container in the pod of the Ray cluster's agent.
 
     Raises:
-        NotFoundError: None runs.
+        NotFoundError: The agent is not running.
     """
     name = names.ray_cluster(cluster, target)
     for pod in names.running_pods(cluster, name, Component.AGENT):
@@ -41,10 +41,10 @@ def agent(cluster: Cluster, target: Target) -> PodContainer:
 
 
 def nodes(cluster: Cluster, target: Target) -> list[PodContainer]:
-    """The nodes of a pool, or of a group's pools.
+    """Return the containers of the nodes of a pool, or of a group's pools.
 
     Raises:
-        NotFoundError: None runs.
+        NotFoundError: No node is running.
     """
     pools = {target.name} if target.what != GROUP else set(names.pools_of(target))
     pods = names.running_pods(cluster, names.ray_cluster(cluster, target), Component.WORKER)
@@ -55,7 +55,11 @@ def nodes(cluster: Cluster, target: Target) -> list[PodContainer]:
 
 
 def node_of_rank(cluster: Cluster, group: Target, rank: str, tell: Tell = silently) -> PodContainer:
-    """The node on which a rank of the group is."""
+    """Return the container of the node on which a rank of the group is.
+
+    Raises:
+        NotFoundError: The pod of the rank is not running.
+    """
     name = names.ray_cluster(cluster, group)
     with RayConnection(cluster, name, tell=tell) as ray:
         (found,) = choose(ranks_of(ray.api, group), rank)

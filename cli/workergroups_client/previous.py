@@ -1,4 +1,4 @@
-"""What ranks that died printed last: the agent keeps it, and a program in the agent's pod answers with it."""
+"""The last lines of ranks that died: the agent keeps them, and a program in the agent's pod returns them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ranks of a group as Ray knows them: which process on which node each one is."""
+"""The ranks of a group as Ray knows them: the actor of each rank, its process and its node."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _MOST = 10_000
 
 @dataclass(frozen=True)
 class RankActor:
-    """One rank of the group's present incarnation."""
+    """The actor of a rank of the group's present incarnation."""
 
     rank: int
     actor_id: str
     state: str
-    """As Ray has it: ALIVE when its constructor has returned, PENDING_CREATION before, DEAD."""
+    """Ray's state of the actor: ALIVE once its constructor has returned, PENDING_CREATION before that, or DEAD."""
     pid: int
     node_id: str
 
 
 def ranks_of(ray: RayApi, group: Target) -> list[RankActor]:
-    """The ranks that exist or have died, in rank order.
+    """Return the ranks that exist or have died, in rank order.
 
     Raises:
-        NotFoundError: There is none yet.
+        NotFoundError: The group has no ranks yet.
     """
     incarnation = group_status(group).incarnation
     actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
@@ -49,15 +49,15 @@ def ranks_of(ray: RayApi, group: Target) -> list[RankActor]:
 
 
 def node_addresses(ray: RayApi) -> dict[str, str]:
-    """The IP address of each live Ray node, by its id."""
+    """Return the IP address of each live Ray node by its id."""
     return {node["node_id"]: node["node_ip"] for node in rows(ray, "/api/v0/nodes") if node["state"] == "ALIVE"}
 
 
 def choose(ranks: Sequence[RankActor], wanted: str | None) -> list[RankActor]:
-    """Those of a range such as ``0-3,7``; all without one.
+    """Return the ranks of a range such as ``0-3,7``; without a range, all.
 
     Raises:
-        ClientError: There is no such rank, or it is no range.
+        ClientError: The group has no such rank, or the text is not a range.
     """
     if wanted is None:
         return list(ranks)
@@ -69,10 +69,10 @@ def choose(ranks: Sequence[RankActor], wanted: str | None) -> list[RankActor]:
 
 
 def numbers(text: str) -> Iterable[int]:
-    """Those of a range such as ``0-3,7``.
+    """Yield the numbers of a range such as ``0-3,7``.
 
     Raises:
-        ClientError: It is no range.
+        ClientError: The text is not a range.
     """
     for part in text.split(","):
         first, dash, last = part.partition("-")
@@ -82,5 +82,5 @@ def numbers(text: str) -> Iterable[int]:
 
 
 def rows(ray: RayApi, path: str, **query: str) -> list[dict[str, Any]]:
-    """A table of Ray's state."""
+    """Return a table of Ray's state API."""
     return list(ray.get(path, limit=_MOST, detail=1, **query)["data"]["result"]["result"])

@@ -1,4 +1,4 @@
-"""Waiting until pools and groups are ready, or cannot be."""
+"""Wait until pools and groups are ready, or cannot become ready."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .status import Status, status_of
 from .waiting import look_again
 
 _LONGEST = 24 * 3600
-"""Each object has a deadline of its own, which its status tells."""
+"""A bound for the case that the deadlines in the statuses never come."""
 
 Show = Callable[[Sequence[Status]], None]
 
 
 class Verdict(Enum):
-    """What several statuses say together; the value is for how many seconds it has to last to be believed.
+    """What several statuses mean together; the value is for how many seconds they must agree before it counts.
 
-    A status may be of before what was applied: that a ConfigMap has changed, the operator sees a moment later.
+    A status may be older than what was applied: the operator sees a change of a ConfigMap a moment later.
     """
 
     READY = 2.0
@@ -34,11 +34,11 @@ class Verdict(Enum):
 
 
 def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) -> list[Status]:
-    """Look until all are ready; what is seen is shown each time, and that all are ready once that is believed.
+    """Poll the statuses until all objects are ready, and show each of them; show "ready" only once it counts.
 
     Raises:
-        CannotBeReadyError: One says that no waiting will help, or that its own deadline has passed.
-        DeadlineError: The operator does not look at them.
+        CannotBeReadyError: Waiting does not help one of them, or its deadline has passed.
+        DeadlineError: The operator has not seen them in time.
         UnreachableError: The API server has not answered for a while.
     """
     verdict, since = Verdict.WAITING, 0.0
@@ -84,7 +84,7 @@ def _failure(statuses: Sequence[Status], verdict: Verdict) -> ClientError:
 
 
 def why(status: Status) -> str:
-    """What it waits for, or why it waits in vain, in one line."""
+    """Return in one line what the object waits for, or why it cannot become ready."""
     summary = status.summary
     if summary is None or not status.is_current:
         return "the operator has not seen it yet"
@@ -92,7 +92,7 @@ def why(status: Status) -> str:
 
 
 def until(status: Status) -> str:
-    """How long it is going to wait, in words; empty if it does not wait."""
+    """Return in words how much time is left; empty if the object does not wait."""
     if status.deadline is None:
         return ""
     left = (status.deadline - datetime.now(timezone.utc)).total_seconds()

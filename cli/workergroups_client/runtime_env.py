@@ -1,4 +1,4 @@
-"""A job's runtime environment: from a file, with what the command line adds, its working directory sent to Ray."""
+"""The runtime environment of a job: read it, add the command line's options, and send its working directory to Ray."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _UPLOAD_SECONDS = 600
 
 
 def read(path: Path) -> RuntimeEnv:
-    """A runtime environment as YAML.
+    """Read a runtime environment from a YAML file.
 
     Raises:
-        ClientError: It cannot be read, or is no mapping.
+        ClientError: The file cannot be read, or is not a mapping.
     """
     try:
         found = yaml.safe_load(path.read_text())
@@ -32,7 +32,7 @@ def read(path: Path) -> RuntimeEnv:
 
 
 def merged(given: Mapping[str, Any], working_dir: Path | None, env: Mapping[str, str]) -> RuntimeEnv:
-    """With a working directory and variables, which win over those of the file."""
+    """Add a working directory and variables, which win over those of the file."""
     result = dict(given)
     if working_dir is not None:
         result["working_dir"] = str(working_dir)
@@ -44,7 +44,7 @@ def merged(given: Mapping[str, Any], working_dir: Path | None, env: Mapping[str,
 
 
 def send(given: Mapping[str, Any], ray: RayApi) -> RuntimeEnv:
-    """The same for Ray on the cluster: directories of this machine are packed, and sent unless Ray has them."""
+    """Send the directories of this machine unless Ray has them, and return the environment with their URIs."""
     result = dict(given)
     excludes = result.pop("excludes", None) or []
     if "working_dir" in result:

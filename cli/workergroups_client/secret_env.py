@@ -1,8 +1,8 @@
-"""Variables of a job out of Secrets. Their values go from Kubernetes to the job's driver, and into nobody's record.
+"""Variables of a job from Secrets. The values reach the job's driver without being part of the job's record.
 
-A job's command and its runtime environment are shown to whoever sees the job. So the values go into a file in the
-memory of the head's container, which only Ray's user can read. The job's command begins with reading it, and what is
-read begins with deleting it.
+All who can see a job can see its command and its runtime environment. So the values are written to a file in the memory
+of the head's container, which only Ray's user can read. The job's command first sources the file, and the file first
+deletes itself.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from .suggestions import did_you_mean
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _SECONDS = 30
-# A job that has not begun by then will not: Ray gives it up after a quarter of an hour.
+# Ray gives up on a job that has not started after 15 minutes.
 _KEPT_SECONDS = 3600
 _PATH, _THEN = "/dev/shm/workergroups-env-", " && "
 _KEEP = 'umask 077 && cat > "$1" && { (sleep "$2"; rm -f "$1") < /dev/null > /dev/null 2>&1 & }'
 
 
 def variables_of(cluster: Cluster, sources: Iterable[str]) -> dict[str, bytes]:
-    """What Secrets hold, by variable; of one that several have, the last one's.
+    """Return the variables from several Secrets; the last source wins.
 
     Args:
-        cluster: Where they are.
+        cluster: The cluster of the Secrets.
         sources: ``secret/NAME`` for all keys of a Secret, ``secret/NAME:KEY`` for one.
 
     Raises:
         NotFoundError: There is no such Secret, or it has no such key.
-        ClientError: It cannot be read, or what it holds cannot be a variable.
+        ClientError: A Secret cannot be read, or a key or value cannot be a variable.
     """
     found: dict[str, bytes] = {}
     for source in sources:
@@ -50,9 +50,9 @@ def variables_of(cluster: Cluster, sources: Iterable[str]) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]) -> Iterator[str]:
-    """The beginning of a job's command that has these variables from then on; empty without any.
+    """Yield shell code for the beginning of the job's command that sets the variables; empty without variables.
 
-    Where the job cannot be submitted, nothing of them is left.
+    If the block fails, the job was not submitted, and the file with the variables is removed.
     """
     if not variables:
         yield ""
@@ -81,12 +81,12 @@ def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]
 
 
 def as_typed(entrypoint: str) -> str:
-    """A job's command without what hands the variables over."""
+    """Return a job's command without the code that sets the variables."""
     return entrypoint.partition(_THEN)[2] if entrypoint.startswith(f". {_PATH}") else entrypoint
 
 
 def script(variables: Mapping[str, bytes], path: str) -> bytes:
-    """A shell's lines that set the variables, and before that delete the file that they are in."""
+    """Return the shell script that deletes itself and sets the variables."""
     lines = [f"rm -f {path}"]
     for name, value in variables.items():
         lines.append(f"export {name}={shlex.quote(value.decode(errors='surrogateescape'))}")
@@ -128,6 +128,6 @@ def _no_such_secret(cluster: Cluster, name: str) -> str:
     nothing = f"there is no Secret {name} in namespace {cluster.namespace}"
     try:
         near = did_you_mean(name, cluster.names(SECRET))
-    except ClientError:  # who may read some need not be allowed to list them
+    except ClientError:  # a user who may read a Secret may still not be allowed to list them
         near = None
     return f"{nothing}; {near}" if near else nothing

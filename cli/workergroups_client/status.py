@@ -26,7 +26,7 @@ class Status:
     namespace: str
     conditions: tuple[Condition, ...]
     deadline: datetime | None
-    """By when it must be ready; ``None`` if it is ready, waits for a person, or cannot become ready by waiting."""
+    """By when it must be ready; ``None`` if it is ready, waits for a person, or waiting does not help."""
     wanted: int | None
     """Nodes of a pool, ranks of a group."""
     ready: int

@@ -102,7 +102,7 @@ def test_what_is_well_is_told_too():
         ),
         (
             answer(node("a"), node("b", shared_memory=GIB // 2), node("c")),
-            {"/dev/shm": "b has 0.5 GiB of 8 GiB: more than the pod's memory limit is not there"},
+            {"/dev/shm": "b has 0.5 GiB of 8 GiB: it cannot exceed the memory limit of the pod"},
         ),
         (
             answer(node("a"), node("b", unwritable={"/checkpoints": "Permission denied"}), node("c")),
