@@ -22,9 +22,9 @@ def check(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Check the devices, versions, shared memory, volumes and connections of a pool's nodes.
+    """Check the nodes of a pool: devices, versions, connections.
 
-    The exit code is 1 if something is wrong.
+    It also checks shared memory and volumes, and names the nodes where something is wrong; then the exit code is 1.
     """
     with Teller() as tell, Pool(pool, Cluster(namespace, context), tell) as found:
         tell(f"asking the nodes of pool {found.name}" + (" and measuring an all-reduce" if fabric else ""))

@@ -45,7 +45,10 @@ def dashboard(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Open a tunnel to Ray's dashboard, and print an address that logs a browser in."""
+    """Open a tunnel to Ray's dashboard, and print its address.
+
+    The address logs a browser in, once. The tunnel is open until Ctrl-C.
+    """
     cluster = Cluster(namespace, context)
     with Teller() as tell:
         found = Pool(pool, cluster, tell)

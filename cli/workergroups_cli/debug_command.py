@@ -38,7 +38,10 @@ def debug(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """List the ranks that are paused for a debugger, or attach with --rank, --pdb or --follow."""
+    """List the ranks that wait for a debugger, or attach to them.
+
+    With --rank, --pdb or --follow it attaches.
+    """
     found = Group(group, Cluster(namespace, context))
     if rank is None and not pdb and not follow:
         _list(found, output)

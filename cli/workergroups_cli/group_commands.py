@@ -20,7 +20,10 @@ def stacks(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Show the Python stacks of each rank, even of one that hangs in C code."""
+    """Show the Python stacks of each rank, even while it hangs.
+
+    The stacks include those of ranks that hang in C code.
+    """
     with Teller() as tell:
         found = Group(group, Cluster(namespace, context))
         tell(f"asking the processes of group {found.name} for their stacks")
@@ -39,7 +42,10 @@ def stacks(
 
 
 def calls(group: GroupName, output: Format = Output.text, namespace: Namespace = None, context: Context = None) -> None:
-    """List the calls that ranks have not finished: method, state, duration and caller."""
+    """List the calls that ranks have not finished.
+
+    Each has its method, whether it runs or is queued, for how long, and the job of the caller.
+    """
     with Teller() as tell:
         found = Group(group, Cluster(namespace, context))
         tell(f"asking Ray for the calls of group {found.name}")

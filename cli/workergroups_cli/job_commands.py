@@ -47,7 +47,10 @@ def submit(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Run a command on the head of a pool's Ray cluster, print its output, and exit with its code."""
+    """Run a command as a job on the head of a pool's cluster.
+
+    It prints the output of the job, and exits with its code.
+    """
     if not command:
         raise typer.BadParameter("say what to run: workergroups job submit POOL -- python train.py")
     variables = dict(map(_variable, env or []))
@@ -74,7 +77,7 @@ def list_jobs(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """List the jobs that were submitted to a pool's Ray cluster, or to all in the namespace."""
+    """List the jobs of a pool's Ray cluster, or of all clusters."""
     cluster = Cluster(namespace, context)
     with Teller() as tell, all_jobs(cluster, pool, tell) as found:
         records = [(pool.name, record) for pool, record in found]
@@ -101,7 +104,10 @@ def logs(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Print the output of a job's driver; with --follow, exit with the job's code."""
+    """Print the output of a job's driver.
+
+    With --follow, it continues until the job has ended, and exits with the job's code.
+    """
     cluster = Cluster(namespace, context)
     with Teller() as tell, the_job(cluster, job, tell) as found:
         tell.quiet()
@@ -115,7 +121,10 @@ def logs(
 def status(
     job: JobName = None, output: Format = Output.text, namespace: Namespace = None, context: Context = None
 ) -> None:
-    """Print the state of a job; exit with the job's code, or with 0 while it runs."""
+    """Print the state of a job.
+
+    It exits with the job's code, or with 0 while the job runs.
+    """
     with Teller() as tell, the_job(Cluster(namespace, context), job, tell) as found:
         _tell_state(found.pool, found.record(), output)
 

@@ -37,9 +37,10 @@ def up(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Apply pools and groups, wait until they are ready, and run a command as a job.
+    """Apply pools and groups, and wait until they are ready.
 
-    While it waits, it shows their progress. Ctrl-C leaves everything running.
+    While it waits, it shows their progress. Then it runs the command, if there is one, as a job, and follows the job.
+    Ctrl-C leaves everything running.
     """
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)
@@ -65,9 +66,9 @@ def up(
 
 
 def restart(group: GroupName, namespace: Namespace = None, context: Context = None) -> None:
-    """Recreate the ranks of a group in their pods, and wait until they are ready.
+    """Recreate the ranks of a group, and wait until they are ready.
 
-    The ranks are a new incarnation. Ctrl-C leaves them running.
+    Their pods stay; the ranks are a new incarnation. Ctrl-C leaves them running.
     """
     cluster = Cluster(namespace, context)
     found = Group(group, cluster)
@@ -81,7 +82,10 @@ def down(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Delete a pool with the groups on it, or a group, and return when they are gone."""
+    """Delete a pool with the groups on it, or a group.
+
+    It asks before it deletes, and returns when everything is gone.
+    """
     cluster = Cluster(namespace, context)
     targets = _with_groups(cluster, find_all(cluster, name))
     note(f"In namespace {cluster.namespace} (context {cluster.context}), this deletes:")

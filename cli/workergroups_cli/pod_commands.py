@@ -41,7 +41,10 @@ def exec_(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Run a command on the head, on the node of a rank, or on every node; exit with its code."""
+    """Run a command on the head, at a rank, or on every node.
+
+    It exits with the code of the command; of several, the highest.
+    """
     if not command:
         raise typer.BadParameter("say what to run: workergroups exec POOL -- nvidia-smi")
     if rank is not None and every_node:
@@ -72,7 +75,10 @@ def logs(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Print the logs of a group's ranks; with --node list a node's files, with --file print one."""
+    """Print the logs of a group's ranks, or of a pool's node.
+
+    With --node, it lists the log files of the node, and with --file it prints one of them.
+    """
     if previous and (follow or node is not None):
         raise typer.BadParameter("--previous shows ranks that died: it can be combined with --rank only")
     cluster = Cluster(namespace, context)

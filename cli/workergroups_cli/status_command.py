@@ -34,7 +34,10 @@ def status(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Show the conditions, nodes, ranks and jobs of pools and groups, and what they wait for."""
+    """Show pools and groups: conditions, nodes, ranks and jobs.
+
+    Each condition has its reason and age. Without a name, a line for each pool and group says what it waits for.
+    """
     if ray and name is None:
         raise typer.BadParameter("--ray needs a name: each Ray cluster has its own status")
     cluster = Cluster(namespace, context)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from workergroups.checking.answers import Answer, Question, seconds_for
 from workergroups_api.names import node_group
-from workergroups_api.vocabulary import Reservation
 
 from .check_findings import CheckFinding
 from .cluster import Cluster
 from .head_programs import ask_library
-from .judgement import Asked, judge
+from .judgement import Requirements, judge
 from .names import Target
 from .reading import pool_spec
-
-if TYPE_CHECKING:
-    from workergroups_api.resource_pool import ResourcePoolSpec
 
 _MARGIN_SECONDS = 15
 """For the connection, and for the start of a process on the head."""
@@ -47,25 +42,23 @@ def check(cluster: Cluster, pool: Target, *, fabric: bool) -> Check:
         ClientError: The program on the head failed.
         DeadlineError: The head did not answer in time.
     """
-    spec = pool_spec(pool)
-    asked = Asked.by(spec)
-    question = question_about(pool, spec, fabric=fabric)
+    required = Requirements.of(pool_spec(pool))
+    question = question_about(pool, required, fabric=fabric)
     answer: Answer = ask_library(
         cluster, pool, "checking", json.dumps(question), what="nodes", seconds=seconds_for(question) + _MARGIN_SECONDS
     )
-    return Check(tuple(judge(asked, answer, fabric=fabric)), answer)
+    return Check(tuple(judge(required, answer, fabric=fabric)), answer)
 
 
-def question_about(pool: Target, spec: ResourcePoolSpec, *, fabric: bool) -> Question:
+def question_about(pool: Target, required: Requirements, *, fabric: bool) -> Question:
     """Return the question for the head of the pool."""
-    asked = Asked.by(spec)
     return Question(
         pool=pool.name,
         node_group=node_group(pool.name, pool.uid),
-        vendor=asked.vendor,
-        processes=asked.processes,
-        devices=asked.devices // asked.processes,
-        is_reserved=Reservation(spec.reservation) is Reservation.EAGER,
-        writable=list(asked.writable),
+        vendor=required.vendor,
+        processes=required.processes,
+        devices=required.devices // required.processes,
+        is_reserved=required.is_reserved,
+        writable=list(required.writable),
         fabric=fabric,
     )

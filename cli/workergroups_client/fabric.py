@@ -77,7 +77,7 @@ def _troubles(adapter: Adapter) -> Iterator[str]:
     if adapter["state"] != "ACTIVE":
         yield f"is {adapter['state'] or 'in an unknown state'}"
     if not adapter["is_usable"]:
-        yield "cannot be opened by the pod: ask for your RDMA device plugin's resource in the pool's resources"
+        yield "cannot be opened by the pod: add your RDMA device plugin's resource to the pool's resources"
 
 
 def _gid_troubles(adapter: Adapter, index: str) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _listed(node: NodeAnswer) -> str:
 
 def _described(adapter: Adapter) -> str:
     interface = f" {adapter['interface']}" if adapter["interface"] else ""
-    limits = "" if adapter["is_usable"] else " (cannot be opened by the pod)"
+    limits = "" if adapter["is_usable"] else " (the pod cannot open it)"
     return f"{_called(adapter)}{interface} {adapter['link']} {adapter['rate']} {adapter['state']}{limits}"
 
 

@@ -32,6 +32,7 @@ def test_help_names_every_verb():
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
     assert [verb for verb in VERBS if f"\n  {verb} " not in shown.output] == []
+    assert "..." not in shown.output.partition("Commands:")[2], "a summary is cut off at 80 columns"
 
 
 def test_help_does_not_wait_for_what_only_verbs_need():
