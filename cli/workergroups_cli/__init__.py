@@ -1,1 +1,1 @@
-"""The command `workergroups`: it reads what a user types, calls `workergroups_client`, and prints."""
+"""The command `workergroups`: it parses the command line, calls `workergroups_client`, and prints the results."""

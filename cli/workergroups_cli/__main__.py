@@ -1,4 +1,4 @@
-"""``python -m workergroups_cli``, where the command is not installed."""
+"""``python -m workergroups_cli``, for when the command is not installed."""
 
 from .app import main
 

@@ -1,4 +1,4 @@
-"""The command: all verbs, and how it ends when something is wrong."""
+"""The command with all its verbs, and its exit codes after errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .connect_commands import connect, dashboard
 from .debug_command import debug
 from .exit_codes import FAILED, INTERRUPTED
 from .group_commands import calls, stacks
-from .life_commands import down, restart, up
+from .lifecycle_commands import down, restart, up
 from .options import Context, Namespace
 from .output import err
 from .pod_commands import exec_, logs
@@ -41,17 +41,17 @@ def _say_version(is_asked: bool) -> None:
 def _before_the_verb(
     ctx: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is.")
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version.")
     ] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    # As with kubectl, what says where may also stand before the verb.
+    # As with kubectl, --namespace and --context may also precede the verb.
     ctx.default_map = _for_all_verbs(ctx.command, {"namespace": namespace, "context": context})
 
 
 def _for_all_verbs(command: Any, defaults: dict[str, str | None]) -> dict[str, Any]:
-    """Defaults of each command under this one, in the shape that Click reads."""
+    """Return the defaults of each command under this one, as a default map of Click."""
     verbs = getattr(command, "commands", None)
     return {name: _for_all_verbs(verb, defaults) for name, verb in verbs.items()} if verbs else defaults
 
@@ -72,7 +72,7 @@ app.command()(down)
 
 
 def main() -> None:
-    """Run it; what a user can mend is told in a sentence."""
+    """Run the command; print an error that the user can fix as a message without a traceback."""
     try:
         app()
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""check: whether a pool's nodes have what it asks for, and reach each other."""
+"""check: whether the nodes of a pool have what it asks for, and reach each other."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from .output import Output, Teller, print_json, print_text
 def check(
     pool: PoolName,
     fabric: Annotated[
-        bool, typer.Option("--fabric", help="Measure an all-reduce over its processes too, and look for RDMA adapters.")
+        bool, typer.Option("--fabric", help="Also measure an all-reduce over the processes, and check RDMA adapters.")
     ] = False,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Ask each node of a pool for its devices, versions, shared memory, volumes and connections; 1 if one is wrong."""
+    """Check the nodes of a pool: devices, versions, connections.
+
+    It also checks shared memory and volumes, and names the nodes where something is wrong; then the exit code is 1.
+    """
     with Teller() as tell, Pool(pool, Cluster(namespace, context), tell) as found:
         tell(f"asking the nodes of pool {found.name}" + (" and measuring an all-reduce" if fabric else ""))
         made = found.check(fabric=fabric)

@@ -1,4 +1,4 @@
-"""connect and dashboard: a tunnel for other tools, and for a browser."""
+"""connect and dashboard: a tunnel for other tools, or for a browser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def connect(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Run a command that finds the pool's Ray (RAY_ADDRESS, RAY_AUTH_TOKEN), or print these and hold the tunnel."""
+    """Run a command with RAY_ADDRESS and RAY_AUTH_TOKEN of a pool.
+
+    Without a command, print the variables and hold the tunnel until Ctrl-C.
+    """
     with Teller() as tell, Pool(pool, Cluster(namespace, context), tell) as found:
         environment = found.ray.environment
         tell.quiet()
@@ -38,11 +41,14 @@ def connect(
 def dashboard(
     pool: PoolName,
     job: Annotated[str | None, typer.Option(help="Open the page of this job.")] = None,
-    port: Annotated[int, typer.Option(help="Of this machine; 0 for a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="A port of this machine; 0 for a free one.")] = 0,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Ray's dashboard in a browser of this machine, already logged in, until Ctrl-C."""
+    """Open a tunnel to Ray's dashboard, and print its address.
+
+    The address logs a browser in, once. The tunnel is open until Ctrl-C.
+    """
     cluster = Cluster(namespace, context)
     with Teller() as tell:
         found = Pool(pool, cluster, tell)

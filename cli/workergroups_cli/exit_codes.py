@@ -1,7 +1,7 @@
-"""How the command ends where no job and no command in a pod has a code of its own."""
+"""Exit codes of the command where it does not pass on the code of a job or of a command in a pod."""
 
 FAILED = 1
-"""2 is for wrong usage; typer ends with it by itself."""
+"""For wrong usage, typer exits with 2."""
 CANNOT_EXECUTE, COMMAND_NOT_FOUND = 126, 127
-"""As a shell has them."""
+"""The codes of a shell."""
 INTERRUPTED = 130

@@ -1,4 +1,4 @@
-"""stacks and calls: what the ranks of a group do, also while they hang."""
+"""stacks and calls: what the ranks of a group do, even while they hang."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ from .output import Output, Teller, duration, note, print_json, print_text, tabl
 
 def stacks(
     group: GroupName,
-    rank: Annotated[int | None, typer.Option(help="Of this rank only.")] = None,
+    rank: Annotated[int | None, typer.Option(help="Only this rank.")] = None,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """The Python stacks of each rank, also of one that hangs in C code."""
+    """Show the Python stacks of each rank, even while it hangs.
+
+    The stacks include those of ranks that hang in C code.
+    """
     with Teller() as tell:
         found = Group(group, Cluster(namespace, context))
         tell(f"asking the processes of group {found.name} for their stacks")
         by_rank = found.stacks()
     if rank is not None:
         if rank not in by_rank:
-            raise typer.BadParameter(f"there is no rank {rank}: the group has {len(by_rank)}", param_hint="--rank")
+            raise typer.BadParameter(
+                f"there is no rank {rank}: the group has {len(by_rank)} ranks", param_hint="--rank"
+            )
         by_rank = {rank: by_rank[rank]}
     if output is Output.json:
         print_json(by_rank)
@@ -37,7 +42,10 @@ def stacks(
 
 
 def calls(group: GroupName, output: Format = Output.text, namespace: Namespace = None, context: Context = None) -> None:
-    """The calls that ranks have not finished: which method, running or queued, for how long, and whose."""
+    """List the calls that ranks have not finished.
+
+    Each has its method, whether it runs or is queued, for how long, and the job of the caller.
+    """
     with Teller() as tell:
         found = Group(group, Cluster(namespace, context))
         tell(f"asking Ray for the calls of group {found.name}")

@@ -1,4 +1,4 @@
-"""job submit, list, logs, status, stop."""
+"""The verbs of `job`: submit, list, logs, status, stop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from workergroups_client import Cluster, Pool
-from workergroups_client.finding_jobs import all_jobs, the_job
+from workergroups_client.job_lookup import all_jobs, the_job
 from workergroups_client.jobs import Job, JobRecord
 from workergroups_client.runtime_env import read
 
@@ -22,7 +22,7 @@ JobName = Annotated[
     str | None,
     typer.Argument(
         metavar="[JOB]",
-        help="A job's id; or a pool or group, for its latest job. Without it, the latest job of the namespace.",
+        help="The id of a job; or a pool or group, for its latest job. By default the latest job of the namespace.",
         autocompletion=complete_name,
     ),
 ]
@@ -39,15 +39,18 @@ def submit(
     env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the job; may be given several times.")] = None,
     env_from: Annotated[
         list[str] | None,
-        typer.Option(help="secret/NAME, or secret/NAME:KEY: variables for CMD that nobody sees; several times."),
+        typer.Option(help="secret/NAME or secret/NAME:KEY: hidden variables for CMD; may be given several times."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="The job's id.")] = None,
+    name: Annotated[str | None, typer.Option(help="The id of the job.")] = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Print the id and return.")] = False,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Run a command on the head of a pool's Ray cluster, print what it prints, and end with its exit code."""
+    """Run a command as a job on the head of a pool's cluster.
+
+    It prints the output of the job, and exits with its code.
+    """
     if not command:
         raise typer.BadParameter("say what to run: workergroups job submit POOL -- python train.py")
     variables = dict(map(_variable, env or []))
@@ -68,13 +71,13 @@ def submit(
 @app.command("list")
 def list_jobs(
     pool: Annotated[
-        str | None, typer.Argument(help="A pool or group; without it, all.", autocompletion=complete_name)
+        str | None, typer.Argument(help="A pool or group; by default all.", autocompletion=complete_name)
     ] = None,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """The jobs that were submitted to a pool's Ray cluster, or to all of the namespace."""
+    """List the jobs of a pool's Ray cluster, or of all clusters."""
     cluster = Cluster(namespace, context)
     with Teller() as tell, all_jobs(cluster, pool, tell) as found:
         records = [(pool.name, record) for pool, record in found]
@@ -83,7 +86,7 @@ def list_jobs(
         return
     if not records:
         where = f"of {pool}" if pool else f"in namespace {cluster.namespace}"
-        note(f"no jobs {where}; those of a Ray head that is gone are not kept")
+        note(f"no jobs {where}; a Ray head that ends loses its jobs")
         return
     table(
         *("JOB", "STATE", "POOL", "STARTED", "TOOK", "COMMAND"),
@@ -97,11 +100,14 @@ def list_jobs(
 @app.command()
 def logs(
     job: JobName = None,
-    follow_it: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
+    follow_it: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the job has ended.")] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """What a job's driver has printed; with --follow, ends with the job's exit code."""
+    """Print the output of a job's driver.
+
+    With --follow, it continues until the job has ended, and exits with the job's code.
+    """
     cluster = Cluster(namespace, context)
     with Teller() as tell, the_job(cluster, job, tell) as found:
         tell.quiet()
@@ -115,7 +121,10 @@ def logs(
 def status(
     job: JobName = None, output: Format = Output.text, namespace: Namespace = None, context: Context = None
 ) -> None:
-    """A job's state; ends with the job's exit code, and with 0 while it has not ended."""
+    """Print the state of a job.
+
+    It exits with the job's code, or with 0 while the job runs.
+    """
     with Teller() as tell, the_job(Cluster(namespace, context), job, tell) as found:
         _tell_state(found.pool, found.record(), output)
 
@@ -124,7 +133,7 @@ def status(
 def stop(
     job: JobName = None, output: Format = Output.text, namespace: Namespace = None, context: Context = None
 ) -> None:
-    """End a job, and return when it has ended."""
+    """Stop a job, and return when it has ended."""
     with Teller() as tell, the_job(Cluster(namespace, context), job, tell) as found:
         tell(f"stopping job {found.id}")
         record = found.stop()
@@ -132,7 +141,7 @@ def stop(
 
 
 def follow(job: Job, cluster: Cluster, tell: Teller) -> int:
-    """Print what a job prints until it ends; its exit code. Ctrl-C asks whether to stop it, or leave it running."""
+    """Print a job's output until it ends, and return its exit code; on Ctrl-C, ask whether to stop it."""
     try:
         for text in job.logs(follow=True, tell=tell):
             tell.quiet()
@@ -143,7 +152,7 @@ def follow(job: Job, cluster: Cluster, tell: Teller) -> int:
         tell.quiet()
         _interrupted(job, cluster, tell)
         return INTERRUPTED
-    # What follows in Ray's message is the end of the log, which has just been printed.
+    # The rest of Ray's message is the end of the log, which has just been printed.
     why = "" if record.exit_code == 0 else f": {record.message.partition(', last available logs')[0]}"
     note(f"job {job.id}: {record.state}{why}")
     return record.exit_code or 0
@@ -158,8 +167,8 @@ def _interrupted(job: Job, cluster: Cluster, tell: Teller) -> None:
         return
     where = f"-n {cluster.namespace}"
     note(
-        f"job {job.id} goes on.\n  see it:  workergroups job logs {job.id} -f {where}\n"
-        f"  end it:  workergroups job stop {job.id} {where}"
+        f"job {job.id} keeps running.\n  follow it:  workergroups job logs {job.id} -f {where}\n"
+        f"  stop it:    workergroups job stop {job.id} {where}"
     )
 
 
@@ -197,8 +206,8 @@ def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise typer.BadParameter(
-            f"{text}: write NAME=VALUE. Whoever sees the job sees it; a password belongs into a Secret, for "
-            f"--env-from, or for the pool's spec.env",
+            f"{text}: write NAME=VALUE. All who can see the job can see the value: put a password into a Secret, for "
+            f"--env-from or for the pool's spec.env",
             param_hint="--env",
         )
     return name, value

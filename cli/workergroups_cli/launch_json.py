@@ -14,7 +14,7 @@ _NEW: dict[str, Any] = {"version": "0.2.0", "configurations": []}
 
 
 def configuration(name: str, port: int, directory: str | None) -> dict[str, Any]:
-    """To attach to what listens on a port of this machine, the rank's code being that of the editor's folder."""
+    """Return a configuration that attaches to a port of this machine, with the editor's folder as the rank's code."""
     mappings = [{"localRoot": "${workspaceFolder}", "remoteRoot": directory}] if directory else []
     return {
         "name": name,
@@ -27,17 +27,17 @@ def configuration(name: str, port: int, directory: str | None) -> dict[str, Any]
 
 
 def write(wanted: dict[str, Any]) -> Path:
-    """Put the configuration into the file of the working directory, in the place of an earlier one of its name.
+    """Add the configuration to the file in the working directory, and replace an earlier one of the same name.
 
     Raises:
-        ClientError: The file is there and is no JSON without comments, so it is left alone; or it cannot be written.
+        ClientError: The file exists and is not JSON, or has comments, so it is not changed; or it cannot be written.
     """
     try:
         found = json.loads(_FILE.read_text()) if _FILE.exists() else _NEW
         others = [each for each in found["configurations"] if each["name"] != wanted["name"]]
     except (ValueError, LookupError, TypeError) as error:
         raise ClientError(
-            f"{_FILE} is left as it is, since it cannot be read as JSON ({error}); add to its configurations: "
+            f"{_FILE} was not changed, since it cannot be read as JSON ({error}); add this to its configurations: "
             f"{json.dumps(wanted)}"
         ) from error
     try:

@@ -1,4 +1,4 @@
-"""A command of this machine that runs while a tunnel is held for it."""
+"""Run a command on this machine while a tunnel is held for it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .signals import on
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run it with more variables; its exit code, as a shell has it."""
+    """Run a command with more variables; return its exit code as a shell would."""
     try:
         child = subprocess.Popen(command, env={**os.environ, **environment})
     except FileNotFoundError:
-        note(f"{command[0]}: there is no such command on this machine")
+        note(f"{command[0]}: command not found on this machine")
         return COMMAND_NOT_FOUND
     except PermissionError:
-        note(f"{command[0]}: cannot be run")
+        note(f"{command[0]}: cannot be executed")
         return CANNOT_EXECUTE
-    # The terminal sends Ctrl-C to the command as well, and a prompt, for one, goes on after it.
+    # The terminal sends Ctrl-C to the command as well, which may continue, as a prompt does.
     with on(signal.SIGINT, lambda: None), on(signal.SIGTERM, child.terminate):
         code = child.wait()
     return 128 - code if code < 0 else code

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .output import Output
 
 
 def complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of pools and groups for the shell; none if the cluster does not say."""
+    """Return the names of pools and groups for completion; none if the cluster does not answer."""
     try:
         cluster = Cluster(*(_said(ctx, name) for name in ("namespace", "context")))
         return sorted({each.name for each in list_all(cluster) if each.name.startswith(incomplete)})
@@ -23,14 +23,16 @@ def complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _said(ctx: typer.Context, name: str) -> str | None:
-    """An option that may stand behind the verb or before it."""
+    """Return an option that may follow or precede the verb."""
     return ctx.params.get(name) or ctx.find_root().params.get(name)
 
 
 Namespace = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="The namespace; by default the kubeconfig context's.")
+    str | None, typer.Option("--namespace", "-n", help="The namespace; by default that of the kubeconfig's context.")
 ]
-Context = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context; by default the current.")]
+Context = Annotated[
+    str | None, typer.Option("--context", help="A context of the kubeconfig; by default the current one.")
+]
 Format = Annotated[Output, typer.Option("--output", "-o", help="text for people, json for scripts.")]
 PoolName = Annotated[
     str, typer.Argument(metavar="POOL", help="A pool, or a group on it.", autocompletion=complete_name)

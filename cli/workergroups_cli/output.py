@@ -1,4 +1,4 @@
-"""What is printed: results on standard output, and on standard error what is being waited for."""
+"""Print results on standard output, and progress on standard error."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class Output(str, Enum):
-    """How a result is printed."""
+    """The format of a result."""
 
     text = "text"
     json = "json"
 
 
 def print_json(result: Any) -> None:
-    """For scripts."""
+    """Print a result for scripts."""
     print(json.dumps(result, default=_plain, indent=2))
 
 
 def print_text(text: str, style: str | None = None) -> None:
-    """For people; brackets in it are what they are."""
+    """Print a result for people; brackets in it are no markup."""
     out.print(text, style=style, markup=False)
 
 
 def note(text: str) -> None:
-    """Something beside the result."""
+    """Print a note on standard error."""
     err.print(text, markup=False, style="dim")
 
 
 def table(*columns: str, rows: Sequence[Sequence[object]]) -> None:
-    """Columns without lines between them, as kubectl prints them."""
+    """Print columns without lines between them, as kubectl does."""
     made = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         made.add_row(*("-" if cell is None or cell == "" else escape(str(cell)) for cell in row))
-    # Off a terminal, nothing is cut or wrapped.
+    # Without a terminal, nothing is cut or wrapped.
     (out if out.is_terminal else Console(width=1000, highlight=False)).print(made)
 
 
 class Teller:
-    """Tells what is waited for: on a terminal in one line that changes, elsewhere in a line for each new sentence."""
+    """Shows progress messages: on a terminal in one line that changes, elsewhere a line for each new message."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
         self._spinner = err.status("") if err.is_terminal else None
 
     def __call__(self, sentence: str) -> None:
-        """Tell it."""
+        """Show a message."""
         if self._spinner is not None:
             self._spinner.update(escape(sentence))
             self._spinner.start()
@@ -68,7 +68,7 @@ class Teller:
             note(sentence)
 
     def quiet(self) -> None:
-        """The wait is over: what is printed now must not meet the line."""
+        """Remove the line, so that it does not mix with what is printed next."""
         if self._spinner is not None:
             self._spinner.stop()
 
@@ -80,7 +80,7 @@ class Teller:
 
 
 def age(since: datetime | float | None) -> str:
-    """How long ago, as kubectl says it."""
+    """Return how long ago that was, as kubectl writes it."""
     if since is None:
         return "-"
     then = since if isinstance(since, datetime) else datetime.fromtimestamp(since, timezone.utc)
@@ -88,7 +88,7 @@ def age(since: datetime | float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """The two largest units."""
+    """Return a duration in its two largest units."""
     whole = max(0, int(seconds))
     days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
     if days:
@@ -99,6 +99,8 @@ def duration(seconds: float) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "to_json"):  # a model of the API, not imported here because --help must not wait for pydantic
+        return value.to_json()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     if isinstance(value, datetime):

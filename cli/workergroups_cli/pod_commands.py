@@ -1,4 +1,4 @@
-"""exec and logs: what runs in the pods, and what it prints."""
+"""exec and logs: run commands in the pods, and print the logs of ranks and nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workergroups_client.group import Group
 from workergroups_client.logs import LogFile, names_on_node, read
 from workergroups_client.names import GROUP, POOL, find, ray_cluster
 from workergroups_client.nodes import node_id
-from workergroups_client.pods import Container, head, node_of_rank, nodes
+from workergroups_client.pods import PodContainer, head, node_of_rank, nodes
 
 from .exit_codes import INTERRUPTED
 from .options import Command, Context, Namespace, complete_name
@@ -32,20 +32,25 @@ _printing = threading.Lock()
 def exec_(
     name: Name,
     command: Command = None,
-    rank: Annotated[int | None, typer.Option(help="On the node of this rank of the group.")] = None,
-    every_node: Annotated[bool, typer.Option("--every-node", help="On each node of the pool, at once.")] = False,
-    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="It reads what is typed or piped into this.")] = False,
-    tty: Annotated[bool, typer.Option("--tty", "-t", help="On this terminal, as a shell wants; implies -i.")] = False,
+    rank: Annotated[int | None, typer.Option(help="Run it on the node of this rank of the group.")] = None,
+    every_node: Annotated[bool, typer.Option("--every-node", help="Run it on each node of the pool, at once.")] = False,
+    stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Pass this command's input on to it.")] = False,
+    tty: Annotated[
+        bool, typer.Option("--tty", "-t", help="Give it this terminal, as a shell needs; implies -i.")
+    ] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Run a command on the head, or where a rank is, or on every node; ends with its exit code."""
+    """Run a command on the head, at a rank, or on every node.
+
+    It exits with the code of the command; of several, the highest.
+    """
     if not command:
         raise typer.BadParameter("say what to run: workergroups exec POOL -- nvidia-smi")
     if rank is not None and every_node:
-        raise typer.BadParameter("--rank and --every-node exclude each other")
+        raise typer.BadParameter("--rank and --every-node cannot be combined")
     if every_node and (stdin or tty):
-        raise typer.BadParameter("input is for one command: --every-node excludes --stdin and --tty")
+        raise typer.BadParameter("--every-node cannot be combined with --stdin or --tty: input is for one command")
     cluster = Cluster(namespace, context)
     if every_node:
         raise typer.Exit(_on_all(cluster, nodes(cluster, find(cluster, name)), command))
@@ -62,23 +67,26 @@ def logs(
     name: Name,
     rank: Annotated[str | None, typer.Option(help="Ranks of the group, such as 0-3,7.")] = None,
     node: Annotated[int | None, typer.Option(help="The number of a node of the pool, from 0.")] = None,
-    file: Annotated[str | None, typer.Option(help="A file of that node, such as raylet.out.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written, until Ctrl-C.")] = False,
+    file: Annotated[str | None, typer.Option(help="A log file of that node, such as raylet.out.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new lines, until Ctrl-C.")] = False,
     previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="The last lines of ranks that died, also when their pods are gone.")
+        bool, typer.Option("--previous", "-p", help="The last lines of ranks that died, even if their pods are gone.")
     ] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """What the ranks of a group print; or with --node the files of a node, and one of them with --file."""
+    """Print the logs of a group's ranks, or of a pool's node.
+
+    With --node, it lists the log files of the node, and with --file it prints one of them.
+    """
     if previous and (follow or node is not None):
-        raise typer.BadParameter("--previous is about ranks that are dead: it goes with --rank only")
+        raise typer.BadParameter("--previous shows ranks that died: it can be combined with --rank only")
     cluster = Cluster(namespace, context)
     if node is not None:
         _node_logs(cluster, name, node, file, follow)
         return
     if file is not None:
-        raise typer.BadParameter("--file needs --node: each node has files of its own")
+        raise typer.BadParameter("--file needs --node: each node has its own files")
     if previous:
         _previous_logs(Group(name, cluster), rank)
         return
@@ -89,13 +97,14 @@ def logs(
 
 
 def _previous_logs(group: Group, ranks: str | None) -> None:
-    for dead in group.previous_logs(ranks):
+    for log in group.previous_logs(ranks):
+        dead = log.dead_rank
         where = f" in pod {dead.pod}" if dead.pod else ""
         print_text(
             f"rank {dead.rank} of incarnation {dead.incarnation} died{where} at {dead.died:%Y-%m-%d %H:%M:%S %Z}"
         )
         print_text(f"{dead.reason}: {dead.message}")
-        for line in dead.lines:
+        for line in log.lines:
             _print_line(f"[rank {dead.rank}] ", line)
 
 
@@ -117,10 +126,10 @@ def _print_line(prefix: str, line: bytes) -> None:
     sys.stdout.flush()
 
 
-def _on_all(cluster: Cluster, containers: list[Container], command: list[str]) -> int:
-    """At once on all; each line with its pod's name. The highest exit code."""
+def _on_all(cluster: Cluster, containers: list[PodContainer], command: list[str]) -> int:
+    """Run a command in all containers at once, prefix each line with its pod, and return the highest exit code."""
 
-    def run(container: Container) -> int:
+    def run(container: PodContainer) -> int:
         out, err = _Lines(container.pod, sys.stdout), _Lines(container.pod, sys.stderr)
         code = execute(cluster, container.pod, container.name, command, stdout=out.write, stderr=err.write)
         out.end()
@@ -131,13 +140,13 @@ def _on_all(cluster: Cluster, containers: list[Container], command: list[str]) -
     try:
         return max(threads.map(run, containers))
     except KeyboardInterrupt:
-        note("the command may run on in the pods")
-        # Python would wait for the threads, and these for commands that perhaps never end.
+        note("the command may still be running in the pods")
+        # Python would wait for the threads, which wait for commands that may never end.
         os._exit(INTERRUPTED)
 
 
 class _Lines:
-    """Whole lines of one pod, each with its name, between those of others."""
+    """Writes whole lines of one pod, each with the name of the pod, so that lines of several pods do not mix."""
 
     def __init__(self, pod: str, stream: object) -> None:
         self._prefix, self._write = f"[{pod}] ".encode(), _raw(stream)
@@ -158,7 +167,7 @@ class _Lines:
 
 
 def _raw(stream: object) -> Write:
-    """Bytes as they come, at once."""
+    """Return a function that writes bytes at once."""
     buffer = stream.buffer  # type: ignore[attr-defined]
 
     def write(data: bytes) -> None:

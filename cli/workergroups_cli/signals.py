@@ -1,4 +1,4 @@
-"""What this process does at a signal, for a while."""
+"""Handle a signal for the duration of a block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def on(number: signal.Signals, act: Callable[[], object]) -> Iterator[None]:
-    """Do this at the signal, and afterwards what was done before."""
+    """Call ``act`` at the signal during the block, and restore the former handler afterwards."""
     before = signal.signal(number, lambda *_: act())
     try:
         yield

@@ -1,4 +1,4 @@
-"""status: what there is, how far it is, what it waits for and until when."""
+"""status: pools and groups, their conditions, and what they wait for and until when."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from workergroups_api.vocabulary import Component
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.errors import ClientError
+from workergroups_client.head_programs import ray_status
 from workergroups_client.jobs import JobRecord, list_records
 from workergroups_client.names import POOL, Target, find_all, list_all, none_here, ray_cluster, running_pods
-from workergroups_client.on_head import ray_status
 from workergroups_client.readiness import until, why
 from workergroups_client.status import Status, status_of
 from workergroups_client.times import moment
@@ -26,16 +27,19 @@ _JOBS_SECONDS = 5
 def status(
     name: Annotated[
         str | None,
-        typer.Argument(help="A pool, a group, or both of one name; without it, all.", autocompletion=complete_name),
+        typer.Argument(help="A pool, a group, or both of one name; by default all.", autocompletion=complete_name),
     ] = None,
-    ray: Annotated[bool, typer.Option("--ray", help="With what Ray itself says of its nodes and resources.")] = False,
+    ray: Annotated[bool, typer.Option("--ray", help="Also print the output of `ray status`.")] = False,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """How far pools and groups are: each condition with its reason and age, nodes, ranks, and the jobs of a pool."""
+    """Show pools and groups: conditions, nodes, ranks and jobs.
+
+    Each condition has its reason and age. Without a name, a line for each pool and group says what it waits for.
+    """
     if ray and name is None:
-        raise typer.BadParameter("--ray needs a name: each Ray cluster speaks for itself")
+        raise typer.BadParameter("--ray needs a name: each Ray cluster has its own status")
     cluster = Cluster(namespace, context)
     if name is None:
         _overview(cluster, output)
@@ -93,17 +97,19 @@ def _describe(status: Status) -> None:
     waits = f", {until(status)}" if until(status) else ""
     print_text(f"{status.what} {status.name} in {status.namespace}: {_size(status)} ready{incarnation}{waits}", "bold")
     if not status.is_current:
-        print_text("  what follows is of an older spec: the operator has not looked at the new one yet", "yellow")
+        print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
     for each in status.conditions:
-        line = f"  {each.type:<16} {each.status:<8} for {age(each.since):<8} {each.reason}"
+        line = f"  {each.type:<16} {each.status:<8} for {age(each.last_transition_time):<8} {each.reason}"
         print_text(f"{line}: {each.message}" if each.message else line, _MARKS.get(each.status))
-    for failure in status.failures:
-        print_text(f"  {failure}", "red")
+    for node in status.unreserved:
+        print_text(f"  node {node.index}: {node.state}: {node.message or node.pod or ''}", "red")
+    for dead in status.failures:
+        print_text(f"  rank {dead.rank}: {dead.reason}: {dead.message}", "red")
 
 
 def _show_pods(cluster: Cluster, target: Target) -> None:
     name = ray_cluster(cluster, target)
-    pods = [pod for part in ("head", "worker") for pod in running_pods(cluster, name, part)]
+    pods = [pod for component in (Component.HEAD, Component.WORKER) for pod in running_pods(cluster, name, component)]
     table("  POD", "NODE", "AGE", rows=[_pod_row(pod) for pod in pods])
 
 
@@ -113,26 +119,26 @@ def _pod_row(pod: dict[str, dict[str, str]]) -> tuple[str, str, str]:
 
 
 def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
-    """Those of its Ray cluster; none if it has no head, or does not answer."""
+    """Return the jobs of the target's Ray cluster; none if it has no head or does not answer."""
     name = ray_cluster(cluster, target)
-    if not running_pods(cluster, name, "head"):
+    if not running_pods(cluster, name, Component.HEAD):
         return []
     try:
         with RayConnection(cluster, name, seconds=_JOBS_SECONDS) as ray:
             return list_records(ray.api)
     except ClientError as error:
-        note(f"its jobs are not known: {error}")
+        note(f"its jobs could not be listed: {error}")
         return []
 
 
 def _of_ray(cluster: Cluster, target: Target) -> str | None:
-    """Ray's own words; none if it has no head, or does not answer."""
-    if not running_pods(cluster, ray_cluster(cluster, target), "head"):
+    """Return the output of `ray status`; none if the Ray cluster has no head or does not answer."""
+    if not running_pods(cluster, ray_cluster(cluster, target), Component.HEAD):
         return None
     try:
         return ray_status(cluster, target).strip()
     except ClientError as error:
-        note(f"what Ray says is not known: {error}")
+        note(str(error))
         return None
 
 
@@ -148,7 +154,7 @@ def _as_json(status: Status, jobs: list[JobRecord]) -> dict[str, object]:
         "ready": status.is_ready,
         "deadline": status.deadline,
         _parts(status): {"wanted": status.wanted, "ready": status.ready},
-        "conditions": [vars(each) for each in status.conditions],
-        "failures": list(status.failures),
+        "conditions": status.conditions,
+        "failures": [*status.unreserved, *status.failures],
         **({"jobs": [job.id for job in jobs]} if status.what == POOL else {}),
     }

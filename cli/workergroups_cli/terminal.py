@@ -1,4 +1,4 @@
-"""This machine's input, and its terminal, as those of a command elsewhere."""
+"""Pass this machine's input and terminal on to a command in a pod."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _AT_ONCE = 1 << 15
 
 
 def attended(run: Callable[..., int], *, tty: bool) -> int:
-    """Run a command that reads what is typed or piped into this one; with ``tty``, on this terminal.
+    """Run a command with this command's input; with ``tty``, on this terminal.
 
     Args:
         run: Takes ``stdin`` and ``size`` as `workergroups_client.execution.execute` does.
-        tty: Whether it is to have a terminal, if there is one.
+        tty: Whether the command gets a terminal, if this one has one.
     """
     if tty and not sys.stdin.isatty():
-        note("what is typed into this command comes from no terminal, so the other one gets none")
+        note("the standard input is not a terminal, so the command gets none")
         tty = False
     if not tty:
         return run(stdin=_read)
@@ -33,7 +33,7 @@ def attended(run: Callable[..., int], *, tty: bool) -> int:
 def _read() -> bytes:
     try:
         return os.read(sys.stdin.fileno(), _AT_ONCE)
-    except OSError:  # it is closed, or its terminal is gone
+    except OSError:  # the input is closed, or its terminal is gone
         return b""
 
 
@@ -43,7 +43,7 @@ def _size() -> os.terminal_size:
 
 @contextlib.contextmanager
 def _every_key_passed_on() -> Iterator[None]:
-    """Ctrl-C, Ctrl-Z and the like are for the other command; afterwards the terminal is as it was."""
+    """Pass keys such as Ctrl-C and Ctrl-Z on to the other command, and restore the terminal afterwards."""
     import termios  # not on Windows
     import tty
 

@@ -1,4 +1,4 @@
-"""Whether a pool's nodes have what it asks for, and reach each other: asked of the nodes, and judged here."""
+"""Check whether the nodes of a pool have what it asks for and reach each other: ask them, and judge the answers."""
 
 from __future__ import annotations
 
@@ -8,56 +8,57 @@ from dataclasses import dataclass
 from workergroups.checking.answers import Answer, Question, seconds_for
 from workergroups_api.names import node_group
 
+from .check_findings import CheckFinding
 from .cluster import Cluster
-from .findings import Finding
-from .judgement import Asked, judge
+from .head_programs import ask_library
+from .judgement import Requirements, judge
 from .names import Target
-from .on_head import ask_library
+from .reading import pool_spec
 
 _MARGIN_SECONDS = 15
-"""For the connection, and for the head to start a process."""
+"""For the connection, and for the start of a process on the head."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was found."""
+    """The result of a check of a pool."""
 
-    findings: tuple[Finding, ...]
-    """In the order in which they are worth reading."""
+    findings: tuple[CheckFinding, ...]
+    """The most important ones first."""
     answer: Answer
-    """What the nodes said."""
+    """The answers of the nodes."""
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no finding is a problem."""
         return all(finding.is_well for finding in self.findings)
 
 
 def check(cluster: Cluster, pool: Target, *, fabric: bool) -> Check:
-    """Ask a pool's nodes, and judge what they say.
+    """Ask the nodes of a pool, and judge their answers.
 
     Raises:
-        NotFoundError: There is no head to ask.
-        ClientError: The head cannot say.
-        DeadlineError: It does not answer.
+        NotFoundError: The head of the Ray cluster is not running.
+        ClientError: The program on the head failed.
+        DeadlineError: The head did not answer in time.
     """
-    asked = Asked.by(pool.manifest["spec"])
-    question = question_about(pool, asked, fabric=fabric)
+    required = Requirements.of(pool_spec(pool))
+    question = question_about(pool, required, fabric=fabric)
     answer: Answer = ask_library(
         cluster, pool, "checking", json.dumps(question), what="nodes", seconds=seconds_for(question) + _MARGIN_SECONDS
     )
-    return Check(tuple(judge(asked, answer, fabric=fabric)), answer)
+    return Check(tuple(judge(required, answer, fabric=fabric)), answer)
 
 
-def question_about(pool: Target, asked: Asked, *, fabric: bool) -> Question:
-    """What the head is asked."""
+def question_about(pool: Target, required: Requirements, *, fabric: bool) -> Question:
+    """Return the question for the head of the pool."""
     return Question(
         pool=pool.name,
-        node_group=node_group(pool.name, str(pool.manifest["metadata"]["uid"])),
-        vendor=asked.vendor,
-        processes=asked.processes,
-        devices=asked.devices // asked.processes,
-        is_reserved=pool.manifest["spec"].get("reservation", "Eager") == "Eager",
-        writable=list(asked.writable),
+        node_group=node_group(pool.name, pool.uid),
+        vendor=required.vendor,
+        processes=required.processes,
+        devices=required.devices // required.processes,
+        is_reserved=required.is_reserved,
+        writable=list(required.writable),
         fabric=fabric,
     )

@@ -1,22 +1,28 @@
-"""The API server that a kubeconfig names: objects as plain dicts, and streams into pods."""
+"""The API server that a kubeconfig names: objects as plain dicts, and streams into pods.
+
+The operator and the agent share `workergroups_api.kube`, which is asynchronous and runs in a pod with a ServiceAccount.
+The command line has its own client: it is synchronous, so that users can call it from any program; it reads
+kubeconfigs with their login plugins through the kubernetes package; it opens streams into pods; and it does not need
+aiohttp.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import urllib3
-from kubernetes.client import ApiClient, ApiException, Configuration
-from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
-from kubernetes.dynamic import DynamicClient
-from kubernetes.stream.ws_client import WSClient, get_websocket_url
 from websocket import WebSocketBadStatusException, WebSocketException
 
 from workergroups_api.manifest import POD, Kind, Manifest
 
 from .errors import ClientError, ConflictError, NotFoundError, UnreachableError
+
+if TYPE_CHECKING:
+    from kubernetes.client import Configuration
+    from kubernetes.stream.ws_client import WSClient
 
 REQUEST_SECONDS = 15
 _FIELD_MANAGER = "workergroups-cli"
@@ -24,25 +30,28 @@ _NAMES_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Cluster:
-    """A connection by kubeconfig, and the namespace that is meant where none is said.
+    """A connection to the API server, and the default namespace.
 
     Args:
-        namespace: By default the one of the kubeconfig's context.
-        context: By default the kubeconfig's current one.
+        namespace: The default namespace; by default that of the kubeconfig's context.
+        context: A context of the kubeconfig; by default the current one.
     """
 
     def __init__(self, namespace: str | None = None, context: str | None = None) -> None:
+        from kubernetes.client import ApiClient
+        from kubernetes.dynamic import DynamicClient
+
         self._configuration, self.context, own_namespace = _load(context)
         self.namespace = namespace or own_namespace
         self._client = DynamicClient(ApiClient(self._configuration), discoverer=_NoDiscovery)
 
     @property
     def server(self) -> str:
-        """The API server's address."""
+        """The address of the API server."""
         return str(self._configuration.host)
 
     def get(self, kind: Kind, name: str) -> Manifest | None:
-        """The object of that name; ``None`` if there is none."""
+        """Return the object of that name; ``None`` if it does not exist."""
         try:
             found: Manifest = self._request("GET", f"{self._path(kind)}/{name}")
         except NotFoundError:
@@ -50,24 +59,24 @@ class Cluster:
         return found
 
     def select(self, kind: Kind, selector: str = "", *, everywhere: bool = False) -> list[Manifest]:
-        """The objects that a label selector matches, of the namespace or of all."""
+        """Return the objects that a label selector matches, in the default namespace or in all namespaces."""
         answer = self._request("GET", self._path(kind, None if everywhere else self.namespace), label_selector=selector)
         return list(answer["items"])
 
     def names(self, kind: Kind) -> list[str]:
-        """The names of the objects of the namespace; what is in them stays where it is."""
+        """Return the names of the objects in the default namespace, without fetching their contents."""
         answer = self._request("GET", self._path(kind), header_params={"Accept": _NAMES_ONLY})
         return [str(each["metadata"]["name"]) for each in answer["items"]]
 
     def apply(self, manifest: Manifest, *, force: bool = False) -> Manifest:
-        """Server-side apply, into the namespace that the object names, or else into this one.
+        """Apply an object by server-side apply, in the namespace that it names or else in the default one.
 
         Args:
             manifest: The object.
-            force: Whether fields that another manager holds are taken over.
+            force: Whether to take over fields that another manager holds.
 
         Raises:
-            ConflictError: They are held, and are not to be taken over; says which, and whose they are.
+            ConflictError: Another manager holds fields of the object; the message names the fields and the manager.
         """
         metadata = manifest["metadata"]
         kind, namespaced = self._kind_of(manifest)
@@ -83,12 +92,12 @@ class Cluster:
         return applied
 
     def annotate(self, kind: Kind, name: str, annotation: str, value: str) -> None:
-        """Set an annotation of an object, whatever it was."""
+        """Set an annotation of an object."""
         patch = {"metadata": {"annotations": {annotation: value}}}
         self._request("PATCH", f"{self._path(kind)}/{name}", body=patch, content_type="application/merge-patch+json")
 
     def delete(self, kind: Kind, manifest: Manifest) -> None:
-        """Delete this very object, not another one that has its name by now; fine if it is gone."""
+        """Delete this object if it still exists, but not a newer one of the same name."""
         metadata = manifest["metadata"]
         body = {"preconditions": {"uid": metadata["uid"]}, "propagationPolicy": "Background"}
         try:
@@ -99,9 +108,9 @@ class Cluster:
     def open_exec(
         self, pod: str, container: str, command: Sequence[str], *, stdin: bool = False, tty: bool = False
     ) -> WSClient:
-        """A command that runs in a container: its output, its errors and its end; its input, if it is to have one.
+        """Start a command in a container; return the stream of its output, errors, exit status and, if wanted, input.
 
-        On a terminal, what it prints as errors is part of its output.
+        With a terminal, the errors are part of the output.
         """
         words = [("command", word) for word in command]
         wanted = {"stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
@@ -109,11 +118,13 @@ class Cluster:
         return self._open(pod, "exec", [("container", container), *words, *streams])
 
     def open_port(self, pod: str, port: int) -> WSClient:
-        """A connection to a port of a pod."""
+        """Connect to a port of a pod."""
         return self._open(pod, "portforward", [("ports", str(port))])
 
     def _open(self, pod: str, subresource: str, query: list[tuple[str, str]]) -> WSClient:
-        # Without the classes of Kubernetes' own objects, whose import takes a second.
+        from kubernetes.stream.ws_client import WSClient, get_websocket_url
+
+        # CoreV1Api would do the same, but importing the classes of Kubernetes' own objects takes a second.
         path = f"{self._path(POD)}/{pod}/{subresource}"
         _, url, headers, _, _ = self._client.client.param_serialize(
             "GET", path, query_params=query, header_params={}, auth_settings=["BearerToken"]
@@ -122,19 +133,21 @@ class Cluster:
             return WSClient(self._configuration, get_websocket_url(url), headers, capture_all=False, binary=True)
 
     def _path(self, kind: Kind, namespace: str | None = "") -> str:
-        """Where the API server has the kind: in a namespace, by default this one, or (for ``None``) in all."""
+        """Return the path of a kind in a namespace: by default the default one, for ``None`` all of them."""
         prefix = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
         inside = "" if namespace is None else f"/namespaces/{namespace or self.namespace}"
         return f"{prefix}{inside}/{kind.plural}"
 
     def _kind_of(self, manifest: Manifest) -> tuple[Kind, bool]:
-        """The kind of any manifest, as the API server knows it, and whether its objects are in a namespace."""
+        """Ask the API server for the kind of a manifest, and whether the kind is namespaced."""
         api_version, kind = manifest["apiVersion"], manifest["kind"]
         prefix = "apis" if "/" in api_version else "api"
         for resource in self._request("GET", f"/{prefix}/{api_version}")["resources"]:
             if resource["kind"] == kind and "/" not in resource["name"]:
                 return Kind(api_version, kind, resource["name"]), resource["namespaced"]
-        raise NotFoundError(f"the cluster at {self.server} has no kind {kind} in {api_version}")
+        raise NotFoundError(
+            f"the cluster at {self.server} has no kind {kind} in {api_version}: install what defines it first"
+        )
 
     def _request(self, method: str, path: str, **options: Any) -> Any:
         with self._errors_explained():
@@ -143,6 +156,8 @@ class Cluster:
 
     @contextmanager
     def _errors_explained(self) -> Iterator[None]:
+        from kubernetes.client import ApiException
+
         try:
             yield
         except ApiException as error:
@@ -158,12 +173,12 @@ class Cluster:
         if status == 409:
             return ConflictError(said)
         if status in (401, 403):
-            return ClientError(f"the API server at {self.server} refuses (context {self.context}): {said}")
+            return ClientError(f"the API server at {self.server} refused the request (context {self.context}): {said}")
         return ClientError(said)
 
 
 def unreachable(server: str, context: str, error: object) -> str:
-    """One sentence for an API server that does not answer."""
+    """Return the message for an API server that does not answer."""
     reason = str(getattr(error, "reason", None) or error) or type(error).__name__
     reason = reason.rpartition("] ")[2] if "Errno" in reason else reason
     return (
@@ -173,7 +188,10 @@ def unreachable(server: str, context: str, error: object) -> str:
 
 
 def _load(context: str | None) -> tuple[Configuration, str, str]:
-    """The kubeconfig's settings, the name of its context, and that one's namespace."""
+    """Return the settings of the kubeconfig, the name of the context, and the namespace of the context."""
+    from kubernetes.client import Configuration
+    from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
+
     configuration = Configuration()
     try:
         contexts, current = list_kube_config_contexts()
@@ -183,17 +201,17 @@ def _load(context: str | None) -> tuple[Configuration, str, str]:
         load_kube_config(context=context, client_configuration=configuration)
     except (ConfigException, OSError) as error:
         raise ClientError(
-            f"there is no usable kubeconfig: {str(error).rstrip('.')}. Set KUBECONFIG, or put the cluster's into "
-            f"~/.kube/config"
+            f"there is no usable kubeconfig: {str(error).rstrip('.')}. Set KUBECONFIG, or copy the cluster's "
+            f"kubeconfig to ~/.kube/config"
         ) from error
     chosen = names[context] if context else current
-    # One that is away is told at once; requests are repeated where that makes sense.
+    # An API server that is away is reported at once; the callers retry where that makes sense.
     configuration.retries = 0
     return configuration, chosen["name"], chosen["context"].get("namespace") or "default"
 
 
 def _message(body: str | bytes | None) -> str | None:
-    """The API server's own sentence, if there is one."""
+    """Return the API server's own message; ``None`` if it has none."""
     try:
         return str(json.loads(body or "")["message"])
     except (ValueError, KeyError, TypeError):
@@ -201,7 +219,7 @@ def _message(body: str | bytes | None) -> str | None:
 
 
 class _NoDiscovery:
-    """Kinds are written out, or looked up one by one: reading all of them takes seconds on a large cluster."""
+    """Kinds are known, or looked up one by one: discovering all of them takes seconds on a large cluster."""
 
     def __init__(self, *_: Any) -> None:
         pass

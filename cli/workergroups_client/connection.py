@@ -1,4 +1,4 @@
-"""A Ray cluster within reach of this machine: tunnel, token, and Ray's API behind them."""
+"""A connection to a Ray cluster from this machine: the tunnel, the token, and Ray's API."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ DASHBOARD_PORT = 8265
 
 
 class RayConnection:
-    """Holds the tunnel until it is closed; a head that comes back is found again.
+    """Holds the tunnel until it is closed; finds the head again after the head was replaced.
 
     Args:
-        cluster: Where the Ray cluster is.
-        ray_cluster: Its name.
-        local_port: Of this machine; 0 for a free one.
-        tell: Told what is waited for, while the dashboard does not serve yet.
-        seconds: How long to wait for it.
+        cluster: The Kubernetes cluster.
+        ray_cluster: The name of the RayCluster.
+        local_port: A port of this machine; 0 for a free one.
+        tell: Called with progress messages until the dashboard answers.
+        seconds: How long to wait for the dashboard.
 
     Raises:
-        DeadlineError: It does not serve by then.
+        DeadlineError: The dashboard did not answer in time.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class RayConnection:
 
     @property
     def url(self) -> str:
-        """The address of Ray's dashboard and its jobs."""
+        """The address of Ray's dashboard and of Ray's jobs API."""
         return self._tunnel.url
 
     @property
     def environment(self) -> dict[str, str]:
-        """With these variables, Ray's own tools find the cluster and are let in."""
+        """The variables with which Ray's own tools find the cluster and authenticate."""
         return {"RAY_ADDRESS": self.url, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
 
     def close(self) -> None:
-        """Take the tunnel down."""
+        """Close the tunnel."""
         self._tunnel.close()
 
     def __enter__(self) -> RayConnection:

@@ -1,4 +1,4 @@
-"""Taking pools and groups away, and seeing them go."""
+"""Delete pools and groups, and wait until they are gone."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ GONE_SECONDS = 180
 
 
 def groups_on(cluster: Cluster, pool: Target) -> list[Target]:
-    """The groups whose ranks end with the pool."""
+    """Return the groups on a pool, whose ranks end with it."""
     return [group for group in names.list_all(cluster, GROUP) if pool.name in names.pools_of(group)]
 
 
 def delete(cluster: Cluster, targets: Sequence[Target], tell: Tell) -> None:
-    """Delete them, and return when they are gone, with the pods of Ray clusters that nobody else uses.
+    """Delete pools and groups; return when they are gone, with the pods of Ray clusters that no other pool uses.
 
     Raises:
-        DeadlineError: Something is still there.
+        DeadlineError: Some of them still exist when the time is up.
     """
     abandoned = _abandoned(cluster, targets)
-    # Groups first: the pool's end is then nobody's failure.
+    # Groups first, so that the end of a pool fails no group.
     for target in sorted(targets, key=lambda target: target.what != GROUP):
         cluster.delete(target.kind, target.manifest)
     left = [str(target) for target in targets]
@@ -36,16 +36,16 @@ def delete(cluster: Cluster, targets: Sequence[Target], tell: Tell) -> None:
         try:
             left = _left(cluster, targets, abandoned)
         except UnreachableError as error:
-            tell(f"looking again for {seconds:.0f} s: {error}")
+            tell(f"trying again for {seconds:.0f} s: {error}")
             continue
         if not left:
             return
-        tell(f"waiting for {', '.join(left)} to go ({seconds:.0f} s left)")
-    raise DeadlineError(f"after {GONE_SECONDS} s there are still {', '.join(left)}: kubectl describe says why")
+        tell(f"waiting for the deletion of {', '.join(left)} ({seconds:.0f} s left)")
+    raise DeadlineError(f"not deleted within {GONE_SECONDS} s: {', '.join(left)}; kubectl describe says why")
 
 
 def _abandoned(cluster: Cluster, targets: Sequence[Target]) -> set[str]:
-    """The Ray clusters all of whose pools are deleted."""
+    """Return the Ray clusters that lose all of their pools."""
     going = {target.name for target in targets if target.what == POOL}
     pools = names.list_all(cluster, POOL)
     staying = {names.ray_cluster(cluster, pool) for pool in pools if pool.name not in going}
@@ -59,6 +59,6 @@ def _left(cluster: Cluster, targets: Sequence[Target], abandoned: set[str]) -> l
 
 
 def _is_there(cluster: Cluster, target: Target) -> bool:
-    """Whether it is still this one, and not another of its name."""
+    """Return whether the object still exists, and is not a newer one of the same name."""
     found = cluster.get(target.kind, target.name)
-    return found is not None and found["metadata"]["uid"] == target.manifest["metadata"]["uid"]
+    return found is not None and found["metadata"]["uid"] == target.uid

@@ -1,10 +1,10 @@
-"""What goes wrong for a user of the client; each message is a whole sentence that says what to do where it can."""
+"""Errors that users meet. Each message says what happened, to which object, and where possible what to do next."""
 
 from __future__ import annotations
 
 
 class ClientError(Exception):
-    """Something that the user can understand and mend; the base of the others."""
+    """An error that the user can understand and fix; the base of the others."""
 
 
 class UnreachableError(ClientError):
@@ -12,16 +12,16 @@ class UnreachableError(ClientError):
 
 
 class NotFoundError(ClientError):
-    """There is nothing of that name."""
+    """There is no object of that name."""
 
 
 class ConflictError(ClientError):
-    """Somebody else has a hand in it."""
+    """Another client holds what this one wants to change."""
 
 
 class DeadlineError(ClientError):
-    """What was waited for did not come in time."""
+    """The time is up, and what the client waited for has not happened."""
 
 
 class CannotBeReadyError(ClientError):
-    """What is waited for will not come by waiting."""
+    """The object will not become ready, however long one waits."""

@@ -1,4 +1,4 @@
-"""A command in a container: what it reads, what it prints as it comes, and how it ends."""
+"""Run a command in a container: pass its input and output on, and return its exit code."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from kubernetes.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL, WSClient
 from websocket import WebSocketException
 
+from . import exec_protocol
 from .cluster import Cluster
 from .command_input import Read, Size, Window, feed
 from .errors import DeadlineError, UnreachableError
+
+if TYPE_CHECKING:
+    from kubernetes.stream.ws_client import WSClient
 
 Write = Callable[[bytes], object]
 _LOOK_SECONDS = 0.5
@@ -30,23 +34,23 @@ def execute(
     size: Size | None = None,
     seconds: float = float("inf"),
 ) -> int:
-    """Run a command in a container until it ends; its exit code.
+    """Run a command in a container until it ends, and return its exit code.
 
     Args:
-        cluster: Where the pod is.
-        pod: Its name.
-        container: That of the container.
+        cluster: The cluster of the pod.
+        pod: The name of the pod.
+        container: The name of the container.
         command: The program and its arguments.
-        stdout: Given what it prints.
-        stderr: Given what it prints as errors.
-        stdin: Asked for what it is to read.
-        size: Asked for the size of its terminal; without this, it has none.
-        seconds: How long to wait for its end.
+        stdout: Called with each piece of the output.
+        stderr: Called with each piece of the errors.
+        stdin: Called for the input; without it, the command has none.
+        size: Called for the size of the terminal; without it, the command has no terminal.
+        seconds: How long to wait for the end of the command.
 
     Raises:
         ClientError: The API server is too old to pass input on.
-        DeadlineError: It has not ended after so many seconds; it may run on.
-        UnreachableError: The connection was lost before that.
+        DeadlineError: The command did not end in time; it may still be running.
+        UnreachableError: The connection was lost before the command ended.
     """
     stream = cluster.open_exec(pod, container, command, stdin=stdin is not None, tty=size is not None)
     deadline = time.monotonic() + seconds
@@ -60,16 +64,16 @@ def execute(
                 window.update()
             left = deadline - time.monotonic()
             if left <= 0:
-                raise DeadlineError(f"{command[0]} in pod {pod} has not ended within {seconds:g} s")
+                raise DeadlineError(f"{command[0]} in pod {pod} did not end within {seconds:g} s")
             is_open = _update(stream, min(_LOOK_SECONDS, left))
-            for channel, write in ((STDOUT_CHANNEL, stdout), (STDERR_CHANNEL, stderr)):
+            for channel, write in ((exec_protocol.STDOUT, stdout), (exec_protocol.STDERR, stderr)):
                 if data := _take(stream, channel):
                     write(data)
-        return _exit_code(_take(stream, ERROR_CHANNEL), pod)
+        return _exit_code(_take(stream, exec_protocol.ERROR), pod)
 
 
 def _update(stream: WSClient, seconds: float) -> bool:
-    """Wait for more; whether there can be more after that."""
+    """Wait for more data, and return whether the stream is still open."""
     try:
         stream.update(timeout=seconds)
     except (OSError, WebSocketException):
@@ -84,9 +88,11 @@ def _take(stream: WSClient, channel: int) -> bytes:
 
 
 def _exit_code(said: bytes, pod: str) -> int:
-    """From the status that the kubelet sends when the command has ended."""
+    """Return the exit code from the status that the kubelet sends when the command has ended."""
     if not said:
-        raise UnreachableError(f"the connection to pod {pod} was lost before the command ended; it may run on")
+        raise UnreachableError(
+            f"the connection to pod {pod} was lost before the command ended; it may still be running"
+        )
     status = json.loads(said)
     if status["status"] == "Success":
         return 0

@@ -1,4 +1,4 @@
-"""Whether NCCL finds the InfiniBand or RoCE adapters that its variables tell it to use."""
+"""Check whether NCCL finds the InfiniBand or RoCE adapters that its variables tell it to use."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from workergroups.checking.answers import Adapter, NodeAnswer
 
-from .findings import Finding, differences, finding
+from .check_findings import CheckFinding, differences, finding
 
 _SUBJECT = "adapters"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What NCCL_IB_HCA says: ``mlx5_0,mlx5_1:1`` begin names; ``=`` makes them names, ``^`` means others."""
+    """The value of NCCL_IB_HCA: prefixes of names such as ``mlx5_0,mlx5_1:1``; ``=`` for names, ``^`` to exclude."""
 
     names: tuple[str, ...]
     is_exact: bool
@@ -22,22 +22,22 @@ class Choice:
 
     @classmethod
     def read(cls, text: str) -> Choice:
-        """An empty one leaves NCCL the choice."""
+        """Parse the value; an empty one leaves the choice to NCCL."""
         excludes, rest = text.startswith("^"), text.removeprefix("^")
         names = tuple(name for name in rest.removeprefix("=").split(",") if name)
         return cls(names, rest.startswith("="), excludes)
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether the adapters are named that are to be used."""
+        """Whether the value names the adapters to use."""
         return bool(self.names) and not self.excludes
 
     def has(self, adapter: Adapter) -> bool:
-        """Whether it may be used."""
+        """Return whether NCCL may use the adapter."""
         return not self.names or self.excludes != any(self._is(name, adapter) for name in self.names)
 
     def missing(self, adapters: Sequence[Adapter]) -> list[str]:
-        """What is asked for and not there."""
+        """Return the names that match none of the adapters."""
         if not self.is_asked_for:
             return []
         return [name for name in self.names if not any(self._is(name, adapter) for adapter in adapters)]
@@ -48,8 +48,8 @@ class Choice:
         return fits and port in ("", str(adapter["port"]))
 
 
-def judge_adapters(nodes: Sequence[NodeAnswer]) -> Finding:
-    """Those that are found on each node against NCCL_IB_HCA and NCCL_IB_GID_INDEX there."""
+def judge_adapters(nodes: Sequence[NodeAnswer]) -> CheckFinding:
+    """Compare the adapters of each node with NCCL_IB_HCA and NCCL_IB_GID_INDEX there."""
     wrong = [problem for node in nodes for problem in _problems(node)]
     listed = {node["node"]: _listed(node) for node in nodes}
     wrong += differences(listed)
@@ -75,9 +75,9 @@ def _problems(node: NodeAnswer) -> Iterator[str]:
 
 def _troubles(adapter: Adapter) -> Iterator[str]:
     if adapter["state"] != "ACTIVE":
-        yield f"is {adapter['state'] or 'in no known state'}"
+        yield f"is {adapter['state'] or 'in an unknown state'}"
     if not adapter["is_usable"]:
-        yield "is not the pod's to open: ask for your RDMA device plugin's resource in the pool's resources"
+        yield "cannot be opened by the pod: add your RDMA device plugin's resource to the pool's resources"
 
 
 def _gid_troubles(adapter: Adapter, index: str) -> Iterator[str]:
@@ -85,17 +85,17 @@ def _gid_troubles(adapter: Adapter, index: str) -> Iterator[str]:
         there = ", ".join(adapter["gids"]) or "none"
         yield f"has no GID {index}, which NCCL_IB_GID_INDEX names; it has {there}"
     elif adapter["link"] == "Ethernet" and "v2" not in adapter["gids"][index]:
-        yield f"has as GID {index} an address of {adapter['gids'][index]}, which no router passes on, not of RoCE v2"
+        yield f"has as GID {index} an address of {adapter['gids'][index]}, which is not routed: choose one of RoCE v2"
 
 
 def _listed(node: NodeAnswer) -> str:
-    """Its adapters in words; empty for none."""
+    """Describe the adapters of a node; empty if it has none."""
     return ", ".join(map(_described, node["adapters"]))
 
 
 def _described(adapter: Adapter) -> str:
     interface = f" {adapter['interface']}" if adapter["interface"] else ""
-    limits = "" if adapter["is_usable"] else " (not the pod's to open)"
+    limits = "" if adapter["is_usable"] else " (the pod cannot open it)"
     return f"{_called(adapter)}{interface} {adapter['link']} {adapter['rate']} {adapter['state']}{limits}"
 
 

@@ -1,10 +1,10 @@
-"""A group, by its name: its status, its ranks, what they print and what they do."""
+"""A group by its name: its status, its ranks, their output, stacks and calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
@@ -12,45 +12,48 @@ from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from . import logs, names
 from .cluster import Cluster
 from .errors import DeadlineError, NotFoundError
-from .on_head import ask_library
-from .on_ray import OnRay
-from .pauses import Pause, pauses_of
-from .previous import DeadRank, dead_ranks
-from .ranks import Rank, choose, ranks_of
+from .handle import Handle
+from .head_programs import ask_library
+from .pauses import pauses_of
+from .previous import PreviousLog, previous_logs
+from .ranks import RankActor, choose, ranks_of
 from .tunnel import Tunnel
 from .waiting import Tell, look_again, silently
 
+if TYPE_CHECKING:
+    from workergroups_api.report import RankPause
+
 _TAKEN_UP_SECONDS = 30
 _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
-"""Lines by which Ray tells whose output follows."""
+"""Lines with which Ray marks whose output follows."""
 
 
-class Group(OnRay):
+class Group(Handle):
     """A WorkerGroup that exists.
 
     Args:
-        name: Its name.
-        cluster: Where; by default the kubeconfig's current context and its namespace.
-        tell: Told what is waited for.
+        name: The name of the group.
+        cluster: Its cluster; by default the kubeconfig's current context and namespace.
+        tell: Called with progress messages.
 
     Raises:
-        NotFoundError: There is none; says which there are.
+        NotFoundError: There is no such group; the message names similar ones.
     """
 
     def __init__(self, name: str, cluster: Cluster | None = None, tell: Tell = silently) -> None:
         cluster = cluster or Cluster()
         super().__init__(cluster, names.find(cluster, name, names.GROUP), tell)
 
-    def ranks(self) -> list[Rank]:
-        """Its ranks, with their processes."""
+    def ranks(self) -> list[RankActor]:
+        """Return the ranks with their actors."""
         return ranks_of(self.ray.api, self.target)
 
     def logs(self, ranks: str | None = None, *, follow: bool = False) -> Iterator[tuple[int, bytes]]:
-        """Lines that ranks have printed, each with its rank.
+        """Yield the lines that ranks have printed, each with its rank.
 
         Args:
-            ranks: Such as ``0-3,7``; all by default.
-            follow: Go on with what they print, without an end.
+            ranks: Ranks such as ``0-3,7``; by default all.
+            follow: Continue with new lines, without an end.
         """
         files = {
             str(rank.rank): [logs.LogFile.of_actor(rank.actor_id, suffix) for suffix in ("out", "err")]
@@ -60,51 +63,54 @@ class Group(OnRay):
             if not line.startswith(_RAYS_MARKS):
                 yield int(label), line
 
-    def previous_logs(self, ranks: str | None = None) -> list[DeadRank]:
-        """What ranks that died printed last, also when their pods are gone: of the latest incarnation that lost any.
+    def previous_logs(self, ranks: str | None = None) -> list[PreviousLog]:
+        """Return what ranks that died printed last, in the latest incarnation that lost any; their pods may be gone.
 
         Args:
-            ranks: Such as ``0-3,7``: the latest incarnation that lost one of these; all by default.
+            ranks: Ranks such as ``0-3,7``, of the latest incarnation that lost one of them; by default all.
 
         Raises:
-            NotFoundError: None has died since the agent listens; says since when that is.
+            NotFoundError: No rank has died since the agent began to listen; the message says when that was.
         """
-        return dead_ranks(self.cluster, self.target, ranks)
+        return previous_logs(self.cluster, self.target, ranks)
 
     def stacks(self) -> dict[int, str]:
-        """What each rank does now: the Python stacks of its threads, also while it hangs."""
+        """Return the Python stacks of each rank's threads, even of a rank that hangs."""
         return {int(rank): stack for rank, stack in self._ask("stacks").items()}
 
     def calls(self) -> list[dict[str, Any]]:
-        """The calls that ranks have not finished: rank, method, state, seconds, and the Ray job that made them."""
+        """Return the calls that ranks have not finished: rank, method, state, seconds, and the caller's Ray job."""
         return list(self._ask("calls"))
 
-    def pauses(self) -> list[Pause]:
-        """Its ranks that are paused for a debugger, or have one."""
+    def pauses(self) -> list[RankPause]:
+        """Return the ranks that are paused for a debugger or have one."""
         return pauses_of(names.find(self.cluster, f"{names.GROUP}/{self.name}"))
 
-    def tunnel(self, pause: Pause, *, local_port: int = 0) -> Tunnel:
-        """A port of this machine that leads to debugpy in a paused rank.
+    def tunnel(self, pause: RankPause, *, local_port: int = 0) -> Tunnel:
+        """Open a port of this machine that leads to debugpy in a paused rank.
 
         Args:
             pause: One of ``pauses()``.
-            local_port: Of this machine; 0 for a free one.
+            local_port: A port of this machine; 0 for a free one.
 
         Raises:
             NotFoundError: debugpy does not listen there, or the pod is gone.
         """
         pod = pause.pod
         if pause.port is None:
-            raise NotFoundError(f"debugpy does not listen in rank {pause.rank}: workergroups logs {self.name} says why")
+            raise NotFoundError(
+                f"debugpy does not listen in rank {pause.rank} of group {self.name}: workergroups logs {self.name} "
+                f"--rank {pause.rank} says why"
+            )
         if pod is None:
-            raise NotFoundError(f"the pod of rank {pause.rank} is gone")
+            raise NotFoundError(f"the pod of rank {pause.rank} of group {self.name} is gone")
         return Tunnel(self.cluster, lambda: pod, pause.port, local_port)
 
     def restart(self) -> int:
-        """Have its ranks made anew, in their pods; the number of the new incarnation, which is not ready yet.
+        """Recreate the ranks in their pods; return the number of the new incarnation, which is not ready yet.
 
         Raises:
-            DeadlineError: The operator has not taken it up.
+            DeadlineError: The operator has not begun a new incarnation in time.
         """
         before = self.status.incarnation or 0
         now = datetime.now(timezone.utc).isoformat()
@@ -114,10 +120,10 @@ class Group(OnRay):
             if incarnation > before:
                 return incarnation
         raise DeadlineError(
-            f"group {self.name}: the operator has not begun another incarnation within {_TAKEN_UP_SECONDS} s: is it "
-            f"installed, and does it run? kubectl get pods -n workergroups-system"
+            f"the operator has not begun a new incarnation of group {self.name} within {_TAKEN_UP_SECONDS} s: check "
+            f"that it runs: kubectl get pods -n workergroups-system"
         )
 
     def _ask(self, question: str) -> Any:
-        """The library's own answer."""
+        """Ask the library on the head."""
         return ask_library(self.cluster, self.target, "what_ranks_do", question, self.name, what=question)

@@ -1,4 +1,4 @@
-"""Ray jobs of a pool: submitting, following, stopping."""
+"""Ray jobs of a pool: submit, follow, stop."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .waiting import Tell, look_again, silently
 _ENDED = {"SUCCEEDED", "FAILED", "STOPPED"}
 _RECONNECT_SECONDS = 120
 _STOP_SECONDS = 60
-# What a shell gives for a program that SIGTERM ended, which is how Ray stops a job.
+# The exit code of a shell for a program that SIGTERM ended, which is how Ray stops a job.
 STOPPED_EXIT_CODE = 143
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """What Ray knows about a job."""
+    """Ray's record of a job."""
 
     id: str
     state: str
@@ -38,14 +38,14 @@ class JobRecord:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing will happen to it any more."""
+        """Whether the job has ended."""
         return self.state in _ENDED
 
     @property
     def exit_code(self) -> int | None:
-        """The driver's exit code, once it has ended; ``None`` while it has not.
+        """The exit code of the driver; ``None`` while the job has not ended.
 
-        One that was stopped has 143, and one whose driver could not even be started 1.
+        It is 143 for a job that was stopped, and 1 for one whose driver could not be started.
         """
         if not self.has_ended:
             return None
@@ -54,7 +54,7 @@ class JobRecord:
         if self.state == "STOPPED":
             return STOPPED_EXIT_CODE
         code = self.driver_exit_code
-        # Python has a signal's number as a negative code; a shell adds it to 128.
+        # Python gives the number of a signal as a negative code; a shell adds it to 128.
         return 1 if not code else 128 - code if code < 0 else code
 
 
@@ -62,9 +62,9 @@ class Job:
     """One job of a Ray cluster.
 
     Args:
-        job_id: Its submission id.
-        ray: The cluster's API.
-        pool: The name of the pool that it was submitted to, for messages.
+        job_id: The submission id.
+        ray: The API of the Ray cluster.
+        pool: The name of the pool that the job was submitted to, for messages.
     """
 
     def __init__(self, job_id: str, ray: RayApi, pool: str) -> None:
@@ -72,20 +72,20 @@ class Job:
         self._ray = ray
 
     def record(self) -> JobRecord:
-        """What Ray knows about it now."""
+        """Return Ray's present record of the job."""
         return _record(self._ray.get(f"/api/jobs/{self.id}"))
 
     def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[str]:
-        """What its driver has printed, in pieces; with ``follow`` until the job has ended.
+        """Yield the driver's output in pieces; with ``follow``, until the job has ended.
 
-        A connection that breaks is made again, and goes on where it was.
+        After a connection was lost, reconnect and continue where the output stopped.
         """
         if not follow:
             yield self._ray.get(f"/api/jobs/{self.id}/logs")["logs"]
             return
         seen = 0
         while True:
-            # Each connection tells it from the beginning.
+            # Each connection starts from the beginning of the output.
             to_skip = seen
             try:
                 self._wait_until_started(tell)
@@ -100,10 +100,10 @@ class Job:
                 self._wait_for_connection(error, tell)
 
     def wait(self, seconds: float | None = None) -> JobRecord:
-        """Wait until it has ended.
+        """Wait until the job has ended, and return its record.
 
         Raises:
-            DeadlineError: It has not after so many seconds.
+            DeadlineError: The job has not ended after ``seconds``.
         """
         for _ in look_again(seconds if seconds is not None else float("inf")):
             record = self.record()
@@ -112,7 +112,7 @@ class Job:
         raise DeadlineError(f"job {self.id} has not ended within {seconds:g} s: {record.state}: {record.message}")
 
     def stop(self) -> JobRecord:
-        """End it, and return when it has ended; nothing happens to one that has."""
+        """Stop the job if it has not ended, and return its record when it has."""
         if not self.record().has_ended:
             self._ray.post(f"/api/jobs/{self.id}/stop")
         return self.wait(_STOP_SECONDS)
@@ -130,7 +130,7 @@ class Job:
                 return
             except UnreachableError as again:
                 error = again
-        raise UnreachableError(f"job {self.id} may go on, but cannot be reached: {error}")
+        raise UnreachableError(f"job {self.id} cannot be reached, but may still be running: {error}")
 
 
 def submit(
@@ -142,18 +142,18 @@ def submit(
     *,
     before: str = "",
 ) -> Job:
-    """Start a command on the cluster's head.
+    """Start a command on the head of a Ray cluster.
 
     Args:
-        ray: The cluster's API.
-        pool: The pool whose name begins the job's id.
-        command: The program and its arguments; each arrives as it is, no shell changes it.
-        runtime_env: As Ray has it.
-        job_id: By default the pool's name and some random letters.
-        before: What the shell that starts the command is to do before.
+        ray: The API of the Ray cluster.
+        pool: The name of the pool, with which the default id begins.
+        command: The program and its arguments; no shell changes them.
+        runtime_env: A runtime environment as Ray defines it.
+        job_id: The submission id; by default the pool's name and some random letters.
+        before: Shell code that runs before the command.
     """
     if not command:
-        raise ClientError("there is no command to submit")
+        raise ClientError("the command of the job is empty: say what to run, such as python train.py")
     body = {
         "entrypoint": before + shlex.join(command),
         "submission_id": job_id or f"{pool}-{secrets.token_hex(3)}",
@@ -163,7 +163,7 @@ def submit(
 
 
 def list_records(ray: RayApi) -> list[JobRecord]:
-    """The jobs that were submitted to the cluster and are still known there, the latest first."""
+    """Return the submitted jobs that the Ray cluster still knows, the latest first."""
     submitted = [job for job in ray.get("/api/jobs/") if job["type"] == "SUBMISSION"]
     return sorted(map(_record, submitted), key=lambda record: -(record.started or 0))
 

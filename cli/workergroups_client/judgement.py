@@ -1,98 +1,104 @@
-"""What is wrong with a pool's nodes, from what they say of themselves."""
+"""Judge the answers of a pool's nodes: which of them differ from the spec or from each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from workergroups.checking.answers import AllReduce, Answer, NodeAnswer
+from workergroups_api.vocabulary import Reservation, Vendor
 
+from .check_findings import CheckFinding, differences, finding
 from .fabric import judge_adapters
-from .findings import Finding, differences, finding
+
+if TYPE_CHECKING:
+    from workergroups_api.resource_pool import ResourcePoolSpec
 
 VERSIONS = ("device", "driver", "CUDA", "ROCm", "NCCL", "torch", "Ray", "Python")
 _GIB = 2**30
-# A file system has whole pages.
+# The size of a file system is rounded to pages.
 _TOLERANCE = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a pool's spec asks of its nodes."""
+class Requirements:
+    """The requirements of a pool's spec for its nodes."""
 
     nodes: int
     processes: int
-    """On each node."""
+    """Of each node."""
     vendor: str
     devices: int
     """Of each node."""
     shared_memory: int | None
-    """Bytes; ``None`` for whatever there is."""
+    """Bytes; ``None`` for no requirement."""
     writable: tuple[str, ...]
-    """Where its volumes are mounted, but for those that are read only."""
+    """Mount paths of the volumes that are not read-only."""
+    is_reserved: bool
+    """Whether each process has its bundle."""
 
     @classmethod
-    def by(cls, spec: Mapping[str, Any]) -> Asked:
-        """As it is written."""
-        accelerator = spec.get("accelerator") or {}
-        vendor, processes = accelerator.get("vendor", "nvidia"), spec["processesPerNode"]
-        volumes = spec.get("volumes") or []
-        memory = spec.get("sharedMemory")
+    def of(cls, spec: ResourcePoolSpec) -> Requirements:
+        """Return the requirements of a spec."""
+        accelerator, processes = spec.accelerator, spec.processes_per_node
         return cls(
-            nodes=spec.get("nodes", 1),
+            nodes=spec.nodes,
             processes=processes,
-            vendor=vendor,
-            devices=0 if vendor == "none" else processes * accelerator.get("perProcess", 1),
-            shared_memory=None if memory is None else bytes_of(str(memory)),
-            writable=tuple(volume["mountPath"] for volume in volumes if not volume.get("readOnly")),
+            vendor=accelerator.vendor,
+            devices=0 if Vendor(accelerator.vendor) is Vendor.NONE else processes * accelerator.per_process,
+            shared_memory=None if spec.shared_memory is None else bytes_of(spec.shared_memory),
+            writable=tuple(volume.mount_path for volume in spec.volumes if not volume.read_only),
+            is_reserved=Reservation(spec.reservation) is Reservation.EAGER,
         )
 
 
 def bytes_of(quantity: str) -> int:
-    """An amount as Kubernetes writes it."""
-    from kubernetes.utils.quantity import parse_quantity  # not needed for anything else
+    """Parse a quantity as Kubernetes writes it."""
+    from kubernetes.utils.quantity import parse_quantity
 
     return int(parse_quantity(quantity))
 
 
-def judge(asked: Asked, answer: Answer, *, fabric: bool) -> Iterator[Finding]:
-    """All that was looked at, what is well too."""
-    yield _nodes(asked, answer)
+def judge(required: Requirements, answer: Answer, *, fabric: bool) -> Iterator[CheckFinding]:
+    """Yield a finding for each subject of the check, problem or not."""
+    yield _nodes(required, answer)
     nodes = answer["nodes"]
     if nodes:
-        if asked.devices:
-            yield _devices(asked, nodes)
+        if required.devices:
+            yield _devices(required, nodes)
         yield from _versions(nodes)
-        yield _shared_memory(asked, nodes)
-        if asked.writable:
-            yield _volumes(asked, nodes)
-        if asked.nodes > 1:
+        yield _shared_memory(required, nodes)
+        if required.writable:
+            yield _volumes(required, nodes)
+        if required.nodes > 1:
             yield _connections(nodes)
         if fabric:
             yield judge_adapters(nodes)
     if fabric:
-        yield _all_reduce(asked, answer["all_reduce"], answer["not_measured"])
+        yield _all_reduce(required, answer["all_reduce"], answer["not_measured"])
 
 
-def _nodes(asked: Asked, answer: Answer) -> Finding:
+def _nodes(required: Requirements, answer: Answer) -> CheckFinding:
     joined = len(answer["nodes"]) + len(answer["silent"])
     wrong = [f"{node} does not answer: {why}" for node, why in sorted(answer["silent"].items())]
-    if joined != asked.nodes:
-        wrong.insert(0, f"{joined} of {asked.nodes} have joined Ray: workergroups status says what the pool waits for")
-    return finding("nodes", wrong, f"{joined} of {asked.nodes} have joined Ray and answer")
+    if joined != required.nodes:
+        wrong.insert(
+            0, f"{joined} of {required.nodes} have joined Ray: workergroups status says what the pool waits for"
+        )
+    return finding("nodes", wrong, f"{joined} of {required.nodes} have joined Ray and answer")
 
 
-def _devices(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
+def _devices(required: Requirements, nodes: Sequence[NodeAnswer]) -> CheckFinding:
     wrong = list(_troubles("devices", nodes)) + [
-        f"{each['node']} has {each['devices']} of {asked.devices}"
+        f"{each['node']} has {each['devices']} of {required.devices}"
         for each in nodes
-        if each["devices"] not in (None, asked.devices)
+        if each["devices"] not in (None, required.devices)
     ]
-    return finding("devices", wrong, f"{asked.devices} on each node")
+    return finding("devices", wrong, f"{required.devices} on each node")
 
 
-def _versions(nodes: Sequence[NodeAnswer]) -> Iterator[Finding]:
+def _versions(nodes: Sequence[NodeAnswer]) -> Iterator[CheckFinding]:
     for name in VERSIONS:
         found = {each["node"]: each["versions"].get(name) for each in nodes}
         wrong = [*_troubles(name, nodes), *differences(found)]
@@ -100,30 +106,30 @@ def _versions(nodes: Sequence[NodeAnswer]) -> Iterator[Finding]:
             yield finding(name, wrong, str(next(iter(found.values()))))
 
 
-def _shared_memory(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
+def _shared_memory(required: Requirements, nodes: Sequence[NodeAnswer]) -> CheckFinding:
     sizes = {each["node"]: each["shared_memory"] for each in nodes}
-    if asked.shared_memory is None:
-        # Kubernetes nodes of different memory may well give different shares of it.
+    if required.shared_memory is None:
+        # Nodes with different memory may give different shares of it, so a difference is no problem.
         written = {node: _gib(size) for node, size in sizes.items()}
         return finding("/dev/shm", [], "; ".join(differences(written)) or next(iter(written.values())))
     wrong = [
-        f"{node} has {_gib(size)} of {_gib(asked.shared_memory)}: more than the pod's memory limit is not there"
+        f"{node} has {_gib(size)} of {_gib(required.shared_memory)}: it cannot exceed the memory limit of the pod"
         for node, size in sizes.items()
-        if size < asked.shared_memory - _TOLERANCE
+        if size < required.shared_memory - _TOLERANCE
     ]
-    return finding("/dev/shm", wrong, _gib(asked.shared_memory))
+    return finding("/dev/shm", wrong, _gib(required.shared_memory))
 
 
-def _volumes(asked: Asked, nodes: Sequence[NodeAnswer]) -> Finding:
+def _volumes(required: Requirements, nodes: Sequence[NodeAnswer]) -> CheckFinding:
     wrong = [
         f"{each['node']} cannot write to {directory}: {why}"
         for each in nodes
         for directory, why in sorted(each["unwritable"].items())
     ]
-    return finding("volumes", wrong, f"each node can write to {', '.join(asked.writable)}")
+    return finding("volumes", wrong, f"each node can write to {', '.join(required.writable)}")
 
 
-def _connections(nodes: Sequence[NodeAnswer]) -> Finding:
+def _connections(nodes: Sequence[NodeAnswer]) -> CheckFinding:
     wrong = [
         f"{each['node']} does not reach {other}: {why}"
         for each in nodes
@@ -132,13 +138,13 @@ def _connections(nodes: Sequence[NodeAnswer]) -> Finding:
     return finding("connections", wrong, "each node that answers reaches each other one")
 
 
-def _all_reduce(asked: Asked, measured: AllReduce | None, why_not: str | None) -> Finding:
+def _all_reduce(required: Requirements, measured: AllReduce | None, why_not: str | None) -> CheckFinding:
     if measured is None:
         wrong = [f"not measured: {why_not}"] if why_not else []
-        return finding("all-reduce", wrong, "one process has nobody to sum up with")
+        return finding("all-reduce", wrong, "nothing to measure with one process")
     how = f"{measured['backend']}, {measured['processes']} processes, {measured['mebibytes']} MiB"
     said = f"{measured['bus_bandwidth']:.2f} GB/s bus bandwidth ({how})"
-    wrong = [f"{said}: torch sees no devices"] if asked.devices and measured["backend"] == "gloo" else []
+    wrong = [f"{said}: torch sees no devices"] if required.devices and measured["backend"] == "gloo" else []
     return finding("all-reduce", wrong, said)
 
 

@@ -1,8 +1,8 @@
-"""A page of this machine that logs a browser in to Ray's dashboard, once.
+"""A page on this machine that logs a browser in to Ray's dashboard, once.
 
-Ray's own page asks for the token. Cookies belong to a host and not to a port, so another server on 127.0.0.1 can set
-the one that Ray reads, as Ray's own server sets it. The address holds a secret that works once: other users of this
-machine who find the port get nothing.
+Ray's own page asks for the token. Cookies belong to a host and not to a port, so this server on 127.0.0.1 can set the
+cookie that Ray reads, just as Ray's own server does. The address contains a secret that works once, so other users of
+this machine who find the port cannot log in.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _COOKIE = "ray-authentication-token"
 
 
 class LoginPage:
-    """Serves until it is closed.
+    """Serves the page until it is closed.
 
     Args:
-        ray: The connection whose dashboard is to be opened.
-        page: Where in the dashboard to go.
+        ray: The connection to the dashboard.
+        page: The page of the dashboard to open.
     """
 
     def __init__(self, ray: RayConnection, page: str = "/") -> None:
@@ -32,7 +32,7 @@ class LoginPage:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Serve no longer."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -43,7 +43,7 @@ class LoginPage:
         self.close()
 
     def _used(self, path: str) -> bool:
-        """Whether it is the secret, which is none any more after that."""
+        """Return whether the path is the secret, and invalidate the secret if it is."""
         if self._secret is None or not secrets.compare_digest(path.encode(), f"/{self._secret}".encode()):
             return False
         self._secret = None

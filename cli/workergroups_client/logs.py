@@ -1,4 +1,4 @@
-"""The files that Ray's processes write on the nodes, read through Ray's own log service."""
+"""Read the log files of Ray's processes on the nodes through Ray's own log service."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from .errors import ClientError
 from .ray_api import RayApi
 
 LINES = 1000
-"""From the end of each file."""
+"""Lines to read from the end of each file."""
 MOST_AT_ONCE = 80
 """Ray serves about a hundred requests at once."""
 
 
 @dataclass(frozen=True)
 class LogFile:
-    """One file: of an actor, or by its name on a node."""
+    """A log file: one of an actor, or one of a node by its name."""
 
     query: Mapping[str, str]
 
     @classmethod
     def of_actor(cls, actor_id: str, suffix: str) -> LogFile:
-        """What an actor's process writes to standard output (``out``) or standard error (``err``)."""
+        """Return the standard output (suffix ``out``) or standard error (``err``) of an actor's process."""
         return cls({"actor_id": actor_id, "suffix": suffix})
 
     @classmethod
     def on_node(cls, node_id: str, name: str) -> LogFile:
-        """A file by its name."""
+        """Return a file of a node by its name."""
         return cls({"node_id": node_id, "filename": name})
 
 
 def names_on_node(ray: RayApi, node_id: str) -> list[str]:
-    """The files that a node has."""
+    """Return the names of the log files of a node."""
     by_component = ray.get("/api/v0/logs", node_id=node_id)["data"]["result"]
     return sorted(name for names in by_component.values() for name in names)
 
 
 def read(ray: RayApi, files: Mapping[str, list[LogFile]], *, follow: bool) -> Iterator[tuple[str, bytes]]:
-    """Lines of several files, each with the label that its file has in the mapping.
+    """Yield the lines of several files, each with the label of its file in the mapping.
 
-    Without ``follow`` one file after the other; with it from all at once, as they are written, without an end. One of
-    several that cannot be read says so in a line of its own.
+    Without ``follow``, read one file after the other; with it, read all at once as they are written, without an end.
+    If one of several files cannot be read, yield a line with the reason.
     """
     sources = [(label, file) for label, parts in files.items() for file in parts]
     if len(sources) == 1:
@@ -58,9 +58,7 @@ def read(ray: RayApi, files: Mapping[str, list[LogFile]], *, follow: bool) -> It
 
 def _all_at_once(ray: RayApi, sources: list[tuple[str, LogFile]]) -> Iterator[tuple[str, bytes]]:
     if len(sources) > MOST_AT_ONCE:
-        raise ClientError(
-            f"{len(sources)} files cannot be followed at once, {MOST_AT_ONCE} can: choose some with --rank"
-        )
+        raise ClientError(f"{len(sources)} files cannot be followed at once, only {MOST_AT_ONCE}: choose some ranks")
     lines: queue.SimpleQueue[tuple[str, bytes] | None] = queue.SimpleQueue()
 
     def pour(label: str, file: LogFile) -> None:
@@ -79,7 +77,7 @@ def _lines_or_why_not(ray: RayApi, file: LogFile, follow: bool) -> Iterator[byte
     try:
         yield from _lines(ray, file, follow)
     except ClientError as error:
-        yield f"(no more of this log: {error})".encode()
+        yield f"(the rest of this log cannot be read: {error})".encode()
 
 
 def _lines(ray: RayApi, file: LogFile, follow: bool) -> Iterator[bytes]:

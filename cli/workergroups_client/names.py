@@ -1,4 +1,4 @@
-"""What a name means: a pool, a group, or both, and which Ray cluster is behind it."""
+"""Find pools and groups by their names, and the Ray clusters that they are on."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from workergroups_api.manifest import POD, RESOURCE_POOL, SECRET, WORKER_GROUP, Kind, Manifest
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, TOKEN_KEY, token_secret_name
+from workergroups_api.references import cluster_of_pool, pools_of_group
+from workergroups_api.vocabulary import Component
 
 from .cluster import Cluster
 from .errors import ClientError, NotFoundError
-from .near_names import did_you_mean
+from .suggestions import did_you_mean
 
 POOL, GROUP = "pool", "group"
 _KINDS: dict[str, Kind] = {POOL: RESOURCE_POOL, GROUP: WORKER_GROUP}
@@ -23,7 +25,7 @@ _ALIASES = {
 
 @dataclass(frozen=True)
 class Target:
-    """A pool or a group that exists."""
+    """An existing pool or group."""
 
     what: str
     """``pool`` or ``group``."""
@@ -31,38 +33,58 @@ class Target:
 
     @property
     def kind(self) -> Kind:
-        """Its Kubernetes kind."""
+        """The Kubernetes kind."""
         return _KINDS[self.what]
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the object."""
         return str(self.manifest["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object."""
+        return str(self.manifest["metadata"]["namespace"])
+
+    @property
+    def uid(self) -> str:
+        """The UID of the object."""
+        return str(self.manifest["metadata"]["uid"])
+
+    @property
+    def generation(self) -> int:
+        """The generation of the spec."""
+        return int(self.manifest["metadata"].get("generation", 0))
 
     def __str__(self) -> str:
         return f"{self.what} {self.name}"
 
 
 def as_target(manifest: Manifest) -> Target | None:
-    """A pool or a group; ``None`` for any other object."""
+    """Return a pool or a group as a target; ``None`` for any other object."""
     kinds = {(kind.api_version, kind.kind): what for what, kind in _KINDS.items()}
     what = kinds.get((manifest["apiVersion"], manifest["kind"]))
     return Target(what, manifest) if what else None
 
 
 def find(cluster: Cluster, name: str, *wanted: str) -> Target:
-    """The one that is meant: of pool and group in this order, unless the name says ``KIND/NAME``.
+    """Return the first object of the name among the wanted kinds: by default the pool, else the group.
+
+    Args:
+        cluster: Where to look.
+        name: ``NAME``, ``pool/NAME`` or ``group/NAME``.
+        wanted: The kinds, in the order of preference.
 
     Raises:
-        NotFoundError: There is none; says which there are.
-        ClientError: The kind is not one of those that are wanted here.
+        NotFoundError: There is no such object; the message names similar ones.
+        ClientError: The name is of a kind that is not wanted.
     """
     found = find_all(cluster, name, *wanted)
     return found[0]
 
 
 def find_all(cluster: Cluster, name: str, *wanted: str) -> list[Target]:
-    """All that bear the name, of the kinds that are wanted, in that order; at least one."""
+    """Return all objects of the name among the wanted kinds, at least one; see `find`."""
     kinds, plain = _read(name, wanted or (POOL, GROUP))
     there = [(what, cluster.get(_KINDS[what], plain)) for what in kinds]
     found = [Target(what, manifest) for what, manifest in there if manifest is not None]
@@ -72,12 +94,12 @@ def find_all(cluster: Cluster, name: str, *wanted: str) -> list[Target]:
 
 
 def list_all(cluster: Cluster, *kinds: str) -> list[Target]:
-    """All pools and groups of the namespace, or one of the two."""
+    """Return all pools and groups of the namespace, or only those of the given kinds."""
     return [Target(what, manifest) for what in kinds or (POOL, GROUP) for manifest in cluster.select(_KINDS[what])]
 
 
 def none_here(cluster: Cluster) -> str:
-    """That the namespace has no pools and no groups, and which one has some."""
+    """Return the message for a namespace without pools and groups, with a namespace that has some."""
     elsewhere = _elsewhere(cluster, _KINDS)
     return f"no pools and no groups in namespace {cluster.namespace}" + (
         f"; there are some in namespace {elsewhere}: add -n {elsewhere}" if elsewhere else ""
@@ -85,38 +107,38 @@ def none_here(cluster: Cluster) -> str:
 
 
 def ray_cluster(cluster: Cluster, target: Target) -> str:
-    """Name of the RayCluster that the pool or group is on."""
+    """Return the name of the RayCluster that a pool or group is on."""
     pool = first_pool(cluster, target) if target.what == GROUP else target
-    return str(pool.manifest["spec"].get("clusterName") or pool.name)
+    return cluster_of_pool(pool.name, pool.manifest["spec"])
 
 
-def pools_of(group: Target) -> list[str]:
-    """The names of the pools that a group is on, in rank order."""
-    return [str(pool["name"]) for pool in group.manifest["spec"].get("pools") or [{"name": group.name}]]
+def pools_of(group: Target) -> tuple[str, ...]:
+    """Return the names of the pools that a group is on, in rank order."""
+    return pools_of_group(group.name, group.manifest["spec"])
 
 
 def first_pool(cluster: Cluster, group: Target) -> Target:
-    """The pool of the group's first ranks; others of the group are on the same Ray cluster."""
+    """Return the pool of a group's first ranks; the other pools of the group are on the same Ray cluster."""
     return find(cluster, f"{POOL}/{pools_of(group)[0]}", POOL)
 
 
 def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
-    """Name of the pod in which the Ray cluster's head runs.
+    """Return the name of the pod in which the head of a Ray cluster runs.
 
     Raises:
-        NotFoundError: None runs; says why, as far as a pool of that cluster says.
+        NotFoundError: The head is not running.
     """
-    pods = running_pods(cluster, ray_cluster_name, "head")
+    pods = running_pods(cluster, ray_cluster_name, Component.HEAD)
     if not pods:
         raise NotFoundError(
-            f"no head of the Ray cluster {ray_cluster_name} runs in namespace {cluster.namespace}: "
+            f"the head of Ray cluster {ray_cluster_name} is not running in namespace {cluster.namespace}: "
             f"workergroups status says what its pool waits for"
         )
     return str(pods[0]["metadata"]["name"])
 
 
-def running_pods(cluster: Cluster, ray_cluster_name: str, component: str) -> list[Manifest]:
-    """The pods of a part of a Ray cluster (head, worker, agent) that run and are to stay."""
+def running_pods(cluster: Cluster, ray_cluster_name: str, component: Component) -> list[Manifest]:
+    """Return the running pods of a component of a Ray cluster, without those that are being deleted."""
     pods = cluster.select(POD, f"{CLUSTER_LABEL}={ray_cluster_name},{COMPONENT_LABEL}={component}")
     return [
         pod for pod in pods if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
@@ -124,28 +146,35 @@ def running_pods(cluster: Cluster, ray_cluster_name: str, component: str) -> lis
 
 
 def token(cluster: Cluster, ray_cluster_name: str) -> str:
-    """What Ray's servers ask for."""
+    """Return the token with which clients authenticate to Ray.
+
+    Raises:
+        NotFoundError: The operator has not created the Secret yet.
+    """
     secret = cluster.get(SECRET, token_secret_name(ray_cluster_name))
     if secret is None:
-        raise NotFoundError(f"there is no Secret {token_secret_name(ray_cluster_name)} with Ray's token yet")
+        raise NotFoundError(
+            f"Secret {token_secret_name(ray_cluster_name)} with Ray's token does not exist in namespace "
+            f"{cluster.namespace}: workergroups status says what the pool waits for"
+        )
     return b64decode(secret["data"][TOKEN_KEY]).decode()
 
 
 def _read(name: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """The kinds in which to look, and the name alone."""
+    """Return the kinds to look for, and the name without its prefix."""
     prefix, slash, rest = name.rpartition("/")
     if not slash:
         return wanted, name
     what = _ALIASES.get(prefix.lower())
     if what is None:
-        raise ClientError(f"{name}: before the slash there is to be pool or group")
+        raise ClientError(f"{name}: write pool/NAME or group/NAME, or the name alone")
     if what not in wanted:
-        raise ClientError(f"{name}: a {wanted[0]} is wanted here")
+        raise ClientError(f"{name} names a {what}, but this needs a {wanted[0]}: write {wanted[0]}/NAME")
     return (what,), rest
 
 
 def _what_there_is(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str:
-    """Near names first; then all; then where else there is one."""
+    """Return the message for a name that does not exist: with similar names, else all names, else another namespace."""
     nothing = f"there is no {' or '.join(kinds)} {name} in namespace {cluster.namespace}"
     names = sorted({target.name for target in list_all(cluster, *kinds)})
     if near := did_you_mean(name, names):
@@ -159,7 +188,7 @@ def _what_there_is(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str:
 
 
 def _elsewhere(cluster: Cluster, kinds: Iterable[str], name: str | None = None) -> str | None:
-    """Another namespace that has one, or one of the name, if this user may see it."""
+    """Return a namespace with such an object, or with one of that name; ``None`` if the user cannot see any."""
     try:
         found = [manifest for what in kinds for manifest in cluster.select(_KINDS[what], everywhere=True)]
     except ClientError:

@@ -1,4 +1,4 @@
-"""The nodes of a pool as Ray knows them, by their numbers."""
+"""Find the Ray nodes of a pool by their numbers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from .ray_api import RayApi
 
 
 def node_id(cluster: Cluster, ray: RayApi, pool: Target, number: int) -> str:
-    """Ray's id of a node of the pool.
+    """Return Ray's id of a node of the pool.
 
-    Nodes are numbered as their reservations are, and as ranks are numbered along them; those of a pool that reserves
-    nothing, by the names of their pods.
+    Nodes have the numbers of their reservations, which ranks follow. In a pool that reserves nothing, they are numbered
+    by the names of their pods.
 
     Raises:
-        NotFoundError: There is no such node; says which there are.
+        NotFoundError: There is no such node; the message lists the existing ones.
     """
     ids = _reserved(ray, pool) or dict(enumerate(_joined(cluster, ray, pool)))
     if number not in ids:
-        there = ", ".join(map(str, sorted(ids))) or "none"
-        raise NotFoundError(f"{pool} has no node {number} in Ray; it has {there}")
+        if not ids:
+            raise NotFoundError(f"no node of {pool} has joined Ray: workergroups status {pool.name} says why")
+        raise NotFoundError(f"{pool} has no node {number} in Ray: choose from {', '.join(map(str, sorted(ids)))}")
     return ids[number]
 
 
@@ -33,7 +34,7 @@ def _reserved(ray: RayApi, pool: Target) -> dict[int, str]:
     found = {}
     for placed in rows(ray, "/api/v0/placement_groups"):
         name = PlacementName.parse(placed["name"] or "")
-        if name and name.uid == pool.manifest["metadata"]["uid"] and placed["state"] == "CREATED":
+        if name and name.uid == pool.uid and placed["state"] == "CREATED":
             found[name.index] = name.node_id
     return found
 

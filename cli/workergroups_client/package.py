@@ -1,4 +1,4 @@
-"""A working directory as the package that Ray unpacks for a job: a zip file that is named after what is in it."""
+"""Pack a working directory as Ray unpacks it for a job: a zip file that is named after its content."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from pathspec import GitIgnoreSpec
 from .errors import ClientError
 
 MOST_BYTES = 100 << 20
-"""It passes through the API server, and lies in the memory of Ray's head."""
+"""The package passes through the API server, and the head of the Ray cluster keeps it in memory."""
 _LARGEST_NAMED = 3
 _EXCLUDED = (".git", ".venv", "venv", "__pycache__")
-"""As Ray excludes them."""
+"""Ray excludes the same."""
 _IGNORE_FILES = (".gitignore", ".rayignore")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class Package(NamedTuple):
-    """What is sent, and under which name."""
+    """A package and its name."""
 
     name: str
     data: bytes
 
     @property
     def uri(self) -> str:
-        """What a runtime environment calls it."""
+        """The URI of the package in a runtime environment."""
         return f"gcs://{self.name}"
 
 
 def pack(directory: Path, excludes: Sequence[str] = ()) -> Package:
-    """The files below a directory, but for those that a pattern excludes.
+    """Pack the files below a directory, except for those that a pattern excludes.
 
-    As Ray does it: by the patterns given, and by those in each directory's `.gitignore` and `.rayignore`. The same
-    files make the same package, so that it is sent once.
+    As in Ray, the patterns are the given ones and those in each directory's `.gitignore` and `.rayignore`. The same
+    files give the same package, so that it is sent once.
 
     Raises:
-        ClientError: There is no such directory, it has no files, or they are too large.
+        ClientError: The directory does not exist or has no files, or the files are too large.
     """
     if not directory.is_dir():
         raise ClientError(f"the working directory {directory} is not a directory")
     files = sorted(_files(directory, directory, [GitIgnoreSpec.from_lines([*_EXCLUDED, *excludes])], [directory]))
     if not files:
-        raise ClientError(f"the working directory {directory} has no files to send")
+        raise ClientError(f"the working directory {directory} has no files to send: see what its ignore files exclude")
     _check_size(directory, files)
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -58,7 +58,7 @@ def pack(directory: Path, excludes: Sequence[str] = ()) -> Package:
 
 
 def _files(root: Path, directory: Path, specs: list[GitIgnoreSpec], bases: list[Path]) -> Iterator[Path]:
-    """Files below a directory that none of these patterns matches, each of which counts from its own base."""
+    """Yield the files below a directory that no pattern matches; each pattern is relative to its own base."""
     for name in _IGNORE_FILES:
         if (directory / name).is_file():
             specs = [*specs, GitIgnoreSpec.from_lines((directory / name).read_text().splitlines())]
@@ -69,12 +69,12 @@ def _files(root: Path, directory: Path, specs: list[GitIgnoreSpec], bases: list[
             continue
         if not is_directory:
             yield from [path] if path.is_file() else []
-        elif not path.is_symlink():  # it may lead back here
+        elif not path.is_symlink():  # a link may lead back to here
             yield from _files(root, path, specs, bases)
 
 
 def _matches(spec: GitIgnoreSpec, base: Path, path: Path, is_directory: bool) -> bool:
-    # A pattern that ends in a slash is for directories only.
+    # A pattern that ends in a slash matches directories only.
     return spec.match_file(f"{path.relative_to(base).as_posix()}{'/' if is_directory else ''}")
 
 
@@ -86,8 +86,8 @@ def _check_size(directory: Path, files: list[Path]) -> None:
     named = ", ".join(f"{file.relative_to(directory)} ({sizes[file] >> 20} MiB)" for file in largest)
     raise ClientError(
         f"the working directory {directory} has {sum(sizes.values()) >> 20} MiB, and at most {MOST_BYTES >> 20} MiB "
-        f"are sent; the largest: {named}. Name what the job does not need in .gitignore, .rayignore or the runtime "
-        f"environment's excludes, and put data on a volume of the pool"
+        f"can be sent; the largest files: {named}. Exclude what the job does not need, in .gitignore, .rayignore or "
+        f"the runtime environment's excludes, and put data on a volume of the pool"
     )
 
 

@@ -1,69 +1,27 @@
-"""Ranks that are paused for a debugger, as their group's status says."""
+"""Ranks that are paused for a debugger, according to the status of their group."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
+
+from workergroups_api.vocabulary import PAUSED, ConditionType
 
 from .names import Target
-from .times import moment
+from .reading import current_report, group_status
 
-PAUSED = {"PausedByDebugger", "DebuggerAttached"}
-"""Reasons of what waits for a person, and so has no deadline."""
-
-
-@dataclass(frozen=True)
-class Pause:
-    """A rank that waits for a debugger, or has one."""
-
-    rank: int
-    where: str
-    """File, line and function, and the exception that was raised there, if any."""
-    since: datetime
-    """By the clock of the rank's node."""
-    is_attached: bool
-    """Whether somebody is connected already."""
-    pod: str | None
-    directory: str | None
-    """On the rank, the root of the code that the file belongs to."""
-    port: int | None
-    """Where debugpy listens in the pod; ``None`` until it does, a second or two after the pause began."""
-
-    @property
-    def key(self) -> tuple[int, datetime]:
-        """What tells it from all other pauses of its group."""
-        return self.rank, self.since
+if TYPE_CHECKING:
+    from workergroups_api.report import RankPause
 
 
-def pauses_of(group: Target) -> list[Pause]:
-    """Of the present incarnation, by rank; the first 64, where there are more.
+def pauses_of(group: Target) -> list[RankPause]:
+    """Return the pauses of the present incarnation, by rank; the status has the first 64 of them.
 
-    What the agent has said counts while the operator says it, too: of a Ray that is lost, it stands there for a while.
+    The agent's report counts only while RanksReady confirms it: when the Ray cluster is lost, the report stays in the
+    status for a while.
     """
-    status = group.manifest.get("status") or {}
-    ranks = reported_ranks(status)
-    reasons = {each["type"]: each["reason"] for each in status.get("conditions") or []}
-    deaths = {failure["reason"] for failure in ranks.get("failures") or []}
-    if reasons.get("RanksReady") not in PAUSED | deaths:
+    status = group_status(group)
+    report = current_report(status)
+    confirming = {*PAUSED, *(failure.reason for failure in report.failures)}
+    if not any(each.type == ConditionType.RANKS_READY and each.reason in confirming for each in status.conditions):
         return []
-    return sorted(map(_pause, ranks.get("pauses") or []), key=lambda pause: pause.rank)
-
-
-def reported_ranks(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the agent says of a group's ranks; empty if that is of another incarnation than the present one."""
-    ranks: Mapping[str, Any] = status.get("ranks") or {}
-    return ranks if ranks.get("incarnation") == status.get("incarnation") else {}
-
-
-def _pause(said: dict[str, Any]) -> Pause:
-    return Pause(
-        rank=said["rank"],
-        where=said["where"],
-        since=moment(said["since"]),
-        is_attached=said.get("attached", False),
-        pod=said.get("pod"),
-        directory=said.get("directory"),
-        port=said.get("port"),
-    )
+    return sorted(report.pauses, key=lambda pause: pause.rank)

@@ -1,4 +1,4 @@
-"""A pool, by its name: its status, its jobs, a connection to its Ray."""
+"""A pool by its name: its status, its jobs, and a connection to its Ray cluster."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import Any
 
 from . import checks, jobs, names, secret_env
 from .cluster import Cluster
+from .handle import Handle
 from .jobs import Job, JobRecord
-from .on_ray import OnRay
+from .reading import pool_spec
 from .runtime_env import merged, send
 from .waiting import Tell, silently
 
 
-class Pool(OnRay):
+class Pool(Handle):
     """A ResourcePool that exists.
 
     Args:
-        name: Its name, or that of a group on it.
-        cluster: Where; by default the kubeconfig's current context and its namespace.
-        tell: Told what is waited for.
+        name: The name of the pool, or of a group on it.
+        cluster: Its cluster; by default the kubeconfig's current context and namespace.
+        tell: Called with progress messages.
 
     Raises:
-        NotFoundError: There is none; says which there are.
+        NotFoundError: There is no such pool; the message names similar ones.
     """
 
     def __init__(self, name: str, cluster: Cluster | None = None, tell: Tell = silently) -> None:
@@ -41,22 +42,23 @@ class Pool(OnRay):
         env_from: Iterable[str] = (),
         job_id: str | None = None,
     ) -> Job:
-        """Start a command as a Ray job, on the head of the pool's cluster.
+        """Start a command as a Ray job on the head of the pool's Ray cluster.
 
-        It finds the pool's size in WG_NODES and WG_PROCESSES_PER_NODE.
+        The variables WG_NODES and WG_PROCESSES_PER_NODE tell the command the size of the pool.
 
         Args:
-            command: The program and its arguments; each arrives as it is, no shell changes it.
-            working_dir: A directory of this machine whose files the job finds in its own.
-            runtime_env: As Ray has it; directories of this machine are sent.
-            env: Variables of the job and of what it starts. Whoever sees the job sees them: no place for passwords.
-            env_from: Secrets whose keys are variables of the command too, as ``secret/NAME``, or ``secret/NAME:KEY``
-                for one. Nobody sees their values. Tasks and actors do not have them; what the pool's ``env`` names,
-                they have. Of a variable that ``env`` has as well, that value counts.
-            job_id: By default the pool's name and some random letters.
+            command: The program and its arguments; no shell changes them.
+            working_dir: A directory of this machine; the job runs in a copy of it.
+            runtime_env: A runtime environment as Ray defines it; its directories on this machine are sent.
+            env: Variables of the job and of its tasks and actors. All who can see the job can see them, so they are no
+                place for passwords.
+            env_from: Secrets whose keys become variables of the command, as ``secret/NAME``, or ``secret/NAME:KEY`` for
+                one key. The job's record does not show their values. Tasks and actors do not get them; use the pool's
+                ``env`` for that. ``env`` wins over a key of the same name.
+            job_id: The submission id; by default the pool's name and some random letters.
         """
-        spec = self.target.manifest["spec"]
-        shape = {"WG_NODES": str(spec.get("nodes", 1)), "WG_PROCESSES_PER_NODE": str(spec["processesPerNode"])}
+        spec = pool_spec(self.target)
+        shape = {"WG_NODES": str(spec.nodes), "WG_PROCESSES_PER_NODE": str(spec.processes_per_node)}
         directory = Path(working_dir) if working_dir is not None else None
         wanted = merged(runtime_env or {}, directory, {**shape, **(env or {})})
         secrets = secret_env.variables_of(self.cluster, env_from)
@@ -66,21 +68,21 @@ class Pool(OnRay):
             return jobs.submit(self.ray.api, self.name, command, ready, job_id, before=before)
 
     def check(self, *, fabric: bool = False) -> checks.Check:
-        """Whether its nodes have what it asks for, and reach each other.
+        """Check whether the nodes have what the pool asks for, and reach each other.
 
         Args:
-            fabric: Measure an all-reduce over its processes too, which takes a share of each device for a while, and
-                look for the adapters that NCCL is told to use.
+            fabric: Also measure an all-reduce over the pool's processes, which takes a share of each device for a
+                while, and look for the adapters that NCCL is configured to use.
 
         Raises:
-            DeadlineError: Its head does not answer. A node that does not is part of what is found.
+            DeadlineError: The head did not answer in time. A node that does not answer is a finding.
         """
         return checks.check(self.cluster, self.target, fabric=fabric)
 
     def jobs(self) -> list[JobRecord]:
-        """The jobs that were submitted to its cluster, the latest first."""
+        """Return the jobs that were submitted to the pool's Ray cluster, the latest first."""
         return jobs.list_records(self.ray.api)
 
     def job(self, job_id: str) -> Job:
-        """One of them."""
+        """Return a job by its id."""
         return Job(job_id, self.ray.api, self.name)

@@ -1,80 +1,79 @@
-"""What ranks that died printed last: the agent has kept it, and is asked for it in its pod."""
+"""The last lines of ranks that died: the agent keeps them, and a program in the agent's pod returns them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .asking import ask
 from .cluster import Cluster
 from .errors import NotFoundError
 from .names import Target
+from .pod_programs import ask
 from .pods import agent
 from .ranks import numbers
+from .reading import dead_rank
+
+if TYPE_CHECKING:
+    from workergroups_api.dead_rank import DeadRank
 
 _MODULE = "workergroups_agent.last_lines"
 
 
 @dataclass(frozen=True)
-class DeadRank:
+class PreviousLog:
     """A rank that died, and its last lines."""
 
-    rank: int
-    incarnation: int
-    reason: str
-    message: str
-    pod: str | None
-    """Where it was, whether or not that pod is there still."""
-    died: datetime
-    """By the agent's clock."""
+    dead_rank: DeadRank
     lines: tuple[bytes, ...]
 
 
-def dead_ranks(cluster: Cluster, group: Target, wanted: str | None) -> list[DeadRank]:
-    """Of the latest incarnation of which there are any, in rank order."""
+def previous_logs(cluster: Cluster, group: Target, wanted: str | None) -> list[PreviousLog]:
+    """Return the kept logs of the latest incarnation that has any, in rank order.
+
+    Args:
+        cluster: Where the group is.
+        group: The group.
+        wanted: Ranks such as ``0-3,7``; ``None`` for all.
+
+    Raises:
+        NotFoundError: No lines are kept; the message gives the reason.
+    """
 
     def ask_agent(*words: str) -> Any:
-        what = f"{group} could not be asked for its last lines"
-        return ask(cluster, where, _MODULE, group.manifest["metadata"]["uid"], *words, what=what)
+        return ask(cluster, where, _MODULE, group.uid, *words, what=f"{group} could not be asked for its last lines")
 
     where = agent(cluster, group)
     answer = ask_agent()
-    chosen = _latest(group, answer["since"], answer["dead"], wanted)
-    texts = ask_agent(str(chosen[0]["incarnation"]), *(str(dead["rank"]) for dead in chosen))
-    return [_with_lines(dead, text) for dead, text in zip(chosen, texts, strict=True)]
-
-
-def _latest(
-    group: Target, since: str | None, dead: Sequence[dict[str, Any]], wanted: str | None
-) -> list[dict[str, Any]]:
+    dead = [dead_rank(group, each) for each in answer["dead"]]
     if not dead:
-        if since is None:
-            raise NotFoundError(
-                f"the agent of {group} is not connected to Ray: workergroups status {group.name} says why"
-            )
-        raise NotFoundError(
-            f"no rank of {group} has died since {since}, when its agent began to listen; what ranks printed that died "
-            f"before is gone. Those that run: workergroups logs {group.name}"
-        )
-    ranks = None if wanted is None else set(numbers(wanted))
-    chosen = [each for each in dead if ranks is None or each["rank"] in ranks]
-    if not chosen:
-        there = ", ".join(f"{each['rank']} (incarnation {each['incarnation']})" for each in dead)
-        raise NotFoundError(f"nothing is kept of rank {wanted} of {group}; it is of ranks {there}")
-    latest = max(each["incarnation"] for each in chosen)
-    return sorted((each for each in chosen if each["incarnation"] == latest), key=lambda each: int(each["rank"]))
+        raise NotFoundError(_why_none(group, answer["since"]))
+    chosen = _latest(group, dead, wanted)
+    texts = ask_agent(str(chosen[0].incarnation), *(str(each.rank) for each in chosen))
+    return [PreviousLog(each, _lines(text)) for each, text in zip(chosen, texts, strict=True)]
 
 
-def _with_lines(dead: dict[str, Any], text: str) -> DeadRank:
-    lines = text.encode().split(b"\n")
-    return DeadRank(
-        rank=dead["rank"],
-        incarnation=dead["incarnation"],
-        reason=dead["reason"],
-        message=dead["message"],
-        pod=dead["pod"],
-        died=datetime.fromisoformat(dead["died"]),
-        lines=tuple(lines[:-1] if not lines[-1] else lines),
+def _why_none(group: Target, since: str | None) -> str:
+    if since is None:
+        return f"the agent of {group} is not connected to Ray: workergroups status {group.name} says why"
+    return (
+        f"no rank of {group} has died since {since}, when its agent began to listen; the lines of ranks that died "
+        f"before that are lost. For ranks that run: workergroups logs {group.name}"
     )
+
+
+def _latest(group: Target, dead: Sequence[DeadRank], wanted: str | None) -> list[DeadRank]:
+    ranks = None if wanted is None else set(numbers(wanted))
+    chosen = [each for each in dead if ranks is None or each.rank in ranks]
+    if not chosen:
+        there = ", ".join(f"{each.rank} (incarnation {each.incarnation})" for each in dead)
+        raise NotFoundError(
+            f"the agent of {group} keeps no lines of rank {wanted}: choose from the ranks whose lines it keeps, {there}"
+        )
+    latest = max(each.incarnation for each in chosen)
+    return sorted((each for each in chosen if each.incarnation == latest), key=lambda each: each.rank)
+
+
+def _lines(text: str) -> tuple[bytes, ...]:
+    lines = text.encode().split(b"\n")
+    return tuple(lines[:-1] if not lines[-1] else lines)

@@ -1,4 +1,4 @@
-"""The ranks of a group as Ray knows them: which process on which node each one is."""
+"""The ranks of a group as Ray knows them: the actor of each rank, its process and its node."""
 
 from __future__ import annotations
 
@@ -11,50 +11,53 @@ from workergroups.naming import NAMESPACE, RankName
 from .errors import ClientError, NotFoundError
 from .names import Target
 from .ray_api import RayApi
+from .reading import group_status
 
 _MOST = 10_000
 
 
 @dataclass(frozen=True)
-class Rank:
-    """One rank of the group's present incarnation."""
+class RankActor:
+    """The actor of a rank of the group's present incarnation."""
 
     rank: int
     actor_id: str
     state: str
-    """As Ray has it: ALIVE when its constructor has returned, PENDING_CREATION before, DEAD."""
+    """Ray's state of the actor: ALIVE once its constructor has returned, PENDING_CREATION before that, or DEAD."""
     pid: int
     node_id: str
 
 
-def ranks_of(ray: RayApi, group: Target) -> list[Rank]:
-    """The ranks that exist or have died, in rank order.
+def ranks_of(ray: RayApi, group: Target) -> list[RankActor]:
+    """Return the ranks that exist or have died, in rank order.
 
     Raises:
-        NotFoundError: There is none yet.
+        NotFoundError: The group has no ranks yet.
     """
-    metadata, status = group.manifest["metadata"], group.manifest.get("status") or {}
+    incarnation = group_status(group).incarnation
     actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
     found = []
     for actor in actors:
         name = RankName.parse(actor["name"] or "")
-        if name and (name.uid, name.incarnation) == (metadata["uid"], status.get("incarnation")):
-            found.append(Rank(name.rank, actor["actor_id"], actor["state"], actor["pid"] or 0, actor["node_id"] or ""))
+        if name and (name.uid, name.incarnation) == (group.uid, incarnation):
+            found.append(
+                RankActor(name.rank, actor["actor_id"], actor["state"], actor["pid"] or 0, actor["node_id"] or "")
+            )
     if not found:
         raise NotFoundError(f"group {group.name} has no ranks yet: workergroups status {group.name} says why")
     return sorted(found, key=lambda rank: rank.rank)
 
 
 def node_addresses(ray: RayApi) -> dict[str, str]:
-    """The IP address of each live Ray node, by its id."""
+    """Return the IP address of each live Ray node by its id."""
     return {node["node_id"]: node["node_ip"] for node in rows(ray, "/api/v0/nodes") if node["state"] == "ALIVE"}
 
 
-def choose(ranks: Sequence[Rank], wanted: str | None) -> list[Rank]:
-    """Those of a range such as ``0-3,7``; all without one.
+def choose(ranks: Sequence[RankActor], wanted: str | None) -> list[RankActor]:
+    """Return the ranks of a range such as ``0-3,7``; without a range, all.
 
     Raises:
-        ClientError: There is no such rank, or it is no range.
+        ClientError: The group has no such rank, or the text is not a range.
     """
     if wanted is None:
         return list(ranks)
@@ -66,18 +69,18 @@ def choose(ranks: Sequence[Rank], wanted: str | None) -> list[Rank]:
 
 
 def numbers(text: str) -> Iterable[int]:
-    """Those of a range such as ``0-3,7``.
+    """Yield the numbers of a range such as ``0-3,7``.
 
     Raises:
-        ClientError: It is no range.
+        ClientError: The text is not a range.
     """
     for part in text.split(","):
         first, dash, last = part.partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
-            raise ClientError(f"{text} is no range of ranks: write 3, or 0-3, or 0-3,7")
+            raise ClientError(f"{text} is not a range of ranks: write 3, 0-3 or 0-3,7")
         yield from range(int(first), int(last or first) + 1)
 
 
 def rows(ray: RayApi, path: str, **query: str) -> list[dict[str, Any]]:
-    """A table of Ray's state."""
+    """Return a table of Ray's state API."""
     return list(ray.get(path, limit=_MOST, detail=1, **query)["data"]["result"]["result"])

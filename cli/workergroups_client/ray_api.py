@@ -1,4 +1,4 @@
-"""Ray's HTTP interface, on the head's dashboard port: jobs, actors, logs."""
+"""Ray's HTTP interface on the dashboard port of the head: jobs, actors, logs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SECONDS = 30
 
 
 class RayApi:
-    """Ray's API behind a tunnel."""
+    """A client of Ray's API behind a tunnel."""
 
     def __init__(self, tunnel: Tunnel, token: str) -> None:
         self._tunnel = tunnel
@@ -28,10 +28,10 @@ class RayApi:
         self._http = urllib3.PoolManager(headers=self._headers, retries=False)
 
     def wait_until_up(self, tell: Tell, seconds: float) -> None:
-        """Ray's dashboard begins to serve some seconds after the head, and on a busy machine later.
+        """Wait for Ray's dashboard, which starts some seconds after the head.
 
         Raises:
-            DeadlineError: It does not answer for so long.
+            DeadlineError: The dashboard did not answer within ``seconds``.
         """
         for left in look_again(seconds):
             try:
@@ -40,26 +40,30 @@ class RayApi:
             except UnreachableError as error:
                 tell(f"waiting for Ray's dashboard ({left:.0f} s left): {error}")
                 last = error
-        raise DeadlineError(f"Ray's dashboard was not there within {seconds:.0f} s: {last}")
+        raise DeadlineError(f"Ray's dashboard did not answer within {seconds:.0f} s: {last}")
 
     def get(self, path: str, **query: str | int) -> Any:
-        """The answer, parsed."""
+        """Return the answer, parsed as JSON."""
         return json.loads(self._request("GET", f"{path}?{urlencode(query)}" if query else path))
 
     def ask(self, path: str) -> None:
-        """Whether there is something, of which nothing else is wanted: raises NotFoundError if not."""
+        """Check that a resource exists, without reading it.
+
+        Raises:
+            NotFoundError: It does not exist.
+        """
         self._request("GET", path)
 
     def post(self, path: str, body: object = None) -> Any:
-        """Send JSON; the answer, parsed."""
+        """Send JSON, and return the answer, parsed as JSON."""
         return json.loads(self._request("POST", path, json=body))
 
     def put(self, path: str, data: bytes, seconds: float) -> None:
-        """Send a file."""
+        """Upload a file."""
         self._request("PUT", path, body=data, timeout=seconds)
 
     def stream(self, path: str, **query: str | int) -> Iterator[bytes]:
-        """The answer piece by piece, for as long as there is more."""
+        """Yield the answer in pieces until it ends."""
         url = f"{self._tunnel.url}{path}?{urlencode(query)}"
         with self._errors_explained():
             answer = self._http.request("GET", url, preload_content=False, timeout=urllib3.Timeout(connect=_SECONDS))
@@ -71,12 +75,12 @@ class RayApi:
                 answer.close()
 
     def follow(self, path: str) -> Iterator[str]:
-        """The messages of a websocket, until the other side has no more."""
+        """Yield the messages of a websocket until Ray closes it."""
         with self._errors_explained():
             connection = websocket.create_connection(
                 self._tunnel.url.replace("http", "ws", 1) + path, header=self._headers, timeout=_SECONDS
             )
-            # A job may say nothing for hours.
+            # A job may print nothing for hours.
             connection.settimeout(None)
             with contextlib.closing(connection), contextlib.suppress(websocket.WebSocketConnectionClosedException):
                 while message := connection.recv():
@@ -101,7 +105,7 @@ class RayApi:
 
 
 def _refusal(status: int, text: str) -> ClientError:
-    # What Ray's server raised comes as a traceback, of which the last line says what is wrong; of one that another
-    # server has passed on, there is a full stop after that.
+    # Ray's server answers with a traceback, whose last line says what is wrong. If another server has passed the answer
+    # on, a line with a full stop follows.
     said = next((line for line in reversed(text.splitlines()) if line.strip(" .")), f"status {status}")
-    return NotFoundError(said) if status == 404 else ClientError(f"Ray refuses: {said}")
+    return NotFoundError(said) if status == 404 else ClientError(f"Ray refused the request: {said}")

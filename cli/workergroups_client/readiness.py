@@ -1,4 +1,4 @@
-"""Waiting until pools and groups are ready, or cannot be."""
+"""Wait until pools and groups are ready, or cannot become ready."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .status import Status, status_of
 from .waiting import look_again
 
 _LONGEST = 24 * 3600
-"""Each object has a deadline of its own, which its status tells."""
+"""A bound for the case that the deadlines in the statuses never come."""
 
 Show = Callable[[Sequence[Status]], None]
 
 
 class Verdict(Enum):
-    """What several statuses say together; the value is for how many seconds it has to last to be believed.
+    """What several statuses mean together; the value is for how many seconds they must agree before it counts.
 
-    A status may be of before what was applied: that a ConfigMap has changed, the operator sees a moment later.
+    A status may be older than what was applied: the operator sees a change of a ConfigMap a moment later.
     """
 
     READY = 2.0
@@ -34,11 +34,11 @@ class Verdict(Enum):
 
 
 def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) -> list[Status]:
-    """Look until all are ready; what is seen is shown each time, and that all are ready once that is believed.
+    """Poll the statuses until all objects are ready, and show each of them; show "ready" only once it counts.
 
     Raises:
-        CannotBeReadyError: One says that no waiting will help, or that its own deadline has passed.
-        DeadlineError: The operator does not look at them.
+        CannotBeReadyError: Waiting does not help one of them, or its deadline has passed.
+        DeadlineError: The operator has not seen them in time.
         UnreachableError: The API server has not answered for a while.
     """
     verdict, since = Verdict.WAITING, 0.0
@@ -61,7 +61,8 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) ->
             show(statuses)
             return statuses
         raise failure or _failure(statuses, verdict)
-    raise DeadlineError("not ready within a day")
+    names = ", ".join(map(str, targets))
+    raise DeadlineError(f"{names}: not ready within a day; workergroups status says what they wait for")
 
 
 def _verdict(statuses: Sequence[Status]) -> Verdict:
@@ -77,21 +78,21 @@ def _failure(statuses: Sequence[Status], verdict: Verdict) -> ClientError:
         (first, *_) = [status for status in statuses if status.is_hopeless]
         return CannotBeReadyError(f"{first.what} {first.name} will not become ready: {why(first)}")
     return DeadlineError(
-        f"for {verdict.value:g} s, the operator has not looked at what was applied: is it installed, and does it run? "
+        f"the operator has not seen what was applied within {verdict.value:g} s: check that it is installed and runs: "
         f"helm list --all-namespaces; kubectl get pods -n workergroups-system"
     )
 
 
 def why(status: Status) -> str:
-    """What it waits for, or why it waits in vain, in one line."""
+    """Return in one line what the object waits for, or why it cannot become ready."""
     summary = status.summary
     if summary is None or not status.is_current:
-        return "the operator has not looked at it yet"
+        return "the operator has not seen it yet"
     return f"{summary.reason}: {summary.message}"
 
 
 def until(status: Status) -> str:
-    """How long it is going to wait, in words; empty if it does not wait."""
+    """Return in words how much time is left; empty if the object does not wait."""
     if status.deadline is None:
         return ""
     left = (status.deadline - datetime.now(timezone.utc)).total_seconds()

@@ -1,4 +1,4 @@
-"""A job's runtime environment: from a file, with what the command line adds, its working directory sent to Ray."""
+"""The runtime environment of a job: read it, add the command line's options, and send its working directory to Ray."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _UPLOAD_SECONDS = 600
 
 
 def read(path: Path) -> RuntimeEnv:
-    """A runtime environment as YAML.
+    """Read a runtime environment from a YAML file.
 
     Raises:
-        ClientError: It cannot be read, or is no mapping.
+        ClientError: The file cannot be read, or is not a mapping.
     """
     try:
         found = yaml.safe_load(path.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ClientError(f"the runtime environment {path} cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise ClientError(f"the runtime environment {path} must be a mapping, as Ray's documentation has it")
+        raise ClientError(f"the runtime environment {path} must be a mapping, such as env_vars: {{NAME: value}}")
     return found
 
 
 def merged(given: Mapping[str, Any], working_dir: Path | None, env: Mapping[str, str]) -> RuntimeEnv:
-    """With a working directory and variables, which win over those of the file."""
+    """Add a working directory and variables, which win over those of the file."""
     result = dict(given)
     if working_dir is not None:
         result["working_dir"] = str(working_dir)
@@ -44,13 +44,15 @@ def merged(given: Mapping[str, Any], working_dir: Path | None, env: Mapping[str,
 
 
 def send(given: Mapping[str, Any], ray: RayApi) -> RuntimeEnv:
-    """The same for Ray on the cluster: directories of this machine are packed, and sent unless Ray has them."""
+    """Send the directories of this machine unless Ray has them, and return the environment with their URIs."""
     result = dict(given)
     excludes = result.pop("excludes", None) or []
     if "working_dir" in result:
         result["working_dir"] = _sent(result["working_dir"], excludes, ray)
     if local := [module for module in result.get("py_modules") or [] if "://" not in str(module)]:
-        raise ClientError(f"py_modules of this machine are not sent ({local[0]}): put them into the working directory")
+        raise ClientError(
+            f"py_modules of this machine cannot be sent ({local[0]}): put them into the working directory"
+        )
     return result
 
 

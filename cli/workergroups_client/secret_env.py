@@ -1,8 +1,8 @@
-"""Variables of a job out of Secrets. Their values go from Kubernetes to the job's driver, and into nobody's record.
+"""Variables of a job from Secrets. The values reach the job's driver without being part of the job's record.
 
-A job's command and its runtime environment are shown to whoever sees the job. So the values go into a file in the
-memory of the head's container, which only Ray's user can read. The job's command begins with reading it, and what is
-read begins with deleting it.
+All who can see a job can see its command and its runtime environment. So the values are written to a file in the memory
+of the head's container, which only Ray's user can read. The job's command first sources the file, and the file first
+deletes itself.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from .cluster import Cluster
 from .errors import ClientError, NotFoundError
 from .execution import execute
 from .names import Target
-from .near_names import did_you_mean
 from .pods import head
+from .suggestions import did_you_mean
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _SECONDS = 30
-# A job that has not begun by then will not: Ray gives it up after a quarter of an hour.
+# Ray gives up on a job that has not started after 15 minutes.
 _KEPT_SECONDS = 3600
 _PATH, _THEN = "/dev/shm/workergroups-env-", " && "
 _KEEP = 'umask 077 && cat > "$1" && { (sleep "$2"; rm -f "$1") < /dev/null > /dev/null 2>&1 & }'
 
 
 def variables_of(cluster: Cluster, sources: Iterable[str]) -> dict[str, bytes]:
-    """What Secrets hold, by variable; of one that several have, the last one's.
+    """Return the variables from several Secrets; the last source wins.
 
     Args:
-        cluster: Where they are.
+        cluster: The cluster of the Secrets.
         sources: ``secret/NAME`` for all keys of a Secret, ``secret/NAME:KEY`` for one.
 
     Raises:
         NotFoundError: There is no such Secret, or it has no such key.
-        ClientError: It cannot be read, or what it holds cannot be a variable.
+        ClientError: A Secret cannot be read, or a key or value cannot be a variable.
     """
     found: dict[str, bytes] = {}
     for source in sources:
@@ -50,9 +50,9 @@ def variables_of(cluster: Cluster, sources: Iterable[str]) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]) -> Iterator[str]:
-    """The beginning of a job's command that has these variables from then on; empty without any.
+    """Yield shell code for the beginning of the job's command that sets the variables; empty without variables.
 
-    Where the job cannot be submitted, nothing of them is left.
+    If the block fails, the job was not submitted, and the file with the variables is removed.
     """
     if not variables:
         yield ""
@@ -70,7 +70,8 @@ def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]
         seconds=_SECONDS,
     )
     if code:
-        raise ClientError(f"the head of {target} does not take the variables: {complaints.decode(errors='replace')}")
+        why = complaints.decode(errors="replace").strip()
+        raise ClientError(f"the variables could not be written to the memory of the head of {target}: {why}")
     try:
         yield f". {path}{_THEN}"
     except BaseException:
@@ -80,12 +81,12 @@ def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]
 
 
 def as_typed(entrypoint: str) -> str:
-    """A job's command without what hands the variables over."""
+    """Return a job's command without the code that sets the variables."""
     return entrypoint.partition(_THEN)[2] if entrypoint.startswith(f". {_PATH}") else entrypoint
 
 
 def script(variables: Mapping[str, bytes], path: str) -> bytes:
-    """A shell's lines that set the variables, and before that delete the file that they are in."""
+    """Return the shell script that deletes itself and sets the variables."""
     lines = [f"rm -f {path}"]
     for name, value in variables.items():
         lines.append(f"export {name}={shlex.quote(value.decode(errors='surrogateescape'))}")
@@ -111,20 +112,22 @@ def _variables(cluster: Cluster, source: str) -> dict[str, bytes]:
 
 def _check(secret: str, variables: Mapping[str, bytes]) -> None:
     if not variables:
-        raise ClientError(f"Secret {secret} is empty")
+        raise ClientError(f"Secret {secret} has no keys")
     if wrong := sorted(name for name in variables if not _VARIABLE.fullmatch(name)):
         raise ClientError(
-            f"Secret {secret} has keys that are no names of variables ({', '.join(wrong)}): choose others one by one, "
-            f"by secret/{secret}:KEY"
+            f"Secret {secret} has keys that cannot be names of variables ({', '.join(wrong)}): choose the other keys "
+            f"one by one, with secret/{secret}:KEY"
         )
     if unfit := sorted(name for name, value in variables.items() if b"\0" in value):
-        raise ClientError(f"Secret {secret}: {', '.join(unfit)} has a zero byte, which no variable can hold")
+        raise ClientError(
+            f"Secret {secret}: {', '.join(unfit)} has a zero byte, which no variable can hold: choose other keys"
+        )
 
 
 def _no_such_secret(cluster: Cluster, name: str) -> str:
     nothing = f"there is no Secret {name} in namespace {cluster.namespace}"
     try:
         near = did_you_mean(name, cluster.names(SECRET))
-    except ClientError:  # who may read some need not be allowed to list them
+    except ClientError:  # a user who may read a Secret may still not be allowed to list them
         near = None
     return f"{nothing}; {near}" if near else nothing

@@ -1,4 +1,4 @@
-"""Moments, as the API server writes them."""
+"""Timestamps of the API server."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from datetime import datetime
 
 
 def moment(text: str) -> datetime:
-    """In Python 3.10, the standard library does not know the Z."""
+    """Parse a timestamp; the standard library of Python 3.10 does not accept the Z."""
     return datetime.fromisoformat(text.replace("Z", "+00:00"))

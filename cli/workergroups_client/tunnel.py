@@ -1,7 +1,7 @@
-"""A port of this machine that leads to a port of a pod, through the API server.
+"""A tunnel from a port of this machine to a port of a pod, through the API server.
 
-The client library's own port forward ends in a traceback, and its sockets stay open, when the API server's connection
-is cut; so of that library only the stream is used, and the bytes are carried here.
+The port forward of the kubernetes package ends in a traceback and leaves its sockets open when the connection to the
+API server is cut. So the tunnel uses only the package's stream, and copies the bytes here.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from kubernetes.stream.ws_client import WSClient
 from websocket import WebSocketException
 
 from .cluster import Cluster
 from .errors import ClientError
+
+if TYPE_CHECKING:
+    from kubernetes.stream.ws_client import WSClient
 
 _DATA, _ERROR = 0, 1
 _PORT_NUMBER_BYTES = 2
@@ -27,13 +30,13 @@ LOOPBACK = "127.0.0.1"
 
 
 class Tunnel:
-    """Listens on 127.0.0.1 until it is closed; each connection there is a stream of its own to the pod.
+    """Listens on 127.0.0.1 until it is closed; each connection gets its own stream to the pod.
 
     Args:
-        cluster: Where the pod is.
-        find_pod: Asked for the pod's name at first, and again when the last one is gone.
-        port: Of the pod.
-        local_port: Of this machine; 0 for a free one.
+        cluster: The cluster of the pod.
+        find_pod: Called for the name of the pod, at first and whenever the pod is gone.
+        port: The port of the pod.
+        local_port: The port of this machine; 0 for a free one.
     """
 
     def __init__(self, cluster: Cluster, find_pod: Callable[[], str], port: int, local_port: int = 0) -> None:
@@ -41,21 +44,23 @@ class Tunnel:
         self.remote_port = port
         self.pod: str | None = None
         self.trouble: ClientError | None = None
-        """Why the last connection could not be made; ``None`` if it could."""
+        """Why the last connection failed; ``None`` if it succeeded."""
         try:
             self._listener = socket.create_server((LOOPBACK, local_port))
         except OSError as error:
-            raise ClientError(f"port {local_port} of this machine cannot be used: {error.strerror}") from error
+            raise ClientError(
+                f"port {local_port} of this machine cannot be used ({error.strerror}): choose another"
+            ) from error
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def url(self) -> str:
-        """The address of what listens in the pod."""
+        """The local address of the server in the pod."""
         return f"http://{LOOPBACK}:{self.port}"
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Accept no more connections."""
         # A thread that waits in accept() is not woken by close() alone.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -81,13 +86,13 @@ class Tunnel:
             except ClientError as error:
                 self.trouble = error
                 return
-            # Whatever ends one side ends the other; who uses the connection sees that it is closed.
+            # When one side ends, the other is closed, and its user notices that.
             with contextlib.suppress(OSError, WebSocketException), contextlib.closing(remote):
                 _carry_both_ways(local, remote)
 
     def _open(self) -> WSClient:
         if self.pod is not None:
-            with contextlib.suppress(ClientError):  # the pod may be another one by now
+            with contextlib.suppress(ClientError):  # the pod may have been replaced
                 return self._cluster.open_port(self.pod, self.remote_port)
         self.pod = self._find_pod()
         return self._cluster.open_port(self.pod, self.remote_port)
@@ -102,7 +107,7 @@ def _carry_both_ways(local: socket.socket, remote: WSClient) -> None:
                 return
             remote.write_channel(_DATA, data)
         refused = len(remote.peek_channel(_ERROR)) > _PORT_NUMBER_BYTES
-        # Last: each look at a channel takes in what there is for all, and nothing would wake this thread for that.
+        # This must be last: each read of a channel also receives data of the others, which no event reports again.
         received = remote.read_channel(_DATA)
         local.sendall(received[skip:])
         skip = max(0, skip - len(received))
@@ -111,9 +116,9 @@ def _carry_both_ways(local: socket.socket, remote: WSClient) -> None:
 
 
 def _wait(local: socket.socket, remote: WSClient) -> bool:
-    """Until one of the sides has something; whether the local one has."""
+    """Wait until one of the sides has data, and return whether the local one has."""
     stream = remote.sock.sock
-    # What was decrypted already does not make the socket readable again.
+    # Data that was decrypted already does not make the socket readable.
     at_once = isinstance(stream, ssl.SSLSocket) and stream.pending()
     readable, _, _ = select.select([local, stream], [], [], 0 if at_once else None)
     return local in readable

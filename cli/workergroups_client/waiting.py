@@ -1,4 +1,4 @@
-"""Waiting: always until a deadline, and always saying what for."""
+"""Wait until a deadline, and tell the user what for."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable, Iterator
 
 Tell = Callable[[str], None]
-"""Takes a sentence about what is being waited for, and why; the same one may come many times."""
+"""Called with progress messages; the same message may come many times."""
 
 _PAUSE = 0.5
 
 
 def silently(_: str) -> None:
-    """Tell nobody."""
+    """Ignore a progress message."""
 
 
 def look_again(seconds: float, pause: float = _PAUSE) -> Iterator[float]:
-    """At once, and again after each pause until the time is up: the seconds that are left."""
+    """Yield the seconds that are left, at once and after each pause, until the time is up."""
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         yield left

@@ -232,7 +232,7 @@ def test_the_client_has_the_same_as_functions(run):
 def test_a_wrong_name_is_told_with_near_ones(run):
     wrong = f"error: there is no pool or group tinny in namespace {run.namespace.name}; did you mean tiny?\n"
     assert run("status", "tinny", code=1) == wrong
-    assert "a group is wanted here" in run("stacks", "pool/tiny", code=1)
+    assert "names a pool, but this needs a group" in run("stacks", "pool/tiny", code=1)
 
 
 def test_no_cluster_is_one_sentence_without_a_traceback(run, tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+SOON = "2026-01-01T00:00:00Z"
+
 
 class FakeCluster:
     """What the client's functions read of a Cluster."""
@@ -32,6 +34,11 @@ def pool(name, namespace="team", status=None, **spec):
 def group(name, namespace="team", status=None, **spec):
     """A WorkerGroup."""
     return _object("WorkerGroup", name, namespace, spec, status)
+
+
+def condition(type_, status, reason="Because", message="it is so"):
+    """A condition of either."""
+    return {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": SOON}
 
 
 def _object(kind, name, namespace, spec, status):

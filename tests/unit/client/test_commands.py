@@ -1,5 +1,7 @@
 """The commands as typed, without a cluster."""
 
+import subprocess
+import sys
 from importlib import metadata
 
 import pytest
@@ -30,6 +32,13 @@ def test_help_names_every_verb():
     shown = CliRunner().invoke(app, ["--help"])
     assert shown.exit_code == 0
     assert [verb for verb in VERBS if f"\n  {verb} " not in shown.output] == []
+    assert "..." not in shown.output.partition("Commands:")[2], "a summary is cut off at 80 columns"
+
+
+def test_help_does_not_wait_for_what_only_verbs_need():
+    program = "import sys, workergroups_cli.app; print(sorted({'kubernetes', 'pydantic'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def test_version_is_that_of_the_package():
@@ -58,10 +67,10 @@ def test_namespace_and_context_may_stand_before_the_verb(typed, monkeypatch):
         (["job", "submit", "ppo"], "say what to run"),
         (["job", "submit", "ppo", "--env", "KEY", "--", "ls"], "KEY: write NAME=VALUE"),
         (["exec", "ppo"], "say what to run"),
-        (["exec", "ppo", "--rank", "1", "--every-node", "--", "ls"], "exclude each other"),
-        (["logs", "ppo", "--previous", "--follow"], "goes with --rank only"),
-        (["logs", "ppo", "--previous", "--node", "0"], "goes with --rank only"),
-        (["exec", "ppo", "--every-node", "-it", "--", "ls"], "--every-node excludes"),
+        (["exec", "ppo", "--rank", "1", "--every-node", "--", "ls"], "cannot be combined"),
+        (["logs", "ppo", "--previous", "--follow"], "with --rank only"),
+        (["logs", "ppo", "--previous", "--node", "0"], "with --rank only"),
+        (["exec", "ppo", "--every-node", "-it", "--", "ls"], "--every-node cannot be"),
         (["status", "--ray"], "--ray needs a name"),
         (["status", "--wrong"], "No such option"),
     ],

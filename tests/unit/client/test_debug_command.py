@@ -1,20 +1,19 @@
 """Which of the paused ranks a debugger is led to, and in which order."""
 
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 
 from workergroups.debugger import prompt
+from workergroups_api.report import RankPause
 from workergroups_cli import debug_command
 from workergroups_cli.debug_command import Session
 from workergroups_client.errors import NotFoundError
-from workergroups_client.pauses import Pause
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-PAUSE = Pause(0, "t.py:1 in f", NOON, False, "pod-0", "/code", 5678)
+PAUSE = RankPause(rank=0, where="t.py:1 in f", since=NOON, pod="pod-0", directory="/code", port=5678)
 
 
 class Group:
@@ -40,7 +39,7 @@ def no_time(monkeypatch):
 
 
 def at(rank, **more):
-    return replace(PAUSE, rank=rank, port=5678 + rank, **more)
+    return PAUSE.model_copy(update={"rank": rank, "port": 5678 + rank, **more})
 
 
 def session(group, rank=None, to_prompt=True):
@@ -48,7 +47,7 @@ def session(group, rank=None, to_prompt=True):
 
 
 def test_the_first_rank_that_has_no_debugger_is_chosen():
-    assert session(Group([at(0, is_attached=True), at(1), at(2)])).paused_now().rank == 1
+    assert session(Group([at(0, attached=True), at(1), at(2)])).paused_now().rank == 1
     assert session(Group([at(1), at(2)]), rank=2).paused_now().rank == 2
 
 
@@ -56,8 +55,8 @@ def test_the_first_rank_that_has_no_debugger_is_chosen():
     ("pauses", "rank", "said"),
     [
         ([], None, "no rank of group ppo waits for a debugger; paused: none"),
-        ([at(3)], 2, "rank 2 of group ppo waits for no debugger; paused: 3"),
-        ([at(2, is_attached=True)], 2, "rank 2 of group ppo waits for no debugger; paused: 2 (attached)"),
+        ([at(3)], 2, "rank 2 of group ppo does not wait for a debugger; paused: 3"),
+        ([at(2, attached=True)], 2, "rank 2 of group ppo does not wait for a debugger; paused: 2 (attached)"),
     ],
 )
 def test_where_nobody_waits_it_says_who_does(pauses, rank, said):
@@ -76,7 +75,7 @@ def test_it_goes_from_pause_to_pause_also_of_one_rank_and_to_none_twice():
 
 
 def test_it_waits_a_moment_for_debugpy_to_listen():
-    group = Group([replace(at(0), port=None)], [replace(at(0), port=None)], [at(0)])
+    group = Group([at(0, port=None)], [at(0, port=None)], [at(0)])
     follower = session(group)
     follower.attend(follower.paused_now())
     assert group.led_to == [(0, 5678, 0)]

@@ -36,7 +36,7 @@ ON_ALL = """
 import signal, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from workergroups_cli import pod_commands
-from workergroups_client.pods import Container
+from workergroups_client.pods import PodContainer
 
 both = threading.Barrier(2)
 
@@ -47,7 +47,7 @@ def execute(*_, **__):
     time.sleep(60)
 
 pod_commands.execute = execute
-pod_commands._on_all(None, [Container("a", "c"), Container("b", "c")], ["sleep", "60"])
+pod_commands._on_all(None, [PodContainer("a", "c"), PodContainer("b", "c")], ["sleep", "60"])
 """
 ON_A_TERMINAL = f"""
 from workergroups_cli.terminal import _every_key_passed_on

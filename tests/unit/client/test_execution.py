@@ -5,7 +5,9 @@ import os
 import threading
 
 import pytest
+from kubernetes.stream import ws_client
 
+from workergroups_client import exec_protocol
 from workergroups_client.errors import ClientError, UnreachableError
 from workergroups_client.execution import execute
 
@@ -80,7 +82,7 @@ def test_the_exit_code_is_the_commands_even_if_the_connection_breaks_after_it(st
 
 
 def test_a_connection_that_is_lost_before_the_end_is_told():
-    with pytest.raises(UnreachableError, match="was lost before the command ended; it may run on"):
+    with pytest.raises(UnreachableError, match="was lost before the command ended; it may still be running"):
         run(Stream({1: b"out"}, breaks=True))
 
 
@@ -116,3 +118,15 @@ def test_the_size_of_the_terminal_is_told_when_it_changes():
     run(stream, size=lambda: os.terminal_size(next(sizes)))
     told = [json.loads(data) for channel, data in stream.written if channel == RESIZE]
     assert told == [{"Width": 80, "Height": 24}, {"Width": 120, "Height": 40}]
+
+
+def test_the_channels_have_the_numbers_that_the_kubernetes_package_gives_them():
+    ours = exec_protocol
+    assert (ours.STDIN, ours.STDOUT, ours.STDERR, ours.ERROR, ours.RESIZE, ours.CLOSES_STDIN) == (
+        ws_client.STDIN_CHANNEL,
+        ws_client.STDOUT_CHANNEL,
+        ws_client.STDERR_CHANNEL,
+        ws_client.ERROR_CHANNEL,
+        ws_client.RESIZE_CHANNEL,
+        ws_client.V5_CHANNEL_PROTOCOL,
+    )

@@ -46,7 +46,7 @@ def test_names_are_read_as_nccl_reads_them(text, chosen):
     [
         ([node()], "no InfiniBand and no RoCE: NCCL uses TCP"),
         ([node(adapter("mlx5_0"))], "mlx5_0:1 InfiniBand 400 Gb/sec ACTIVE"),
-        ([node(adapter("mlx5_0", is_usable=False))], "mlx5_0:1 InfiniBand 400 Gb/sec ACTIVE (not the pod's to open)"),
+        ([node(adapter("mlx5_0", is_usable=False))], "mlx5_0:1 InfiniBand 400 Gb/sec ACTIVE (the pod cannot open it)"),
         ([node(adapter("mlx5_0", state="DOWN"))], "mlx5_0:1 InfiniBand 400 Gb/sec DOWN"),
         ([node(adapter("mlx5_0", **ROCE), NCCL_IB_GID_INDEX="3")], "mlx5_0:1 ens1 Ethernet 400 Gb/sec ACTIVE"),
         ([node(NCCL_IB_HCA="mlx5_0", NCCL_IB_DISABLE="1")], "switched off by NCCL_IB_DISABLE"),
@@ -69,7 +69,7 @@ def test_what_nccl_can_use_is_well(nodes, said):
         ([node(adapter("mlx5_0", state="DOWN"), NCCL_IB_HCA="mlx5_0")], "a: mlx5_0:1 is DOWN"),
         (
             [node(adapter("mlx5_0", is_usable=False), NCCL_IB_HCA="mlx5_0")],
-            "a: mlx5_0:1 is not the pod's to open: ask for your RDMA device plugin's resource in the pool's resources",
+            "a: mlx5_0:1 cannot be opened by the pod: add your RDMA device plugin's resource to the pool's resources",
         ),
         (
             [node(adapter("mlx5_0", **ROCE), NCCL_IB_GID_INDEX="5")],
@@ -77,7 +77,7 @@ def test_what_nccl_can_use_is_well(nodes, said):
         ),
         (
             [node(adapter("mlx5_0", **ROCE), NCCL_IB_GID_INDEX="0")],
-            "a: mlx5_0:1 has as GID 0 an address of IB/RoCE v1, which no router passes on, not of RoCE v2",
+            "a: mlx5_0:1 has as GID 0 an address of IB/RoCE v1, which is not routed: choose one of RoCE v2",
         ),
         (
             [node(adapter("mlx5_0")), node(name="b")],

@@ -65,7 +65,7 @@ def test_a_job_that_cannot_be_reached_is_given_up_after_a_while(monkeypatch):
     ray = Ray([None])
     job = Job("ppo-1", ray, "ppo")
     log = job.logs(follow=True, tell=lambda _: setattr(ray, "get", gone))
-    with pytest.raises(UnreachableError, match="job ppo-1 may go on, but cannot be reached: no route"):
+    with pytest.raises(UnreachableError, match="job ppo-1 cannot be reached, but may still be running: no route"):
         list(log)
 
 

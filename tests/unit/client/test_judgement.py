@@ -1,14 +1,22 @@
 """What is wrong with a pool's nodes: which, what they have, and what the others have."""
 
 import pytest
-from fake_cluster import pool
+from fake_cluster import FakeCluster, pool
 
-from workergroups_client.findings import differences, finding
-from workergroups_client.judgement import Asked, bytes_of, judge
+from workergroups_client.check_findings import differences, finding
+from workergroups_client.judgement import Requirements, bytes_of, judge
+from workergroups_client.names import find
+from workergroups_client.reading import pool_spec
 
 GIB = 2**30
-SPEC = pool("ppo", nodes=3, sharedMemory="8Gi", volumes=[{"mountPath": "/checkpoints"}])["spec"]
-ASKED = Asked.by(SPEC)
+
+
+def required_by(**spec):
+    return Requirements.of(pool_spec(find(FakeCluster(pool("ppo", **spec)), "ppo")))
+
+
+SPEC = {"nodes": 3, "volumes": [{"mountPath": "/checkpoints"}]}
+REQUIRED = required_by(sharedMemory="8Gi", **SPEC)
 WELL = {
     "devices": 2,
     "versions": {"driver": "570.1", "torch": "2.9.1", "Ray": "2.60.0", "Python": "3.11.2"},
@@ -35,8 +43,8 @@ def answer(*nodes, silent=None, all_reduce=None, not_measured=None):
     }
 
 
-def judged(said, asked=ASKED, fabric=False):
-    return {each.subject: each for each in judge(asked, said, fabric=fabric)}
+def judged(said, required=REQUIRED, fabric=False):
+    return {each.subject: each for each in judge(required, said, fabric=fabric)}
 
 
 def wrong(said, **more):
@@ -94,7 +102,7 @@ def test_what_is_well_is_told_too():
         ),
         (
             answer(node("a"), node("b", shared_memory=GIB // 2), node("c")),
-            {"/dev/shm": "b has 0.5 GiB of 8 GiB: more than the pod's memory limit is not there"},
+            {"/dev/shm": "b has 0.5 GiB of 8 GiB: it cannot exceed the memory limit of the pod"},
         ),
         (
             answer(node("a"), node("b", unwritable={"/checkpoints": "Permission denied"}), node("c")),
@@ -131,22 +139,23 @@ def test_without_any_node_only_that_is_told():
 
 
 @pytest.mark.parametrize(
-    ("spec", "asked"),
+    ("spec", "required"),
     [
-        ({"processesPerNode": 2}, Asked(1, 2, "nvidia", 2, None, ())),
-        ({"processesPerNode": 2, "accelerator": {"vendor": "none"}}, Asked(1, 2, "none", 0, None, ())),
+        ({"processesPerNode": 2}, Requirements(1, 2, "nvidia", 2, None, (), True)),
+        ({"processesPerNode": 2, "reservation": "None"}, Requirements(1, 2, "nvidia", 2, None, (), False)),
+        ({"processesPerNode": 2, "accelerator": {"vendor": "none"}}, Requirements(1, 2, "none", 0, None, (), True)),
         (
             {"nodes": 4, "processesPerNode": 2, "accelerator": {"vendor": "amd", "perProcess": 4}},
-            Asked(4, 2, "amd", 8, None, ()),
+            Requirements(4, 2, "amd", 8, None, (), True),
         ),
         (
             {"processesPerNode": 1, "volumes": [{"mountPath": "/a"}, {"mountPath": "/b", "readOnly": True}]},
-            Asked(1, 1, "nvidia", 1, None, ("/a",)),
+            Requirements(1, 1, "nvidia", 1, None, ("/a",), True),
         ),
     ],
 )
-def test_a_spec_asks_for_devices_memory_and_directories(spec, asked):
-    assert Asked.by(spec) == asked
+def test_a_spec_asks_for_devices_memory_and_directories(spec, required):
+    assert required_by(**spec) == required
 
 
 @pytest.mark.parametrize(("quantity", "size"), [("128Gi", 128 * GIB), ("1G", 10**9), ("512", 512), ("1.5Ki", 1536)])
@@ -155,8 +164,7 @@ def test_amounts_are_as_kubernetes_writes_them(quantity, size):
 
 
 def test_shared_memory_that_nobody_asked_for_may_differ():
-    asked = Asked.by({key: value for key, value in SPEC.items() if key != "sharedMemory"})
-    found = judged(answer(node("a"), node("b", shared_memory=GIB), node("c")), asked)["/dev/shm"]
+    found = judged(answer(node("a"), node("b", shared_memory=GIB), node("c")), required_by(**SPEC))["/dev/shm"]
     assert (found.is_well, found.message) == (True, "b has 1 GiB, and 2 of 3 nodes have 8 GiB")
 
 

@@ -35,7 +35,7 @@ def test_a_file_that_cannot_be_read_hides_no_other(follow):
     said = lines("two", "empty", "one", follow=follow)
     assert sorted(said) == [
         *(("one", line) for line in (b"a", b"bc", b"d")),
-        ("two", b"(no more of this log: there is no two)"),
+        ("two", b"(the rest of this log cannot be read: there is no two)"),
         ("two", b"e"),
     ]
 
@@ -46,5 +46,5 @@ def test_a_single_file_that_is_not_there_is_an_error():
 
 
 def test_more_than_ray_serves_at_once_are_refused():
-    with pytest.raises(ClientError, match="81 files cannot be followed at once, 80 can: choose some with --rank"):
+    with pytest.raises(ClientError, match="81 files cannot be followed at once, only 80: choose some ranks"):
         lines(*map(str, range(MOST_AT_ONCE + 1)), follow=True)

@@ -16,8 +16,8 @@ def test_what_groups_and_pools_need_comes_before_them(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "has no objects"),
-        ("kind: Pod", "no Kubernetes object"),
+        ("", "contains no Kubernetes objects"),
+        ("kind: Pod", "contains what is not a Kubernetes object"),
         ("a: [", "cannot be read"),
         (None, "cannot be read"),
     ],
@@ -43,7 +43,7 @@ def test_the_namespace_is_the_one_that_is_asked_for_or_named(manifests, asked, f
 
 
 @pytest.mark.parametrize(
-    ("manifests", "said"), [(named("a", "b"), r"of several namespaces \(a, b\)"), (named("b"), "of namespace b, not a")]
+    ("manifests", "said"), [(named("a", "b"), r"in several namespaces \(a, b\)"), (named("b"), "in namespace b, not a")]
 )
 def test_another_namespace_is_refused(manifests, said):
     with pytest.raises(ClientError, match=said):

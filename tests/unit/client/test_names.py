@@ -41,7 +41,7 @@ def test_the_ray_cluster_of_a_pool_and_of_the_groups_on_it_is_the_one_that_the_p
 
 
 def test_a_group_without_pools_is_on_the_pool_of_its_name():
-    assert pools_of(find(BOTH, "group/ppo")) == ["ppo"]
+    assert pools_of(find(BOTH, "group/ppo")) == ("ppo",)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_wrong_name_is_told_with_what_there_is(cluster, said):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("pool/ppo", "pool/ppo: a group is wanted here"),
-        ("pod/ppo", "pod/ppo: before the slash there is to be pool or group"),
+        ("pool/ppo", "pool/ppo names a pool, but this needs a group: write group/NAME"),
+        ("pod/ppo", "pod/ppo: write pool/NAME or group/NAME"),
     ],
 )
 def test_a_wrong_kind_is_refused(name, said):

@@ -26,10 +26,10 @@ def test_nodes_have_the_numbers_of_their_reservations():
     ray = Ray("ppo/uid-of-ppo/1/b", "ppo/uid-of-ppo/0/a", "ppo/an-older-pools/0/c", "somebody-elses", None)
     cluster = FakeCluster()
     assert [node_id(cluster, ray, POOL, number) for number in (0, 1)] == ["a", "b"]
-    with pytest.raises(NotFoundError, match="pool ppo has no node 2 in Ray; it has 0, 1"):
+    with pytest.raises(NotFoundError, match="pool ppo has no node 2 in Ray: choose from 0, 1"):
         node_id(cluster, ray, POOL, 2)
 
 
 def test_a_pool_that_has_none_says_so():
-    with pytest.raises(NotFoundError, match="pool ppo has no node 0 in Ray; it has none"):
+    with pytest.raises(NotFoundError, match="no node of pool ppo has joined Ray: workergroups status ppo says why"):
         node_id(FakeCluster(), Ray(), POOL, 0)

@@ -78,7 +78,9 @@ def test_a_link_that_leads_back_is_no_loop(directory):
 def test_what_is_too_large_is_refused_with_the_largest_files(directory, monkeypatch):
     monkeypatch.setattr(package, "MOST_BYTES", 2 << 20)
     (directory / "huge.pt").write_bytes(b"0" * (3 << 20))
-    with pytest.raises(ClientError, match=r"has 3 MiB, and at most 2 MiB are sent; the largest: huge.pt \(3 MiB\)"):
+    with pytest.raises(
+        ClientError, match=r"has 3 MiB, and at most 2 MiB can be sent; the largest files: huge.pt \(3 MiB\)"
+    ):
         package.pack(directory)
 
 

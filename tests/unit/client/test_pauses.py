@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fake_cluster import FakeCluster, group
+from fake_cluster import FakeCluster, condition, group
 
 from workergroups_cli import launch_json
 from workergroups_client.errors import ClientError
@@ -14,7 +14,7 @@ PAUSE = {"rank": 2, "where": "t.py:1 in f", "since": "2026-01-01T00:00:00.250000
 
 
 def pauses(*said, incarnation=3, reason="PausedByDebugger", **more):
-    conditions = [{"type": "RanksReady", "reason": reason}]
+    conditions = [condition("RanksReady", "True", reason)]
     ranks = {"incarnation": incarnation, "pauses": list(said), **more}
     status = {"incarnation": 3, "conditions": conditions, "ranks": ranks}
     return pauses_of(find(FakeCluster(group("ppo", status=status)), "ppo"))
@@ -24,9 +24,11 @@ def test_pauses_are_those_of_the_present_incarnation_by_rank():
     assert [pause.rank for pause in pauses(PAUSE, PAUSE | {"rank": 0})] == [0, 2]
     assert pauses(PAUSE, incarnation=2) == []
     assert pauses(PAUSE, reason="RanksStarting") == []  # the agent's words of a Ray that is lost
-    assert pauses(PAUSE, reason="ProcessDied", failures=[{"reason": "ProcessDied"}]) != []
+    assert (
+        pauses(PAUSE, reason="ProcessDied", failures=[{"rank": 1, "reason": "ProcessDied", "message": "killed"}]) != []
+    )
     (found,) = pauses(PAUSE | {"port": 5680, "attached": True})
-    assert (found.port, found.is_attached, found.since.microsecond) == (5680, True, 250000)
+    assert (found.port, found.attached, found.since.microsecond) == (5680, True, 250000)
 
 
 @pytest.fixture
@@ -58,6 +60,6 @@ def test_without_a_file_there_is_one_afterwards(folder):
 def test_a_file_that_it_does_not_understand_stays_as_it_is(folder, odd):
     folder.mkdir()
     (folder / "launch.json").write_text(odd)
-    with pytest.raises(ClientError, match="is left as it is"):
+    with pytest.raises(ClientError, match="was not changed"):
         launch_json.write(launch_json.configuration("ours", 1, None))
     assert (folder / "launch.json").read_text() == odd

@@ -43,8 +43,8 @@ class Agent:
             return {"since": self.since, "dead": self.kept}
         return [f"of {rank} in {incarnation}\n\0\U0001f4a5\n" for rank in ranks]
 
-    def dead_ranks(self, wanted=None):
-        return previous.dead_ranks(self.cluster, find(self.cluster, "ppo", GROUP), wanted)
+    def logs(self, wanted=None):
+        return previous.previous_logs(self.cluster, find(self.cluster, "ppo", GROUP), wanted)
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,16 @@ class Agent:
     [(None, [(2, 0), (2, 2), (2, 10)]), ("1", [(1, 1)]), ("1-2", [(2, 2)]), ("0,10", [(2, 0), (2, 10)])],
 )
 def test_the_latest_incarnation_that_lost_such_a_rank_is_meant(monkeypatch, wanted, found):
-    ranks = Agent(monkeypatch, *KEPT).dead_ranks(wanted)
-    assert [(each.incarnation, each.rank) for each in ranks] == found
-    assert [each.lines for each in ranks] == [
+    logs = Agent(monkeypatch, *KEPT).logs(wanted)
+    assert [(log.dead_rank.incarnation, log.dead_rank.rank) for log in logs] == found
+    assert [log.lines for log in logs] == [
         (f"of {rank} in {incarnation}".encode(), b"\0\xf0\x9f\x92\xa5") for incarnation, rank in found
     ]
 
 
 def test_each_says_when_where_and_why_it_died(monkeypatch):
-    (one,) = Agent(monkeypatch, dead(1)).dead_ranks()
+    (log,) = Agent(monkeypatch, dead(1)).logs()
+    one = log.dead_rank
     assert (one.reason, one.message, one.pod) == ("OutOfMemory", "too much", "ppo-worker-b")
     assert one.died == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -74,17 +75,17 @@ def test_each_says_when_where_and_why_it_died(monkeypatch):
             {"runs": False},
             None,
             NotFoundError,
-            "no agent of the Ray cluster ppo runs: workergroups status ppo says why",
+            "the agent of Ray cluster ppo is not running: workergroups status ppo says why",
         ),
         (
             {"kept": [dead(1), dead(3)]},
             "2",
             NotFoundError,
-            r"rank 2 of group ppo; it is of ranks 1 \(incarnation 1\), 3",
+            r"keeps no lines of rank 2: choose from the ranks whose lines it keeps, 1 \(incarnation 1\), 3",
         ),
-        ({"kept": [dead(1)]}, "one", ClientError, "one is no range of ranks"),
+        ({"kept": [dead(1)]}, "one", ClientError, "one is not a range of ranks"),
     ],
 )
 def test_what_there_is_not_is_told_with_the_reason(monkeypatch, agent, wanted, error, said):
     with pytest.raises(error, match=said.replace("+", r"\+")):
-        Agent(monkeypatch, *agent.pop("kept", ()), **agent).dead_ranks(wanted)
+        Agent(monkeypatch, *agent.pop("kept", ()), **agent).logs(wanted)

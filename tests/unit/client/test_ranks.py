@@ -5,9 +5,9 @@ from fake_cluster import FakeCluster, group
 
 from workergroups_client.errors import ClientError, NotFoundError
 from workergroups_client.names import find
-from workergroups_client.ranks import Rank, choose, ranks_of
+from workergroups_client.ranks import RankActor, choose, ranks_of
 
-RANKS = [Rank(number, f"actor-{number}", "ALIVE", number, "node") for number in range(8)]
+RANKS = [RankActor(number, f"actor-{number}", "ALIVE", number, "node") for number in range(8)]
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_ranks_are_chosen_by_ranges(wanted, chosen):
 
 @pytest.mark.parametrize(
     ("wanted", "said"),
-    [("8", "there is no rank 8: the group has ranks 0-7"), ("a", "a is no range"), ("1-", "1- is no range")],
+    [("8", "there is no rank 8: the group has ranks 0-7"), ("a", "a is not a range"), ("1-", "1- is not a range")],
 )
 def test_what_is_no_rank_is_refused(wanted, said):
     with pytest.raises(ClientError, match=said):

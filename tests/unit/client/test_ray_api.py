@@ -11,10 +11,15 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "job.py", line 1\nValueE
 @pytest.mark.parametrize(
     ("status", "text", "kind", "said"),
     [
-        (500, TRACEBACK, ClientError, "Ray refuses: ValueError: it already exists."),
-        (500, f"Request failed with status code 500: {TRACEBACK}.", ClientError, "Ray refuses: ValueError: it already"),
+        (500, TRACEBACK, ClientError, "Ray refused the request: ValueError: it already exists."),
+        (
+            500,
+            f"Request failed with status code 500: {TRACEBACK}.",
+            ClientError,
+            "Ray refused the request: ValueError: it already",
+        ),
         (404, "job x does not exist", NotFoundError, "job x does not exist"),
-        (401, "", ClientError, "Ray refuses: status 401"),
+        (401, "", ClientError, "Ray refused the request: status 401"),
     ],
 )
 def test_it_is_told_in_one_line(status, text, kind, said):

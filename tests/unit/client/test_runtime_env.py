@@ -59,5 +59,5 @@ def test_a_file_that_is_none_is_refused(tmp_path, text, said):
 def test_what_ray_would_refuse_late_is_refused_early():
     with pytest.raises(ClientError, match="must be strings; quote N"):
         runtime_env.merged({"env_vars": {"N": 1}}, None, {})
-    with pytest.raises(ClientError, match="py_modules of this machine are not sent"):
+    with pytest.raises(ClientError, match="py_modules of this machine cannot be sent"):
         runtime_env.send({"py_modules": ["./lib"]}, Ray())

@@ -58,9 +58,13 @@ def test_all_keys_of_a_secret_or_one(sources, found):
         ("secret/nothing-like-it", NotFoundError, "there is no Secret nothing-like-it in namespace team$"),
         ("secret/wandb:WANDB_KEY", NotFoundError, "has no key WANDB_KEY; did you mean WANDB_API_KEY"),
         ("secret/wandb:x", NotFoundError, "has no key x; it has WANDB_API_KEY, WANDB_MODE"),
-        ("secret/tls", ClientError, r"no names of variables \(tls\.crt\): choose others one by one, by secret/tls:KEY"),
+        (
+            "secret/tls",
+            ClientError,
+            r"cannot be names of variables \(tls\.crt\): choose the other keys one by one, with secret/tls:KEY",
+        ),
         ("secret/binary", ClientError, "BLOB has a zero byte"),
-        ("secret/empty", ClientError, "Secret empty is empty"),
+        ("secret/empty", ClientError, "Secret empty has no keys"),
     ],
 )
 def test_what_cannot_be_had_is_told_without_a_value(source, kind, said):
@@ -129,7 +133,7 @@ def test_of_a_job_that_cannot_be_submitted_nothing_is_left(target, monkeypatch):
 
 def test_a_head_that_does_not_take_them_says_why(target, monkeypatch):
     monkeypatch.setattr(secret_env, "execute", Head(code=1))
-    refused = pytest.raises(ClientError, match="the head of pool ppo does not take the variables: disk full")
+    refused = pytest.raises(ClientError, match="could not be written to the memory of the head of pool ppo: disk full")
     with refused, handed_over(CLUSTER, target, {"KEY": b"precious"}):
         pass
 

@@ -1,17 +1,11 @@
 """When waiting is over, and when it is in vain."""
 
 import pytest
-from fake_cluster import FakeCluster, group, pool
+from fake_cluster import SOON, FakeCluster, condition, group, pool
 
 from workergroups_client.names import find
 from workergroups_client.readiness import why
 from workergroups_client.status import status_of
-
-SOON = "2026-01-01T00:00:00Z"
-
-
-def condition(kind, status, reason="Because", message="it is so"):
-    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": SOON}
 
 
 def described(*conditions, observed=2, **more):
@@ -47,11 +41,17 @@ def test_the_reason_for_waiting_is_the_conditions_own_sentence():
     assert why(described(condition("Ready", "False", "HeadStarting", "waiting for the head"))) == (
         "HeadStarting: waiting for the head"
     )
-    assert why(described(observed=1)) == "the operator has not looked at it yet"
+    assert why(described(observed=1)) == "the operator has not seen it yet"
 
 
 def test_dead_ranks_are_told_but_not_those_of_an_older_incarnation():
     dead = {"rank": 3, "reason": "OutOfMemory", "message": "killed"}
-    for of, told in ((7, ("rank 3: OutOfMemory: killed",)), (6, ())):
+    for of, told in ((7, [dead]), (6, [])):
         status = {"incarnation": 7, "ranks": {"incarnation": of, "failures": [dead]}}
-        assert status_of(find(FakeCluster(group("ppo", status=status)), "ppo")).failures == told
+        found = status_of(find(FakeCluster(group("ppo", status=status)), "ppo"))
+        assert [failure.to_json() for failure in found.failures] == told
+
+
+def test_nodes_that_are_not_reserved_are_told():
+    waiting = {"index": 1, "state": "Waiting", "message": "no such pod"}
+    assert [node.to_json() for node in described(reservation={"nodes": [waiting]}).unreserved] == [waiting]

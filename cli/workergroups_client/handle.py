@@ -1,4 +1,4 @@
-"""What a pool and a group have in common: a name, a status, and a connection to the Ray cluster behind them."""
+"""The common part of pools and groups: a name, a status, and a connection to the Ray cluster."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from .names import Target
 from .status import Status, status_of
 from .waiting import Tell
 
-_Self = TypeVar("_Self", bound="OnRay")
+_Self = TypeVar("_Self", bound="Handle")
 
 
-class OnRay:
-    """A pool or a group that exists; its connection to Ray lasts until it is closed."""
+class Handle:
+    """A handle on an existing pool or group; the connection to Ray lasts until `close`."""
 
     def __init__(self, cluster: Cluster, target: Target, tell: Tell) -> None:
         self.cluster, self.target, self._tell = cluster, target, tell
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the pool or group."""
         return self.target.name
 
     @property
     def ray_cluster(self) -> str:
-        """The name of its RayCluster, which other pools may share."""
+        """The name of the RayCluster, which other pools may share."""
         return names.ray_cluster(self.cluster, self.target)
 
     @property
     def status(self) -> Status:
-        """As it is now."""
+        """The present status."""
         return status_of(names.find(self.cluster, f"{self.target.what}/{self.name}"))
 
     @cached_property
     def ray(self) -> RayConnection:
-        """A connection to its Ray, made when it is first asked for; `close` ends it."""
+        """A connection to the Ray cluster, opened at the first use; `close` ends it."""
         return RayConnection(self.cluster, self.ray_cluster, tell=self._tell)
 
     def close(self) -> None:
-        """End the connection to its Ray, if there is one."""
+        """Close the connection to the Ray cluster, if it is open."""
         if "ray" in self.__dict__:
             self.ray.close()
 

@@ -5,10 +5,10 @@ import json
 import pytest
 from fake_cluster import FakeCluster, pool
 
-from workergroups_client import asking, on_head
+from workergroups_client import head_programs, pod_programs
 from workergroups_client.errors import ClientError
+from workergroups_client.head_programs import ask_library, ray_status
 from workergroups_client.names import find
-from workergroups_client.on_head import ask_library, ray_status
 
 CLUSTER = FakeCluster(pool("ppo"))
 OLDER = "/usr/bin/python: No module named workergroups.checking"
@@ -21,8 +21,8 @@ def head_that(monkeypatch, printed="", complaints="", code=0):
         stderr(complaints.encode())
         return code
 
-    monkeypatch.setattr(asking, "execute", execute)
-    monkeypatch.setattr(on_head, "head", lambda *_: ("head", "ray-head"))
+    monkeypatch.setattr(pod_programs, "execute", execute)
+    monkeypatch.setattr(head_programs, "head", lambda *_: ("head", "ray-head"))
 
 
 def ask():
@@ -34,8 +34,8 @@ def test_the_answer_is_what_arrives_on_its_channel_whatever_is_printed_besides(m
     assert ask() == {"nodes": []}
 
 
-RECREATE = "an older operator started its pool, whose library cannot answer: recreate the pool"
-NO_ANSWER = r"the program ended without an answer \(exit code 1\); it printed last: "
+RECREATE = "an older operator started the pool, and its library cannot answer: recreate the pool"
+NO_ANSWER = r"the program ended without an answer \(exit code 1\); its last line: "
 
 
 @pytest.mark.parametrize(
@@ -62,5 +62,5 @@ def test_rays_own_words_are_passed_on_and_so_is_why_there_are_none(monkeypatch):
     head_that(monkeypatch, printed="Node status\n")
     assert ray_status(CLUSTER, target) == "Node status\n"
     head_that(monkeypatch, complaints=TRACEBACK, code=1)
-    with pytest.raises(ClientError, match="ray status does not say: ConnectionError: Ray is away"):
+    with pytest.raises(ClientError, match="`ray status` failed on the head of pool ppo: ConnectionError: Ray is away"):
         ray_status(CLUSTER, target)

@@ -1,4 +1,4 @@
-"""One thing that was looked at on all nodes: well, or what is wrong with it, and where."""
+"""Findings of a check: one subject on all nodes, and what is wrong with it on which node."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ _NAMED = 8
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What was found about one subject."""
+class CheckFinding:
+    """What the check found about one subject."""
 
     subject: str
     is_well: bool
     message: str
-    """What there is; or what is wrong, with the nodes' names."""
+    """The common value; or what is wrong, with the names of the nodes."""
 
 
-def finding(subject: str, wrong: Sequence[str], well: str) -> Finding:
-    """What is wrong, the first of it by name; or what is to be said if nothing is."""
+def finding(subject: str, wrong: Sequence[str], well: str) -> CheckFinding:
+    """Return a finding with the first of the problems, or with the message ``well`` if there are none."""
     if not wrong:
-        return Finding(subject, True, well)
+        return CheckFinding(subject, True, well)
     more = [f"and {len(wrong) - _NAMED} more"] if len(wrong) > _NAMED else []
-    return Finding(subject, False, "; ".join([*wrong[:_NAMED], *more]))
+    return CheckFinding(subject, False, "; ".join([*wrong[:_NAMED], *more]))
 
 
 def differences(values: Mapping[str, str | None]) -> Iterator[str]:
-    """The nodes whose value is not the most common one, each with what it and the others have."""
+    """Describe each node whose value differs from the most common one."""
     common, count = Counter(values.values()).most_common(1)[0]
     if count == 1 and len(values) == 2:
         yield ", ".join(f"{node} has {value or 'none'}" for node, value in values.items())

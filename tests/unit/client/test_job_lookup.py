@@ -3,9 +3,9 @@
 import pytest
 from fake_cluster import FakeCluster, pool
 
-from workergroups_client import finding_jobs
+from workergroups_client import job_lookup
 from workergroups_client.errors import NotFoundError, UnreachableError
-from workergroups_client.finding_jobs import all_jobs, the_job
+from workergroups_client.job_lookup import all_jobs, the_job
 from workergroups_client.jobs import JobRecord
 
 JOBS = {
@@ -41,8 +41,8 @@ def cluster(monkeypatch):
         def close(self):
             asked.append(f"closed {self.name}")
 
-    monkeypatch.setattr(finding_jobs, "Pool", Pool)
-    monkeypatch.setattr(finding_jobs.names, "running_pods", lambda *_: [object()])
+    monkeypatch.setattr(job_lookup, "Pool", Pool)
+    monkeypatch.setattr(job_lookup.names, "running_pods", lambda *_: [object()])
     TOLD.clear()
     made = FakeCluster(*map(pool, ["broken", "sft", "ppo"]))
     made.asked = asked
@@ -64,7 +64,7 @@ def test_a_job_goes_by_its_id_or_by_its_pool_or_is_the_latest_of_all(cluster, na
 def test_a_pool_that_does_not_answer_hides_no_job_of_the_others(cluster):
     with all_jobs(cluster, None, TOLD.append) as jobs:
         assert [record.id for _, record in jobs] == ["mine", "ppo-2", "ppo-1"]
-    assert TOLD == ["the jobs of pool broken are not known: no route"]
+    assert TOLD == ["the jobs of pool broken could not be listed: no route"]
     with pytest.raises(UnreachableError, match="no route"):
         found(cluster, "broken")
 

@@ -1,16 +1,18 @@
-"""Which job is meant, by its id, by the name of a pool or group, or by nothing at all."""
+"""Find a job by its id, by the name of its pool or group, or, without a name, the latest one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from workergroups_api.vocabulary import Component
+
 from . import names
 from .cluster import Cluster
 from .errors import DeadlineError, NotFoundError, UnreachableError
 from .jobs import Job, JobRecord
-from .near_names import did_you_mean
 from .pool import Pool
+from .suggestions import did_you_mean
 from .waiting import Tell, silently
 
 Found = tuple[Pool, JobRecord]
@@ -19,10 +21,10 @@ _NAMED = 5
 
 @contextmanager
 def the_job(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterator[Job]:
-    """The job of that id, or the latest one of the pool or group of that name, or without a name the latest of all.
+    """Yield the job of that id, or the latest one of that pool or group, or without a name the latest of all.
 
     Raises:
-        NotFoundError: There is none; says which there are.
+        NotFoundError: There is no such job; the message names similar or recent ones.
     """
     with _pools(cluster, name, tell) as (pools, is_id):
         others: list[JobRecord] = []
@@ -43,9 +45,9 @@ def the_job(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterat
 
 @contextmanager
 def all_jobs(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterator[list[Found]]:
-    """The jobs of a pool's or group's Ray cluster, or of all in the namespace, the latest first.
+    """Yield the jobs of a pool's or group's Ray cluster, or of all in the namespace, the latest first.
 
-    The connections that they were found by last until the block ends.
+    The connections to the Ray clusters stay open until the block ends.
     """
     if name is not None:
         names.find(cluster, name)
@@ -55,7 +57,7 @@ def all_jobs(cluster: Cluster, name: str | None, tell: Tell = silently) -> Itera
 
 @contextmanager
 def _pools(cluster: Cluster, name: str | None, tell: Tell) -> Iterator[tuple[list[Pool], bool]]:
-    """A pool of each Ray cluster that may have the job, and whether the name can only be the job's own."""
+    """Yield a pool of each Ray cluster that may have the job, and whether the name must be the id of a job."""
     of_target = name is not None and _is_target(cluster, name)
     pools = [Pool(name, cluster, tell)] if name is not None and of_target else _one_of_each_cluster(cluster, tell)
     try:
@@ -66,14 +68,14 @@ def _pools(cluster: Cluster, name: str | None, tell: Tell) -> Iterator[tuple[lis
 
 
 def _jobs_of(pools: list[Pool], tell: Tell) -> Iterator[Found]:
-    """Of several Ray clusters, one that does not answer keeps none of the others' from being found."""
+    """Yield the jobs of each pool's Ray cluster; of several, skip those that do not answer."""
     for pool in pools:
         try:
             yield from ((pool, record) for record in pool.jobs())
         except (UnreachableError, DeadlineError) as error:
             if len(pools) == 1:
                 raise
-            tell(f"the jobs of pool {pool.name} are not known: {error}")
+            tell(f"the jobs of pool {pool.name} could not be listed: {error}")
 
 
 def _latest_first(found: Iterable[Found]) -> list[Found]:
@@ -81,12 +83,12 @@ def _latest_first(found: Iterable[Found]) -> list[Found]:
 
 
 def _one_of_each_cluster(cluster: Cluster, tell: Tell) -> list[Pool]:
-    """A pool of each Ray cluster that has a head; the others have no jobs."""
+    """Return a pool of each Ray cluster that has a head; the others have no jobs."""
     pools = {names.ray_cluster(cluster, each): each.name for each in names.list_all(cluster, names.POOL)}
     return [
         Pool(f"{names.POOL}/{name}", cluster, tell)
         for ray_cluster, name in pools.items()
-        if names.running_pods(cluster, ray_cluster, "head")
+        if names.running_pods(cluster, ray_cluster, Component.HEAD)
     ]
 
 
@@ -99,12 +101,12 @@ def _is_target(cluster: Cluster, name: str) -> bool:
 
 
 def _what_there_is(cluster: Cluster, name: str | None, ids: list[str]) -> str:
-    """Near ids first, then the latest."""
+    """Return the message for a job that does not exist, with similar ids or else the latest ones."""
     where = f"in namespace {cluster.namespace}"
     if name is None:
         return f"there are no jobs {where}"
     if not ids:
-        return f"there is no job {name} {where}, nor any other"
+        return f"there is no job {name} {where}, and no other job"
     if near := did_you_mean(name, ids):
         return f"there is no job {name} {where}; {near}"
     return f"there is no job {name} {where}; the latest are {', '.join(ids[:_NAMED])}"

@@ -1,4 +1,4 @@
-"""up, restart and down: pools and groups come and go."""
+"""up, restart and down: create, restart and delete pools and groups."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ def up(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Apply pools and groups, show how far they are until they are ready, and run a command as a job if one is given.
+    """Apply pools and groups, and wait until they are ready.
 
+    While it waits, it shows their progress. Then it runs the command, if there is one, as a job, and follows the job.
     Ctrl-C leaves everything running.
     """
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)
     targets = _apply(cluster, manifests, force=force_conflicts)
     if not targets:
-        note("no pool and no group is among them: there is nothing to wait for")
+        note("there is no pool and no group among the objects: nothing to wait for")
         return
     _wait_until_ready(cluster, targets)
     pools = [target for target in targets if target.what == POOL] or targets
@@ -59,13 +60,16 @@ def up(
             url = pool.ray.url
             tell.quiet()
             hold(
-                f"Ray's dashboard of pool {pool.name} is at {url} until Ctrl-C; a browser is let in by: "
+                f"Ray's dashboard of pool {pool.name} is at {url} until Ctrl-C; to log a browser in: "
                 f"workergroups dashboard {pool.name}"
             )
 
 
 def restart(group: GroupName, namespace: Namespace = None, context: Context = None) -> None:
-    """Make the ranks of a group anew, in their pods: a new incarnation. Ctrl-C leaves them running."""
+    """Recreate the ranks of a group, and wait until they are ready.
+
+    Their pods stay; the ranks are a new incarnation. Ctrl-C leaves them running.
+    """
     cluster = Cluster(namespace, context)
     found = Group(group, cluster)
     note(f"group {found.name}: incarnation {found.restart()}")
@@ -78,7 +82,10 @@ def down(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Delete a pool with the groups on it, or a group, after asking; returns when they are gone."""
+    """Delete a pool with the groups on it, or a group.
+
+    It asks before it deletes, and returns when everything is gone.
+    """
     cluster = Cluster(namespace, context)
     targets = _with_groups(cluster, find_all(cluster, name))
     note(f"In namespace {cluster.namespace} (context {cluster.context}), this deletes:")
@@ -86,7 +93,7 @@ def down(
         note(f"  {target}" + (" with its pods and all jobs in them" if target.what == POOL else ""))
     if not yes:
         if not sys.stdin.isatty():
-            raise typer.BadParameter("there is no terminal to ask on: add --yes")
+            raise typer.BadParameter("without a terminal, nobody can be asked: add --yes")
         typer.confirm("Delete?", abort=True, err=True)
     with Teller() as tell:
         delete(cluster, targets, tell)
@@ -98,12 +105,12 @@ def _wait_until_ready(cluster: Cluster, targets: Sequence[Target]) -> None:
         with _Progress() as progress:
             wait_until_ready(cluster, targets, progress.show)
     except KeyboardInterrupt:
-        note(f"{_list(targets)} go on by themselves; see them: workergroups status -n {cluster.namespace}")
+        note(f"{_list(targets)} continue on the cluster; see them: workergroups status -n {cluster.namespace}")
         raise typer.Exit(INTERRUPTED) from None
 
 
 def _apply(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool) -> list[Target]:
-    """Apply them all; those that become ready."""
+    """Apply all objects, and return the pools and groups among them."""
     targets = []
     for manifest in manifests:
         what = f"{manifest['kind']} {manifest['metadata']['name']}"
@@ -118,7 +125,7 @@ def _apply(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool) -> l
 
 
 def _with_groups(cluster: Cluster, targets: Sequence[Target]) -> list[Target]:
-    """With a pool, the groups on it."""
+    """Add the groups on each of the pools."""
     found = {str(target): target for target in targets}
     for pool in [target for target in targets if target.what == POOL]:
         found |= {str(group): group for group in groups_on(cluster, pool)}
@@ -130,7 +137,7 @@ def _list(targets: Sequence[Target]) -> str:
 
 
 class _Progress:
-    """On a terminal a line for each object, which changes; elsewhere a line for each change."""
+    """Shows a line for each object, which changes, on a terminal; elsewhere a line for each change."""
 
     def __init__(self) -> None:
         self._live = Live(console=err, transient=False) if err.is_terminal else None

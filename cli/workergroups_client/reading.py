@@ -1,0 +1,87 @@
+"""Custom resources and the agent's answers, read through the models of the API package.
+
+The models tolerate fields that they do not know. They need pydantic, whose import takes a noticeable time, so they are
+imported when the first object is read and not when the commands are defined.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .errors import ClientError
+from .names import Target
+
+if TYPE_CHECKING:
+    from workergroups_api.dead_rank import DeadRank
+    from workergroups_api.model import ApiModel
+    from workergroups_api.report import GroupReport
+    from workergroups_api.resource_pool import ResourcePoolSpec, ResourcePoolStatus
+    from workergroups_api.worker_group import WorkerGroupStatus
+
+    _Model = TypeVar("_Model", bound=ApiModel)
+
+
+def pool_spec(pool: Target) -> ResourcePoolSpec:
+    """Return the spec of a pool.
+
+    Raises:
+        ClientError: The spec has a value that this version cannot read.
+    """
+    from workergroups_api.resource_pool import ResourcePoolSpec
+
+    return _read(ResourcePoolSpec, pool, "spec", pool.manifest["spec"])
+
+
+def pool_status(pool: Target) -> ResourcePoolStatus:
+    """Return the status of a pool; an empty one before the operator has seen the pool.
+
+    Raises:
+        ClientError: The status has a value that this version cannot read.
+    """
+    from workergroups_api.resource_pool import ResourcePoolStatus
+
+    return _read(ResourcePoolStatus, pool, "status", pool.manifest.get("status") or {})
+
+
+def group_status(group: Target) -> WorkerGroupStatus:
+    """Return the status of a group; an empty one before the operator has seen the group.
+
+    Raises:
+        ClientError: The status has a value that this version cannot read.
+    """
+    from workergroups_api.worker_group import WorkerGroupStatus
+
+    return _read(WorkerGroupStatus, group, "status", group.manifest.get("status") or {})
+
+
+def current_report(status: WorkerGroupStatus) -> GroupReport:
+    """Return the agent's report on a group's ranks; an empty one if it is about an earlier incarnation."""
+    from workergroups_api.report import GroupReport
+
+    report = status.ranks
+    return report if report is not None and report.incarnation == status.incarnation else GroupReport()
+
+
+def dead_rank(group: Target, answer: Any) -> DeadRank:
+    """Return a dead rank of a group from what the group's agent answers.
+
+    Raises:
+        ClientError: The answer has a value that this version cannot read.
+    """
+    from workergroups_api.dead_rank import DeadRank
+
+    return _read(DeadRank, group, "the agent's record of a dead rank", answer)
+
+
+def _read(model: type[_Model], target: Target, part: str, value: Any) -> _Model:
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, (part, *first["loc"])))
+        raise ClientError(
+            f"{target}: {field} cannot be read ({first['msg']}). If the operator has another version than this command "
+            f"(workergroups --version), install the operator's version"
+        ) from error

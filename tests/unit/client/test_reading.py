@@ -1,0 +1,56 @@
+"""Custom resources and the agent's answers that the models can or cannot read."""
+
+import json
+
+import pytest
+from fake_cluster import FakeCluster, condition, group, pool
+
+from workergroups_cli.output import print_json
+from workergroups_client.errors import ClientError
+from workergroups_client.names import find
+from workergroups_client.pauses import pauses_of
+from workergroups_client.reading import dead_rank, group_status, pool_spec, pool_status
+from workergroups_client.status import status_of
+
+
+def target(made):
+    return find(FakeCluster(made), "ppo")
+
+
+def test_fields_that_a_newer_operator_writes_are_ignored():
+    assert pool_spec(target(pool("ppo", nodes=3, colour="red"))).nodes == 3
+    assert pool_status(target(pool("ppo", status={"nodes": 3, "colour": "red"}))).nodes == 3
+
+
+@pytest.mark.parametrize(
+    ("read", "made", "said"),
+    [
+        (pool_spec, pool("ppo", nodes="many"), "pool ppo: spec.nodes cannot be read (Input should be a valid integer"),
+        (pool_status, pool("ppo", status={"deadline": "soon"}), "pool ppo: status.deadline cannot be read ("),
+        (
+            group_status,
+            group("ppo", status={"conditions": [condition("Ready", "True") | {"reason": 1}]}),
+            "group ppo: status.conditions.0.reason cannot be read (",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_told_with_object_and_field(read, made, said):
+    with pytest.raises(ClientError) as told:
+        read(target(made))
+    assert str(told.value).startswith(said)
+    assert str(told.value).endswith("install the operator's version")
+
+
+def test_an_agents_answer_that_cannot_be_read_is_told_too():
+    with pytest.raises(ClientError, match=r"^group ppo: the agent's record of a dead rank\.reason cannot be read"):
+        dead_rank(target(group("ppo")), {"rank": 1, "incarnation": 1, "uid": "u", "died": "2026-01-01T00:00:00Z"})
+
+
+def test_scripts_find_the_custom_resources_field_names(capsys):
+    pause = {"rank": 2, "where": "t.py:1 in f", "since": "2026-01-01T00:00:00.250000Z", "attached": True}
+    paused = condition("RanksReady", "True", "PausedByDebugger") | {"observedGeneration": 2}
+    dead = {"rank": 3, "reason": "OutOfMemory", "message": "killed", "pod": "p"}
+    ranks = {"incarnation": 1, "pauses": [pause], "failures": [dead]}
+    found = target(group("ppo", status={"incarnation": 1, "conditions": [paused], "ranks": ranks}))
+    print_json([status_of(found).conditions, status_of(found).failures, pauses_of(found)])
+    assert json.loads(capsys.readouterr().out) == [[paused], [dead], [pause]]
