@@ -16,6 +16,7 @@ from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_api.launch import digest
 from workergroups_api.manifest import DEPLOYMENT, RAY_CLUSTER, ROLE_BINDING, Manifest, identity
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER
+from workergroups_api.vocabulary import Reason
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
@@ -164,8 +165,8 @@ def _is_owner(live: Manifest, wanted: Manifest) -> bool:
 
 def _explanation(manifest: Manifest, error: Exception) -> Explanation:
     if isinstance(error, NotFoundError) and manifest["kind"] == RAY_CLUSTER.kind:
-        return Explanation("KubeRayMissing", "there is no RayCluster kind in this Kubernetes: install KubeRay")
+        return Explanation(Reason.KUBERAY_MISSING, "there is no RayCluster kind in this Kubernetes: install KubeRay")
     kind, name = identity(manifest)
     return Explanation(
-        "ApplyFailed", f"{kind} {name} cannot be written, and is tried again: {api_error_message(error)}"
+        Reason.APPLY_FAILED, f"{kind} {name} cannot be written, and is tried again: {api_error_message(error)}"
     )

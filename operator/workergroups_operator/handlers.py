@@ -13,13 +13,15 @@ from typing import Any
 import kopf
 
 from workergroups_api import manifest as kinds
+from workergroups_api.children import CHILDREN
 from workergroups_api.kube import Kube
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER, agent_name
+from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_operator.apply import Applier
 from workergroups_operator.connection import connect
 from workergroups_operator.heartbeats import Heartbeats
-from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
+from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.publish import Publisher
 from workergroups_operator.reconcile import Reconciler
 from workergroups_operator.settings import Settings
@@ -28,17 +30,8 @@ from workergroups_operator.watches import LATE_SECONDS, RETRY_SECONDS, STREAM_SE
 from workergroups_operator.work_queue import WorkQueue
 
 LOGGER = logging.getLogger(__name__)
-# Everything that the operator makes, and the pods that come of it.
-CHILDREN = (
-    kinds.POD,
-    kinds.RAY_CLUSTER,
-    kinds.DEPLOYMENT,
-    kinds.CONFIG_MAP,
-    kinds.SECRET,
-    kinds.SERVICE_ACCOUNT,
-    kinds.ROLE,
-    kinds.ROLE_BINDING,
-)
+# An event about one of these queues its cluster. A Lease is renewed every few seconds: see `lease_event`.
+WATCHED = (kinds.POD, *(kind for kind in CHILDREN if kind is not kinds.LEASE))
 HEARTBEAT_SECONDS = 1.0
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
@@ -94,7 +87,7 @@ def _configure(settings: kopf.OperatorSettings) -> None:
     settings.networking.error_backoffs = Retries()
     settings.watching.server_timeout = max(1, round(STREAM_SECONDS))  # the API server takes whole seconds
     settings.watching.inactivity_timeout = STREAM_SECONDS + LATE_SECONDS
-    for kind in (*CHILDREN, kinds.LEASE):
+    for kind in (*WATCHED, kinds.LEASE):
         # Filtered by the server: a cluster full of pods must not cost the operator its memory.
         settings.watching.label_selectors[_selector(kind)] = CLUSTER_LABEL
 
@@ -176,7 +169,7 @@ async def child_event(meta: kopf.Meta, labels: Mapping[str, str], memo: kopf.Mem
         memo.queue.add(ClusterKey(str(meta.namespace), cluster))
 
 
-for _kind in CHILDREN:
+for _kind in WATCHED:
     kopf.on.event(*_selector(_kind))(child_event)
 
 

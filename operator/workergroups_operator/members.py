@@ -19,11 +19,13 @@ from workergroups_api.kube import Kube, RefusedObject
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.model import ApiObject
 from workergroups_api.names import GROUP
+from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.failures import internal_error
-from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
+from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import Observed, Unreadable
 from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
 from workergroups_operator.skeletons import CONDITIONED, skeleton_of
@@ -97,7 +99,7 @@ async def _read(client: Kube, kind: Kind, namespace: str, name: str) -> Member |
 
 async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
     """The object with as much of it as can be read within any limits."""
-    why = Explanation("InvalidSpec", f"the object exceeds what the operator reads: {error}: {_WAY_OUT}")
+    why = Explanation(Reason.INVALID_SPEC, f"the object exceeds what the operator reads: {error}: {_WAY_OUT}")
     try:
         body = await skeleton_of(error.data, CONDITIONED)
         return _unreadable(kind, body, why)
@@ -153,7 +155,7 @@ def _read_by(model: type[Object], body: Manifest) -> Object:
 def _why_invalid(error: ValidationError) -> Explanation:
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])
-    return Explanation("InvalidSpec", f"{field}: {first['msg']}: {_WAY_OUT}")
+    return Explanation(Reason.INVALID_SPEC, f"{field}: {first['msg']}: {_WAY_OUT}")
 
 
 def _spec(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
+from workergroups_api.vocabulary import Reason
 from workergroups_operator.apply import Applier
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
@@ -57,7 +58,7 @@ class Reconciler:
         except API_ERRORS:
             raise
         except UnreadableChild as error:
-            return await self._nobody_knows(key, Explanation("ObjectTooLarge", str(error)))
+            return await self._nobody_knows(key, Explanation(Reason.OBJECT_TOO_LARGE, str(error)))
         except Exception:
             LOGGER.exception("%s: this turn is taken again without the object that made it fail", key)
         try:

@@ -19,13 +19,14 @@ from workergroups_api.launch import digest
 from workergroups_api.manifest import POD, Manifest
 from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Component, Reason
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired.ownership import owned
 from workergroups_operator.desired.pods import head_template, worker_template
 from workergroups_operator.desired.raycluster import ray_cluster
 from workergroups_operator.failures import internal_error
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import HEAD, WORKER, Observed, node_group_of
+from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.images import images_of
 from workergroups_operator.settings import Settings
@@ -40,7 +41,7 @@ AGAIN_PART = 0.25
 FIRST_AGAIN_SECONDS = 2.0
 LAST_AGAIN_SECONDS = 60.0
 PENDING = Explanation(
-    "AdmissionPending",
+    Reason.ADMISSION_PENDING,
     "the API server has not answered yet whether it takes the pod; where that lasts, an admission webhook is slow",
 )
 
@@ -61,7 +62,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Answers:
-    """Why pods are refused, by the name of their worker group, or HEAD; nothing about those that are taken."""
+    """Why pods are refused, by the name of their worker group, or the head's component; nothing if they are taken."""
 
     refused: Mapping[str, Explanation] = field(default_factory=dict)
     # When to ask again.
@@ -132,14 +133,16 @@ def trials_of(observed: Observed, settings: Settings) -> dict[str, Trial]:
     if not observed.pools:
         return {}
     images = images_of(observed, settings)
-    trials = {}
-    if not observed.pods_of(HEAD):
-        trials[HEAD] = Trial(_pod(observed, HEAD, head_template(observed.key, images, observed.pools[0])))
+    trials: dict[str, Trial] = {}
+    if not observed.pods_of(Component.HEAD):
+        trials[Component.HEAD] = Trial(
+            _pod(observed, Component.HEAD, head_template(observed.key, images, observed.pools[0]))
+        )
     for pool in observed.pools:
         name = node_group_of(pool)
         template = worker_template(observed.key, pool, images)
         is_new = _template_digest((observed.live_group(name) or {}).get("template")) != _template_digest(template)
-        if is_new or len(observed.pods_of(WORKER, name)) < pool.spec.nodes:
+        if is_new or len(observed.pods_of(Component.WORKER, name)) < pool.spec.nodes:
             cluster = _ray_cluster(observed, pool, settings) if is_new else None
             trials[name] = Trial(_pod(observed, name, template), cluster)
     return trials
@@ -176,8 +179,8 @@ async def _answer(client: Kube, trial: Trial) -> Explanation | None:
         why = without_generated_names(api_error_message(error))
         # A webhook that cannot be called shows as an internal error, and may stay one.
         if is_refusal(error) or isinstance(error, InternalServerError):
-            return Explanation("PodsRefused", f"the API server refuses the pod: {why}")
-        return Explanation("ApplyFailed", f"the pod cannot be tried now, and is tried again: {why}")
+            return Explanation(Reason.PODS_REFUSED, f"the API server refuses the pod: {why}")
+        return Explanation(Reason.APPLY_FAILED, f"the pod cannot be tried now, and is tried again: {why}")
     except Exception as error:  # The pod may hold anything.
         LOGGER.exception("a pod cannot be tried")
         return internal_error(error, "the operator cannot ask the API server about the pod: change its podTemplate")

@@ -7,7 +7,7 @@ second has the pod's own image, and looks whether Ray can be run in it.
 from collections.abc import Mapping
 from typing import Any
 
-from workergroups_operator.observed import CHECK_CONTAINER
+from workergroups_api.vocabulary import Container
 
 _VOLUME = "workergroups-library"
 _DIRECTORY = "/opt/workergroups-library"
@@ -69,7 +69,7 @@ def _check(main: Mapping[str, Any]) -> dict[str, Any]:
         field: main[field] for field in ("image", "imagePullPolicy", "envFrom", "securityContext") if field in main
     }
     return {
-        "name": CHECK_CONTAINER,
+        "name": Container.CHECK,
         **taken,
         "command": ["python3", f"{_DIRECTORY}/workergroups_agent/check_image.py"],
         "env": [each for each in main.get("env") or [] if _name(each) in _PYTHON_VARIABLES],

@@ -9,6 +9,7 @@ from workergroups_api.names import (
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Component
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired.pods import (
     cpu_count,
@@ -18,7 +19,7 @@ from workergroups_operator.desired.pods import (
     superseded,
     worker_template,
 )
-from workergroups_operator.observed import WORKER, Observed, node_group_of
+from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_node_groups
 from workergroups_operator.policy.pod_owners import mistaken_nodes
 
@@ -65,11 +66,11 @@ def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) 
     name = node_group_of(pool)
     if name in decisions.refused_pods:
         live = observed.live_group(name)
-        made = len(observed.pods_of(WORKER, name))
+        made = len(observed.pods_of(Component.WORKER, name))
         return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
     template = worker_template(observed.key, pool, decisions.images)
     copies = mistaken_nodes(observed.key.name, name, observed.foreign_pods)
-    in_the_way = [*superseded(observed.pods_of(WORKER, name), template), *copies[:MAX_COPIES]]
+    in_the_way = [*superseded(observed.pods_of(Component.WORKER, name), template), *copies[:MAX_COPIES]]
     return {
         "groupName": name,
         "replicas": pool.spec.nodes,

@@ -9,11 +9,11 @@ from enum import Enum, auto
 
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
+from workergroups_api.vocabulary import LaunchState
 from workergroups_operator.policy.retry import after_failure, begun, is_due, is_exhausted
 
 FIRST = 1
 NONE = Retries()
-INTERRUPTED = "LaunchInterrupted"
 
 
 class Launch(Enum):
@@ -43,7 +43,7 @@ def launch_of(last: Incarnation | None, report: GroupReport | None, world_size: 
     """Return what the agent reports of the incarnation that ran last."""
     if last is None or report is None or report.incarnation != last.number:
         return Launch.UNKNOWN
-    if report.state == INTERRUPTED:
+    if report.state == LaunchState.LAUNCH_INTERRUPTED:
         return Launch.INTERRUPTED
     return Launch.SUCCEEDED if 0 < world_size == report.ready_count else Launch.UNKNOWN
 

@@ -11,6 +11,7 @@ from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifes
 from workergroups_api.model import ApiModel
 from workergroups_api.resource_pool import ResourcePool, ResourcePoolStatus
 from workergroups_api.retries import Retries
+from workergroups_api.vocabulary import ConditionType
 from workergroups_api.worker_group import WorkerGroup, WorkerGroupStatus
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
@@ -116,18 +117,22 @@ def _until(moment: datetime | None, now: datetime) -> float:
 def _update(
     kind: Kind, subject: ResourcePool | WorkerGroup, before: ApiModel, after: ApiModel, ready: Condition
 ) -> StatusUpdate:
-    return StatusUpdate(kind, subject.metadata, before, after, find(subject.status.conditions, "Ready"), ready)
+    return StatusUpdate(
+        kind, subject.metadata, before, after, find(subject.status.conditions, ConditionType.READY), ready
+    )
 
 
 def _unreadable(odd: Unreadable, now: datetime) -> StatusUpdate:
     """Of an object that cannot be read, only that can be said."""
     previous = _conditions(odd.body.get("status"))
     metadata = odd.body["metadata"]
-    why = Finding(type="Ready", status="False", reason=odd.explanation.reason, message=odd.explanation.message)
+    why = Finding(
+        type=ConditionType.READY, status="False", reason=odd.explanation.reason, message=odd.explanation.message
+    )
     (ready,) = merge(previous, [why], int(metadata.get("generation", 0)), now)
     model = ResourcePoolStatus if odd.kind is RESOURCE_POOL else WorkerGroupStatus
     after = model(conditions=(ready,), observed_generation=metadata.get("generation"))
-    before_ready = find(previous, "Ready")
+    before_ready = find(previous, ConditionType.READY)
     before = model(conditions=previous, observed_generation=(odd.body.get("status") or {}).get("observedGeneration"))
     return StatusUpdate(odd.kind, metadata, before, after, before_ready, ready, is_readable=False)
 
