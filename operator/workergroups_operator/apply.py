@@ -1,4 +1,4 @@
-"""Step five, the only writer of children: bring what exists to what is desired, by server-side apply.
+"""Step six, the only writer of children: bring what exists to what is desired, by server-side apply.
 
 One object that cannot be written never keeps the others from being written.
 """

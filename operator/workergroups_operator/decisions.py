@@ -1,4 +1,4 @@
-"""Step three: all that is decided about one cluster, as one value, from what was observed and what trials said."""
+"""Step four: all that is decided about one cluster, as one value. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,22 +11,18 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
-from workergroups_operator.policy.cluster_size import without_room
-from workergroups_operator.policy.images import Images, images_of
 from workergroups_operator.policy.incarnation import Incarnation, latest, launch_of, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.restarts import Restarts, restarts
-from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.policy.token import restart, restarted
-from workergroups_operator.settings import Settings
+from workergroups_operator.templates import Templates
 
 
 @dataclass(frozen=True)
 class Decisions:
     """What is to be, and why something is not."""
 
-    images: Images
     agent: AgentLiveness
     # Why the API server does not take pods, by worker group; the head's under its component.
     refused_pods: Mapping[str, Explanation] = field(default_factory=dict)
@@ -39,27 +35,22 @@ class Decisions:
     # Why that was done, until the new one answers.
     restarted: str | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
-    # Which version of class, arguments, environment and code is written down, by group; None while code is not known.
-    written: Mapping[str, str | None] = field(default_factory=dict)
     incarnations: Mapping[str, Incarnation] = field(default_factory=dict)
 
 
-def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings: Settings) -> Decisions:
-    """Pure: no clock, no I/O."""
-    images = images_of(observed, settings)
+def decide(observed: Observed, templates: Templates, refused_pods: Mapping[str, Explanation]) -> Decisions:
+    """Decide from what was observed, and from the pods that the API server refuses."""
     agent = agent_liveness(observed.head, observed.agent)
     bundles = with_room(assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere))
     why_restart = restart(observed)
     return Decisions(
-        images=images,
         agent=agent,
-        refused_pods={**refused_pods, **too_large(observed.pools), **without_room(observed)},
+        refused_pods={**refused_pods, **templates.too_large},
         obstacle=obstacle(observed),
         restart=why_restart,
         restarts=restarts(observed, why_restart, is_connected=agent.is_believed),
         restarted=restarted(observed, agent),
         bundles=bundles,
-        written=observed.written,
         incarnations={
             group.name: _incarnation(group, observed.written[group.name], assigned, observed, agent.session)
             for group in observed.groups

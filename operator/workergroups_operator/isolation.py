@@ -18,6 +18,7 @@ from workergroups_operator.failures import Failures, internal_error
 from workergroups_operator.observed import Observed, Unreadable
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
+from workergroups_operator.templates import templates_of
 from workergroups_operator.try_pods import trials_of
 
 LOGGER = logging.getLogger(__name__)
@@ -30,10 +31,11 @@ def pure_steps(settings: Settings) -> Step:
     """Return a function that takes all pure steps of a turn and drops what they return."""
 
     def take(observed: Observed) -> None:
-        trials_of(observed, settings)
-        decisions = decide(observed, {}, settings)
-        desired(observed, decisions, fresh_token="")
-        status(observed, decisions, Failures({}), datetime.now(UTC))
+        templates = templates_of(observed, settings)
+        trials_of(observed, templates)
+        decisions = decide(observed, templates, {})
+        desired(observed, templates, decisions, fresh_token="")
+        status(observed, templates, decisions, Failures({}), datetime.now(UTC))
 
     return take
 

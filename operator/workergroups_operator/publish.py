@@ -1,4 +1,4 @@
-"""Step seven, the only writer of status: write it only when it changed, and then an event when `Ready` turned."""
+"""Step eight, the only writer of status: write it only when it changed, and then an event when `Ready` turned."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_api.vocabulary import EventReason
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.status import StatusUpdate
+from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Step two: ask the API server whether it would take the pods that are still to be made, by dry runs.
+"""Step three: ask the API server whether it would take the pods that are still to be made, by dry runs.
 
 KubeRay says neither which pool's pods it cannot make nor why, and stops at the first. Admission knows: schema,
 quota, ServiceAccount, Pod Security, webhooks. A template that is new is also tried as a part of the RayCluster, alone:
@@ -20,16 +20,13 @@ from workergroups_api.manifest import POD, Manifest
 from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
-from workergroups_operator.decisions import decide
 from workergroups_operator.desired.ownership import owned
-from workergroups_operator.desired.pods import head_template, worker_template
 from workergroups_operator.desired.raycluster import ray_cluster
 from workergroups_operator.failures import internal_error
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
-from workergroups_operator.policy.images import images_of
-from workergroups_operator.settings import Settings
+from workergroups_operator.templates import Templates, alone
 from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
@@ -128,22 +125,20 @@ class PodTrials:
         question.note(await _answer(self._client, trial), asyncio.get_running_loop().time())
 
 
-def trials_of(observed: Observed, settings: Settings) -> dict[str, Trial]:
-    """A pod of each kind that lacks some, or whose template is new. Pure."""
+def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:
+    """Return a trial for each kind of pod that lacks some, or whose template is new, unless it is too large. Pure."""
     if not observed.pools:
         return {}
-    images = images_of(observed, settings)
     trials: dict[str, Trial] = {}
     if not observed.pods_of(Component.HEAD):
-        trials[Component.HEAD] = Trial(
-            _pod(observed, Component.HEAD, head_template(observed.key, images, observed.pools[0]))
-        )
+        trials[Component.HEAD] = Trial(_pod(observed, Component.HEAD, templates.head))
     for pool in observed.pools:
-        name = node_group_of(pool)
-        template = worker_template(observed.key, pool, images)
+        name, template = node_group_of(pool), templates.of(pool)
+        if name in templates.too_large:
+            continue
         is_new = _template_digest((observed.live_group(name) or {}).get("template")) != _template_digest(template)
         if is_new or len(observed.pods_of(Component.WORKER, name)) < pool.spec.nodes:
-            cluster = _ray_cluster(observed, pool, settings) if is_new else None
+            cluster = _ray_cluster(observed, templates, pool) if is_new else None
             trials[name] = Trial(_pod(observed, name, template), cluster)
     return trials
 
@@ -163,9 +158,9 @@ def _pod(observed: Observed, name: str, template: Manifest) -> Manifest:
     }
 
 
-def _ray_cluster(observed: Observed, pool: ResourcePool, settings: Settings) -> Manifest:
-    alone = replace(observed, pools=(pool,), groups=())
-    return owned(ray_cluster(alone, decide(alone, {}, settings), token=""), observed.key, [pool])
+def _ray_cluster(observed: Observed, templates: Templates, pool: ResourcePool) -> Manifest:
+    only = replace(observed, pools=(pool,), groups=())
+    return owned(ray_cluster(only, alone(templates, observed.key, pool), (), token_digest=""), observed.key, [pool])
 
 
 async def _answer(client: Kube, trial: Trial) -> Explanation | None:

@@ -23,11 +23,11 @@ from workergroups_api.names import (
 from workergroups_api.pod_settings import Agent
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ORDERS, REPORTS, REPORTS_FILE, Component, Container, Variable
-from workergroups_operator.desired.library import UNPRIVILEGED, USER_ID, with_library
-from workergroups_operator.desired.placement import placement
-from workergroups_operator.desired.probes import agent_probes
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.policy.images import Images
+from workergroups_operator.templates.library import UNPRIVILEGED, USER_ID, with_library
+from workergroups_operator.templates.placement import placement
+from workergroups_operator.templates.probes import agent_probes
 
 GCS_PORT = 6379
 # A volume for each direction, so that neither can fill or change the other.

@@ -65,7 +65,7 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         uid=group.uid,
         incarnation=incarnation.number,
         # While the code is gone, what ran before still runs.
-        revision=decisions.written[group.name] or (before.revision if before else None),
+        revision=observed.written[group.name] or (before.revision if before else None),
         made_from=incarnation.revision,
         session=incarnation.session,
         retries=incarnation.retries if incarnation.retries.failures else None,

@@ -11,6 +11,7 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.deadline import clock, wait_for_ready
+from workergroups_operator.templates import Templates
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Situation:
     """One cluster at one time."""
 
     observed: Observed
+    templates: Templates
     decisions: Decisions
     failures: Failures
     now: datetime

@@ -8,9 +8,9 @@ from workergroups_api.report import GroupReport
 from workergroups_api.vocabulary import ConditionType, LaunchState, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
-from workergroups_operator.policy.up_to_date import group_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.pool import unvouched
+from workergroups_operator.status.up_to_date import group_up_to_date
 
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
@@ -21,7 +21,7 @@ def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[st
         _ranks_created(group, report, situation),
         _ranks_ready(group, report, situation),
     )
-    aside = (group_up_to_date(group, situation.decisions),)
+    aside = (group_up_to_date(group, situation),)
     deadline = group.spec.progress_deadline_seconds
     return conclude(group, group.status.conditions, chain, aside, deadline, situation.now)
 

@@ -19,7 +19,6 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason
 from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired.pods import superseded, worker_template
 from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
@@ -27,8 +26,9 @@ from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
-from workergroups_operator.policy.up_to_date import pool_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
+from workergroups_operator.status.up_to_date import pool_up_to_date
+from workergroups_operator.templates.outdated import superseded
 
 _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not answer"
 
@@ -37,7 +37,7 @@ def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
     """What is true of the pool."""
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
     chain = (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
-    aside = (pool_up_to_date(pool, situation.observed, situation.decisions),)
+    aside = (pool_up_to_date(pool, situation),)
     deadline = pool.spec.progress_deadline_seconds
     return conclude(pool, pool.status.conditions, chain, aside, deadline, situation.now)
 
@@ -196,8 +196,7 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
 
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
     """Pods that can stay: not those of an older template that never ran, whose troubles are no longer the pool's."""
-    template = worker_template(situation.observed.key, pool, situation.decisions.images)
-    return len(pods) - len(superseded(pods, template))
+    return len(pods) - len(superseded(pods, situation.templates.of(pool)))
 
 
 def _nodes_missing(

@@ -1,18 +1,17 @@
 """What the operator creates and what it watches, compared with the one table of its children."""
 
 import kopf
-from make import child, decided, group, observed, pool
+from make import child, group, observed, pool, wanted
 
 from workergroups_api.children import CHILDREN, child_names
 from workergroups_api.manifest import POD, RESOURCE_POOL, SERVICE_ACCOUNT, WORKER_GROUP, identity, kind_of
 from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)
-from workergroups_operator.desired import desired
 
 
 def test_the_operator_creates_what_is_in_the_table():
     # The agent's Deployment follows its ServiceAccount.
     seen = observed(pools=(pool(),), groups=(group(),), children=child(SERVICE_ACCOUNT.kind, "actors-agent"))
-    manifests = desired(seen, decided(seen), fresh_token="fresh")
+    manifests = wanted(seen)
     assert {kind_of(manifest) for manifest in manifests} == CHILDREN.keys()
     expected = {(kind.kind, name) for kind, name in child_names("actors").items()}
     assert {identity(manifest) for manifest in manifests} == expected

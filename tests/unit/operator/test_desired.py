@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from make import NODE_GROUP, SETTINGS, child, decided, group, observed, pod, pool, workers
+from make import NODE_GROUP, SETTINGS, built, child, group, observed, pod, pool, wanted, workers
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.vocabulary import Word
-from workergroups_operator.desired import desired
 from workergroups_operator.try_pods import trials_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -49,7 +48,7 @@ ACCOUNT = child("ServiceAccount", "actors-agent")
 
 def manifests(refused_pods=None, children=(), **parts):
     seen = observed(children=ACCOUNT | dict(children), **parts)
-    return desired(seen, decided(seen, refused_pods), fresh_token="fresh")
+    return wanted(seen, refused_pods)
 
 
 def of_kind(kind, **parts):
@@ -283,7 +282,7 @@ def test_an_agent_of_another_service_account_starts_anew():
 
 def test_there_is_no_agent_before_its_service_account():
     seen = observed(pools=(pool(),))
-    kinds = [manifest["kind"] for manifest in desired(seen, decided(seen), fresh_token="fresh")]
+    kinds = [manifest["kind"] for manifest in wanted(seen)]
     assert ("ServiceAccount" in kinds, "Deployment" in kinds) == (True, False)
 
 
@@ -350,7 +349,8 @@ def test_a_pool_whose_pods_are_refused_keeps_what_it_has_and_never_holds_the_oth
 
 def test_only_pods_that_are_missing_or_new_are_tried():
     def tried(**parts):
-        trials = trials_of(observed(pools=(pool(),), **parts), SETTINGS)
+        seen = observed(pools=(pool(),), **parts)
+        trials = trials_of(seen, built(seen))
         return {name for name, trial in trials.items()}, {name for name, trial in trials.items() if trial.ray_cluster}
 
     assert tried(pods=()) == ({"head", NODE_GROUP}, {NODE_GROUP})

@@ -5,15 +5,15 @@ from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired.pods import outdated, worker_template
-from workergroups_operator.observed import Observed, node_group_of
+from workergroups_operator.observed import node_group_of
+from workergroups_operator.status.conclusion import Situation
+from workergroups_operator.templates.outdated import outdated
 
 
-def pool_up_to_date(pool: ResourcePool, observed: Observed, decisions: Decisions) -> Finding:
+def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
     """Pods are made from the template that is written down."""
-    pods = observed.pods_of(Component.WORKER, node_group_of(pool))
-    old = outdated(pods, worker_template(observed.key, pool, decisions.images))
+    pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
+    old = outdated(pods, situation.templates.of(pool))
     if old:
         first = old[0]["metadata"]["name"]
         return _finding(
@@ -22,7 +22,7 @@ def pool_up_to_date(pool: ResourcePool, observed: Observed, decisions: Decisions
             f"{len(old)} of {len(pods)} pods were made from an older template, {first} first: delete them to have "
             "them made anew; the ranks in them end",
         )
-    images = decisions.images
+    images = situation.templates.images
     if pool.spec.image is None and images.default != images.offered_default:
         return _finding(
             "False",
@@ -40,12 +40,12 @@ def pool_up_to_date(pool: ResourcePool, observed: Observed, decisions: Decisions
     return _finding("True", Reason.UP_TO_DATE, "")
 
 
-def group_up_to_date(group: WorkerGroup, decisions: Decisions) -> Finding:
+def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
     """Ranks are made from the worker, env and code that are written down."""
-    incarnation = decisions.incarnations.get(group.name)
+    incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is None or incarnation.revision is None:
         return _finding("Unknown", Reason.NOT_LAUNCHED, "nothing has been launched yet")
-    if decisions.written[group.name] is None:
+    if situation.observed.written[group.name] is None:
         return _finding(
             "Unknown",
             Reason.CODE_MISSING,

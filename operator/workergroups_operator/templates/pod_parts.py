@@ -8,7 +8,7 @@ from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_api.pod_settings import PodTemplate, Volume
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.desired.pod_overlay import overlay
+from workergroups_operator.templates.pod_overlay import overlay
 
 _SHARED_MEMORY = "shared-memory"
 

@@ -1,6 +1,6 @@
 """The pods of a RayCluster, as templates: the head's, and those of each pool."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from workergroups_api.launch import digest
@@ -14,11 +14,13 @@ from workergroups_api.names import (
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
 from workergroups_api.vocabulary import Component, Container, Variable, Vendor
-from workergroups_operator.desired.executor import with_executor
-from workergroups_operator.desired.library import BASH_ENV, with_library
-from workergroups_operator.desired.placement import placement
-from workergroups_operator.desired.pod_overlay import overlay
-from workergroups_operator.desired.pod_parts import (
+from workergroups_operator.membership import ClusterKey
+from workergroups_operator.policy.images import Images, image_of
+from workergroups_operator.templates.executor import with_executor
+from workergroups_operator.templates.library import BASH_ENV, with_library
+from workergroups_operator.templates.placement import placement
+from workergroups_operator.templates.pod_overlay import overlay
+from workergroups_operator.templates.pod_parts import (
     environment,
     given,
     mounts,
@@ -30,10 +32,7 @@ from workergroups_operator.desired.pod_parts import (
     whole_cpus,
     with_dns,
 )
-from workergroups_operator.desired.probes import with_probes
-from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import runs_something
-from workergroups_operator.policy.images import Images, image_of
+from workergroups_operator.templates.probes import with_probes
 
 # KubeRay starts Ray under a shell that passes no signal on: waiting longer would only hold the devices longer.
 TERMINATION_SECONDS = 5
@@ -165,25 +164,6 @@ def _with_users(template: Manifest, user: PodTemplate | None, container: str, im
 
 def _variables(values: Mapping[str, str]) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in values.items()]
-
-
-def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
-    """Pods that were made from an older template, by name."""
-    wanted = template["metadata"]["annotations"][TEMPLATE_ANNOTATION]
-    old = (pod for pod in pods if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted)
-    return sorted(old, key=lambda pod: str(pod["metadata"]["name"]))
-
-
-def superseded(pods: Iterable[Manifest], template: Manifest) -> list[str]:
-    """Outdated pods in which nothing runs: they are in the way, and nobody loses anything with them.
-
-    A pod without any digest lost it to an admission webhook, say; the pods made in its place would lose it too.
-    """
-    return [
-        str(pod["metadata"]["name"])
-        for pod in outdated(pods, template)
-        if not runs_something(pod) and TEMPLATE_ANNOTATION in pod["metadata"].get("annotations", {})
-    ]
 
 
 def device_count(pool: ResourcePool) -> int:
