@@ -17,6 +17,7 @@ from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.token import restart, restarted
 from workergroups_operator.templates import Templates
+from workergroups_operator.timings import Timings
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,11 @@ class Decisions:
     incarnations: Mapping[str, Incarnation] = field(default_factory=dict)
 
 
-def decide(observed: Observed, templates: Templates, refused_pods: Mapping[str, Explanation]) -> Decisions:
+def decide(
+    observed: Observed, templates: Templates, refused_pods: Mapping[str, Explanation], timings: Timings
+) -> Decisions:
     """Decide from what was observed, and from the pods that the API server refuses."""
-    agent = agent_liveness(observed.head, observed.agent)
+    agent = agent_liveness(observed.head, observed.agent, timings)
     bundles = with_room(assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere))
     why_restart = restart(observed)
     return Decisions(

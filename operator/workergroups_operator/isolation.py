@@ -19,6 +19,7 @@ from workergroups_operator.observed import Observed, Unreadable
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
 from workergroups_operator.templates import templates_of
+from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import trials_of
 
 LOGGER = logging.getLogger(__name__)
@@ -27,13 +28,13 @@ Item = TypeVar("Item")
 Step = Callable[[Observed], object]
 
 
-def pure_steps(settings: Settings) -> Step:
+def pure_steps(settings: Settings, timings: Timings) -> Step:
     """Return a function that takes all pure steps of a turn and drops what they return."""
 
     def take(observed: Observed) -> None:
         templates = templates_of(observed, settings)
         trials_of(observed, templates)
-        decisions = decide(observed, templates, {})
+        decisions = decide(observed, templates, {}, timings)
         desired(observed, templates, decisions, fresh_token="")
         status(observed, templates, decisions, Failures({}), datetime.now(UTC))
 

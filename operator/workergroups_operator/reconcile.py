@@ -35,6 +35,7 @@ from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
 from workergroups_operator.status.unknown import unknown
 from workergroups_operator.templates import templates_of
+from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import PodTrials, trials_of
 from workergroups_operator.work_queue import Result
 
@@ -56,11 +57,12 @@ class Reconciler:
     applier: Applier
     publisher: Publisher
     settings: Settings
+    timings: Timings
 
     async def _turn(self, observed: Observed) -> Result:
         templates = templates_of(observed, self.settings)
         tried = await self.pod_trials.answers(observed.key, trials_of(observed, templates))
-        decisions = decide(observed, templates, tried.refused)
+        decisions = decide(observed, templates, tried.refused, self.timings)
         wanted = desired(observed, templates, decisions, fresh_token=secrets.token_urlsafe(32))
         failures = await self.applier.apply(observed, decisions, wanted)
         statuses = status(observed, templates, decisions, failures, datetime.now(UTC))
@@ -95,7 +97,7 @@ class Reconciler:
         except Exception:
             LOGGER.exception("%s: this turn is taken again without the object that made it fail", key)
         try:
-            return await self._turn(without_culprits(await self._observe(key), pure_steps(self.settings)))
+            return await self._turn(without_culprits(await self._observe(key), pure_steps(self.settings, self.timings)))
         except API_ERRORS:
             raise
         except Exception as error:

@@ -13,6 +13,7 @@ from functools import cached_property, partial
 
 from kubernetes.aio.dynamic.exceptions import InternalServerError, NotFoundError
 
+from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
@@ -32,11 +33,9 @@ from workergroups_operator.writes import Writes
 LOGGER = logging.getLogger(__name__)
 # How many questions of a namespace are asked at once.
 NAMESPACE_QUESTIONS = 2
-# An answer is asked for again after a quarter of the time for which it has been the same: what is refused for long is
-# tried rarely, and at least once a minute.
-AGAIN_PART = 0.25
-FIRST_AGAIN_SECONDS = 2.0
-LAST_AGAIN_SECONDS = 60.0
+# The operator asks again after a quarter of the time for which the answer has been the same, so that it rarely tries a
+# pod that has been refused for long.
+AGAIN = Backoff(2.0, 60.0, part=0.25)
 PENDING = Explanation(
     Reason.ADMISSION_PENDING,
     "the API server has not answered yet whether it takes the pod; where that lasts, an admission webhook is slow",
@@ -81,7 +80,7 @@ class _Question:
         if self.answer is PENDING or (self.answer is None) != (answer is None):
             self.since = now
         self.answer = answer
-        self.due = now + min(LAST_AGAIN_SECONDS, max(FIRST_AGAIN_SECONDS, AGAIN_PART * (now - self.since)))
+        self.due = now + AGAIN.pause(now - self.since)
 
 
 class PodTrials:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from workergroups_api.conditions import Condition, find
+from workergroups_api.backoff import Backoff
+from workergroups_api.conditions import find
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.resource_pool import ResourcePool, ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
@@ -21,9 +22,7 @@ from workergroups_operator.templates import Templates
 
 # An obstacle may lack our label, so that no event reports its end: the operator looks again after this time, and less
 # often the longer the obstacle lasts.
-OBSTACLE_SECONDS = 2.0
-OBSTACLE_PART = 0.25
-LAST_OBSTACLE_SECONDS = 60.0
+OBSTACLE = Backoff(2.0, 60.0, part=0.25)
 
 
 @dataclass(frozen=True)
@@ -101,9 +100,5 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate]) -> Iterator[fl
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())
     if decisions.obstacle:
-        yield from (_look_again(update.ready, now) for update in updates)
-
-
-def _look_again(ready: Condition, now: datetime) -> float:
-    lasted = (now - ready.last_transition_time).total_seconds()
-    return min(LAST_OBSTACLE_SECONDS, max(OBSTACLE_SECONDS, OBSTACLE_PART * lasted))
+        since = (update.ready.last_transition_time for update in updates)
+        yield from (OBSTACLE.pause((now - moment).total_seconds()) for moment in since)

@@ -16,11 +16,13 @@ from workergroups_operator.settings import Settings
 from workergroups_operator.status import Statuses, status
 from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.templates import Templates, templates_of
+from workergroups_operator.timings import Timings
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 KEY = ClusterKey("team", "actors")
 CREATED = "2026-01-01T11:59:00Z"
 SETTINGS = Settings(worker_image="example.test/worker:1", operator_image="example.test/operator:1")
+TIMINGS = Timings()
 SESSION = "session-1"
 # Of the head that `pod("head")` makes.
 HEAD = "uid-actors-head/life-1"
@@ -127,7 +129,7 @@ def written(subject: WorkerGroup) -> str | None:
 
 
 def decided(seen: Observed, refused_pods: Any = None) -> Decisions:
-    return decide(seen, built(seen), refused_pods or {})
+    return decide(seen, built(seen), refused_pods or {}, TIMINGS)
 
 
 def built(seen: Observed) -> Templates:

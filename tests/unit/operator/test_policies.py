@@ -15,6 +15,7 @@ from workergroups_operator.policy.incarnation import Incarnation, Launch, latest
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.restarts import restarts
 from workergroups_operator.policy.token import encoded, restart, token_digest
+from workergroups_operator.timings import Timings
 
 SEEN_LATE = AgentSign("s2", seen_with_head_seconds=4.0)
 SEEN_EARLY = AgentSign("s2", seen_with_head_seconds=3.9)
@@ -45,7 +46,7 @@ SEEN_EARLY = AgentSign("s2", seen_with_head_seconds=3.9)
     ],
 )
 def test_which_session_is_believed(known, head, sign, state, session):
-    liveness = agent_liveness(head, replace(sign, known=known))
+    liveness = agent_liveness(head, replace(sign, known=known), Timings())
     assert (liveness.state, liveness.session) == (state, session)
 
 
