@@ -121,10 +121,11 @@ async def _apply(client: Kube, manifest: Manifest) -> Explanation | None:
 
 
 def is_applied(live: Manifest, wanted: Manifest) -> bool:
-    """Whether the object is as it was applied, and was applied as it is wanted now.
+    """Return whether the object is as it was applied last, and that is what is wanted now.
 
-    The digest tells what was applied last, removed fields included; values and owners tell whether somebody else has
-    changed that since. What others added for themselves does not matter.
+    A server-side apply that changes nothing would have the same effect, but it would cost the API server and its
+    webhooks a request for each object and turn. The digest tells what was applied last, removed fields included. Values
+    and owners tell whether somebody has changed that since. Fields that others added do not matter.
     """
     digest = wanted["metadata"]["annotations"][MANIFEST_ANNOTATION]
     applied = live["metadata"].get("annotations", {}).get(MANIFEST_ANNOTATION)

@@ -11,7 +11,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
-from workergroups_operator.policy.incarnation import Incarnation, latest, launch_of, next_incarnation
+from workergroups_operator.policy.incarnation import GroupIncarnation, latest, launch_outcome, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.restarts import Restarts, restarts
@@ -36,7 +36,7 @@ class Decisions:
     # Why that was done, until the new one answers.
     restarted: str | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
-    incarnations: Mapping[str, Incarnation] = field(default_factory=dict)
+    incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
 
 
 def decide(
@@ -68,7 +68,7 @@ def _incarnation(
     assigned: Sequence[PlannedBundles],
     observed: Observed,
     session: str | None,
-) -> Incarnation:
+) -> GroupIncarnation:
     """From the group's status and from the plan, of which one may have been written when the other was not."""
     uids = {pool.name: pool.uid for pool in observed.pools}
     places = [[uids[p.pool], p.start, p.count] for p in assigned]
@@ -76,12 +76,12 @@ def _incarnation(
     status = group.status
     planned = observed.planned(group.uid)
     last = latest(
-        Incarnation(status.incarnation, status.revision, status.session, status.retries or Retries())
+        GroupIncarnation(status.incarnation, status.revision, status.session, status.retries or Retries())
         if status.incarnation
         else None,
-        Incarnation(planned.incarnation, planned.made_from, planned.session, planned.retries or Retries())
+        GroupIncarnation(planned.incarnation, planned.made_from, planned.session, planned.retries or Retries())
         if planned
         else None,
     )
-    launched = launch_of(last, status.ranks, sum(part.count for part in assigned))
+    launched = launch_outcome(last, status.ranks, sum(part.count for part in assigned))
     return next_incarnation(last, revision, session, launched, observed.at)

@@ -1,9 +1,8 @@
 """The agents' signs of life, as this process sees them: each Lease's renewals, timed by this process's own clock.
 
-An agent that is connected to Ray renews its Lease every 2.5 seconds. One that is late is suspected; it is silent only
-if a second reading, some seconds after the first that found it late, finds it so still: both readings reached the API
-server, so the agent could have, too. The same goes for an agent of which nothing is known yet, when this process
-starts.
+An agent that is connected to Ray renews its Lease every 2.5 seconds. The operator suspects an agent that is late. The
+agent counts as silent only if a second reading, some seconds later, still finds it late: both readings reached the API
+server, so the agent could have reached it, too. The same holds for all agents when this process starts.
 """
 
 import time
@@ -74,10 +73,10 @@ class Heartbeats:
             beat.away = None
         return is_news
 
-    def sign(self, key: ClusterKey, head: str | None, *, has_pod: bool, is_empty: bool) -> AgentSign:
-        """What the agent of a cluster shows now; to be asked right after its Lease was read and noted.
+    def update(self, key: ClusterKey, head: str | None, *, has_pod: bool, is_empty: bool) -> AgentSign:
+        """Take note of a cluster's pods, right after `note` took note of its Lease; return what the agent shows now.
 
-        `has_pod` is whether the agent has a pod that runs, `is_empty` whether the cluster has no pod at all.
+        `has_pod` is whether a pod of the agent runs, `is_empty` whether the cluster has no pod at all.
         """
         beat, now = self._beats[key], self._clock()
         if beat.is_first_head is None:

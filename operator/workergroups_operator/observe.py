@@ -26,13 +26,13 @@ LOGGER = logging.getLogger(__name__)
 MAX_REPLICA_SETS = 8
 
 
-class UnreadableChild(Exception):
+class OversizedChild(Exception):
     """Somebody has made one of the operator's objects larger than what the operator reads."""
 
 
 async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, key: ClusterKey) -> Observed:
     """Read a cluster's pools, groups, children and pods, and what its agent shows."""
-    # The agent's Lease first: what it vouches for was written into the objects' status before.
+    # The agent's Lease first: the agent writes statuses before it renews the Lease that vouches for them.
     children = await _children(client, key)
     members, pods = await asyncio.gather(observe_members(client, membership, key), _pods(client, key))
     ray_cluster = children.get((kinds.RAY_CLUSTER.kind, key.name))
@@ -69,7 +69,7 @@ async def _with_signs(client: Kube, heartbeats: Heartbeats, seen: Observed) -> O
     lease = seen.child(kinds.LEASE, names.agent_name(seen.key.name))
     heartbeats.note(seen.key, lease if lease and is_of_a_present_pool(lease, seen) else None)
     has_agent = any(map(is_running, seen.pods_of(Component.AGENT)))
-    sign = heartbeats.sign(seen.key, seen.head, has_pod=has_agent, is_empty=not (seen.pods or seen.previous_pods))
+    sign = heartbeats.update(seen.key, seen.head, has_pod=has_agent, is_empty=not (seen.pods or seen.previous_pods))
     complaint = await _complaint(client, seen) if _lacks_pods(seen) else None
     return replace(seen, agent=sign, complaint=complaint)
 
@@ -147,7 +147,7 @@ async def _child(client: Kube, kind: Kind, namespace: str, name: str) -> Manifes
     try:
         return await client.get(kind, namespace, name)
     except RefusedObject as error:
-        raise UnreadableChild(
+        raise OversizedChild(
             f"{kind.kind} {name}, which the operator made, was changed and exceeds what the operator reads, so nobody "
             f"knows what is true ({error}): restore it, or delete it, and the operator creates it again"
         ) from None

@@ -16,7 +16,7 @@ from workergroups_operator.membership import ClusterKey
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableObject:
     """An object of ours that the API types cannot read, such as one that was stored before a field changed."""
 
     kind: Kind
@@ -65,7 +65,7 @@ class Observed:
     at: datetime
     pools: tuple[ResourcePool, ...] = ()
     groups: tuple[WorkerGroup, ...] = ()
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableObject, ...] = ()
     # Digest of what a group's ranks are made from, as written down; None while its code is not known.
     written: Mapping[str, str | None] = field(default_factory=dict)
     # Pool -> cluster, for the pools that the groups name and that are on another cluster.

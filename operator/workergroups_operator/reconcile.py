@@ -28,7 +28,7 @@ from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.isolation import pure_steps, without_culprits
 from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership
-from workergroups_operator.observe import UnreadableChild, observe
+from workergroups_operator.observe import OversizedChild, observe
 from workergroups_operator.observed import Observed
 from workergroups_operator.publish import Publisher
 from workergroups_operator.settings import Settings
@@ -92,7 +92,7 @@ class Reconciler:
             return await self._turn(await self._observe(key))
         except API_ERRORS:
             raise
-        except UnreadableChild as error:
+        except OversizedChild as error:
             return await self._nobody_knows(key, Explanation(Reason.OBJECT_TOO_LARGE, str(error)))
         except Exception:
             LOGGER.exception("%s: this turn is taken again without the object that made it fail", key)

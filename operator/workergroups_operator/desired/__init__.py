@@ -23,11 +23,11 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
         plan.config_map(planned),
     ]
     if not decisions.restart:
-        in_use = token.digest_in(secret)
-        manifests.append(raycluster.ray_cluster(observed, templates, decisions.refused_pods.keys(), in_use))
+        token_digest = token.digest_in(secret)
+        manifests.append(raycluster.ray_cluster(observed, templates, decisions.refused_pods.keys(), token_digest))
         account = observed.child(SERVICE_ACCOUNT, agent_name(observed.key.name))
-        # Without one there would be no pod, and with one that is made anew, no pod that is let in.
+        # Without a ServiceAccount there is no pod; if it is recreated, the API server rejects the old pod's token.
         if account:
             uid = str(account["metadata"]["uid"])
-            manifests.append(agent.deployment(observed.key, templates.images, pools[0], in_use, uid))
+            manifests.append(agent.deployment(observed.key, templates.images, pools[0], token_digest, uid))
     return [owned(manifest, observed.key, pools) for manifest in manifests]

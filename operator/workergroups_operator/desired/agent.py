@@ -46,14 +46,14 @@ _LIMITS = {
 }
 
 
-def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token: str, account: str) -> Manifest:
-    """One agent, never two at a time.
+def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token_digest: str, account_uid: str) -> Manifest:
+    """Return the Deployment of one agent, never two at a time.
 
-    With another token of Ray (`token` is its digest) or another ServiceAccount (`account` is its uid) the agent starts
-    anew: what it had from the old ones is refused, by Ray and by the API server.
+    If Ray's token or the ServiceAccount changes, the agent restarts: Ray and the API server refuse the credentials that
+    it got from the old ones.
     """
     labels = {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.AGENT}
-    annotations = {TOKEN_ANNOTATION: token, SERVICE_ACCOUNT_ANNOTATION: account}
+    annotations = {TOKEN_ANNOTATION: token_digest, SERVICE_ACCOUNT_ANNOTATION: account_uid}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -23,7 +23,7 @@ from workergroups_operator.templates.pods import (
     head_cpus,
 )
 
-# Which Ray it is, nobody has to say: each image is looked at. KubeRay wants to hear that it knows tokens.
+# KubeRay requires a version that supports tokens. An init container finds out which one an image really has.
 _AT_LEAST = "2.52.0"
 # How many foreign pods KubeRay is told to delete at once, so that they cannot make the RayCluster large.
 MAX_COPIES = 16

@@ -11,7 +11,7 @@ from workergroups_api.vocabulary import Container, Reason
 
 _INSUFFICIENT = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*(?:/[^\s,.]+)?)")
 _WAITING_IS_FINE = {"ContainerCreating", "PodInitializing"}
-# Of these, nothing is mended by what else is still on its way, such as the cluster's head.
+# Waiting fixes none of these, even if something else, such as the cluster's head, is still starting.
 DECISIVE = {
     Reason.INSUFFICIENT_RESOURCES,
     Reason.NO_MATCHING_NODE,

@@ -10,11 +10,11 @@ from workergroups_api.manifest import RESOURCE_POOL
 from workergroups_api.resource_pool import ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
 from workergroups_api.worker_group import WorkerGroupStatus
-from workergroups_operator.observed import Unreadable
+from workergroups_operator.observed import UnreadableObject
 from workergroups_operator.status.update import StatusUpdate
 
 
-def unreadable(odd: Unreadable, now: datetime) -> StatusUpdate:
+def unreadable(odd: UnreadableObject, now: datetime) -> StatusUpdate:
     """Return the status that explains why the object cannot be read."""
     raw = odd.body.get("status")
     previous = _conditions(raw)

@@ -8,7 +8,7 @@ from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator.desired.access import access
 from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.desired.raycluster import ray_cluster
-from workergroups_operator.observed import Unreadable
+from workergroups_operator.observed import UnreadableObject
 
 LIVE_GROUP = {"groupName": NODE_GROUP, "replicas": 2, "minReplicas": 2, "template": {"spec": {"containers": []}}}
 
@@ -21,7 +21,7 @@ def running(**more):
 
 
 def unreadable(kind, name):
-    return Unreadable(kind, {"metadata": metadata(name)}, Explanation("InvalidSpec", "odd"))
+    return UnreadableObject(kind, {"metadata": metadata(name)}, Explanation("InvalidSpec", "odd"))
 
 
 @pytest.fixture

@@ -254,7 +254,7 @@ def test_pods_in_the_network_of_their_node_find_the_services_of_the_cluster(spec
 
 
 @pytest.mark.parametrize(
-    ("cpu", "spare"), [(None, 4), ("28", 28), (28, 28), ("1.5", 1), ("500m", 1), ("8000m", 8), ("1Gi", 1)]
+    ("cpu", "spare"), [(None, 4), ("28", 28), (28, 28), ("1.5", 1), ("500m", 1), ("8000m", 8), ("2k", 2000)]
 )
 def test_nodes_have_cpus_for_plain_tasks_beside_those_of_the_ranks(cpu, spare):
     asked = {} if cpu is None else {"resources": {"cpu": cpu}}

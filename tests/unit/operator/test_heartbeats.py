@@ -29,7 +29,7 @@ class World:
 
     def sign(self, after=0.0, head=HEAD, has_pod=True, is_empty=False):
         self.now += after
-        return self.beats.sign(KEY, head, has_pod=has_pod, is_empty=is_empty)
+        return self.beats.update(KEY, head, has_pod=has_pod, is_empty=is_empty)
 
 
 @pytest.fixture
