@@ -12,9 +12,12 @@ import kubernetes.config.kube_config
 
 from simulation.control_plane import kubeconfig
 from simulation.process import Process
+from workergroups_operator.timings import Timings
 
 WORKER_IMAGE = "example.test/worker:default"
 OPERATOR_IMAGE = "example.test/operator:default"
+# Of each operator that is started in this process.
+timings = Timings()
 
 
 def use_api_server(url: str, token: str, directory: Path) -> None:
@@ -48,5 +51,5 @@ async def serve(namespaces: Sequence[str]) -> None:
         settings=settings,
         registry=kopf.get_default_registry(),
         stop_flag=stop,
-        memo=kopf.Memo(stop=stop),
+        memo=kopf.Memo(stop=stop, timings=timings),
     )

@@ -11,7 +11,9 @@ class Word(str, Enum):
     """A word of the API; it is equal to its text, and prints as it."""
 
     __str__ = str.__str__
-    __format__ = str.__format__
+
+    def __format__(self, format_spec: str) -> str:
+        return str.__format__(self, format_spec)
 
 
 class ConditionType(Word):
@@ -170,6 +172,8 @@ class Container(Word):
     # The agent's: the observer runs the user's image without the user's code, the reporter the operator's image.
     OBSERVER = "observer"
     REPORTER = "reporter"
+    # The init container that looks at the image in which Ray runs.
+    CHECK = "check-image"
 
 
 class Vendor(Word):

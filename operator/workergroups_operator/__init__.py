@@ -1,4 +1,5 @@
 """The operator: from ResourcePools and WorkerGroups to RayClusters, and from what is true back to their conditions.
 
-Read `reconcile` first: observe, desired, apply, status. It is woken by `handlers` through `work_queue`.
+Read `reconcile` first: it lists the eight steps of the loop, and each step's module names its number. `handlers`
+watches and fills the queue, `work_queue` calls `reconcile`.
 """

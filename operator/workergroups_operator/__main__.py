@@ -8,6 +8,7 @@ import sys
 import kopf
 
 from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)
+from workergroups_operator.timings import Timings
 
 LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
 # For how long the process outlives its event loop, and the first of its tasks.
@@ -31,7 +32,7 @@ async def serve() -> None:
         clusterwide=True,
         liveness_endpoint=LIVENESS_ENDPOINT,
         stop_flag=stop,
-        memo=kopf.Memo(stop=stop),
+        memo=kopf.Memo(stop=stop, timings=Timings()),
     )
     living = asyncio.create_task(_live(), name="life")
     for task in tasks:

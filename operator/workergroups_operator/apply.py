@@ -1,4 +1,4 @@
-"""Step five, the only writer of children: bring what exists to what is desired, by server-side apply.
+"""Step six, the only writer of children: bring what exists to what is desired, by server-side apply.
 
 One object that cannot be written never keeps the others from being written.
 """
@@ -16,6 +16,7 @@ from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_api.launch import digest
 from workergroups_api.manifest import DEPLOYMENT, RAY_CLUSTER, ROLE_BINDING, Manifest, identity
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER
+from workergroups_api.vocabulary import Reason
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
@@ -120,10 +121,11 @@ async def _apply(client: Kube, manifest: Manifest) -> Explanation | None:
 
 
 def is_applied(live: Manifest, wanted: Manifest) -> bool:
-    """Whether the object is as it was applied, and was applied as it is wanted now.
+    """Return whether the object is as it was applied last, and that is what is wanted now.
 
-    The digest tells what was applied last, removed fields included; values and owners tell whether somebody else has
-    changed that since. What others added for themselves does not matter.
+    A server-side apply that changes nothing would have the same effect, but it would cost the API server and its
+    webhooks a request for each object and turn. The digest tells what was applied last, removed fields included. Values
+    and owners tell whether somebody has changed that since. Fields that others added do not matter.
     """
     digest = wanted["metadata"]["annotations"][MANIFEST_ANNOTATION]
     applied = live["metadata"].get("annotations", {}).get(MANIFEST_ANNOTATION)
@@ -164,8 +166,8 @@ def _is_owner(live: Manifest, wanted: Manifest) -> bool:
 
 def _explanation(manifest: Manifest, error: Exception) -> Explanation:
     if isinstance(error, NotFoundError) and manifest["kind"] == RAY_CLUSTER.kind:
-        return Explanation("KubeRayMissing", "there is no RayCluster kind in this Kubernetes: install KubeRay")
+        return Explanation(Reason.KUBERAY_MISSING, "there is no RayCluster kind in this Kubernetes: install KubeRay")
     kind, name = identity(manifest)
     return Explanation(
-        "ApplyFailed", f"{kind} {name} cannot be written, and is tried again: {api_error_message(error)}"
+        Reason.APPLY_FAILED, f"{kind} {name} cannot be written, and is tried again: {api_error_message(error)}"
     )

@@ -1,8 +1,7 @@
-"""kopf's connection to the API server, over which kopf gets only what it can bear.
+"""kopf's connection to the API server, which passes on only answers that kopf can handle.
 
-kopf retries when there is no connection, and lists again after a watch's `410 Gone`. Most other answers end one of its
-watches, and with it the operator. So each answer that kopf gets over this connection is what it asked for, or one of
-these two.
+kopf retries when a connection fails, and lists again after a watch's `410 Gone`. Most other answers, such as one that is
+truncated, end one of its watches, and with it the operator. So this connection turns each of them into one of these two.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ import aiohttp
 import kopf
 
 from workergroups_operator import skeletons
-from workergroups_operator.skeletons import PIECE_BYTES, Unreadable
+from workergroups_operator.skeletons import PIECE_BYTES, UnexpectedAnswer
 from workergroups_operator.watches import Skeleton, Watch, Watches
 
 LOGGER = logging.getLogger(__name__)
@@ -79,9 +78,9 @@ async def _discover(answer: _Answer) -> _Answer:
         try:
             answer.document = json.loads(await answer.read())
         except (ValueError, RecursionError) as error:
-            raise Unreadable(f"the answer is not JSON: {error}") from error
+            raise UnexpectedAnswer(f"the answer is not JSON: {error}") from error
         if not isinstance(answer.document, dict) or answer.document.get("kind") not in _DISCOVERY_KINDS:
-            raise Unreadable("the answer does not tell which kinds there are")
+            raise UnexpectedAnswer("the answer does not tell which kinds there are")
     return answer
 
 
@@ -90,7 +89,7 @@ async def _list(answer: _Answer, watch: Watch) -> _Answer:
     _check_status(answer)
     found = await skeletons.read(answer.content.iter_chunked(PIECE_BYTES), skeletons.LIST)
     if not isinstance(found, dict) or "resourceVersion" not in found.get("metadata", {}):
-        raise Unreadable("the answer is not a list of objects")
+        raise UnexpectedAnswer("the answer is not a list of objects")
     found["items"] = [item for item in found.get("items", ()) if _is_named(item)]
     watch.listed(found["items"])
     answer.document = found
@@ -100,7 +99,7 @@ async def _list(answer: _Answer, watch: Watch) -> _Answer:
 def _check_status(answer: _Answer) -> None:
     if answer.status != _OK:
         answer.close()
-        raise Unreadable(f"the API server answers {answer.status} {answer.reason}")
+        raise UnexpectedAnswer(f"the API server answers {answer.status} {answer.reason}")
 
 
 def _is_named(skeleton: Any) -> bool:
@@ -140,7 +139,7 @@ class _Events:
 
     async def _read(self) -> AsyncIterator[Skeleton]:
         if self._status != _OK:
-            raise Unreadable(f"the API server answers {self._status} {self._answer.reason}")
+            raise UnexpectedAnswer(f"the API server answers {self._status} {self._answer.reason}")
         async for event in skeletons.read_lines(self._stream.iter_chunked(PIECE_BYTES), skeletons.EVENT):
             self._watch.note()
             match event:
@@ -150,7 +149,7 @@ class _Events:
                     self._watch.happened(type_, changed)
                     yield event
                 case _:
-                    raise Unreadable(f"this is not a change of an object: {event!r:.500}")
+                    raise UnexpectedAnswer(f"this is not a change of an object: {event!r:.500}")
 
 
 def _line(type: str, object: Skeleton) -> bytes:

@@ -1,4 +1,4 @@
-"""Step three: all that is decided about one cluster, as one value, from what was observed and what trials said."""
+"""Step four: all that is decided about one cluster, as one value. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,22 +11,19 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
-from workergroups_operator.policy.cluster_size import without_room
-from workergroups_operator.policy.images import Images, images_of
-from workergroups_operator.policy.incarnation import Incarnation, latest, launch_of, next_incarnation
+from workergroups_operator.policy.incarnation import GroupIncarnation, latest, launch_outcome, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.restarts import Restarts, restarts
-from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.policy.token import restart, restarted
-from workergroups_operator.settings import Settings
+from workergroups_operator.templates import Templates
+from workergroups_operator.timings import Timings
 
 
 @dataclass(frozen=True)
 class Decisions:
     """What is to be, and why something is not."""
 
-    images: Images
     agent: AgentLiveness
     # Why the API server does not take pods, by worker group; the head's under its component.
     refused_pods: Mapping[str, Explanation] = field(default_factory=dict)
@@ -39,27 +36,24 @@ class Decisions:
     # Why that was done, until the new one answers.
     restarted: str | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
-    # Which version of class, arguments, environment and code is written down, by group; None while code is not known.
-    written: Mapping[str, str | None] = field(default_factory=dict)
-    incarnations: Mapping[str, Incarnation] = field(default_factory=dict)
+    incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
 
 
-def decide(observed: Observed, refused_pods: Mapping[str, Explanation], settings: Settings) -> Decisions:
-    """Pure: no clock, no I/O."""
-    images = images_of(observed, settings)
-    agent = agent_liveness(observed.head, observed.agent)
+def decide(
+    observed: Observed, templates: Templates, refused_pods: Mapping[str, Explanation], timings: Timings
+) -> Decisions:
+    """Decide from what was observed, and from the pods that the API server refuses."""
+    agent = agent_liveness(observed.head, observed.agent, timings)
     bundles = with_room(assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere))
     why_restart = restart(observed)
     return Decisions(
-        images=images,
         agent=agent,
-        refused_pods={**refused_pods, **too_large(observed.pools), **without_room(observed)},
+        refused_pods={**refused_pods, **templates.too_large},
         obstacle=obstacle(observed),
         restart=why_restart,
         restarts=restarts(observed, why_restart, is_connected=agent.is_believed),
         restarted=restarted(observed, agent),
         bundles=bundles,
-        written=observed.written,
         incarnations={
             group.name: _incarnation(group, observed.written[group.name], assigned, observed, agent.session)
             for group in observed.groups
@@ -74,7 +68,7 @@ def _incarnation(
     assigned: Sequence[PlannedBundles],
     observed: Observed,
     session: str | None,
-) -> Incarnation:
+) -> GroupIncarnation:
     """From the group's status and from the plan, of which one may have been written when the other was not."""
     uids = {pool.name: pool.uid for pool in observed.pools}
     places = [[uids[p.pool], p.start, p.count] for p in assigned]
@@ -82,12 +76,12 @@ def _incarnation(
     status = group.status
     planned = observed.planned(group.uid)
     last = latest(
-        Incarnation(status.incarnation, status.revision, status.session, status.retries or Retries())
+        GroupIncarnation(status.incarnation, status.revision, status.session, status.retries or Retries())
         if status.incarnation
         else None,
-        Incarnation(planned.incarnation, planned.made_from, planned.session, planned.retries or Retries())
+        GroupIncarnation(planned.incarnation, planned.made_from, planned.session, planned.retries or Retries())
         if planned
         else None,
     )
-    launched = launch_of(last, status.ranks, sum(part.count for part in assigned))
+    launched = launch_outcome(last, status.ranks, sum(part.count for part in assigned))
     return next_incarnation(last, revision, session, launched, observed.at)

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workergroups_api.conditions import Explanation
+from workergroups_api.manifest import Kind
 from workergroups_api.text import plain
+from workergroups_api.vocabulary import Reason
 
 # Of an exception's message, which may quote what a user wrote.
 _MAX_MESSAGE = 300
@@ -21,11 +23,11 @@ class Failures:
         """All in one line for the log; None if there are none."""
         return "; ".join(each.message for each in self.by_kind.values()) or None
 
-    def of(self, *kinds: str) -> Explanation | None:
+    def of(self, *kinds: Kind) -> Explanation | None:
         """Why one of these kinds could not be written; None if all could."""
-        return next((self.by_kind[kind] for kind in kinds if kind in self.by_kind), None)
+        return next((self.by_kind[kind.kind] for kind in kinds if kind.kind in self.by_kind), None)
 
 
 def internal_error(error: Exception, way_out: str) -> Explanation:
     """Explain an exception that no rule foresaw."""
-    return Explanation("InternalError", f"{type(error).__name__}: {plain(str(error), _MAX_MESSAGE)}: {way_out}")
+    return Explanation(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {plain(str(error), _MAX_MESSAGE)}: {way_out}")

@@ -13,33 +13,26 @@ from typing import Any
 import kopf
 
 from workergroups_api import manifest as kinds
+from workergroups_api.children import CHILDREN
 from workergroups_api.kube import Kube
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER, agent_name
+from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_operator.apply import Applier
 from workergroups_operator.connection import connect
 from workergroups_operator.heartbeats import Heartbeats
-from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
+from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.publish import Publisher
 from workergroups_operator.reconcile import Reconciler
 from workergroups_operator.settings import Settings
+from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import PodTrials
-from workergroups_operator.watches import LATE_SECONDS, RETRY_SECONDS, STREAM_SECONDS, Retries, Watches
+from workergroups_operator.watches import Retries, Watches
 from workergroups_operator.work_queue import WorkQueue
 
 LOGGER = logging.getLogger(__name__)
-# Everything that the operator makes, and the pods that come of it.
-CHILDREN = (
-    kinds.POD,
-    kinds.RAY_CLUSTER,
-    kinds.DEPLOYMENT,
-    kinds.CONFIG_MAP,
-    kinds.SECRET,
-    kinds.SERVICE_ACCOUNT,
-    kinds.ROLE,
-    kinds.ROLE_BINDING,
-)
-HEARTBEAT_SECONDS = 1.0
+# An event about one of these queues its cluster. A Lease is renewed every few seconds: see `lease_event`.
+WATCHED = (kinds.POD, *(kind for kind in CHILDREN if kind is not kinds.LEASE))
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
 
@@ -52,7 +45,7 @@ def _identity(meta: kopf.Meta) -> tuple[str, str]:
     return str(meta.namespace), str(meta.name)
 
 
-@kopf.on.login(backoff=RETRY_SECONDS)
+@kopf.on.login(backoff=Timings().watch_retry)
 async def log_in(memo: kopf.Memo, **arguments: Any) -> kopf.AiohttpSession:
     """Connect kopf, at the start and each time that the API server refuses the credentials."""
     return await connect(memo.watches, **arguments)
@@ -60,16 +53,17 @@ async def log_in(memo: kopf.Memo, **arguments: Any) -> kopf.AiohttpSession:
 
 @kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any) -> None:
-    """Configure kopf, connect, and open the queue."""
-    _configure(settings)
-    memo.watches = Watches()
+    """Configure kopf, connect, and open the queue. `memo.timings` and `memo.stop` are given by whoever starts kopf."""
+    timings: Timings = memo.timings
+    _configure(settings, timings)
+    memo.watches = Watches(timings.watch_retry)
     memo.resources = AsyncExitStack()
     client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER))
     memo.membership = Membership(indices["pool_clusters"], indices["cluster_pools"], indices["pool_groups"])
-    memo.heartbeats = Heartbeats()
+    memo.heartbeats = Heartbeats(timings)
     memo.queue = _queue(client, memo)
     memo.resources.push_async_callback(memo.queue.close)
-    listening = asyncio.create_task(_listen(memo.heartbeats, memo.queue), name="heartbeats")
+    listening = asyncio.create_task(_listen(memo.heartbeats, memo.queue, timings.lease_check), name="heartbeats")
     listening.add_done_callback(partial(_stop_if_failed, memo.stop))
     memo.resources.push_async_callback(_end, listening)
 
@@ -83,28 +77,34 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
     for writes in steps:
         memo.resources.push_async_callback(writes.close)
     settings = Settings.from_environment()
-    reconciler = Reconciler(client, memo.membership, memo.heartbeats, trials, applier, publisher, settings)
-    return WorkQueue(reconciler.reconcile, lambda namespace: max(writes.seconds(namespace) for writes in steps))
+    reconciler = Reconciler(
+        client, memo.membership, memo.heartbeats, trials, applier, publisher, settings, memo.timings
+    )
+
+    def write_seconds(namespace: str) -> float:
+        return max(writes.seconds(namespace) for writes in steps)
+
+    return WorkQueue(reconciler.reconcile, write_seconds, memo.timings)
 
 
-def _configure(settings: kopf.OperatorSettings) -> None:
+def _configure(settings: kopf.OperatorSettings, timings: Timings) -> None:
     settings.posting.enabled = False
     settings.networking.request_timeout = REQUEST_SECONDS
     settings.networking.connect_timeout = CONNECT_SECONDS
-    settings.networking.error_backoffs = Retries()
-    settings.watching.server_timeout = max(1, round(STREAM_SECONDS))  # the API server takes whole seconds
-    settings.watching.inactivity_timeout = STREAM_SECONDS + LATE_SECONDS
-    for kind in (*CHILDREN, kinds.LEASE):
+    settings.networking.error_backoffs = Retries(timings.watch_retry)
+    settings.watching.server_timeout = max(1, round(timings.watch))  # the API server takes whole seconds
+    settings.watching.inactivity_timeout = timings.watch + timings.watch_late
+    for kind in (*WATCHED, kinds.LEASE):
         # Filtered by the server: a cluster full of pods must not cost the operator its memory.
         settings.watching.label_selectors[_selector(kind)] = CLUSTER_LABEL
 
 
-async def _listen(heartbeats: Heartbeats, queue: WorkQueue[ClusterKey]) -> None:
-    """Have those clusters looked at whose agent is late."""
+async def _listen(heartbeats: Heartbeats, queue: WorkQueue[ClusterKey], seconds: float) -> None:
+    """Queue the clusters whose agent is late, every so many seconds."""
     while True:
         for key in heartbeats.late():
             queue.add(key)
-        await asyncio.sleep(HEARTBEAT_SECONDS)
+        await asyncio.sleep(seconds)
 
 
 def _stop_if_failed(stop: asyncio.Event, task: asyncio.Task[None]) -> None:
@@ -176,7 +176,7 @@ async def child_event(meta: kopf.Meta, labels: Mapping[str, str], memo: kopf.Mem
         memo.queue.add(ClusterKey(str(meta.namespace), cluster))
 
 
-for _kind in CHILDREN:
+for _kind in WATCHED:
     kopf.on.event(*_selector(_kind))(child_event)
 
 

@@ -1,9 +1,8 @@
 """The agents' signs of life, as this process sees them: each Lease's renewals, timed by this process's own clock.
 
-An agent that is connected to Ray renews its Lease every 2.5 seconds. One that is late is suspected; it is silent only
-if a second reading, some seconds after the first that found it late, finds it so still: both readings reached the API
-server, so the agent could have, too. The same goes for an agent of which nothing is known yet, when this process
-starts.
+An agent that is connected to Ray renews its Lease every 2.5 seconds. The operator suspects an agent that is late. The
+agent counts as silent only if a second reading, some seconds later, still finds it late: both readings reached the API
+server, so the agent could have reached it, too. The same holds for all agents when this process starts.
 """
 
 import time
@@ -16,10 +15,7 @@ from workergroups_api.names import DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_A
 from workergroups_api.vouching import from_annotation
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AgentSign
-from workergroups_operator.policy import agent_liveness
-
-LATE_SECONDS = 6.0
-CONFIRM_SECONDS = 4.5
+from workergroups_operator.timings import Timings
 
 
 @dataclass
@@ -45,7 +41,8 @@ class _Heartbeat:
 class Heartbeats:
     """What is remembered of each cluster's agent."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, timings: Timings, clock: Callable[[], float] = time.monotonic) -> None:
+        self._timings = timings
         self._clock = clock
         self._beats: dict[ClusterKey, _Heartbeat] = {}
 
@@ -67,7 +64,7 @@ class Heartbeats:
             return has_other_doubts
         now = self._clock()
         # From then on it speaks of the present head.
-        is_of_head = beat.changed < beat.head_seen + agent_liveness.STALE_SECONDS <= now
+        is_of_head = beat.changed < beat.head_seen + self._timings.session_stale <= now
         is_other = has_other_doubts or session != beat.session
         is_news = is_of_head or is_other or beat.suspected is not None or beat.away is not None
         beat.renewed, beat.session, beat.changed = renewed, session, now
@@ -76,10 +73,10 @@ class Heartbeats:
             beat.away = None
         return is_news
 
-    def sign(self, key: ClusterKey, head: str | None, *, has_pod: bool, is_empty: bool) -> AgentSign:
-        """What the agent of a cluster shows now; to be asked right after its Lease was read and noted.
+    def update(self, key: ClusterKey, head: str | None, *, has_pod: bool, is_empty: bool) -> AgentSign:
+        """Take note of a cluster's pods, right after `note` took note of its Lease; return what the agent shows now.
 
-        `has_pod` is whether the agent has a pod that runs, `is_empty` whether the cluster has no pod at all.
+        `has_pod` is whether a pod of the agent runs, `is_empty` whether the cluster has no pod at all.
         """
         beat, now = self._beats[key], self._clock()
         if beat.is_first_head is None:
@@ -87,14 +84,18 @@ class Heartbeats:
         if head != beat.head:
             beat.is_first_head = beat.is_first_head and beat.head is None
             beat.head, beat.head_seen = head, now
-        if beat.suspected is None and (not beat.is_fresh or now - beat.changed >= LATE_SECONDS):
+        if beat.suspected is None and (not beat.is_fresh or now - beat.changed >= self._timings.lease_late):
             beat.suspected = now
         if beat.away is None and (beat.session is None or not has_pod):
             beat.away = now
-        is_silent = beat.suspected is not None and now - beat.suspected >= CONFIRM_SECONDS
+        is_silent = beat.suspected is not None and now - beat.suspected >= self._timings.lease_confirm
         away = 0.0 if beat.away is None else max(now - beat.away, 1e-3)
-        waits = [CONFIRM_SECONDS - (now - beat.suspected)] if beat.suspected is not None and not is_silent else []
-        waits += [agent_liveness.AWAY_SECONDS - away] if 0 < away < agent_liveness.AWAY_SECONDS else []
+        waits = (
+            [self._timings.lease_confirm - (now - beat.suspected)]
+            if beat.suspected is not None and not is_silent
+            else []
+        )
+        waits += [self._timings.agent_away - away] if 0 < away < self._timings.agent_away else []
         with_head = beat.changed - beat.head_seen if beat.is_fresh and beat.changed >= beat.head_seen else None
         look_again = min(waits, default=float("inf")) + 0.05
         return AgentSign(
@@ -104,7 +105,7 @@ class Heartbeats:
     def late(self) -> list[ClusterKey]:
         """Clusters whose agent ought to have shown itself, each named once."""
         now = self._clock()
-        late = [key for key, beat in self._beats.items() if now - beat.changed >= LATE_SECONDS]
+        late = [key for key, beat in self._beats.items() if now - beat.changed >= self._timings.lease_late]
         fresh = [key for key in late if not self._beats[key].was_called_late]
         for key in fresh:
             self._beats[key].was_called_late = True

@@ -15,9 +15,11 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
 from workergroups_operator.failures import Failures, internal_error
-from workergroups_operator.observed import Observed, Unreadable
+from workergroups_operator.observed import Observed, UnreadableObject
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
+from workergroups_operator.templates import templates_of
+from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import trials_of
 
 LOGGER = logging.getLogger(__name__)
@@ -26,14 +28,15 @@ Item = TypeVar("Item")
 Step = Callable[[Observed], object]
 
 
-def pure_steps(settings: Settings) -> Step:
+def pure_steps(settings: Settings, timings: Timings) -> Step:
     """Return a function that takes all pure steps of a turn and drops what they return."""
 
     def take(observed: Observed) -> None:
-        trials_of(observed, settings)
-        decisions = decide(observed, {}, settings)
-        desired(observed, decisions, fresh_token="")
-        status(observed, decisions, Failures({}), datetime.now(UTC))
+        templates = templates_of(observed, settings)
+        trials_of(observed, templates)
+        decisions = decide(observed, templates, {}, timings)
+        desired(observed, templates, decisions, fresh_token="")
+        status(observed, templates, decisions, Failures({}), datetime.now(UTC))
 
     return take
 
@@ -80,7 +83,7 @@ def _others(items: tuple[Item, ...], culprits: Sequence[tuple[Item, Exception]])
     return tuple(item for item in items if id(item) not in found)
 
 
-def _unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, error: Exception) -> Unreadable:
+def _unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, error: Exception) -> UnreadableObject:
     LOGGER.error("%s %s/%s is left out", kind.kind, subject.namespace, subject.name, exc_info=error)
     way_out = (
         "the operator cannot handle this object and serves the others: change its spec, or delete it; if the spec is "
@@ -90,4 +93,4 @@ def _unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, error: Exceptio
         "conditions": [condition.to_json() for condition in subject.status.conditions],
         "observedGeneration": subject.status.observed_generation,
     }
-    return Unreadable(kind, {"metadata": subject.metadata, "status": known}, internal_error(error, way_out))
+    return UnreadableObject(kind, {"metadata": subject.metadata, "status": known}, internal_error(error, way_out))

@@ -19,15 +19,16 @@ from workergroups_api.kube import Kube, RefusedObject
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.model import ApiObject
 from workergroups_api.names import GROUP
+from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.failures import internal_error
-from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
-from workergroups_operator.observed import Observed, Unreadable
+from workergroups_operator.membership import ClusterKey, Membership
+from workergroups_operator.observed import Observed, UnreadableObject
 from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
-from workergroups_operator.skeletons import CONDITIONED, skeleton_of
-from workergroups_operator.skeletons import Unreadable as UnreadableText
+from workergroups_operator.skeletons import CONDITIONED, UnexpectedAnswer, skeleton_of
 
 LOGGER = logging.getLogger(__name__)
 Object = TypeVar("Object", bound=ApiObject)
@@ -41,7 +42,7 @@ class Member:
 
     kind: Kind
     metadata: Manifest
-    subject: ResourcePool | WorkerGroup | Unreadable
+    subject: ResourcePool | WorkerGroup | UnreadableObject
     # Of a pool.
     cluster: str = ""
     # Of a group: the pools that it names, and what its ranks are made from.
@@ -71,7 +72,7 @@ async def observe_members(client: Kube, membership: Membership, key: ClusterKey)
         at=datetime.now(UTC),
         pools=tuple(each for each in subjects if isinstance(each, ResourcePool)),
         groups=tuple(each for each in subjects if isinstance(each, WorkerGroup)),
-        unreadable=tuple(each for each in subjects if isinstance(each, Unreadable)),
+        unreadable=tuple(each for each in subjects if isinstance(each, UnreadableObject)),
         written={group.name: group.written for group in groups},
         pools_elsewhere={pool.name: pool.cluster for pool in elsewhere if pool.cluster != key.name},
     )
@@ -97,11 +98,11 @@ async def _read(client: Kube, kind: Kind, namespace: str, name: str) -> Member |
 
 async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
     """The object with as much of it as can be read within any limits."""
-    why = Explanation("InvalidSpec", f"the object exceeds what the operator reads: {error}: {_WAY_OUT}")
+    why = Explanation(Reason.INVALID_SPEC, f"the object exceeds what the operator reads: {error}: {_WAY_OUT}")
     try:
         body = await skeleton_of(error.data, CONDITIONED)
         return _unreadable(kind, body, why)
-    except (UnreadableText, KeyError, TypeError):
+    except (UnexpectedAnswer, KeyError, TypeError):
         LOGGER.error("a %s is left out, since it has no name that can be read: %s", kind.kind, error)
         return None
 
@@ -132,7 +133,7 @@ def _group(group: WorkerGroup) -> Member:
 def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:
     metadata = _lean(body["metadata"])
     name, spec = str(metadata["name"]), _spec(body)
-    subject = Unreadable(kind, {"metadata": metadata, "status": body.get("status")}, why)
+    subject = UnreadableObject(kind, {"metadata": metadata, "status": body.get("status")}, why)
     return Member(kind, metadata, subject, cluster_of_pool(name, spec), pools_of_group(name, spec))
 
 
@@ -153,7 +154,7 @@ def _read_by(model: type[Object], body: Manifest) -> Object:
 def _why_invalid(error: ValidationError) -> Explanation:
     first = error.errors(include_url=False, include_input=False)[0]
     field = ".".join(str(part) for part in first["loc"])
-    return Explanation("InvalidSpec", f"{field}: {first['msg']}: {_WAY_OUT}")
+    return Explanation(Reason.INVALID_SPEC, f"{field}: {first['msg']}: {_WAY_OUT}")
 
 
 def _spec(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,12 +6,12 @@ read before anything is concluded from it.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeGuard, TypeVar
+from typing import Any, TypeVar
+
+from workergroups_api.references import cluster_of_pool
 
 Value = TypeVar("Value")
 Index = Mapping[tuple[str, str], Collection[Value]]
-# Of any object in Kubernetes.
-LONGEST_NAME: Final = 253
 
 
 @dataclass(frozen=True)
@@ -23,28 +23,6 @@ class ClusterKey:
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-def cluster_of_pool(name: str, spec: Mapping[str, Any]) -> str:
-    """Return the cluster that a pool names, by default the one of its own name.
-
-    A pool that was stored before today's schema may name what cannot be a name. It counts as a cluster of its own, so
-    that the loop looks at it there and reports what is wrong.
-    """
-    cluster = spec.get("clusterName")
-    return cluster if _can_be_name(cluster) else name
-
-
-def pools_of_group(name: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the pools that a group names, in order; by default the one of its own name."""
-    pools = spec.get("pools")
-    refs = pools if isinstance(pools, list | tuple) else ()
-    named = (ref.get("name") for ref in refs if isinstance(ref, Mapping))
-    return tuple(pool for pool in named if _can_be_name(pool)) or (name,)
-
-
-def _can_be_name(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from dataclasses import replace
 from workergroups_api import manifest as kinds
 from workergroups_api import names
 from workergroups_api.bounded_json import parse
+from workergroups_api.children import child_names
 from workergroups_api.kube import OBJECT_LIMITS, Kube, RefusedObject
 from workergroups_api.manifest import Kind, Manifest
 from workergroups_api.plan import ClusterPlan
+from workergroups_api.vocabulary import Component
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership
-from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
+from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.lifetime import is_of_a_present_pool
 from workergroups_operator.policy.pod_owners import pods_by_owner, replica_sets_of
@@ -24,28 +26,13 @@ LOGGER = logging.getLogger(__name__)
 MAX_REPLICA_SETS = 8
 
 
-class UnreadableChild(Exception):
+class OversizedChild(Exception):
     """Somebody has made one of the operator's objects larger than what the operator reads."""
-
-
-def child_names(cluster: str) -> dict[Kind, str]:
-    """Everything that the operator makes for a cluster."""
-    agent = names.agent_name(cluster)
-    return {
-        kinds.SECRET: names.token_secret_name(cluster),
-        kinds.SERVICE_ACCOUNT: agent,
-        kinds.ROLE: agent,
-        kinds.ROLE_BINDING: agent,
-        kinds.LEASE: agent,
-        kinds.CONFIG_MAP: names.plan_name(cluster),
-        kinds.RAY_CLUSTER: cluster,
-        kinds.DEPLOYMENT: agent,
-    }
 
 
 async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, key: ClusterKey) -> Observed:
     """Read a cluster's pools, groups, children and pods, and what its agent shows."""
-    # The agent's Lease first: what it vouches for was written into the objects' status before.
+    # The agent's Lease first: the agent writes statuses before it renews the Lease that vouches for them.
     children = await _children(client, key)
     members, pods = await asyncio.gather(observe_members(client, membership, key), _pods(client, key))
     ray_cluster = children.get((kinds.RAY_CLUSTER.kind, key.name))
@@ -81,8 +68,8 @@ async def _with_signs(client: Kube, heartbeats: Heartbeats, seen: Observed) -> O
     """What the agent shows, and KubeRay's complaint if pods are missing."""
     lease = seen.child(kinds.LEASE, names.agent_name(seen.key.name))
     heartbeats.note(seen.key, lease if lease and is_of_a_present_pool(lease, seen) else None)
-    has_agent = any(map(is_running, seen.pods_of(AGENT)))
-    sign = heartbeats.sign(seen.key, seen.head, has_pod=has_agent, is_empty=not (seen.pods or seen.previous_pods))
+    has_agent = any(map(is_running, seen.pods_of(Component.AGENT)))
+    sign = heartbeats.update(seen.key, seen.head, has_pod=has_agent, is_empty=not (seen.pods or seen.previous_pods))
     complaint = await _complaint(client, seen) if _lacks_pods(seen) else None
     return replace(seen, agent=sign, complaint=complaint)
 
@@ -91,7 +78,9 @@ def _lacks_pods(seen: Observed) -> bool:
     if seen.ray_cluster is None:
         return False
     wanted = {node_group_of(pool): pool.spec.nodes for pool in seen.pools}
-    return not seen.pods_of(HEAD) or any(len(seen.pods_of(WORKER, name)) < n for name, n in wanted.items())
+    return not seen.pods_of(Component.HEAD) or any(
+        len(seen.pods_of(Component.WORKER, name)) < n for name, n in wanted.items()
+    )
 
 
 async def _complaint(client: Kube, seen: Observed) -> str | None:
@@ -158,7 +147,7 @@ async def _child(client: Kube, kind: Kind, namespace: str, name: str) -> Manifes
     try:
         return await client.get(kind, namespace, name)
     except RefusedObject as error:
-        raise UnreadableChild(
+        raise OversizedChild(
             f"{kind.kind} {name}, which the operator made, was changed and exceeds what the operator reads, so nobody "
             f"knows what is true ({error}): restore it, or delete it, and the operator creates it again"
         ) from None

@@ -10,17 +10,13 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER, Kind, Manifest
 from workergroups_api.plan import ClusterPlan, PlannedGroup
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Component, Container
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 
-# Components, as their pods' label says.
-HEAD, WORKER, AGENT = "head", "worker", "agent"
-# The init container that looks at the image of a pod's Ray.
-CHECK_CONTAINER = "check-image"
-
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableObject:
     """An object of ours that the API types cannot read, such as one that was stored before a field changed."""
 
     kind: Kind
@@ -69,7 +65,7 @@ class Observed:
     at: datetime
     pools: tuple[ResourcePool, ...] = ()
     groups: tuple[WorkerGroup, ...] = ()
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableObject, ...] = ()
     # Digest of what a group's ranks are made from, as written down; None while its code is not known.
     written: Mapping[str, str | None] = field(default_factory=dict)
     # Pool -> cluster, for the pools that the groups name and that are on another cluster.
@@ -106,7 +102,7 @@ class Observed:
         spec = (self.ray_cluster or {}).get("spec", {})
         return next((group for group in spec.get("workerGroupSpecs") or () if group["groupName"] == group_name), None)
 
-    def pods_of(self, component: str, group_name: str | None = None) -> list[Manifest]:
+    def pods_of(self, component: Component, group_name: str | None = None) -> list[Manifest]:
         """Pods of a component (of one worker group) that are not being deleted."""
         wanted = {names.COMPONENT_LABEL: component} | ({"ray.io/group": group_name} if group_name else {})
         return [
@@ -118,9 +114,9 @@ class Observed:
     @property
     def head(self) -> str | None:
         """Which life of which container is Ray's head now; None while none runs."""
-        for pod in self.pods_of(HEAD):
+        for pod in self.pods_of(Component.HEAD):
             for container in pod.get("status", {}).get("containerStatuses") or ():
-                if container["name"] == names.HEAD_CONTAINER and "running" in container.get("state", {}):
+                if container["name"] == Container.HEAD and "running" in container.get("state", {}):
                     return f"{pod['metadata']['uid']}/{container.get('containerID') or container['restartCount']}"
         return None
 

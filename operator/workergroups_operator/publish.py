@@ -1,4 +1,4 @@
-"""Step seven, the only writer of status: write it only when it changed, and then an event when `Ready` turned."""
+"""Step eight, the only writer of status: write it only when it changed, and then an event when `Ready` turned."""
 
 import logging
 import os
@@ -12,8 +12,9 @@ from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, No
 from workergroups_api.kube import Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
+from workergroups_api.vocabulary import EventReason
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.status import StatusUpdate
+from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ def event(update: StatusUpdate, now: datetime) -> Manifest:
         "metadata": {"name": f"{metadata['name']}.{_suffix(update)}", "namespace": metadata["namespace"]},
         "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "type": "Normal" if ready.status == "True" else "Warning",
-        "reason": "Ready" if ready.status == "True" else "NotReady",
+        "reason": EventReason.READY if ready.status == "True" else EventReason.NOT_READY,
         "note": f"{ready.reason}: {ready.message}"[:1024],
         "action": "Reconcile",
         "reportingController": CONTROLLER,
@@ -104,7 +105,7 @@ def refusal_event(update: StatusUpdate, error: Exception, now: datetime) -> Mani
     return told | {
         "metadata": {**told["metadata"], "name": name},
         "type": "Warning",
-        "reason": "StatusRefused",
+        "reason": EventReason.STATUS_REFUSED,
         "note": f"the status may be out of date, for it cannot be written: {api_error_message(error)[:400]}; it would "
         f"be {would_be}"[:1024],
     }

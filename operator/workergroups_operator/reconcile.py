@@ -1,4 +1,16 @@
-"""The loop, for one RayCluster with all its pools and groups."""
+"""The loop, for one RayCluster with all its pools and groups. `Reconciler._turn` is one turn of it, in eight steps:
+
+1. observe: read what exists from the API server.
+2. templates: build the pod templates.
+3. try: ask the API server by dry runs whether it would take the pods that are missing.
+4. decide: bundles, incarnations, restarts, and whether the agent's reports count.
+5. desired: build the manifests of everything that should exist.
+6. apply: write those that differ from what exists.
+7. status: conclude what is true of each object.
+8. publish: write the statuses that changed.
+
+Steps one, three, six and eight talk to the API server; the others are pure.
+"""
 
 import logging
 import secrets
@@ -7,6 +19,7 @@ from datetime import UTC, datetime
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
+from workergroups_api.vocabulary import Reason
 from workergroups_operator.apply import Applier
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
@@ -15,21 +28,27 @@ from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.isolation import pure_steps, without_culprits
 from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership
-from workergroups_operator.observe import UnreadableChild, observe
+from workergroups_operator.observe import OversizedChild, observe
 from workergroups_operator.observed import Observed
 from workergroups_operator.publish import Publisher
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
 from workergroups_operator.status.unknown import unknown
+from workergroups_operator.templates import templates_of
+from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import PodTrials, trials_of
 from workergroups_operator.work_queue import Result
 
 LOGGER = logging.getLogger(__name__)
+_WAY_OUT = (
+    "the operator cannot handle what exists for cluster {} together, so nobody knows what is true: see the operator's "
+    "log and report it; what runs goes on"
+)
 
 
 @dataclass(frozen=True)
 class Reconciler:
-    """Takes turns: reads one cluster's world, brings it to what its objects ask for, and reports what is true."""
+    """Takes turns: reads one cluster's world, changes it to what its objects ask for, and reports what is true."""
 
     client: Kube
     membership: Membership
@@ -38,9 +57,26 @@ class Reconciler:
     applier: Applier
     publisher: Publisher
     settings: Settings
+    timings: Timings
+
+    async def _turn(self, observed: Observed) -> Result:
+        templates = templates_of(observed, self.settings)
+        tried = await self.pod_trials.answers(observed.key, trials_of(observed, templates))
+        decisions = decide(observed, templates, tried.refused, self.timings)
+        wanted = desired(observed, templates, decisions, fresh_token=secrets.token_urlsafe(32))
+        failures = await self.applier.apply(observed, decisions, wanted)
+        statuses = status(observed, templates, decisions, failures, datetime.now(UTC))
+        unpublished = await self.publisher.publish(observed.key, statuses.updates)
+        requeue_after = statuses.requeue_after
+        if requeue_after is not None:
+            requeue_after = min(requeue_after, tried.look_again_seconds)
+        return Result(requeue_after, unpublished or failures.summary, is_urgent=unpublished is not None)
+
+    async def _observe(self, key: ClusterKey) -> Observed:
+        return await observe(self.client, self.membership, self.heartbeats, key)
 
     async def reconcile(self, key: ClusterKey) -> Result:
-        """Take a turn for the cluster; whatever exists for it, nothing is raised."""
+        """Take a turn for the cluster; never raises, whatever exists there."""
         try:
             result = await self._isolated(key)
         except API_ERRORS as error:
@@ -51,41 +87,22 @@ class Reconciler:
         return result
 
     async def _isolated(self, key: ClusterKey) -> Result:
-        """Take a turn; if it raises, without the culprits; if it still does, report that nobody knows."""
+        """Take a turn; if it raises, take it without the culprits; if it still does, report that nobody knows."""
         try:
             return await self._turn(await self._observe(key))
         except API_ERRORS:
             raise
-        except UnreadableChild as error:
-            return await self._nobody_knows(key, Explanation("ObjectTooLarge", str(error)))
+        except OversizedChild as error:
+            return await self._nobody_knows(key, Explanation(Reason.OBJECT_TOO_LARGE, str(error)))
         except Exception:
             LOGGER.exception("%s: this turn is taken again without the object that made it fail", key)
         try:
-            return await self._turn(without_culprits(await self._observe(key), pure_steps(self.settings)))
+            return await self._turn(without_culprits(await self._observe(key), pure_steps(self.settings, self.timings)))
         except API_ERRORS:
             raise
         except Exception as error:
             LOGGER.exception("%s: no single object made this turn fail", key)
-            way_out = (
-                f"the operator cannot handle what exists for cluster {key.name} together, so nobody knows what is "
-                "true: see the operator's log and report it; what runs goes on"
-            )
-            return await self._nobody_knows(key, internal_error(error, way_out))
-
-    async def _observe(self, key: ClusterKey) -> Observed:
-        return await observe(self.client, self.membership, self.heartbeats, key)
-
-    async def _turn(self, observed: Observed) -> Result:
-        tried = await self.pod_trials.answers(observed.key, trials_of(observed, self.settings))
-        decisions = decide(observed, tried.refused, self.settings)
-        wanted = desired(observed, decisions, fresh_token=secrets.token_urlsafe(32))
-        failures = await self.applier.apply(observed, decisions, wanted)
-        statuses = status(observed, decisions, failures, datetime.now(UTC))
-        unpublished = await self.publisher.publish(observed.key, statuses.updates)
-        requeue_after = statuses.requeue_after
-        if requeue_after is not None:
-            requeue_after = min(requeue_after, tried.look_again_seconds)
-        return Result(requeue_after, unpublished or failures.summary, is_urgent=unpublished is not None)
+            return await self._nobody_knows(key, internal_error(error, _WAY_OUT.format(key.name)))
 
     async def _nobody_knows(self, key: ClusterKey, why: Explanation) -> Result:
         observed = await observe_members(self.client, self.membership, key)

@@ -24,8 +24,8 @@ LONGEST_TEXT: Final = 4096
 MOST_POOLS: Final = 64
 
 
-class Unreadable(ValueError):
-    """What the API server sent is no JSON."""
+class UnexpectedAnswer(ValueError):
+    """The API server sent something other than what was asked for."""
 
 
 class Text:
@@ -124,14 +124,14 @@ class Skeleton:
         try:
             self._parser.send(text)
         except Exception as error:  # ijson raises a dozen kinds, of Python's own too
-            raise Unreadable(f"the text is not JSON: {str(error)[:200]}") from None
+            raise UnexpectedAnswer(f"the text is not JSON: {str(error)[:200]}") from None
 
     def end(self) -> Any:
         """Return the value, None if the text has another type than its shape."""
         try:
             self._parser.close()
         except Exception as error:
-            raise Unreadable(f"the text is not JSON: {str(error)[:200]}") from None
+            raise UnexpectedAnswer(f"the text is not JSON: {str(error)[:200]}") from None
         return self._roots[0] if self._roots else None
 
     def send(self, event: tuple[str, Any]) -> None:
@@ -181,7 +181,7 @@ class Skeleton:
 
 
 async def read(chunks: AsyncIterator[bytes], shape: Shape) -> Any:
-    """Return the skeleton of one JSON text. Raises Unreadable."""
+    """Return the skeleton of one JSON text. Raises UnexpectedAnswer."""
     skeleton = Skeleton(shape)
     async for chunk in chunks:
         await _feed(skeleton, chunk)
@@ -189,14 +189,14 @@ async def read(chunks: AsyncIterator[bytes], shape: Shape) -> Any:
 
 
 async def skeleton_of(text: bytes, shape: Shape) -> Any:
-    """Return the skeleton of a text that is here as a whole. Raises Unreadable."""
+    """Return the skeleton of a text that is here as a whole. Raises UnexpectedAnswer."""
     skeleton = Skeleton(shape)
     await _feed(skeleton, text)
     return skeleton.end()
 
 
 async def read_lines(chunks: AsyncIterator[bytes], shape: Shape) -> AsyncIterator[Any]:
-    """Yield the skeleton of each line that is not empty. Raises Unreadable."""
+    """Yield the skeleton of each line that is not empty. Raises UnexpectedAnswer."""
     skeleton: Skeleton | None = None
     async for chunk in chunks:
         for number, part in enumerate(chunk.split(b"\n")):

@@ -1,4 +1,4 @@
-"""Step two: ask the API server whether it would take the pods that are still to be made, by dry runs.
+"""Step three: ask the API server whether it would take the pods that are still to be made, by dry runs.
 
 KubeRay says neither which pool's pods it cannot make nor why, and stops at the first. Admission knows: schema,
 quota, ServiceAccount, Pod Security, webhooks. A template that is new is also tried as a part of the RayCluster, alone:
@@ -13,34 +13,31 @@ from functools import cached_property, partial
 
 from kubernetes.aio.dynamic.exceptions import InternalServerError, NotFoundError
 
+from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import POD, Manifest
 from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.decisions import decide
+from workergroups_api.vocabulary import Component, Reason
 from workergroups_operator.desired.ownership import owned
-from workergroups_operator.desired.pods import head_template, worker_template
 from workergroups_operator.desired.raycluster import ray_cluster
 from workergroups_operator.failures import internal_error
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import HEAD, WORKER, Observed, node_group_of
+from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
-from workergroups_operator.policy.images import images_of
-from workergroups_operator.settings import Settings
+from workergroups_operator.templates import Templates, alone
 from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
 # How many questions of a namespace are asked at once.
 NAMESPACE_QUESTIONS = 2
-# An answer is asked for again after a quarter of the time for which it has been the same: what is refused for long is
-# tried rarely, and at least once a minute.
-AGAIN_PART = 0.25
-FIRST_AGAIN_SECONDS = 2.0
-LAST_AGAIN_SECONDS = 60.0
+# The operator asks again after a quarter of the time for which the answer has been the same, so that it rarely tries a
+# pod that has been refused for long.
+AGAIN = Backoff(2.0, 60.0, part=0.25)
 PENDING = Explanation(
-    "AdmissionPending",
+    Reason.ADMISSION_PENDING,
     "the API server has not answered yet whether it takes the pod; where that lasts, an admission webhook is slow",
 )
 
@@ -61,7 +58,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Answers:
-    """Why pods are refused, by the name of their worker group, or HEAD; nothing about those that are taken."""
+    """Why pods are refused, by the name of their worker group, or the head's component; nothing if they are taken."""
 
     refused: Mapping[str, Explanation] = field(default_factory=dict)
     # When to ask again.
@@ -83,7 +80,7 @@ class _Question:
         if self.answer is PENDING or (self.answer is None) != (answer is None):
             self.since = now
         self.answer = answer
-        self.due = now + min(LAST_AGAIN_SECONDS, max(FIRST_AGAIN_SECONDS, AGAIN_PART * (now - self.since)))
+        self.due = now + AGAIN.pause(now - self.since)
 
 
 class PodTrials:
@@ -127,20 +124,20 @@ class PodTrials:
         question.note(await _answer(self._client, trial), asyncio.get_running_loop().time())
 
 
-def trials_of(observed: Observed, settings: Settings) -> dict[str, Trial]:
-    """A pod of each kind that lacks some, or whose template is new. Pure."""
+def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:
+    """Return a trial for each kind of pod that lacks some, or whose template is new, unless it is too large. Pure."""
     if not observed.pools:
         return {}
-    images = images_of(observed, settings)
-    trials = {}
-    if not observed.pods_of(HEAD):
-        trials[HEAD] = Trial(_pod(observed, HEAD, head_template(observed.key, images, observed.pools[0])))
+    trials: dict[str, Trial] = {}
+    if not observed.pods_of(Component.HEAD):
+        trials[Component.HEAD] = Trial(_pod(observed, Component.HEAD, templates.head))
     for pool in observed.pools:
-        name = node_group_of(pool)
-        template = worker_template(observed.key, pool, images)
+        name, template = node_group_of(pool), templates.of(pool)
+        if name in templates.too_large:
+            continue
         is_new = _template_digest((observed.live_group(name) or {}).get("template")) != _template_digest(template)
-        if is_new or len(observed.pods_of(WORKER, name)) < pool.spec.nodes:
-            cluster = _ray_cluster(observed, pool, settings) if is_new else None
+        if is_new or len(observed.pods_of(Component.WORKER, name)) < pool.spec.nodes:
+            cluster = _ray_cluster(observed, templates, pool) if is_new else None
             trials[name] = Trial(_pod(observed, name, template), cluster)
     return trials
 
@@ -160,9 +157,9 @@ def _pod(observed: Observed, name: str, template: Manifest) -> Manifest:
     }
 
 
-def _ray_cluster(observed: Observed, pool: ResourcePool, settings: Settings) -> Manifest:
-    alone = replace(observed, pools=(pool,), groups=())
-    return owned(ray_cluster(alone, decide(alone, {}, settings), token=""), observed.key, [pool])
+def _ray_cluster(observed: Observed, templates: Templates, pool: ResourcePool) -> Manifest:
+    only = replace(observed, pools=(pool,), groups=())
+    return owned(ray_cluster(only, alone(templates, observed.key, pool), (), token_digest=""), observed.key, [pool])
 
 
 async def _answer(client: Kube, trial: Trial) -> Explanation | None:
@@ -176,8 +173,8 @@ async def _answer(client: Kube, trial: Trial) -> Explanation | None:
         why = without_generated_names(api_error_message(error))
         # A webhook that cannot be called shows as an internal error, and may stay one.
         if is_refusal(error) or isinstance(error, InternalServerError):
-            return Explanation("PodsRefused", f"the API server refuses the pod: {why}")
-        return Explanation("ApplyFailed", f"the pod cannot be tried now, and is tried again: {why}")
+            return Explanation(Reason.PODS_REFUSED, f"the API server refuses the pod: {why}")
+        return Explanation(Reason.APPLY_FAILED, f"the pod cannot be tried now, and is tried again: {why}")
     except Exception as error:  # The pod may hold anything.
         LOGGER.exception("a pod cannot be tried")
         return internal_error(error, "the operator cannot ask the API server about the pod: change its podTemplate")

@@ -11,11 +11,6 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
-# No two lists of one kind, and no two watches of it, begin within this time.
-RETRY_SECONDS = 2.0
-# A watch ends after this time, and is taken for broken soon after: a dead connection is silent, too.
-STREAM_SECONDS = 15.0
-LATE_SECONDS = 3.0
 # A kind that has shown nothing for so long, not even a refusal, is not watched any more, whatever the reason.
 UNWATCHED_SECONDS = 60.0
 
@@ -29,8 +24,11 @@ class Retries:
     back; and after a minute of refusals kopf would give up and end the operator.
     """
 
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
     def __iter__(self) -> Iterator[float]:
-        return repeat(RETRY_SECONDS)
+        return repeat(self._seconds)
 
 
 @dataclass
@@ -38,6 +36,7 @@ class Watch:
     """The objects of one kind, as kopf lists and watches them."""
 
     clock: Callable[[], float]
+    retry_seconds: float
     heard: float
     _began: dict[bool, float] = field(default_factory=dict)
     # What kopf believes to exist, by namespace, name and UID.
@@ -47,7 +46,7 @@ class Watch:
     async def turn(self, *, is_stream: bool) -> None:
         """Wait until a list, or a stream, may begin."""
         now = self.clock()
-        begins = max(now, self._began.get(is_stream, now - RETRY_SECONDS) + RETRY_SECONDS)
+        begins = max(now, self._began.get(is_stream, now - self.retry_seconds) + self.retry_seconds)
         self._began[is_stream] = begins
         self.note()
         await asyncio.sleep(begins - now)
@@ -78,9 +77,10 @@ class Watch:
 class Watches:
     """All watches of this process, by their path in the API."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, retry_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """`retry_seconds`: how long after a list or a watch of a kind began, the next one may begin."""
         self._clock = clock
-        self._watches: dict[str, Watch] = defaultdict(lambda: Watch(clock, clock()))
+        self._watches: dict[str, Watch] = defaultdict(lambda: Watch(clock, retry_seconds, clock()))
 
     def of(self, path: str) -> Watch:
         """Return the watch of a kind, new if it was never asked for."""

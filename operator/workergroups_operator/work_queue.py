@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from aiolimiter import AsyncLimiter
 
 from workergroups_operator.fair_turns import FairTurns
+from workergroups_operator.timings import Timings
 
 
 class Namespaced(Hashable, Protocol):
@@ -27,9 +28,6 @@ class Namespaced(Hashable, Protocol):
 Key = TypeVar("Key", bound=Namespaced)
 
 LOGGER = logging.getLogger(__name__)
-FIRST_RETRY_SECONDS = 0.5
-LAST_RETRY_SECONDS = 60.0
-LAST_URGENT_RETRY_SECONDS = 2.0
 # How often a key is worked on, and how soon again after that.
 RUNS_AT_ONCE = 60
 RUN_AGAIN_SECONDS = 1.0
@@ -53,21 +51,18 @@ class Result:
     is_urgent: bool = False
 
 
-def retry_delay(failing_seconds: float, *, is_urgent: bool = False) -> float:
-    """Seconds before the next try: as many as it has failed for, at least 0.5 and at most 60, or 2 if it is urgent.
-
-    Not by the number of tries: events can bring about many of them in a moment.
-    """
-    last = LAST_URGENT_RETRY_SECONDS if is_urgent else LAST_RETRY_SECONDS
-    return min(last, max(FIRST_RETRY_SECONDS, failing_seconds))
-
-
 class WorkQueue(Generic[Key]):
     """Calls `work(key)` soon after each `add`, and again after the seconds that it returns."""
 
-    def __init__(self, work: Callable[[Key], Awaitable[Result]], write_seconds: Callable[[str], float]) -> None:
+    def __init__(
+        self,
+        work: Callable[[Key], Awaitable[Result]],
+        write_seconds: Callable[[str], float],
+        timings: Timings,
+    ) -> None:
         """`write_seconds`: how long a write in a namespace takes."""
         self._work = work
+        self._timings = timings
         self._turns = FairTurns(write_seconds)
         self._added: dict[Key, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -100,7 +95,8 @@ class WorkQueue(Generic[Key]):
                 failing_since = None
             else:
                 failing_since = clock() if failing_since is None else failing_since
-                retry = retry_delay(clock() - failing_since, is_urgent=result.is_urgent)
+                backoff = self._timings.urgent_retry if result.is_urgent else self._timings.retry
+                retry = backoff.pause(clock() - failing_since)
                 delay = retry if delay is None else min(retry, delay)
                 LOGGER.warning("%s: %s; trying again in %.1f s", key, result.failure, delay)
             if delay is None and not added.is_set():

@@ -6,14 +6,14 @@ import time
 
 import pytest
 
+from simulation import operator
 from simulation.api import eventually
 from simulation.faults import WATCH_ERRORS, CutBody, Refuse, Rule, Say, Silence
 from simulation.scene import OPERATOR
 from simulation.scene import group as scene_group
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import WORKER_GROUP
-from workergroups_operator import handlers
-from workergroups_operator.watches import RETRY_SECONDS
+from workergroups_operator.timings import Timings
 
 REFUSALS = {
     "401": Refuse(401, "Unauthorized", "Unauthorized"),
@@ -67,7 +67,7 @@ async def test_a_watch_that_always_fails_is_not_asked_for_without_a_pause(scene)
     await eventually("a watch to fail", lambda: rule.hits)
     before = rule.hits
     await asyncio.sleep(6)
-    assert 0 < rule.hits - before <= WATCHED_KINDS * (6 / RETRY_SECONDS + 1)
+    assert 0 < rule.hits - before <= WATCHED_KINDS * (6 / Timings().watch_retry + 1)
 
 
 async def test_an_operator_stops_while_its_watches_are_silent(scene):
@@ -79,7 +79,7 @@ async def test_an_operator_stops_while_its_watches_are_silent(scene):
 
 async def test_a_silent_watch_is_replaced(scene, monkeypatch):
     await scene.stop_operator()
-    monkeypatch.setattr(handlers, "STREAM_SECONDS", 3.0)
+    monkeypatch.setattr(operator, "timings", Timings(watch=3.0))
     scene.start_operator()
     await silence(scene)
     await scene.pool("p")

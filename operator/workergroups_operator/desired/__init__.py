@@ -1,4 +1,4 @@
-"""Step four: everything that is to exist for a cluster, as full manifests. Pure: no clock, no I/O."""
+"""Step five: everything that should exist for a cluster, as full manifests. Pure."""
 
 from workergroups_api.manifest import SERVICE_ACCOUNT, Manifest
 from workergroups_api.names import agent_name
@@ -6,9 +6,10 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired import access, agent, lease, plan, raycluster, token
 from workergroups_operator.desired.ownership import owned
 from workergroups_operator.observed import Observed
+from workergroups_operator.templates import Templates
 
 
-def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[Manifest]:
+def desired(observed: Observed, templates: Templates, decisions: Decisions, fresh_token: str) -> list[Manifest]:
     """The manifests in the order in which to apply them; none without a pool, or while something is in the way."""
     pools = observed.pools
     if not pools or decisions.obstacle:
@@ -22,11 +23,11 @@ def desired(observed: Observed, decisions: Decisions, fresh_token: str) -> list[
         plan.config_map(planned),
     ]
     if not decisions.restart:
-        in_use = token.digest_in(secret)
-        manifests.append(raycluster.ray_cluster(observed, decisions, in_use))
+        token_digest = token.digest_in(secret)
+        manifests.append(raycluster.ray_cluster(observed, templates, decisions.refused_pods.keys(), token_digest))
         account = observed.child(SERVICE_ACCOUNT, agent_name(observed.key.name))
-        # Without one there would be no pod, and with one that is made anew, no pod that is let in.
+        # Without a ServiceAccount there is no pod; if it is recreated, the API server rejects the old pod's token.
         if account:
             uid = str(account["metadata"]["uid"])
-            manifests.append(agent.deployment(observed.key, decisions.images, pools[0], in_use, uid))
+            manifests.append(agent.deployment(observed.key, templates.images, pools[0], token_digest, uid))
     return [owned(manifest, observed.key, pools) for manifest in manifests]

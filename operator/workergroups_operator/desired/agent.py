@@ -13,7 +13,6 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
     COMPONENT_LABEL,
-    REPORTER_CONTAINER,
     SERVICE_ACCOUNT_ANNOTATION,
     TOKEN_ANNOTATION,
     TOKEN_KEY,
@@ -23,40 +22,38 @@ from workergroups_api.names import (
 )
 from workergroups_api.pod_settings import Agent
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.desired.library import UNPRIVILEGED, USER_ID, with_library
-from workergroups_operator.desired.placement import placement
-from workergroups_operator.desired.probes import agent_probes
+from workergroups_api.vocabulary import ORDERS, REPORTS, REPORTS_FILE, Component, Container, Variable
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import AGENT
 from workergroups_operator.policy.images import Images
+from workergroups_operator.templates.library import UNPRIVILEGED, USER_ID, with_library
+from workergroups_operator.templates.placement import placement
+from workergroups_operator.templates.probes import agent_probes
 
 GCS_PORT = 6379
 # A volume for each direction, so that neither can fill or change the other.
 EXCHANGE = "/run/workergroups"
-ORDERS, REPORTS = "orders", "reports"
 _EXCHANGE_SIZE = "128Mi"
-OBSERVER_CONTAINER = "observer"
 _TOKEN_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_WRITES = {OBSERVER_CONTAINER: REPORTS, REPORTER_CONTAINER: ORDERS}
+_WRITES = {Container.OBSERVER: REPORTS, Container.REPORTER: ORDERS}
 _REQUESTS = {
-    OBSERVER_CONTAINER: {"cpu": "50m", "memory": "96Mi"},
-    REPORTER_CONTAINER: {"cpu": "20m", "memory": "64Mi"},
+    Container.OBSERVER: {"cpu": "50m", "memory": "96Mi"},
+    Container.REPORTER: {"cpu": "20m", "memory": "64Mi"},
 }
 # Both are Python programs that use one CPU at most, which they do when they start.
 _LIMITS = {
-    OBSERVER_CONTAINER: {"cpu": "1", "memory": "512Mi"},
-    REPORTER_CONTAINER: {"cpu": "1", "memory": "512Mi"},
+    Container.OBSERVER: {"cpu": "1", "memory": "512Mi"},
+    Container.REPORTER: {"cpu": "1", "memory": "512Mi"},
 }
 
 
-def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token: str, account: str) -> Manifest:
-    """One agent, never two at a time.
+def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token_digest: str, account_uid: str) -> Manifest:
+    """Return the Deployment of one agent, never two at a time.
 
-    With another token of Ray (`token` is its digest) or another ServiceAccount (`account` is its uid) the agent starts
-    anew: what it had from the old ones is refused, by Ray and by the API server.
+    If Ray's token or the ServiceAccount changes, the agent restarts: Ray and the API server refuse the credentials that
+    it got from the old ones.
     """
-    labels = {CLUSTER_LABEL: key.name, COMPONENT_LABEL: AGENT}
-    annotations = {TOKEN_ANNOTATION: token, SERVICE_ACCOUNT_ANNOTATION: account}
+    labels = {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.AGENT}
+    annotations = {TOKEN_ANNOTATION: token_digest, SERVICE_ACCOUNT_ANNOTATION: account_uid}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -67,7 +64,7 @@ def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token: str
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels, "annotations": annotations},
-                "spec": with_library(_pod(key, images, oldest), OBSERVER_CONTAINER, images.agent),
+                "spec": with_library(_pod(key, images, oldest), Container.OBSERVER, images.agent),
             },
         },
     }
@@ -104,15 +101,15 @@ def _with_resources(container: dict[str, Any], asked: Mapping[str, str]) -> dict
     return {**container, "resources": {"requests": {**_REQUESTS[name], **asked}, "limits": {**_LIMITS[name], **asked}}}
 
 
-def _container(name: str, image: str, env: list[dict[str, Any]], mounts: dict[str, str]) -> dict[str, Any]:
+def _container(name: Container, image: str, env: list[dict[str, Any]], mounts: dict[str, str]) -> dict[str, Any]:
     return {
         "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python3", "-m", f"workergroups_agent.{name}"],
         "env": [
-            {"name": "WORKERGROUPS_EXCHANGE", "value": EXCHANGE},
-            {"name": "WORKERGROUPS_ALIVE", "value": "/tmp/workergroups-alive"},
+            {"name": Variable.EXCHANGE, "value": EXCHANGE},
+            {"name": Variable.ALIVE, "value": "/tmp/workergroups-alive"},
             {"name": "HOME", "value": "/tmp"},
             *env,
         ],
@@ -132,7 +129,7 @@ def _exchange_mount(direction: str, *, is_written: bool) -> dict[str, Any]:
 def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
     token: dict[str, Any] = {"secretKeyRef": {"name": token_secret_name(key.name), "key": TOKEN_KEY}}
     env: list[dict[str, Any]] = [
-        {"name": "WORKERGROUPS_GCS_ADDRESS", "value": f"{head_service(key.name, key.namespace)}:{GCS_PORT}"},
+        {"name": Variable.GCS_ADDRESS, "value": f"{head_service(key.name, key.namespace)}:{GCS_PORT}"},
         {"name": "RAY_AUTH_MODE", "value": "token"},
         # The observer looks for the next GCS when one is gone; Ray's own way is to end the process after a minute.
         {"name": "RAY_gcs_rpc_server_reconnect_timeout_s", "value": "1000000"},
@@ -141,12 +138,12 @@ def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
         {"name": "RAY_gcs_rpc_server_connect_timeout_s", "value": "2"},
         {"name": "RAY_AUTH_TOKEN", "valueFrom": token},
     ]
-    return _container(OBSERVER_CONTAINER, image, env, {}) | {
+    return _container(Container.OBSERVER, image, env, {}) | {
         **agent_probes(),
         "readinessProbe": {
             # For people who look at the Deployment; the operator goes by the Lease. The observer writes its reports
             # once it has looked at Ray, and removes them when it has lost it.
-            "exec": {"command": ["test", "-e", f"{EXCHANGE}/{REPORTS}/reports.json"]},
+            "exec": {"command": ["test", "-e", f"{EXCHANGE}/{REPORTS}/{REPORTS_FILE}"]},
             "periodSeconds": 5,
             "failureThreshold": 1,
         },
@@ -155,10 +152,10 @@ def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
 
 def _reporter(key: ClusterKey, image: str) -> dict[str, Any]:
     env = [
-        {"name": "WORKERGROUPS_CLUSTER", "value": key.name},
-        {"name": "WORKERGROUPS_NAMESPACE", "value": key.namespace},
+        {"name": Variable.CLUSTER, "value": key.name},
+        {"name": Variable.NAMESPACE, "value": key.namespace},
     ]
-    return _container(REPORTER_CONTAINER, image, env, {"token": _TOKEN_MOUNT}) | agent_probes()
+    return _container(Container.REPORTER, image, env, {"token": _TOKEN_MOUNT}) | agent_probes()
 
 
 def _token_sources() -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Vendor
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
@@ -38,7 +39,7 @@ def config_map(plan: ClusterPlan) -> Manifest:
 
 def _pool(pool: ResourcePool) -> PlannedPool:
     spec = pool.spec
-    devices = {} if spec.accelerator.vendor == "none" else {"GPU": float(spec.accelerator.per_process)}
+    devices = {} if Vendor(spec.accelerator.vendor) is Vendor.NONE else {"GPU": float(spec.accelerator.per_process)}
     return PlannedPool(
         name=pool.name,
         uid=pool.uid,
@@ -64,7 +65,7 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         uid=group.uid,
         incarnation=incarnation.number,
         # While the code is gone, what ran before still runs.
-        revision=decisions.written[group.name] or (before.revision if before else None),
+        revision=observed.written[group.name] or (before.revision if before else None),
         made_from=incarnation.revision,
         session=incarnation.session,
         retries=incarnation.retries if incarnation.retries.failures else None,

@@ -1,5 +1,7 @@
 """The KubeRay cluster: a head, and a worker group for each pool."""
 
+from collections.abc import Collection
+
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
     DEFAULT_IMAGE_ANNOTATION,
@@ -9,36 +11,35 @@ from workergroups_api.names import (
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired.pods import (
+from workergroups_api.vocabulary import Component
+from workergroups_operator.observed import Observed, node_group_of
+from workergroups_operator.policy.carried_on import carried_node_groups
+from workergroups_operator.policy.pod_owners import mistaken_nodes
+from workergroups_operator.templates import Templates
+from workergroups_operator.templates.outdated import superseded
+from workergroups_operator.templates.pods import (
     cpu_count,
     device_count,
     head_cpus,
-    head_template,
-    superseded,
-    worker_template,
 )
-from workergroups_operator.observed import WORKER, Observed, node_group_of
-from workergroups_operator.policy.carried_on import carried_node_groups
-from workergroups_operator.policy.pod_owners import mistaken_nodes
 
-# Which Ray it is, nobody has to say: each image is looked at. KubeRay wants to hear that it knows tokens.
+# KubeRay requires a version that supports tokens. An init container finds out which one an image really has.
 _AT_LEAST = "2.52.0"
 # How many foreign pods KubeRay is told to delete at once, so that they cannot make the RayCluster large.
 MAX_COPIES = 16
 
 
-def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifest:
-    """Pools are in the order of their creation. `token` is the digest of the token that the cluster starts with."""
-    key, images = observed.key, decisions.images
-    groups = [group for pool in observed.pools if (group := _worker_group(observed, decisions, pool))]
+def ray_cluster(observed: Observed, templates: Templates, refused: Collection[str], token_digest: str) -> Manifest:
+    """Return the RayCluster that starts with the token of this digest; `refused` are groups whose pods are refused."""
+    key, images = observed.key, templates.images
+    groups = [group for pool in observed.pools if (group := _worker_group(observed, templates, refused, pool))]
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "metadata": {
             "name": key.name,
             "annotations": {
-                TOKEN_ANNOTATION: token,
+                TOKEN_ANNOTATION: token_digest,
                 HEAD_IMAGE_ANNOTATION: images.head,
                 DEFAULT_IMAGE_ANNOTATION: images.default,
                 LIBRARY_IMAGE_ANNOTATION: images.library,
@@ -50,26 +51,28 @@ def ray_cluster(observed: Observed, decisions: Decisions, token: str) -> Manifes
             "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
             "headGroupSpec": {
                 "rayStartParams": {"dashboard-host": "0.0.0.0", "num-gpus": "0", **head_cpus(observed.pools[0])},
-                "template": head_template(key, images, observed.pools[0]),
+                "template": templates.head,
             },
             "workerGroupSpecs": [*groups, *_retiring_groups(observed, {group["groupName"] for group in groups})],
         },
     }
 
 
-def _worker_group(observed: Observed, decisions: Decisions, pool: ResourcePool) -> Manifest | None:
+def _worker_group(
+    observed: Observed, templates: Templates, refused: Collection[str], pool: ResourcePool
+) -> Manifest | None:
     """The pool's group; one whose pods the API server refuses stays as it is, or is left out if there is none.
 
     KubeRay stops at the first group of which it cannot make a pod: none after it would get any.
     """
     name = node_group_of(pool)
-    if name in decisions.refused_pods:
+    if name in refused:
         live = observed.live_group(name)
-        made = len(observed.pods_of(WORKER, name))
+        made = len(observed.pods_of(Component.WORKER, name))
         return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
-    template = worker_template(observed.key, pool, decisions.images)
+    template = templates.of(pool)
     copies = mistaken_nodes(observed.key.name, name, observed.foreign_pods)
-    in_the_way = [*superseded(observed.pods_of(WORKER, name), template), *copies[:MAX_COPIES]]
+    in_the_way = [*superseded(observed.pods_of(Component.WORKER, name), template), *copies[:MAX_COPIES]]
     return {
         "groupName": name,
         "replicas": pool.spec.nodes,

@@ -4,11 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from workergroups_operator.observed import AgentSign
-
-# Without a connected agent nobody knows; after this long, that is said.
-AWAY_SECONDS = 3.0
-# An observer whose Ray is gone says so within this time.
-STALE_SECONDS = 4.0
+from workergroups_operator.timings import Timings
 
 
 class AgentState(Enum):
@@ -34,7 +30,7 @@ class AgentLiveness:
         return self.state in (AgentState.CONNECTED, AgentState.AWAY)
 
 
-def agent_liveness(head: str | None, sign: AgentSign) -> AgentLiveness:
+def agent_liveness(head: str | None, sign: AgentSign, timings: Timings) -> AgentLiveness:
     """Of the head that runs now, and what the agent shows.
 
     A head that started anew has another session. What an agent says of its session is up to four seconds old, so with
@@ -45,15 +41,15 @@ def agent_liveness(head: str | None, sign: AgentSign) -> AgentLiveness:
     if head is None:
         return AgentLiveness(AgentState.STARTING)
     if known is not None and known[0] == head and sign.session in (None, known[1]):
-        return AgentLiveness(_presence(sign), *known)
+        return AgentLiveness(_presence(sign, timings), *known)
     if sign.session is None or sign.is_silent or sign.away_seconds:
         return AgentLiveness(AgentState.STARTING)
-    if sign.is_of_first_head or (sign.seen_with_head_seconds or 0.0) >= STALE_SECONDS:
+    if sign.is_of_first_head or (sign.seen_with_head_seconds or 0.0) >= timings.session_stale:
         return AgentLiveness(AgentState.CONNECTED, head, sign.session)
     return AgentLiveness(AgentState.STARTING)
 
 
-def _presence(sign: AgentSign) -> AgentState:
-    if sign.is_silent or sign.away_seconds >= AWAY_SECONDS:
+def _presence(sign: AgentSign, timings: Timings) -> AgentState:
+    if sign.is_silent or sign.away_seconds >= timings.agent_away:
         return AgentState.LOST
     return AgentState.AWAY if sign.away_seconds else AgentState.CONNECTED

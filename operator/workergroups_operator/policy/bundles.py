@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import PlannedBundles
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import PoolRef, WorkerGroup
 
 Assignment = tuple[PlannedBundles, ...] | Explanation
@@ -45,7 +46,7 @@ def _assign(
             return _absent(index, ref, pools_elsewhere)
         if not pool.is_reserved:
             return Explanation(
-                "PoolNotReserved",
+                Reason.POOL_NOT_RESERVED,
                 f"spec.pools[{index}]: pool {ref.name} has spec.reservation: None, and so no bundles for ranks: use a "
                 "pool with reservation: Eager",
             )
@@ -55,13 +56,13 @@ def _assign(
         bundles = _bundles(part)
         if not own.isdisjoint(bundles):
             return Explanation(
-                "BundlesTakenTwice",
+                Reason.BUNDLES_TAKEN_TWICE,
                 f"spec.pools[{index}] names bundles of pool {ref.name} that an entry before it names too: "
                 "each bundle holds one rank of a group; change bundles.start or bundles.count",
             )
         if any(taken[bundle] >= pool.spec.max_colocate_count for bundle in bundles):
             return Explanation(
-                "PoolFull",
+                Reason.POOL_FULL,
                 f"spec.pools[{index}]: {pool.spec.max_colocate_count} groups share these bundles of pool {ref.name} "
                 "already (its spec.maxColocateCount): delete one of them, or use other bundles",
             )
@@ -73,12 +74,12 @@ def _assign(
 def _absent(index: int, ref: PoolRef, pools_elsewhere: Mapping[str, str]) -> Explanation:
     if ref.name in pools_elsewhere:
         return Explanation(
-            "PoolsOnDifferentClusters",
+            Reason.POOLS_ON_DIFFERENT_CLUSTERS,
             f"spec.pools[{index}]: pool {ref.name} is on cluster {pools_elsewhere[ref.name]}, the first pool is not: "
             "give the pools the same spec.clusterName",
         )
     return Explanation(
-        "PoolNotFound", f"spec.pools[{index}]: there is no usable ResourcePool {ref.name}: create it first"
+        Reason.POOL_NOT_FOUND, f"spec.pools[{index}]: there is no usable ResourcePool {ref.name}: create it first"
     )
 
 
@@ -88,7 +89,7 @@ def _part(index: int, ref: PoolRef, pool: ResourcePool) -> PlannedBundles | Expl
     end = ref.bundles.start + ref.bundles.count
     if end > pool.world_size:
         return Explanation(
-            "BundlesOutsidePool",
+            Reason.BUNDLES_OUTSIDE_POOL,
             f"spec.pools[{index}].bundles ends at {end}, but pool {ref.name} has {pool.world_size} bundles: "
             "lower start or count",
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Reason
 from workergroups_operator.observed import Observed, node_group_of
 
 # etcd takes 1.5 MiB; the rest is for what Kubernetes and KubeRay note on the object.
@@ -44,7 +45,7 @@ def _size(part: Any) -> int:
 
 def _explanation(pool: ResourcePool, size: int) -> Explanation:
     return Explanation(
-        "ClusterTooLarge",
+        Reason.CLUSTER_TOO_LARGE,
         f"with pool {pool.name} the RayCluster of cluster {pool.cluster} would have {size} bytes, and may have "
         f"{MAX_BYTES}: move what is large in spec.env or spec.podTemplate into a ConfigMap, or give the pool another "
         "spec.clusterName",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
-from workergroups_operator.observed import CHECK_CONTAINER
+from workergroups_api.vocabulary import Container, Reason
 
 # Whatever else a user's image writes there is no version.
 _FOUND = re.compile(r"ray ([0-9]+\.[0-9]+[.0-9a-z+]{0,40}) python ([0-9]+\.[0-9]+)\.[0-9]+")
@@ -30,7 +30,7 @@ def found_versions(pods: Iterable[Manifest]) -> FoundVersions | None:
         for container in pod.get("status", {}).get("initContainerStatuses") or ():
             ended = container.get("state", {}).get("terminated") or {}
             match = _FOUND.fullmatch(str(ended.get("message", "")))
-            if container["name"] == CHECK_CONTAINER and match:
+            if container["name"] == Container.CHECK and match:
                 return FoundVersions(*match.groups())
     return None
 
@@ -40,7 +40,7 @@ def conflict(cluster: str, head: FoundVersions | None, node: FoundVersions | Non
     if head is None or node is None or head == node:
         return None
     return Explanation(
-        "RayVersionConflict",
+        Reason.RAY_VERSION_CONFLICT,
         f"the pool's image has {node}, but the head of cluster {cluster} runs {head}: choose an image with the same, "
         "or another spec.clusterName",
     )

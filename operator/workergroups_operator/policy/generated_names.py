@@ -1,4 +1,4 @@
-"""Texts of Kubernetes about pods, without what is different each time that it says them."""
+"""Kubernetes' messages about pods, without the generated suffixes of the pods' names."""
 
 import re
 

@@ -9,14 +9,14 @@ from enum import Enum, auto
 
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
+from workergroups_api.vocabulary import LaunchState
 from workergroups_operator.policy.retry import after_failure, begun, is_due, is_exhausted
 
 FIRST = 1
 NONE = Retries()
-INTERRUPTED = "LaunchInterrupted"
 
 
-class Launch(Enum):
+class LaunchOutcome(Enum):
     """What became of the launch of an incarnation, as far as is known."""
 
     UNKNOWN = auto()
@@ -27,7 +27,7 @@ class Launch(Enum):
 
 
 @dataclass(frozen=True)
-class Incarnation:
+class GroupIncarnation:
     """One making of the ranks."""
 
     number: int
@@ -39,36 +39,36 @@ class Incarnation:
     retries: Retries = NONE
 
 
-def launch_of(last: Incarnation | None, report: GroupReport | None, world_size: int) -> Launch:
+def launch_outcome(last: GroupIncarnation | None, report: GroupReport | None, world_size: int) -> LaunchOutcome:
     """Return what the agent reports of the incarnation that ran last."""
     if last is None or report is None or report.incarnation != last.number:
-        return Launch.UNKNOWN
-    if report.state == INTERRUPTED:
-        return Launch.INTERRUPTED
-    return Launch.SUCCEEDED if 0 < world_size == report.ready_count else Launch.UNKNOWN
+        return LaunchOutcome.UNKNOWN
+    if report.state == LaunchState.LAUNCH_INTERRUPTED:
+        return LaunchOutcome.INTERRUPTED
+    return LaunchOutcome.SUCCEEDED if 0 < world_size == report.ready_count else LaunchOutcome.UNKNOWN
 
 
 def next_incarnation(
-    last: Incarnation | None, revision: str | None, session: str | None, launch: Launch, now: datetime
-) -> Incarnation:
+    last: GroupIncarnation | None, revision: str | None, session: str | None, launch: LaunchOutcome, now: datetime
+) -> GroupIncarnation:
     """Return what must run, given what ran last.
 
     Code that is gone is no reason to end ranks that run, nor is a session that is not known for the moment.
     """
     if last is None:
-        return Incarnation(FIRST, revision, session)
+        return GroupIncarnation(FIRST, revision, session)
     known = replace(last, revision=revision or last.revision, session=session or last.session)
     is_new = (None not in (last.revision, revision) and last.revision != revision) or (
         None not in (last.session, session) and last.session != session
     )
     if is_new:
         return replace(known, number=last.number + 1, retries=Retries())
-    if launch is Launch.SUCCEEDED:
+    if launch is LaunchOutcome.SUCCEEDED:
         return replace(known, retries=Retries())
-    return _after_interruption(known, now) if launch is Launch.INTERRUPTED else known
+    return _after_interruption(known, now) if launch is LaunchOutcome.INTERRUPTED else known
 
 
-def _after_interruption(last: Incarnation, now: datetime) -> Incarnation:
+def _after_interruption(last: GroupIncarnation, now: datetime) -> GroupIncarnation:
     is_counted = last.retries.next is not None or is_exhausted(last.retries)
     retries = last.retries if is_counted else after_failure(last.retries, now)
     if is_due(retries, now):
@@ -76,12 +76,12 @@ def _after_interruption(last: Incarnation, now: datetime) -> Incarnation:
     return replace(last, retries=retries)
 
 
-def latest(*candidates: Incarnation | None) -> Incarnation | None:
+def latest(*candidates: GroupIncarnation | None) -> GroupIncarnation | None:
     """Of several records of the last incarnation, return the one that got furthest; the first of equals."""
     known = [candidate for candidate in candidates if candidate is not None]
     return max(known, key=_progress, default=None)
 
 
-def _progress(each: Incarnation) -> tuple[int, bool, bool, int, bool]:
+def _progress(each: GroupIncarnation) -> tuple[int, bool, bool, int, bool]:
     waits = each.retries.next is not None
     return each.number, each.revision is not None, each.session is not None, each.retries.failures, waits

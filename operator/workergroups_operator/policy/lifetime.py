@@ -6,16 +6,15 @@ takes it away, and until then the new pool waits. So no image, token or rank of 
 
 from workergroups_api import names
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import RAY_CLUSTER, SERVICE, Manifest
+from workergroups_api.vocabulary import Reason
 from workergroups_operator.observed import Observed
-
-_TAKEN = "NameTaken"
 
 
 def obstacle(observed: Observed) -> Explanation | None:
     """What must go before anything can be made or changed; None if nothing is in the way."""
     for (kind, name), body in sorted(observed.children.items()):
-        if kind == "Service":
+        if kind == SERVICE.kind:
             continue
         if body["metadata"].get("labels", {}).get(names.CLUSTER_LABEL) != observed.key.name or not _owners(body):
             return _taken(kind, name)
@@ -33,12 +32,12 @@ def is_of_a_present_pool(body: Manifest, observed: Observed) -> bool:
 def _service_obstacle(observed: Observed) -> Explanation | None:
     """KubeRay would quietly use any service that has the name of the head's."""
     name = names.head_service_name(observed.key.name)
-    service = observed.children.get(("Service", name))
+    service = observed.children.get((SERVICE.kind, name))
     if service is None:
         return None
-    owners = [owner for owner in service["metadata"].get("ownerReferences", ()) if owner["kind"] == "RayCluster"]
+    owners = [owner for owner in service["metadata"].get("ownerReferences", ()) if owner["kind"] == RAY_CLUSTER.kind]
     if not owners:
-        return _taken("Service", name)
+        return _taken(SERVICE.kind, name)
     if observed.ray_cluster is None or _uid(observed.ray_cluster) not in _owners(service):
         return _leaving(f"Service {name}")
     return None
@@ -54,13 +53,15 @@ def _pod_obstacle(observed: Observed) -> Explanation | None:
 
 def _leaving(what: str) -> Explanation:
     return Explanation(
-        "PreviousLeaving", f"waiting for what an earlier cluster of this name left to go: {what}; nothing of it is used"
+        Reason.PREVIOUS_LEAVING,
+        f"waiting for what an earlier cluster of this name left to go: {what}; nothing of it is used",
     )
 
 
 def _taken(kind: str, name: str) -> Explanation:
     return Explanation(
-        _TAKEN, f"{kind} {name} exists and is not WorkerGroups': delete it, or give the pool another spec.clusterName"
+        Reason.NAME_TAKEN,
+        f"{kind} {name} exists and is not WorkerGroups': delete it, or give the pool another spec.clusterName",
     )
 
 

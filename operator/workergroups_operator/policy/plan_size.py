@@ -6,6 +6,7 @@ The estimate is an upper bound, so that it depends on nothing that changes while
 from collections.abc import Mapping
 
 from workergroups_api.conditions import Explanation
+from workergroups_api.vocabulary import Reason
 from workergroups_operator.policy.bundles import Assignment
 
 # A ConfigMap may have 1 MiB; pools take the rest.
@@ -33,7 +34,7 @@ def with_room(assigned: Mapping[str, Assignment]) -> dict[str, Assignment]:
 
 def _explanation(size: int) -> Explanation:
     return Explanation(
-        "ClusterTooLarge",
+        Reason.CLUSTER_TOO_LARGE,
         f"with this group the plan of the cluster may need {size} bytes, and may have {MAX_BYTES}: delete a group, or "
         "put this one on pools with another spec.clusterName",
     )

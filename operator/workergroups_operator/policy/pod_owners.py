@@ -10,7 +10,7 @@ from typing import Any
 
 from workergroups_api.manifest import RAY_CLUSTER, REPLICA_SET, Manifest
 from workergroups_api.names import COMPONENT_LABEL
-from workergroups_operator.observed import AGENT, HEAD
+from workergroups_api.vocabulary import Component
 
 # KubeRay's labels. It goes by them alone, so that it counts copies too.
 _CLUSTER_LABEL, _GROUP_LABEL, _NODE_TYPE_LABEL = "ray.io/cluster", "ray.io/group", "ray.io/node-type"
@@ -43,7 +43,7 @@ def pods_by_owner(
         labels = pod["metadata"].get("labels", {})
         component, owner = labels.get(COMPONENT_LABEL), controller(pod)
         uid = owner.get("uid")
-        if component == AGENT:
+        if component == Component.AGENT:
             is_own = uid in agents
         else:
             is_own = cluster is not None and uid == cluster and labels.get(_NODE_TYPE_LABEL) == component
@@ -58,7 +58,7 @@ def pods_by_owner(
 
 def mistaken_heads(name: str, foreign: Iterable[Manifest]) -> list[str]:
     """Foreign pods that KubeRay takes for the head of the cluster `name`: it makes no other while one is there."""
-    return _labelled(foreign, {_CLUSTER_LABEL: name, _NODE_TYPE_LABEL: HEAD})
+    return _labelled(foreign, {_CLUSTER_LABEL: name, _NODE_TYPE_LABEL: Component.HEAD})
 
 
 def mistaken_nodes(name: str, group: str, foreign: Iterable[Manifest]) -> list[str]:
@@ -86,7 +86,7 @@ def controller(body: Manifest) -> Mapping[str, Any]:
 
 def replica_sets_of(pods: Iterable[Manifest]) -> set[str]:
     """Names of the ReplicaSets that the agents' pods name as their controllers."""
-    agents = (pod for pod in pods if pod["metadata"].get("labels", {}).get(COMPONENT_LABEL) == AGENT)
+    agents = (pod for pod in pods if pod["metadata"].get("labels", {}).get(COMPONENT_LABEL) == Component.AGENT)
     owners = (controller(pod) for pod in agents)
     return {str(owner["name"]) for owner in owners if owner.get("kind") == REPLICA_SET.kind}
 

@@ -7,12 +7,18 @@ from typing import Any
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
 from workergroups_api.text import plain
-from workergroups_operator.observed import CHECK_CONTAINER
+from workergroups_api.vocabulary import Container, Reason
 
 _INSUFFICIENT = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*(?:/[^\s,.]+)?)")
 _WAITING_IS_FINE = {"ContainerCreating", "PodInitializing"}
-# Of these, nothing is mended by what else is still on its way, such as the cluster's head.
-DECISIVE = {"InsufficientResources", "NoMatchingNode", "ImagePullFailed", "ImageUnfit", "RayVersionConflict"}
+# Waiting fixes none of these, even if something else, such as the cluster's head, is still starting.
+DECISIVE = {
+    Reason.INSUFFICIENT_RESOURCES,
+    Reason.NO_MATCHING_NODE,
+    Reason.IMAGE_PULL_FAILED,
+    Reason.IMAGE_UNFIT,
+    Reason.RAY_VERSION_CONFLICT,
+}
 # A container may say 4096 bytes when it ends.
 _MAX_MESSAGE = 500
 _IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}
@@ -41,8 +47,8 @@ def pod_trouble(pod: Manifest) -> Explanation | None:
 
 
 def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | None:
-    if container["name"] == CHECK_CONTAINER and (lacking := _lacking(container)):
-        return Explanation("ImageUnfit", f"pod {pod}, image {container['image']}: {lacking}")
+    if container["name"] == Container.CHECK and (lacking := _lacking(container)):
+        return Explanation(Reason.IMAGE_UNFIT, f"pod {pod}, image {container['image']}: {lacking}")
     waiting = container.get("state", {}).get("waiting", {})
     reason = waiting.get("reason")
     if reason is None or reason in _WAITING_IS_FINE:
@@ -50,7 +56,7 @@ def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | 
     if reason in _IMAGE_REASONS:
         # Kubernetes alternates between two reasons and several texts; one each, so that the status stays put.
         return Explanation(
-            "ImagePullFailed", f"pod {pod}, container {container['name']}: cannot pull {container['image']}"
+            Reason.IMAGE_PULL_FAILED, f"pod {pod}, container {container['name']}: cannot pull {container['image']}"
         )
     last = container.get("lastState", {}).get("terminated", {})
     exit_note = f"; it ended with {last.get('reason')}, exit code {last.get('exitCode')}" if last else ""
@@ -76,7 +82,7 @@ def _unschedulable(pod: Manifest, scheduler_says: str) -> Explanation:
     missing = f"not enough {', '.join(sorted(set(short)))}" if short else "no node fits"
     on = f" on nodes with {where}" if where else ""
     return Explanation(
-        "InsufficientResources" if short else "NoMatchingNode",
+        Reason.INSUFFICIENT_RESOURCES if short else Reason.NO_MATCHING_NODE,
         f"{missing}{on}: pod {pod['metadata']['name']} needs {need}. Scheduler: {scheduler_says}",
     )
 

@@ -1,4 +1,7 @@
-"""When to try again what failed: soon at first, then after growing pauses, and in the end not at all."""
+"""When to try again what failed: soon at first, then after growing pauses, and in the end not at all.
+
+Unlike the pauses of `backoff`, these retries are few, counted, and stored where a restart of the operator keeps them.
+"""
 
 from datetime import datetime, timedelta
 

@@ -9,6 +9,7 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.launch import MAX_ENV_BYTES, env_bytes
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Reason
 
 # What users write nests less deep; `metadata.managedFields` repeats it, a few levels deeper.
 _DEPTH = 64
@@ -39,7 +40,7 @@ def excess(kind: Kind, spec: Mapping[str, Any]) -> Explanation | None:
         try:
             check(json.dumps(spec.get(part)).encode(), _LIMITS[kind])
         except ExceededLimit as error:
-            return Explanation("InvalidSpec", f"spec.{part}: {error}: {way_out}")
+            return Explanation(Reason.INVALID_SPEC, f"spec.{part}: {error}: {way_out}")
     return None
 
 
@@ -49,7 +50,7 @@ def unfit_group_env(env: Mapping[str, str]) -> Explanation | None:
     if size <= MAX_ENV_BYTES:
         return None
     return Explanation(
-        "InvalidSpec",
+        Reason.INVALID_SPEC,
         f"spec.env has {size} bytes as Ray passes it on, and may have {MAX_ENV_BYTES}, or no process can be started "
         "with it: move large values into a file, or into a Secret or ConfigMap that the pool names in spec.envFrom",
     )
@@ -61,7 +62,7 @@ def unfit_pool_env(pool: ResourcePool) -> Explanation | None:
         size = len(f"{variable.name}={variable.value or ''}".encode(errors="replace")) + 1
         if size > _MAX_VARIABLE_BYTES:
             return Explanation(
-                "InvalidSpec",
+                Reason.INVALID_SPEC,
                 f"spec.env: {variable.name} has {size} bytes, and a variable may have {_MAX_VARIABLE_BYTES}, or no "
                 "container can be started with it: mount the value as a file with spec.volumes",
             )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Reason
 from workergroups_operator.observed import node_group_of
 
 MAX_BYTES = 65536
@@ -19,7 +20,7 @@ def too_large(pools: Iterable[ResourcePool]) -> dict[str, Explanation]:
     }
     return {
         name: Explanation(
-            "PodsRefused",
+            Reason.PODS_REFUSED,
             f"spec.podTemplate has {size} bytes as JSON, and may have {MAX_BYTES}: move what is large into a ConfigMap",
         )
         for name, size in sizes.items()

@@ -6,10 +6,12 @@ from datetime import datetime
 
 from workergroups_api.conditions import Condition, ConditionStatus, Explanation, Finding, find, merge
 from workergroups_api.model import ApiObject
+from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.deadline import clock, wait_for_ready
+from workergroups_operator.templates import Templates
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Situation:
     """One cluster at one time."""
 
     observed: Observed
+    templates: Templates
     decisions: Decisions
     failures: Failures
     now: datetime
@@ -54,17 +57,17 @@ def conclude(
     """
     weak = [link for link in chain if link.status != "True"]
     weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])
-    ready = weakest.model_copy(update={"type": "Ready"})
+    ready = weakest.model_copy(update={"type": ConditionType.READY})
     until, requeue_after = None, float("inf")
     if ready.status != "True" and not ready.final:
         created = datetime.fromisoformat(subject.metadata["creationTimestamp"])
-        wait = wait_for_ready(created, find(previous, "Ready"), deadline_seconds, now)
+        wait = wait_for_ready(created, find(previous, ConditionType.READY), deadline_seconds, now)
         until = wait.until
         if wait.is_over(now):
             late = f"not ready within {deadline_seconds} s, by {clock(wait.until)}: {ready.message}"
-            ready = ready.model_copy(update={"reason": "DeadlineExceeded", "message": late})
+            ready = ready.model_copy(update={"reason": Reason.DEADLINE_EXCEEDED, "message": late})
         else:
             requeue_after = wait.seconds_left(now)
     conditions = merge(previous, (*chain, ready, *aside), subject.generation, now)
-    summed = next(condition for condition in conditions if condition.type == "Ready")
+    summed = next(condition for condition in conditions if condition.type == ConditionType.READY)
     return Conclusion(conditions, summed, weakest, until, requeue_after)

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 
 from workergroups_api.conditions import Explanation, Finding
+from workergroups_api.manifest import CONFIG_MAP, ROLE
 from workergroups_api.report import GroupReport
+from workergroups_api.vocabulary import ConditionType, LaunchState, Reason
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.policy.incarnation import INTERRUPTED
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
-from workergroups_operator.policy.up_to_date import group_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.pool import unvouched
+from workergroups_operator.status.up_to_date import group_up_to_date
 
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
@@ -20,7 +21,7 @@ def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[st
         _ranks_created(group, report, situation),
         _ranks_ready(group, report, situation),
     )
-    aside = (group_up_to_date(group, situation.decisions),)
+    aside = (group_up_to_date(group, situation),)
     deadline = group.spec.progress_deadline_seconds
     return conclude(group, group.status.conditions, chain, aside, deadline, situation.now)
 
@@ -43,33 +44,35 @@ def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
 def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Finding:
     bundles = situation.decisions.bundles[group.name]
     if isinstance(bundles, Explanation):
-        return finding("PoolsReady", "False", bundles)
+        return finding(ConditionType.POOLS_READY, "False", bundles)
     for part in bundles:
         weakest = pools[part.pool]
         if weakest.status != "True":
-            why = Explanation("PoolNotReady", f"pool {part.pool}: {weakest.message}")
-            return Finding(type="PoolsReady", status=weakest.status, reason=why.reason, message=why.message)
+            why = Explanation(Reason.POOL_NOT_READY, f"pool {part.pool}: {weakest.message}")
+            return Finding(
+                type=ConditionType.POOLS_READY, status=weakest.status, reason=why.reason, message=why.message
+            )
     reserved = ", ".join(dict.fromkeys(part.pool for part in bundles))
-    return finding("PoolsReady", "True", Explanation("PoolsReady", f"reserved: {reserved}"))
+    return finding(ConditionType.POOLS_READY, "True", Explanation(Reason.POOLS_READY, f"reserved: {reserved}"))
 
 
 def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
     if (unknown := unvouched(group, situation)) is not None:
-        return finding("RanksCreated", "Unknown", unknown)
+        return finding(ConditionType.RANKS_CREATED, "Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.created} of {total} ranks created"
-    if report.state == "LaunchFailed":
-        why = Explanation("LaunchFailed", f"{report.message}; {_try_again(group)}")
-        return finding("RanksCreated", "False", why, decisive=True, final=True)
-    if report.state == INTERRUPTED:
+    if report.state == LaunchState.LAUNCH_FAILED:
+        why = Explanation(LaunchState.LAUNCH_FAILED, f"{report.message}; {_try_again(group)}")
+        return finding(ConditionType.RANKS_CREATED, "False", why, decisive=True, final=True)
+    if report.state == LaunchState.LAUNCH_INTERRUPTED:
         return _launch_interrupted(group, report, situation)
     if total and report.created == total:
-        return finding("RanksCreated", "True", Explanation("RanksCreated", count))
-    failure = situation.failures.of("ConfigMap", "Role")
+        return finding(ConditionType.RANKS_CREATED, "True", Explanation(Reason.RANKS_CREATED, count))
+    failure = situation.failures.of(CONFIG_MAP, ROLE)
     if failure:
-        return finding("RanksCreated", "False", failure)
+        return finding(ConditionType.RANKS_CREATED, "False", failure)
     message = f"{count}: {report.message}" if report.message else count
-    return finding("RanksCreated", "False", Explanation(report.state, message))
+    return finding(ConditionType.RANKS_CREATED, "False", Explanation(report.state, message))
 
 
 def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
@@ -78,15 +81,21 @@ def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situ
     what = f"incarnation {report.incarnation}: {report.message or 'the launch was cut short'}"
     if is_exhausted(retries):
         message = f"{what}; so were the {BUDGET} incarnations before it; {_try_again(group)}"
-        return finding("RanksCreated", "False", Explanation("LaunchFailed", message), decisive=True, final=True)
+        return finding(
+            ConditionType.RANKS_CREATED,
+            "False",
+            Explanation(LaunchState.LAUNCH_FAILED, message),
+            decisive=True,
+            final=True,
+        )
     # Ranks that died with the launch are not the reason: they are recreated.
-    why = Explanation(INTERRUPTED, f"{what}; {announced(retries)}")
-    return finding("RanksCreated", "False", why, decisive=True)
+    why = Explanation(LaunchState.LAUNCH_INTERRUPTED, f"{what}; {announced(retries)}")
+    return finding(ConditionType.RANKS_CREATED, "False", why, decisive=True)
 
 
 def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
     if (unknown := unvouched(group, situation)) is not None:
-        return finding("RanksReady", "Unknown", unknown)
+        return finding(ConditionType.RANKS_READY, "Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.ready_count} of {total} ranks ready"
     if report.failures:
@@ -94,13 +103,17 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         others = f" (and {len(report.failures) - 1} more)" if len(report.failures) > 1 else ""
         where = f" in pod {first.pod}" if first.pod else ""
         message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_try_again(group)}"
-        return finding("RanksReady", "False", Explanation(first.reason, message), decisive=True, final=True)
+        return finding(
+            ConditionType.RANKS_READY, "False", Explanation(first.reason, message), decisive=True, final=True
+        )
     if report.pauses:
         return _paused(report, count, is_ready=report.ready_count == total)
     if total and report.ready_count == total:
-        return finding("RanksReady", "True", Explanation("RanksReady", count))
+        return finding(ConditionType.RANKS_READY, "True", Explanation(Reason.RANKS_READY, count))
     waiting = f"{count}; waiting for processes to start and constructors to return"
-    return finding("RanksReady", "False", Explanation("RanksStarting", waiting if report.created else count))
+    return finding(
+        ConditionType.RANKS_READY, "False", Explanation(Reason.RANKS_STARTING, waiting if report.created else count)
+    )
 
 
 def _try_again(group: WorkerGroup) -> str:
@@ -119,6 +132,10 @@ def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:
         what = f"rank {first.rank}{others} waits for a debugger at {first.where}"
     else:
         what = f"a debugger is connected to rank {first.rank}{others}, which was at {first.where}"
-    reason = "PausedByDebugger" if waiting else "DebuggerAttached"
+    reason = Reason.PAUSED_BY_DEBUGGER if waiting else Reason.DEBUGGER_ATTACHED
     why = Explanation(reason, f"{count}; {what}: see workergroups debug")
-    return finding("RanksReady", "True", why) if is_ready else finding("RanksReady", "False", why, final=True)
+    return (
+        finding(ConditionType.RANKS_READY, "True", why)
+        if is_ready
+        else finding(ConditionType.RANKS_READY, "False", why, final=True)
+    )

@@ -2,23 +2,33 @@
 
 from workergroups_api import names
 from workergroups_api.conditions import Explanation, Finding
-from workergroups_api.manifest import DEPLOYMENT
+from workergroups_api.manifest import (
+    CONFIG_MAP,
+    DEPLOYMENT,
+    LEASE,
+    RAY_CLUSTER,
+    ROLE,
+    ROLE_BINDING,
+    SECRET,
+    SERVICE_ACCOUNT,
+)
 from workergroups_api.model import ApiObject
 from workergroups_api.names import TOKEN_ANNOTATION
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Component, ConditionType, Reason
 from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired.pods import superseded, worker_template
-from workergroups_operator.observed import AGENT, HEAD, WORKER, Observed, is_running, node_group_of
+from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
-from workergroups_operator.policy.up_to_date import pool_up_to_date
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
+from workergroups_operator.status.up_to_date import pool_up_to_date
+from workergroups_operator.templates.outdated import superseded
 
 _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not answer"
 
@@ -27,7 +37,7 @@ def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
     """What is true of the pool."""
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
     chain = (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
-    aside = (pool_up_to_date(pool, situation.observed, situation.decisions),)
+    aside = (pool_up_to_date(pool, situation),)
     deadline = pool.spec.progress_deadline_seconds
     return conclude(pool, pool.status.conditions, chain, aside, deadline, situation.now)
 
@@ -48,7 +58,7 @@ def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
 
 def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | None:
     """Ray and Python in the image of the pool's nodes; None while nobody has looked."""
-    return found_versions(situation.observed.pods_of(WORKER, node_group_of(pool)))
+    return found_versions(situation.observed.pods_of(Component.WORKER, node_group_of(pool)))
 
 
 def agent_lost(situation: Situation) -> Explanation:
@@ -56,7 +66,7 @@ def agent_lost(situation: Situation) -> Explanation:
     trouble = _agent_trouble(situation.observed)
     why = trouble.message if trouble else situation.observed.agent.doubts.get(EVERY, _MAY_BE)
     return Explanation(
-        "AgentLost",
+        Reason.AGENT_LOST,
         f"there has been no sign of the agent for some seconds, so nobody knows: {why}; ranks that ran go on",
     )
 
@@ -69,7 +79,7 @@ def unvouched(subject: ApiObject, situation: Situation) -> Explanation | None:
     why = doubt(subject.uid, situation.observed.agent.doubts)
     if why is None or not agent.is_believed:
         return None
-    return Explanation("StatusNotWritten", f"nobody knows what is true in Ray now: {why}; ranks that ran go on")
+    return Explanation(Reason.STATUS_NOT_WRITTEN, f"nobody knows what is true in Ray now: {why}; ranks that ran go on")
 
 
 def _cluster_ready(situation: Situation) -> Finding:
@@ -77,14 +87,18 @@ def _cluster_ready(situation: Situation) -> Finding:
     decisions, observed = situation.decisions, situation.observed
     why = _restarting(decisions) or decisions.obstacle or _head_missing(situation)
     if why is None and decisions.agent.state is AgentState.LOST:
-        return finding("ClusterReady", "Unknown", agent_lost(situation))
+        return finding(ConditionType.CLUSTER_READY, "Unknown", agent_lost(situation))
     if why is None and decisions.agent.state is AgentState.STARTING:
         why = _agent_missing(observed, situation)
     if why:
         since = f"; the cluster is started anew, since {decisions.restarted}" if decisions.restarted else ""
-        is_final = why.reason == "RestartFailed"
-        return finding("ClusterReady", "False", Explanation(why.reason, why.message + since), final=is_final)
-    return finding("ClusterReady", "True", Explanation("AgentConnected", "Ray's head answers the agent"))
+        is_final = why.reason == Reason.RESTART_FAILED
+        return finding(
+            ConditionType.CLUSTER_READY, "False", Explanation(why.reason, why.message + since), final=is_final
+        )
+    return finding(
+        ConditionType.CLUSTER_READY, "True", Explanation(Reason.AGENT_CONNECTED, "Ray's head answers the agent")
+    )
 
 
 def _restarting(decisions: Decisions) -> Explanation | None:
@@ -93,13 +107,13 @@ def _restarting(decisions: Decisions) -> Explanation | None:
     why, retries = f"{decisions.restart}, and the running Ray knows only the old one", decisions.restarts.retries
     if is_exhausted(retries):
         return Explanation(
-            "RestartFailed",
+            Reason.RESTART_FAILED,
             f"{why}; so it was after each of {BUDGET} restarts: find out who changes the Secret or the annotation "
             f"{TOKEN_ANNOTATION} of the RayCluster, then delete the RayCluster",
         )
     if retries.next:
-        return Explanation("Restarting", f"{why}, as after the last restart; {announced(retries)}")
-    return Explanation("Restarting", f"{why}: the cluster is restarted, and its ranks with it")
+        return Explanation(Reason.RESTARTING, f"{why}, as after the last restart; {announced(retries)}")
+    return Explanation(Reason.RESTARTING, f"{why}: the cluster is restarted, and its ranks with it")
 
 
 def _head_missing(situation: Situation) -> Explanation | None:
@@ -108,22 +122,22 @@ def _head_missing(situation: Situation) -> Explanation | None:
         return None
     if (observed.ray_cluster or {}).get("spec", {}).get("suspend"):
         return _suspended(observed.key.name)
-    heads = observed.pods_of(HEAD)
+    heads = observed.pods_of(Component.HEAD)
     trouble = first_trouble(heads)
     if trouble:
         return Explanation(trouble.reason, f"head: {trouble.message}")
     if heads:
-        return Explanation("HeadStarting", "waiting for the Ray head's pod to run")
-    refused = situation.decisions.refused_pods.get(HEAD)
+        return Explanation(Reason.HEAD_STARTING, "waiting for the Ray head's pod to run")
+    refused = situation.decisions.refused_pods.get(Component.HEAD)
     if refused:
         return Explanation(refused.reason, f"head: {refused.message}")
-    return situation.failures.of("Secret", "RayCluster") or _head_not_made(observed)
+    return situation.failures.of(SECRET, RAY_CLUSTER) or _head_not_made(observed)
 
 
 def _suspended(cluster: str) -> Explanation:
     resume = f"""kubectl patch raycluster {cluster} --type=merge --patch='{{"spec":{{"suspend":false}}}}'"""
     return Explanation(
-        "RayClusterSuspended",
+        Reason.RAY_CLUSTER_SUSPENDED,
         f"RayCluster {cluster} has spec.suspend: true, from a queue such as Kueue or by hand; waiting until it is "
         f"resumed (by hand: {resume})",
     )
@@ -133,29 +147,29 @@ def _head_not_made(observed: Observed) -> Explanation:
     mistaken = mistaken_heads(observed.key.name, observed.foreign_pods)
     if mistaken:
         return Explanation(
-            "HeadStarting",
+            Reason.HEAD_STARTING,
             f"KubeRay takes pod {mistaken[0]} for the head because of its labels, but it belongs to no RayCluster "
             f"{observed.key.name}: delete the pod, or remove its label ray.io/cluster",
         )
     complaint = f"; KubeRay: {observed.complaint}" if observed.complaint else ""
-    return Explanation("HeadStarting", f"waiting for KubeRay to make the head{complaint}")
+    return Explanation(Reason.HEAD_STARTING, f"waiting for KubeRay to make the head{complaint}")
 
 
 def _agent_missing(observed: Observed, situation: Situation) -> Explanation:
-    failure = situation.failures.of("Secret", "ServiceAccount", "Role", "RoleBinding", "Lease", "Deployment")
-    waiting = Explanation("AgentStarting", "waiting for the agent to join the Ray cluster")
+    failure = situation.failures.of(SECRET, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, LEASE, DEPLOYMENT)
+    waiting = Explanation(Reason.AGENT_STARTING, "waiting for the agent to join the Ray cluster")
     return _agent_trouble(observed) or failure or waiting
 
 
 def _agent_trouble(observed: Observed) -> Explanation | None:
-    trouble = first_trouble(observed.pods_of(AGENT))
+    trouble = first_trouble(observed.pods_of(Component.AGENT))
     if trouble:
         return Explanation(trouble.reason, f"agent: {trouble.message}")
     deployment = observed.child(DEPLOYMENT, names.agent_name(observed.key.name)) or {}
     for condition in deployment.get("status", {}).get("conditions") or ():
         if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
             why = without_generated_names(str(condition.get("message", "")))
-            return Explanation("PodsRefused", f"agent: {why}")
+            return Explanation(Reason.PODS_REFUSED, f"agent: {why}")
     return None
 
 
@@ -163,27 +177,26 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     """The nodes that have joined Ray are the very pods that are there now."""
     total = pool.spec.nodes
     report = believed_report(pool, situation)
-    pods = situation.observed.pods_of(WORKER, node_group_of(pool))
+    pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
     running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
     if (unknown := unvouched(pool, situation)) is not None:
-        return finding("NodesReady", "Unknown", unknown)
+        return finding(ConditionType.NODES_READY, "Unknown", unknown)
     if report.joined_nodes == total and report.joined_pods == running:
-        return finding("NodesReady", "True", Explanation("NodesJoined", count))
+        return finding(ConditionType.NODES_READY, "True", Explanation(Reason.NODES_JOINED, count))
     refused = situation.decisions.refused_pods.get(node_group_of(pool))
     if refused and (made := _made(pool, pods, situation)) < total:
         message = f"{made} of {total} pods made: {refused.message}"
-        return finding("NodesReady", "False", Explanation(refused.reason, message), decisive=True)
-    head = found_versions(situation.observed.pods_of(HEAD))
+        return finding(ConditionType.NODES_READY, "False", Explanation(refused.reason, message), decisive=True)
+    head = found_versions(situation.observed.pods_of(Component.HEAD))
     other_ray = conflict(pool.cluster, head, node_versions(pool, situation))
     why = other_ray or _nodes_missing(count, report, pods, total, situation)
-    return finding("NodesReady", "False", why, decisive=why.reason in DECISIVE)
+    return finding(ConditionType.NODES_READY, "False", why, decisive=why.reason in DECISIVE)
 
 
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
     """Pods that can stay: not those of an older template that never ran, whose troubles are no longer the pool's."""
-    template = worker_template(situation.observed.key, pool, situation.decisions.images)
-    return len(pods) - len(superseded(pods, template))
+    return len(pods) - len(superseded(pods, situation.templates.of(pool)))
 
 
 def _nodes_missing(
@@ -192,28 +205,30 @@ def _nodes_missing(
     trouble = first_trouble(pods)
     if trouble:
         return Explanation(trouble.reason, f"{count}: {trouble.message}")
-    failure = situation.failures.of("RayCluster")
+    failure = situation.failures.of(RAY_CLUSTER)
     if failure and len(pods) < total:
         return failure
     if report.joined_nodes >= total:
-        return Explanation("PodsChanged", f"pods came or went; waiting for Ray to see it ({count} when it last looked)")
+        return Explanation(
+            Reason.PODS_CHANGED, f"pods came or went; waiting for Ray to see it ({count} when it last looked)"
+        )
     complaint = situation.observed.complaint if len(pods) < total else None
     said = f"; KubeRay: {complaint}" if complaint else ""
-    return Explanation("NodesStarting", f"{count}; {len(pods)} of {total} pods made{said}")
+    return Explanation(Reason.NODES_STARTING, f"{count}; {len(pods)} of {total} pods made{said}")
 
 
 def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
     if (unknown := unvouched(pool, situation)) is not None:
-        return finding("BundlesReserved", "Unknown", unknown)
+        return finding(ConditionType.BUNDLES_RESERVED, "Unknown", unknown)
     report = believed_report(pool, situation)
     count = f"{report.reserved_nodes * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if report.reserved_nodes == pool.spec.nodes:
-        return finding("BundlesReserved", "True", Explanation("Reserved", count))
-    failure = situation.failures.of("ConfigMap")
+        return finding(ConditionType.BUNDLES_RESERVED, "True", Explanation(Reason.RESERVED, count))
+    failure = situation.failures.of(CONFIG_MAP)
     if failure:
-        return finding("BundlesReserved", "False", failure)
+        return finding(ConditionType.BUNDLES_RESERVED, "False", failure)
     return finding(
-        "BundlesReserved",
+        ConditionType.BUNDLES_RESERVED,
         "False",
-        Explanation("Reserving", f"{count}: {report.message}" if report.message else count),
+        Explanation(Reason.RESERVING, f"{count}: {report.message}" if report.message else count),
     )

@@ -5,8 +5,9 @@ from datetime import datetime
 
 from workergroups_api.conditions import Condition, Explanation, Finding, find, merge
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.vocabulary import ConditionType
 from workergroups_operator.observed import Observed
-from workergroups_operator.status import StatusUpdate
+from workergroups_operator.status.update import StatusUpdate
 
 
 def unknown(observed: Observed, why: Explanation, now: datetime) -> Iterator[StatusUpdate]:
@@ -15,20 +16,20 @@ def unknown(observed: Observed, why: Explanation, now: datetime) -> Iterator[Sta
         conditions, ready = _unknown(pool.status.conditions, why, pool.generation, now)
         before = pool.status.model_copy(update={"reservation": None})
         after = before.model_copy(update={"conditions": conditions, "deadline": None, "ready_nodes": None})
-        was = find(pool.status.conditions, "Ready")
+        was = find(pool.status.conditions, ConditionType.READY)
         yield StatusUpdate(RESOURCE_POOL, pool.metadata, before, after, was, ready)
     for group in observed.groups:
         conditions, ready = _unknown(group.status.conditions, why, group.generation, now)
         last = group.status.model_copy(update={"ranks": None})
         then = last.model_copy(update={"conditions": conditions, "deadline": None, "ready_ranks": None})
-        was = find(group.status.conditions, "Ready")
+        was = find(group.status.conditions, ConditionType.READY)
         yield StatusUpdate(WORKER_GROUP, group.metadata, last, then, was, ready)
 
 
 def _unknown(
     previous: tuple[Condition, ...], why: Explanation, generation: int, now: datetime
 ) -> tuple[tuple[Condition, ...], Condition]:
-    types = dict.fromkeys([*(condition.type for condition in previous), "Ready"])
+    types = dict.fromkeys([*(condition.type for condition in previous), ConditionType.READY])
     findings = [Finding(type=type_, status="Unknown", reason=why.reason, message=why.message) for type_ in types]
     conditions = merge(previous, findings, generation, now)
-    return conditions, next(condition for condition in conditions if condition.type == "Ready")
+    return conditions, next(condition for condition in conditions if condition.type == ConditionType.READY)

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from workergroups_agent.alive import ALIVE_SECONDS, SignOfLife
-from workergroups_operator.desired.probes import agent_probes
+from workergroups_operator.templates.probes import agent_probes
 
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if os.path.exists(shell)]
 

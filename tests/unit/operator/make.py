@@ -8,16 +8,21 @@ from workergroups_api.report import GroupReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions, decide
+from workergroups_operator.desired import desired
 from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AgentSign, Observed
 from workergroups_operator.settings import Settings
-from workergroups_operator.status import Statuses, StatusUpdate, status
+from workergroups_operator.status import Statuses, status
+from workergroups_operator.status.update import StatusUpdate
+from workergroups_operator.templates import Templates, templates_of
+from workergroups_operator.timings import Timings
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 KEY = ClusterKey("team", "actors")
 CREATED = "2026-01-01T11:59:00Z"
 SETTINGS = Settings(worker_image="example.test/worker:1", operator_image="example.test/operator:1")
+TIMINGS = Timings()
 SESSION = "session-1"
 # Of the head that `pod("head")` makes.
 HEAD = "uid-actors-head/life-1"
@@ -124,13 +129,22 @@ def written(subject: WorkerGroup) -> str | None:
 
 
 def decided(seen: Observed, refused_pods: Any = None) -> Decisions:
-    return decide(seen, refused_pods or {}, SETTINGS)
+    return decide(seen, built(seen), refused_pods or {}, TIMINGS)
+
+
+def built(seen: Observed) -> Templates:
+    return templates_of(seen, SETTINGS)
+
+
+def wanted(seen: Observed, refused_pods: Any = None) -> list[dict[str, Any]]:
+    """All manifests of a cluster."""
+    return desired(seen, built(seen), decided(seen, refused_pods), fresh_token="fresh")
 
 
 def statuses(
     seen: Observed, failures: Failures | None = None, now: datetime = NOW, refused_pods: Any = None
 ) -> Statuses:
-    return status(seen, decided(seen, refused_pods), failures or Failures({}), now)
+    return status(seen, built(seen), decided(seen, refused_pods), failures or Failures({}), now)
 
 
 def status_of(seen: Observed, **more: Any) -> StatusUpdate:

@@ -4,10 +4,11 @@ import asyncio
 import copy
 import secrets
 
+import make
 import pytest
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
-from make import KEY, decided, observed, pool
+from make import KEY, built, decided, observed, pool
 from virtual_time import now, run
 
 from workergroups_operator.apply import Applier, covers, is_applied
@@ -34,7 +35,7 @@ def test_what_others_added_is_no_difference(live, wanted, covered):
 def applied():
     """The RayCluster as it is wanted, and as the API server has it after it was applied."""
     seen = observed(pools=(pool(),))
-    (wanted,) = [each for each in desired(seen, decided(seen), "fresh") if each["kind"] == "RayCluster"]
+    (wanted,) = [each for each in make.wanted(seen) if each["kind"] == "RayCluster"]
     live = copy.deepcopy(wanted)
     fields = {"f:spec": {f"f:{key}": {} for key in wanted["spec"]}}
     entry = {"manager": "workergroups-operator", "operation": "Apply", "fieldsV1": fields}
@@ -92,7 +93,7 @@ class ApiServer:
 def turn(applier, name="actors"):
     seen = observed(pools=(pool(name),))
     decisions = decided(seen)
-    return applier.apply(seen, decisions, desired(seen, decisions, secrets.token_hex()))
+    return applier.apply(seen, decisions, desired(seen, built(seen), decisions, secrets.token_hex()))
 
 
 def test_what_is_refused_is_reported_in_the_same_turn():

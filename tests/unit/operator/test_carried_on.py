@@ -1,14 +1,14 @@
 """What runs of an object goes on when the object can no longer be read; only its status reports that."""
 
 import pytest
-from make import NODE_GROUP, child, decided, group, metadata, observed, pool
+from make import NODE_GROUP, built, child, decided, group, metadata, observed, pool
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator.desired.access import access
 from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.desired.raycluster import ray_cluster
-from workergroups_operator.observed import Unreadable
+from workergroups_operator.observed import UnreadableObject
 
 LIVE_GROUP = {"groupName": NODE_GROUP, "replicas": 2, "minReplicas": 2, "template": {"spec": {"containers": []}}}
 
@@ -21,7 +21,7 @@ def running(**more):
 
 
 def unreadable(kind, name):
-    return Unreadable(kind, {"metadata": metadata(name)}, Explanation("InvalidSpec", "odd"))
+    return UnreadableObject(kind, {"metadata": metadata(name)}, Explanation("InvalidSpec", "odd"))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_pool_that_cannot_be_read_and_the_groups_on_it_stay_planned_as_they_we
 
 
 def test_the_pods_of_a_pool_that_cannot_be_read_stay(with_odd_pool):
-    manifest = ray_cluster(with_odd_pool, decided(with_odd_pool), token="t")
+    manifest = ray_cluster(with_odd_pool, built(with_odd_pool), (), token_digest="t")
     assert LIVE_GROUP in manifest["spec"]["workerGroupSpecs"]
 
 
@@ -74,7 +74,7 @@ def test_what_was_deleted_does_not_go_on():
     assert plan.groups == ()
     (live,) = [
         each
-        for each in ray_cluster(seen, decided(seen), token="t")["spec"]["workerGroupSpecs"]
+        for each in ray_cluster(seen, built(seen), (), token_digest="t")["spec"]["workerGroupSpecs"]
         if each["groupName"] == NODE_GROUP
     ]
     assert live["replicas"] == 0

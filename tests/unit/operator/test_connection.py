@@ -9,7 +9,6 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import RawTestServer
 
-from workergroups_operator import watches
 from workergroups_operator.connection import connect
 from workergroups_operator.watches import Watches
 
@@ -46,13 +45,12 @@ class Server:
 @pytest.fixture
 def ask(monkeypatch):
     """Call a coroutine function with kopf's session, and the URL of a server that answers so."""
-    monkeypatch.setattr(watches, "RETRY_SECONDS", 0.0)
 
     async def call(function, server):
         async with RawTestServer(server) as running:
             url = str(running.make_url("")).rstrip("/")
             monkeypatch.setattr(kopf, "login_via_client", lambda **_: kopf.ConnectionInfo(server=url))
-            connection = await connect(Watches())
+            connection = await connect(Watches(retry_seconds=0.0))
             async with connection.aiohttp_session as session:
                 return await function(session, url)
 

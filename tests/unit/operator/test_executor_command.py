@@ -7,9 +7,7 @@ import os
 import subprocess
 
 import pytest
-from make import decided, observed, pool
-
-from workergroups_operator.desired import desired
+from make import observed, pool, wanted
 
 RAY_START = "ray start --head"
 OVERWRITE = {"metadata": {"annotations": {"ray.io/overwrite-container-cmd": "true"}}}
@@ -18,7 +16,7 @@ OVERWRITE = {"metadata": {"annotations": {"ray.io/overwrite-container-cmd": "tru
 def head_template(pod_template=None):
     head = {"podTemplate": pod_template} if pod_template else {}
     seen = observed(pools=(pool(head=head),))
-    made = desired(seen, decided(seen), fresh_token="fresh")
+    made = wanted(seen)
     (cluster,) = [manifest for manifest in made if manifest["kind"] == "RayCluster"]
     return cluster["spec"]["headGroupSpec"]["template"]
 

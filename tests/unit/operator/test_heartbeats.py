@@ -7,6 +7,7 @@ import pytest
 from workergroups_api.names import DOUBTS_ANNOTATION
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey
+from workergroups_operator.timings import Timings
 
 KEY = ClusterKey("team", "actors")
 HEAD = "head-1"
@@ -17,7 +18,7 @@ class World:
 
     def __init__(self):
         self.now = 1000.0
-        self.beats = Heartbeats(lambda: self.now)
+        self.beats = Heartbeats(Timings(), lambda: self.now)
         self.count = 0
 
     def beat(self, session="s", doubts=None):
@@ -28,7 +29,7 @@ class World:
 
     def sign(self, after=0.0, head=HEAD, has_pod=True, is_empty=False):
         self.now += after
-        return self.beats.sign(KEY, head, has_pod=has_pod, is_empty=is_empty)
+        return self.beats.update(KEY, head, has_pod=has_pod, is_empty=is_empty)
 
 
 @pytest.fixture

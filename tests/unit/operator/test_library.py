@@ -3,9 +3,9 @@
 import pytest
 from make import child, observed, pod, pool, ready_pool, reservation, status_of
 
-from workergroups_operator.desired.library import with_library
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.pod_trouble import pod_trouble
+from workergroups_operator.templates.library import with_library
 
 MAIN = {"name": "ray-worker", "image": "example.test/theirs:1"}
 

@@ -4,7 +4,8 @@ from collections import defaultdict
 
 import pytest
 
-from workergroups_operator.membership import ClusterKey, Membership, cluster_of_pool, pools_of_group
+from workergroups_api.references import cluster_of_pool, pools_of_group
+from workergroups_operator.membership import ClusterKey, Membership
 
 
 def membership(pools, groups):

@@ -1,6 +1,6 @@
 """A user's pod template over ours."""
 
-from workergroups_operator.desired.pod_overlay import overlay
+from workergroups_operator.templates.pod_overlay import overlay
 
 BASE = {
     "spec": {

@@ -11,10 +11,17 @@ from workergroups_api.retries import Retries
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy.agent_liveness import AgentState, agent_liveness
 from workergroups_operator.policy.generated_names import without_generated_names
-from workergroups_operator.policy.incarnation import Incarnation, Launch, latest, launch_of, next_incarnation
+from workergroups_operator.policy.incarnation import (
+    GroupIncarnation,
+    LaunchOutcome,
+    latest,
+    launch_outcome,
+    next_incarnation,
+)
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.restarts import restarts
 from workergroups_operator.policy.token import encoded, restart, token_digest
+from workergroups_operator.timings import Timings
 
 SEEN_LATE = AgentSign("s2", seen_with_head_seconds=4.0)
 SEEN_EARLY = AgentSign("s2", seen_with_head_seconds=3.9)
@@ -45,31 +52,31 @@ SEEN_EARLY = AgentSign("s2", seen_with_head_seconds=3.9)
     ],
 )
 def test_which_session_is_believed(known, head, sign, state, session):
-    liveness = agent_liveness(head, replace(sign, known=known))
+    liveness = agent_liveness(head, replace(sign, known=known), Timings())
     assert (liveness.state, liveness.session) == (state, session)
 
 
-def go_on(last, revision="r1", session="s1", launch=Launch.UNKNOWN, now=NOW):
+def go_on(last, revision="r1", session="s1", launch=LaunchOutcome.UNKNOWN, now=NOW):
     return next_incarnation(last, revision, session, launch, now)
 
 
-RUNNING = Incarnation(3, "r1", "s1")
+RUNNING = GroupIncarnation(3, "r1", "s1")
 
 
 @pytest.mark.parametrize(
     ("next_", "expected"),
     [
-        (go_on(None), Incarnation(1, "r1", "s1")),
-        (go_on(None, revision=None, session=None), Incarnation(1, None, None)),
-        (go_on(Incarnation(1), revision="r1", session=None), Incarnation(1, "r1", None)),
-        (go_on(Incarnation(1, "r1", None)), Incarnation(1, "r1", "s1")),
+        (go_on(None), GroupIncarnation(1, "r1", "s1")),
+        (go_on(None, revision=None, session=None), GroupIncarnation(1, None, None)),
+        (go_on(GroupIncarnation(1), revision="r1", session=None), GroupIncarnation(1, "r1", None)),
+        (go_on(GroupIncarnation(1, "r1", None)), GroupIncarnation(1, "r1", "s1")),
         (go_on(RUNNING), RUNNING),
-        (go_on(RUNNING, revision="r2"), Incarnation(4, "r2", "s1")),
-        (go_on(RUNNING, session="s2"), Incarnation(4, "r1", "s2")),
-        (go_on(RUNNING, revision="r2", session="s2"), Incarnation(4, "r2", "s2")),
+        (go_on(RUNNING, revision="r2"), GroupIncarnation(4, "r2", "s1")),
+        (go_on(RUNNING, session="s2"), GroupIncarnation(4, "r1", "s2")),
+        (go_on(RUNNING, revision="r2", session="s2"), GroupIncarnation(4, "r2", "s2")),
         (go_on(RUNNING, revision=None), RUNNING),
         (go_on(RUNNING, session=None), RUNNING),
-        (go_on(RUNNING, launch=Launch.INTERRUPTED), Incarnation(4, "r1", "s1", Retries(failures=1))),
+        (go_on(RUNNING, launch=LaunchOutcome.INTERRUPTED), GroupIncarnation(4, "r1", "s1", Retries(failures=1))),
     ],
 )
 def test_ranks_made_anew_are_a_new_incarnation_and_nothing_else_is(next_, expected):
@@ -79,7 +86,7 @@ def test_ranks_made_anew_are_a_new_incarnation_and_nothing_else_is(next_, expect
 def interrupted(failures, next_in=None):
     """An incarnation whose launch was cut short, like others before it."""
     next_ = None if next_in is None else NOW + timedelta(seconds=next_in)
-    return Incarnation(3, "r1", "s1", Retries(failures=failures, next=next_))
+    return GroupIncarnation(3, "r1", "s1", Retries(failures=failures, next=next_))
 
 
 @pytest.mark.parametrize(
@@ -99,44 +106,44 @@ def interrupted(failures, next_in=None):
     ],
 )
 def test_launches_that_are_cut_short_are_retried_with_growing_pauses_and_not_for_ever(last, number, failures, waits):
-    found = go_on(last, launch=Launch.INTERRUPTED)
+    found = go_on(last, launch=LaunchOutcome.INTERRUPTED)
     next_ = None if waits is None else NOW + timedelta(seconds=waits)
-    assert found == Incarnation(number, "r1", "s1", Retries(failures=failures, next=next_))
+    assert found == GroupIncarnation(number, "r1", "s1", Retries(failures=failures, next=next_))
 
 
 @pytest.mark.parametrize("last", [interrupted(2), interrupted(2, next_in=5), interrupted(6)])
 @pytest.mark.parametrize(
     ("change", "number"),
-    [({"revision": "r2"}, 4), ({"session": "s2"}, 4), ({"launch": Launch.SUCCEEDED}, 3)],
+    [({"revision": "r2"}, 4), ({"session": "s2"}, 4), ({"launch": LaunchOutcome.SUCCEEDED}, 3)],
 )
 def test_a_change_a_new_session_and_a_success_give_back_all_retries(last, change, number):
-    found = go_on(last, **({"launch": Launch.INTERRUPTED} | change))
+    found = go_on(last, **({"launch": LaunchOutcome.INTERRUPTED} | change))
     assert (found.number, found.retries) == (number, Retries())
 
 
 @pytest.mark.parametrize(
     ("report", "launch"),
     [
-        (None, Launch.UNKNOWN),
-        (GroupReport(incarnation=2, state="LaunchInterrupted"), Launch.UNKNOWN),
-        (GroupReport(incarnation=3, state="LaunchInterrupted"), Launch.INTERRUPTED),
-        (GroupReport(incarnation=3, state="LaunchInterrupted", ready_count=2), Launch.INTERRUPTED),
-        (GroupReport(incarnation=3, state="Launched", ready_count=1), Launch.UNKNOWN),
-        (GroupReport(incarnation=3, state="Launched", ready_count=2), Launch.SUCCEEDED),
-        (GroupReport(incarnation=2, state="Launched", ready_count=2), Launch.UNKNOWN),
+        (None, LaunchOutcome.UNKNOWN),
+        (GroupReport(incarnation=2, state="LaunchInterrupted"), LaunchOutcome.UNKNOWN),
+        (GroupReport(incarnation=3, state="LaunchInterrupted"), LaunchOutcome.INTERRUPTED),
+        (GroupReport(incarnation=3, state="LaunchInterrupted", ready_count=2), LaunchOutcome.INTERRUPTED),
+        (GroupReport(incarnation=3, state="Launched", ready_count=1), LaunchOutcome.UNKNOWN),
+        (GroupReport(incarnation=3, state="Launched", ready_count=2), LaunchOutcome.SUCCEEDED),
+        (GroupReport(incarnation=2, state="Launched", ready_count=2), LaunchOutcome.UNKNOWN),
     ],
 )
 def test_only_a_report_on_the_last_incarnation_tells_what_became_of_its_launch(report, launch):
-    assert launch_of(RUNNING, report, 2) == launch
+    assert launch_outcome(RUNNING, report, 2) == launch
 
 
 def test_of_status_and_plan_the_one_that_got_further_counts():
-    written, planned = Incarnation(2, "r1", "s1"), Incarnation(3, "r2", "s1")
+    written, planned = GroupIncarnation(2, "r1", "s1"), GroupIncarnation(3, "r2", "s1")
     assert latest(written, planned) == planned
     assert latest(planned, written) == planned
     assert latest(None, written) == written
     assert latest(None, None) is None
-    assert latest(Incarnation(2, "r1", None), Incarnation(2, "r1", "s1")).session == "s1"
+    assert latest(GroupIncarnation(2, "r1", None), GroupIncarnation(2, "r1", "s1")).session == "s1"
     assert latest(interrupted(1), interrupted(2)) == latest(interrupted(2), interrupted(1)) == interrupted(2)
     assert latest(interrupted(2), interrupted(2, next_in=5)) == interrupted(2, next_in=5)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups_operator.desired.probes import with_probes
+from workergroups_operator.templates.probes import with_probes
 
 
 def container_of(**container):

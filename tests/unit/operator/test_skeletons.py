@@ -18,7 +18,7 @@ from workergroups_operator.skeletons import (
     Each,
     Skeleton,
     Text,
-    Unreadable,
+    UnexpectedAnswer,
     read_lines,
 )
 
@@ -77,7 +77,7 @@ def test_only_what_the_shape_names_is_kept(text, expected):
     "text", [b"", b"<html>", b'{"a": NaN}', b'{"a": "x"', b'{"a": "x"} {}', b'{"a": "\xff"}', b"]"]
 )
 def test_what_is_not_json_is_refused(text):
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnexpectedAnswer):
         skeleton(text)
 
 
@@ -117,7 +117,7 @@ def test_each_line_is_an_event_wherever_the_chunks_end(values, size):
 @settings(deadline=None, max_examples=50)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(text):
-    with suppress(Unreadable):
+    with suppress(UnexpectedAnswer):
         lines(text)
 
 

@@ -9,7 +9,8 @@ from kubernetes.aio.dynamic.exceptions import ForbiddenError
 from virtual_time import now, run
 
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.try_pods import LAST_AGAIN_SECONDS, NAMESPACE_QUESTIONS, PENDING, PodTrials, Trial
+from workergroups_operator.timings import Timings
+from workergroups_operator.try_pods import AGAIN, NAMESPACE_QUESTIONS, PENDING, PodTrials, Trial
 from workergroups_operator.work_queue import Result, WorkQueue
 from workergroups_operator.writes import MOMENT_SECONDS
 
@@ -111,8 +112,8 @@ def test_a_refused_pod_is_tried_again_rarely_but_at_least_each_minute():
     pauses = [round(after - before, 1) for before, after in pairwise(api.asked)]
     assert pauses[0] == pytest.approx(2, abs=0.1)
     assert pauses == sorted(pauses)
-    assert pauses[-1] == pytest.approx(LAST_AGAIN_SECONDS, abs=0.1)
-    assert len(api.asked) < 3600 / LAST_AGAIN_SECONDS + 20
+    assert pauses[-1] == pytest.approx(AGAIN.last, abs=0.1)
+    assert len(api.asked) < 3600 / AGAIN.last + 20
 
 
 def test_the_same_pod_is_not_tried_again_by_each_turn_and_another_one_is_at_once():
@@ -138,7 +139,7 @@ def test_a_pod_that_is_taken_at_last_is_known_to_be():
         return await operator.serve(1100)
 
     moment = next(moment for moment, refused in run(scenario()) if not refused)
-    assert 1000 < moment <= 1000 + LAST_AGAIN_SECONDS + 1
+    assert 1000 < moment <= 1000 + AGAIN.last + 1
 
 
 def test_a_webhook_gets_few_questions_of_a_namespace_at_once():
@@ -158,7 +159,7 @@ def test_a_webhook_gets_few_questions_of_a_namespace_at_once():
         return pods[0].writes.seconds(namespace)
 
     async def scenario():
-        queue = WorkQueue(turn, pods_seconds)
+        queue = WorkQueue(turn, pods_seconds, Timings())
         pods.append(PodTrials(api, queue.add))
         for number in range(100):
             queue.add(ClusterKey("team", f"c{number}"))

@@ -3,12 +3,12 @@
 import asyncio
 from itertools import pairwise
 
-import pytest
 from virtual_time import now, run
 
 from workergroups_operator import work_queue
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.work_queue import Result, WorkQueue, retry_delay
+from workergroups_operator.timings import Timings
+from workergroups_operator.work_queue import Result, WorkQueue
 
 KEY = ClusterKey("team", "k")
 
@@ -22,7 +22,7 @@ def times_of_runs(work, seconds, also=None):
             times.append(round(now(), 2))
             return await work(len(times), queue)
 
-        queue = WorkQueue(noted, lambda _: 0.0)
+        queue = WorkQueue(noted, lambda _: 0.0, Timings())
         queue.add(KEY)
         if also is not None:
             await also(queue)
@@ -91,22 +91,6 @@ def test_a_key_that_is_added_without_end_is_worked_on_so_often_and_no_more(monke
         return Result(60.0)
 
     assert len(times_of_runs(work, 10.5)) == 5 + 10
-
-
-@pytest.mark.parametrize(
-    ("failing_seconds", "is_urgent", "seconds"),
-    [
-        (0, False, 0.5),
-        (0.4, False, 0.5),
-        (3, False, 3),
-        (50, False, 50),
-        (500, False, 60),
-        (0, True, 0.5),
-        (50, True, 2),
-    ],
-)
-def test_retries_back_off_to_a_minute_and_urgent_ones_to_two_seconds(failing_seconds, is_urgent, seconds):
-    assert retry_delay(failing_seconds, is_urgent=is_urgent) == seconds
 
 
 def test_many_failures_in_a_moment_are_one_failure_for_the_time_of_the_next_try():

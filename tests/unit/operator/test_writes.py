@@ -8,6 +8,7 @@ from virtual_time import now, run
 
 from workergroups_operator.fair_turns import QUICK_SECONDS, TURNS
 from workergroups_operator.membership import ClusterKey
+from workergroups_operator.timings import Timings
 from workergroups_operator.work_queue import Result, WorkQueue
 from workergroups_operator.writes import MOMENT_SECONDS, REMEMBERED, UNKNOWN_SECONDS, Writes
 
@@ -178,7 +179,7 @@ def test_a_healthy_cluster_is_served_at_once_beside_300_behind_a_webhook_of_10_s
                 served.append(now())
             return Result(float("inf"))
 
-        queue = WorkQueue(turn, lambda namespace: max(step.seconds(namespace) for step in steps))
+        queue = WorkQueue(turn, lambda namespace: max(step.seconds(namespace) for step in steps), Timings())
         steps = [Writes(queue.add, at_once=4) for _ in range(2)]
         if not is_new:
             queue.add(ClusterKey("healthy", "before"))

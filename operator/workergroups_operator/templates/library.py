@@ -7,14 +7,14 @@ second has the pod's own image, and looks whether Ray can be run in it.
 from collections.abc import Mapping
 from typing import Any
 
-from workergroups_operator.observed import CHECK_CONTAINER
+from workergroups_api.vocabulary import Container
 
 _VOLUME = "workergroups-library"
 _DIRECTORY = "/opt/workergroups-library"
 # For Ray's containers: Bash reads it first. KubeRay's wait for the head, and `ray start`, take less time by it.
 BASH_ENV = {"name": "BASH_ENV", "value": f"{_DIRECTORY}/bash_env.sh"}
 _ARCHIVE = "/opt/workergroups/library.tar"
-# Of these, a quota may ask that they be there; a pod asks for no more by them than by its other containers.
+# A quota may require these fields. They add nothing to the pod's requests: init containers end before the others start.
 _RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
 # Of containers that run nothing but ours, and of the agent's.
 USER_ID = 65532
@@ -69,7 +69,7 @@ def _check(main: Mapping[str, Any]) -> dict[str, Any]:
         field: main[field] for field in ("image", "imagePullPolicy", "envFrom", "securityContext") if field in main
     }
     return {
-        "name": CHECK_CONTAINER,
+        "name": Container.CHECK,
         **taken,
         "command": ["python3", f"{_DIRECTORY}/workergroups_agent/check_image.py"],
         "env": [each for each in main.get("env") or [] if _name(each) in _PYTHON_VARIABLES],

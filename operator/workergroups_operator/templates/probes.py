@@ -7,12 +7,12 @@ end such a pod after ten minutes. These ask over HTTP what every Ray that is ser
 from collections.abc import Mapping
 from typing import Any
 
-from workergroups_api.names import HEAD_CONTAINER, WORKER_CONTAINER
+from workergroups_api.vocabulary import Container, Variable
 
 # The head's dashboard says whether the GCS answers; on a worker, Ray's agent says whether the raylet is alive.
 _HEALTH = {
-    HEAD_CONTAINER: {"path": "/api/gcs_healthz", "port": 8265},
-    WORKER_CONTAINER: {"path": "/api/local_raylet_healthz", "port": 52365},
+    Container.HEAD: {"path": "/api/gcs_healthz", "port": 8265},
+    Container.WORKER: {"path": "/api/local_raylet_healthz", "port": 52365},
 }
 # As KubeRay has them: on a busy node a living Ray may not answer for minutes.
 _PERIOD = {"periodSeconds": 5, "timeoutSeconds": 5}
@@ -35,7 +35,7 @@ def agent_probes() -> dict[str, Any]:
 
     The process keeps its file's time of modification in the future. Each image with Ray has a shell, and needs no more.
     """
-    alive = "$WORKERGROUPS_ALIVE"
+    alive = f"${Variable.ALIVE}"
     compare = f': > "{alive}.now" && test "{alive}" -nt "{alive}.now"'
     action = {"exec": {"command": ["sh", "-c", compare]}, "timeoutSeconds": 10}
     return {

@@ -1,6 +1,6 @@
 """The pods of a RayCluster, as templates: the head's, and those of each pool."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from workergroups_api.launch import digest
@@ -8,18 +8,19 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
     COMPONENT_LABEL,
-    HEAD_CONTAINER,
     POOL_LABEL,
     TEMPLATE_ANNOTATION,
-    WORKER_CONTAINER,
 )
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
-from workergroups_operator.desired.executor import with_executor
-from workergroups_operator.desired.library import BASH_ENV, with_library
-from workergroups_operator.desired.placement import placement
-from workergroups_operator.desired.pod_overlay import overlay
-from workergroups_operator.desired.pod_parts import (
+from workergroups_api.vocabulary import Component, Container, Variable, Vendor
+from workergroups_operator.membership import ClusterKey
+from workergroups_operator.policy.images import Images, image_of
+from workergroups_operator.templates.executor import with_executor
+from workergroups_operator.templates.library import BASH_ENV, with_library
+from workergroups_operator.templates.placement import placement
+from workergroups_operator.templates.pod_overlay import overlay
+from workergroups_operator.templates.pod_parts import (
     environment,
     given,
     mounts,
@@ -31,10 +32,7 @@ from workergroups_operator.desired.pod_parts import (
     whole_cpus,
     with_dns,
 )
-from workergroups_operator.desired.probes import with_probes
-from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import HEAD, WORKER, runs_something
-from workergroups_operator.policy.images import Images, image_of
+from workergroups_operator.templates.probes import with_probes
 
 # KubeRay starts Ray under a shell that passes no signal on: waiting longer would only hold the devices longer.
 TERMINATION_SECONDS = 5
@@ -66,7 +64,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
     """The head has no accelerator and runs no ranks."""
     head = oldest.spec.head or Head()
     container: dict[str, Any] = {
-        "name": HEAD_CONTAINER,
+        "name": Container.HEAD,
         "image": images.head,
         "imagePullPolicy": "IfNotPresent",
         **environment(oldest, BASH_ENV, *_variables(_NODE_HEALTH | _NO_PROCESSES_AHEAD | _RETRY_SOON)),
@@ -79,7 +77,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
         ],
     }
     template = {
-        "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: HEAD}},
+        "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.HEAD}},
         "spec": {
             **placement(oldest, head),
             "automountServiceAccountToken": False,
@@ -88,7 +86,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
             "containers": [container],
         },
     }
-    return with_executor(_with_users(template, head.pod_template, HEAD_CONTAINER, images))
+    return with_executor(_with_users(template, head.pod_template, Container.HEAD, images))
 
 
 def head_cpus(oldest: ResourcePool) -> dict[str, str]:
@@ -97,7 +95,7 @@ def head_cpus(oldest: ResourcePool) -> dict[str, str]:
     KubeRay would count its limit, which says how many it may use at most, and Ray would send it as many tasks.
     """
     head = oldest.spec.head or Head()
-    if "cpu" in named_resources(head.pod_template, HEAD_CONTAINER):
+    if "cpu" in named_resources(head.pod_template, Container.HEAD):
         return {}
     return {"num-cpus": str(whole_cpus(head.resources.get("cpu", "1")))}
 
@@ -109,7 +107,7 @@ def _head_resources(head: Head) -> dict[str, Any]:
     """
     cpus = str(max(_HEAD_CPU_LIMIT, whole_cpus(head.resources.get("cpu", "1")) + 1))
     limits = {"cpu": cpus, "memory": _HEAD_MEMORY_LIMIT}
-    named = named_resources(head.pod_template, HEAD_CONTAINER)
+    named = named_resources(head.pod_template, Container.HEAD)
     asked = resources(head.resources, _HEAD_REQUESTS)
     ours = {name: amount for name, amount in limits.items() if name not in named}
     return {**asked, "limits": {**ours, **asked.get("limits", {})}}
@@ -120,12 +118,12 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
     accelerator = pool.spec.accelerator
     devices = {accelerator.resource: str(device_count(pool))} if accelerator.resource else {}
     container: dict[str, Any] = {
-        "name": WORKER_CONTAINER,
+        "name": Container.WORKER,
         "image": image_of(pool, images),
         "imagePullPolicy": "IfNotPresent",
         **environment(
             pool,
-            {"name": "WORKERGROUPS_ACCELERATOR_VENDOR", "value": accelerator.vendor},
+            {"name": Variable.ACCELERATOR_VENDOR, "value": accelerator.vendor},
             BASH_ENV,
             *_variables(_RETRY_SOON),
         ),
@@ -133,7 +131,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
         **given("volumeMounts", mounts(pool)),
     }
     template = {
-        "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: WORKER, POOL_LABEL: pool.name}},
+        "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.WORKER, POOL_LABEL: pool.name}},
         "spec": {
             **named_pull_secrets(pool),
             "automountServiceAccountToken": False,
@@ -146,7 +144,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
             "containers": [container],
         },
     }
-    merged = _with_users(template, pool.spec.pod_template, WORKER_CONTAINER, images)
+    merged = _with_users(template, pool.spec.pod_template, Container.WORKER, images)
     annotations = {**merged["metadata"].get("annotations", {}), TEMPLATE_ANNOTATION: digest(merged)}
     return merged | {"metadata": merged["metadata"] | {"annotations": annotations}}
 
@@ -168,29 +166,10 @@ def _variables(values: Mapping[str, str]) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
-def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
-    """Pods that were made from an older template, by name."""
-    wanted = template["metadata"]["annotations"][TEMPLATE_ANNOTATION]
-    old = (pod for pod in pods if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted)
-    return sorted(old, key=lambda pod: str(pod["metadata"]["name"]))
-
-
-def superseded(pods: Iterable[Manifest], template: Manifest) -> list[str]:
-    """Outdated pods in which nothing runs: they are in the way, and nobody loses anything with them.
-
-    A pod without any digest lost it to an admission webhook, say; the pods made in its place would lose it too.
-    """
-    return [
-        str(pod["metadata"]["name"])
-        for pod in outdated(pods, template)
-        if not runs_something(pod) and TEMPLATE_ANNOTATION in pod["metadata"].get("annotations", {})
-    ]
-
-
 def device_count(pool: ResourcePool) -> int:
     """Devices of each of the pool's nodes."""
     accelerator = pool.spec.accelerator
-    return 0 if accelerator.vendor == "none" else pool.spec.processes_per_node * accelerator.per_process
+    return 0 if Vendor(accelerator.vendor) is Vendor.NONE else pool.spec.processes_per_node * accelerator.per_process
 
 
 def cpu_count(pool: ResourcePool) -> int:

@@ -2,15 +2,23 @@
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_api.pod_settings import PodTemplate, Volume
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.desired.pod_overlay import overlay
+from workergroups_operator.templates.pod_overlay import overlay
 
 _SHARED_MEMORY = "shared-memory"
+_FACTORS = {
+    "": Fraction(1),
+    "m": Fraction(1, 1000),
+    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTP", 1)},
+    **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTP", 1)},
+}
+_QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)(m|[kMGTP]|[KMGTP]i)?")
 
 
 def given(field: str, value: Any) -> dict[str, Any]:
@@ -90,7 +98,9 @@ def _volume_name(volume: Volume) -> str:
 
 
 def whole_cpus(quantity: str) -> int:
-    """How many whole CPUs that is, at least one: 28, 1.5 and 500m are 28, 1 and 1."""
-    number = re.match("[0-9.]+", quantity)
-    count = float(number[0]) if number else 0.0
-    return max(1, int(count / 1000 if quantity.endswith("m") else count))
+    """Return how many whole CPUs a quantity of Kubernetes is, at least one: 28, 1.5, 500m and 2k are 28, 1, 1 and 2000.
+
+    A quantity that cannot be read counts as one CPU; the API server refuses the pod that has it.
+    """
+    found = _QUANTITY.fullmatch(quantity)
+    return max(1, int(Fraction(found[1]) * _FACTORS[found[2] or ""])) if found else 1

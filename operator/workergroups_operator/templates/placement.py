@@ -8,7 +8,7 @@ from typing import Any
 
 from workergroups_api.pod_settings import Placement
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
-from workergroups_operator.desired.pod_parts import given, pull_secrets, tolerations
+from workergroups_operator.templates.pod_parts import given, pull_secrets, tolerations
 
 
 def placement(pool: ResourcePool, own: Placement) -> dict[str, Any]:

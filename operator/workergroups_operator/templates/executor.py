@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workergroups_api.manifest import Manifest
-from workergroups_api.names import HEAD_CONTAINER
+from workergroups_api.vocabulary import Container
 
 _START = "{ python3 -m workergroups_agent.executor 127.0.0.1:6379 & }"
 _OVERWRITE_ANNOTATION = "ray.io/overwrite-container-cmd"
@@ -46,7 +46,7 @@ def _is_overwritten(template: Manifest) -> bool:
 
 
 def _is_head(container: Any) -> bool:
-    return isinstance(container, Mapping) and container.get("name") == HEAD_CONTAINER
+    return isinstance(container, Mapping) and container.get("name") == Container.HEAD
 
 
 def _are_words(value: Any) -> bool:

@@ -1,0 +1,26 @@
+"""Which pods were made from an older template than the present one."""
+
+from collections.abc import Iterable
+
+from workergroups_api.manifest import Manifest
+from workergroups_api.names import TEMPLATE_ANNOTATION
+from workergroups_operator.observed import runs_something
+
+
+def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
+    """Pods that were made from an older template, by name."""
+    wanted = template["metadata"]["annotations"][TEMPLATE_ANNOTATION]
+    old = (pod for pod in pods if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted)
+    return sorted(old, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+def superseded(pods: Iterable[Manifest], template: Manifest) -> list[str]:
+    """Outdated pods in which nothing runs: they are in the way, and nobody loses anything with them.
+
+    A pod without any digest lost it to an admission webhook, say; the pods made in its place would lose it too.
+    """
+    return [
+        str(pod["metadata"]["name"])
+        for pod in outdated(pods, template)
+        if not runs_something(pod) and TEMPLATE_ANNOTATION in pod["metadata"].get("annotations", {})
+    ]
