@@ -6,30 +6,30 @@ The record may hold the user's exception, pickled. Only its text is read: nothin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ray.core.generated.common_pb2 import ActorDiedErrorContext
 
-from .last_line import last_line
+from workergroups_api.vocabulary import RankEnd
 
-Reason = Literal["ConstructorFailed", "OutOfMemory", "Removed", "NodeLost", "OwnerDied", "ProcessDied"]
+from .last_line import last_line
 
 _UNKNOWN = "Ray does not say why"
 _SILENT_END = "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed"
 
 # What Ray's account holds -> what it means; the first that fits.
-_REASON_OF_WORDS: tuple[tuple[str, Reason], ...] = (
-    ("killed by `ray.kill`", "Removed"),
-    ("placement group was removed", "Removed"),
-    ("memory running low", "OutOfMemory"),
-    ("its node has died", "NodeLost"),
+_REASON_OF_WORDS: tuple[tuple[str, RankEnd], ...] = (
+    ("killed by `ray.kill`", RankEnd.REMOVED),
+    ("placement group was removed", RankEnd.REMOVED),
+    ("memory running low", RankEnd.OUT_OF_MEMORY),
+    ("its node has died", RankEnd.NODE_LOST),
 )
-_REASON_OF_CODE: dict[int, Reason] = {
-    ActorDiedErrorContext.NODE_DIED: "NodeLost",
-    ActorDiedErrorContext.RAY_KILL: "Removed",
-    ActorDiedErrorContext.OWNER_DIED: "OwnerDied",
-    ActorDiedErrorContext.OUT_OF_SCOPE: "Removed",
-    ActorDiedErrorContext.REF_DELETED: "Removed",
+_REASON_OF_CODE: dict[int, RankEnd] = {
+    ActorDiedErrorContext.NODE_DIED: RankEnd.NODE_LOST,
+    ActorDiedErrorContext.RAY_KILL: RankEnd.REMOVED,
+    ActorDiedErrorContext.OWNER_DIED: RankEnd.OWNER_DIED,
+    ActorDiedErrorContext.OUT_OF_SCOPE: RankEnd.REMOVED,
+    ActorDiedErrorContext.REF_DELETED: RankEnd.REMOVED,
 }
 
 
@@ -37,7 +37,7 @@ _REASON_OF_CODE: dict[int, Reason] = {
 class Death:
     """Why an actor is dead."""
 
-    reason: Reason
+    reason: RankEnd
     message: str
     """One line: the constructor's exception, or Ray's account without what it says of every death."""
     details: str
@@ -48,22 +48,24 @@ def decode(cause: Any) -> Death:
     """What a death's record (the GCS's ``ActorDeathCause``) says, whichever of its variants is set."""
     kind = cause.WhichOneof("context") if cause is not None else None
     if kind is None:
-        return Death("ProcessDied", _UNKNOWN, "")
+        return Death(RankEnd.PROCESS_DIED, _UNKNOWN, "")
     context = getattr(cause, kind)
     if kind == "creation_task_failure_context":
         # Ray appends its own account of the first traceback, which repeats the exception.
         details = context.formatted_exception_string.split("\n\n\nDuring handling of the above")[0].strip()
-        return Death("ConstructorFailed", last_line(details) or _UNKNOWN, details)
+        return Death(RankEnd.CONSTRUCTOR_FAILED, last_line(details) or _UNKNOWN, details)
     details = context.error_message.strip()
-    reason: Reason = "OutOfMemory" if kind == "oom_context" else _reason(details, getattr(context, "reason", 0))
+    reason: RankEnd = (
+        RankEnd.OUT_OF_MEMORY if kind == "oom_context" else _reason(details, getattr(context, "reason", 0))
+    )
     return Death(reason, _brief(details) or _UNKNOWN, details)
 
 
-def _reason(account: str, code: int) -> Reason:
+def _reason(account: str, code: int) -> RankEnd:
     for words, reason in _REASON_OF_WORDS:
         if words in account:
             return reason
-    return _REASON_OF_CODE.get(code, "ProcessDied")
+    return _REASON_OF_CODE.get(code, RankEnd.PROCESS_DIED)
 
 
 def _brief(account: str) -> str:

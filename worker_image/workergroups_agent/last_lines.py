@@ -18,9 +18,8 @@ from typing import Any
 from workergroups.answering import give
 from workergroups_agent.files import UnreadableFile, read_file, write_file
 from workergroups_api.bounded_json import Limits, parse
+from workergroups_api.vocabulary import REPORTS, Variable
 
-# The observer's directory of the exchange: the last lines lie beside its reports.
-REPORTS = "reports"
 # The directory has 128 MiB, for the reports too.
 MAX_BYTES = 64 * 1024 * 1024
 # Of each group: the one whose rank died last, and the one before.
@@ -79,7 +78,7 @@ class LastLines:
     @classmethod
     def from_environment(cls) -> "LastLines":
         """Return those of the directory that the operator mounts into the agent's containers."""
-        return cls(Path(os.environ["WORKERGROUPS_EXCHANGE"]) / REPORTS)
+        return cls(Path(os.environ[Variable.EXCHANGE]) / REPORTS)
 
     def begin(self) -> None:
         """Note that from now on somebody listens to what ranks print.

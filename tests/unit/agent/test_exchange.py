@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from odd_files import CONTENTS, NO_FILES, put_content
 from ray_world import PREPARED, group, plan, pool
 
-from workergroups_agent.exchange import ORDERS, Exchange, GroupEntry, PoolEntry, PreparedLaunch, Reports
+from workergroups_agent.exchange import Exchange, GroupEntry, PoolEntry, PreparedLaunch, Reports
 from workergroups_agent.files import UnreadableFile
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
 from workergroups_api.report import GroupReport, PoolReport
+from workergroups_api.vocabulary import ORDERS
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from odd_files import CONTENTS, NO_FILES
 
 from workergroups_agent.files import UnreadableFile
-from workergroups_agent.last_lines import REPORTS, DeadRank, LastLines
+from workergroups_agent.last_lines import DeadRank, LastLines
+from workergroups_api.vocabulary import REPORTS
 
 TEXT = b"\0 \x1b[31mred\r\xff\n{}\n\n"
 

@@ -7,18 +7,28 @@ instead. Whatever a user's code writes here can only be a wrong word on that one
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 from ray.experimental import internal_kv
 
 from workergroups_agent.launch_state import GroupKey
-from workergroups_api.bounded_json import Limits, RefusedJson, parse
+from workergroups_api.bounded_json import Limits, parse
 from workergroups_api.text import plain
+from workergroups_api.vocabulary import Word
 
 MAX_MESSAGE = 1024
 _LIMITS = Limits(size=16 * 1024, depth=4, values=100)
 _NAMESPACE = "workergroups-launches"
-_STATES = ("Loading", "Created", "Failed")
+
+
+class Step(Word):
+    """How far a launching task is."""
+
+    # It loads the user's class.
+    LOADING = "Loading"
+    # It has created all ranks.
+    CREATED = "Created"
+    # It has given up.
+    FAILED = "Failed"
 
 
 @dataclass(frozen=True)
@@ -26,8 +36,7 @@ class Record:
     """What a launching task says of itself."""
 
     attempt: str
-    # It loads the user's class; it has created all ranks; it has given up.
-    state: Literal["Loading", "Created", "Failed"]
+    state: Step
     message: str = ""
 
 
@@ -50,11 +59,10 @@ def read(key: GroupKey) -> Record | None:
         return None
     try:
         raw = parse(data, _LIMITS)
-    except RefusedJson:
+        state = Step(raw["state"])
+    except (KeyError, TypeError, ValueError):
         return None
-    if not isinstance(raw, dict) or raw.get("state") not in _STATES:
-        return None
-    return Record(str(raw.get("attempt")), raw["state"], plain(str(raw.get("message", "")), MAX_MESSAGE))
+    return Record(str(raw.get("attempt")), state, plain(str(raw.get("message", "")), MAX_MESSAGE))
 
 
 def claimed_by(key: GroupKey) -> str | None:

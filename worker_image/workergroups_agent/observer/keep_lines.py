@@ -13,6 +13,7 @@ from workergroups_agent.observer.report import failure_of
 from workergroups_agent.observer.tails import Tails
 from workergroups_agent.ray_state import Rank, RayState
 from workergroups_api.report import RankFailure
+from workergroups_api.vocabulary import RankEnd
 
 LOGGER = logging.getLogger(__name__)
 
@@ -24,7 +25,6 @@ TIDY_SECONDS = 30.0
 # A look at Ray that ends so long after the head was lost has found it again.
 FOUND_SECONDS = 2.0
 
-HEAD_LOST = "HeadLost"
 _HEAD_LOST_MESSAGE = "the agent lost the connection to Ray's head, with which all ranks end"
 
 
@@ -117,7 +117,7 @@ class LineKeeper:
         return True
 
     def _presume_dead(self, rank: Rank, pod: str | None) -> None:
-        why = RankFailure(rank=rank.name.rank, reason=HEAD_LOST, message=_HEAD_LOST_MESSAGE, pod=pod)
+        why = RankFailure(rank=rank.name.rank, reason=RankEnd.HEAD_LOST, message=_HEAD_LOST_MESSAGE, pod=pod)
         self._write(_dead_rank(rank.name, why, now()), self._text(rank))
         self._presumed_dead.add(_key(rank.name))
 
@@ -133,7 +133,7 @@ class LineKeeper:
             found = self._lines.read(key)
         except UnreadableFile:
             return False
-        return found is not None and found[0].reason == HEAD_LOST
+        return found is not None and found[0].reason == RankEnd.HEAD_LOST
 
     def _text(self, rank: Rank) -> bytes:
         return self._tails.text(rank.process) if rank.process is not None else b""
