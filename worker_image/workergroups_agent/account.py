@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent import records
-from workergroups_agent.gcs import Gcs
 from workergroups_agent.launch_state import GroupKey, Heard
 from workergroups_api.bounded_json import Limits
 from workergroups_api.conditions import Explanation

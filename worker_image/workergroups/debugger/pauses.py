@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ray.experimental import internal_kv
-
 from workergroups import announcements
+from workergroups.ray_private import key_value_store
 
 KV_NAMESPACE = "workergroups-pauses"
 """Of the key-value store; the keys are actor ids."""
@@ -77,7 +76,7 @@ def announced(actor_ids: Iterable[str] | None = None) -> dict[str, Pause]:
 
 
 def _announced_ids() -> set[str]:
-    return {key.decode(errors="replace") for key in internal_kv._internal_kv_list(b"", namespace=KV_NAMESPACE)}
+    return set(key_value_store.keys(KV_NAMESPACE))
 
 
 def read(data: bytes) -> Pause | None:

@@ -8,8 +8,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from ray.experimental import internal_kv
-
+from workergroups.ray_private import key_value_store
 from workergroups_agent.launch_state import GroupKey
 from workergroups_api.bounded_json import Limits, parse
 from workergroups_api.text import plain
@@ -43,13 +42,12 @@ class Record:
 def write(uid: str, incarnation: int, record: Record) -> None:
     """Called by the launching task."""
     fields = asdict(record) | {"message": plain(record.message, MAX_MESSAGE)}
-    internal_kv._internal_kv_put(f"{uid}/{incarnation}/record", json.dumps(fields), namespace=_NAMESPACE)
+    key_value_store.put(_NAMESPACE, f"{uid}/{incarnation}/record", json.dumps(fields).encode())
 
 
 def claim(uid: str, incarnation: int, attempt: str) -> bool:
     """Called by the launching task before it creates ranks: only one attempt ever may, for names would collide."""
-    taken = internal_kv._internal_kv_put(f"{uid}/{incarnation}/claim", attempt, overwrite=False, namespace=_NAMESPACE)
-    return not taken
+    return key_value_store.put_if_absent(_NAMESPACE, f"{uid}/{incarnation}/claim", attempt.encode())
 
 
 def read(key: GroupKey) -> Record | None:
@@ -74,22 +72,21 @@ def claimed_by(key: GroupKey) -> str | None:
 def forget(key: GroupKey) -> None:
     """Remove what is known of a launch."""
     for kind in ("record", "claim"):
-        internal_kv._internal_kv_del(f"{key[0]}/{key[1]}/{kind}", namespace=_NAMESPACE)
+        key_value_store.delete(_NAMESPACE, f"{key[0]}/{key[1]}/{kind}")
 
 
 def known() -> set[GroupKey]:
     """The launches of which something is known, by whichever executor they were."""
-    return set(_keys(internal_kv._internal_kv_list("", namespace=_NAMESPACE)))
+    return set(_group_keys(key_value_store.keys(_NAMESPACE)))
 
 
-def _keys(names: list[bytes]) -> Iterator[GroupKey]:
+def _group_keys(names: list[str]) -> Iterator[GroupKey]:
     for name in names:
-        uid, _, rest = name.decode(errors="replace").partition("/")
+        uid, _, rest = name.partition("/")
         number = rest.partition("/")[0]
         if number.isascii() and number.isdecimal() and len(number) < 10:
             yield uid, int(number)
 
 
 def _get(key: GroupKey, kind: str) -> bytes | None:
-    data: bytes | None = internal_kv._internal_kv_get(f"{key[0]}/{key[1]}/{kind}", namespace=_NAMESPACE)
-    return data
+    return key_value_store.get(_NAMESPACE, f"{key[0]}/{key[1]}/{kind}")

@@ -5,7 +5,6 @@ Nothing that these tasks return is read by the executor: how a launch ended stan
 
 import contextlib
 import importlib
-import socket
 import sys
 import tempfile
 import time
@@ -19,8 +18,10 @@ import ray
 
 from workergroups.last_line import last_line
 from workergroups.naming import NAMESPACE, RankName
+from workergroups.ray_private.actors import actor_id
+from workergroups.ray_private.cluster_state import actor_state
+from workergroups.ray_private.process import own_pod
 from workergroups.single_controller.ray import ranks
-from workergroups.single_controller.ray.cluster_state import actor_state
 from workergroups.single_controller.ray.colocation import create_colocated_worker_cls
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
 from workergroups_agent.executor import launch_record
@@ -76,7 +77,7 @@ def place_code(code: Code) -> str | None:
     try:
         _write_code(code)
     except OSError as error:
-        return f"the code cannot be written in pod {socket.gethostname()}: {error}"
+        return f"the code cannot be written in pod {own_pod()}: {error}"
     return None
 
 
@@ -184,7 +185,7 @@ def _wait_until_ray_has(created: list[Any]) -> None:
     """
     deadline = time.monotonic() + REGISTRATION_SECONDS
     for rank in created:
-        while (state := actor_state(rank._actor_id.hex())) is None or state.state == "DEPENDENCIES_UNREADY":
+        while (state := actor_state(actor_id(rank))) is None or state.state == "DEPENDENCIES_UNREADY":
             if time.monotonic() > deadline:
                 raise TimeoutError(f"Ray has not taken all ranks within {REGISTRATION_SECONDS:g} s")
             time.sleep(0.02)

@@ -5,13 +5,14 @@ from collections.abc import Callable
 
 import ray
 
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.account import AccountWriter
 from workergroups_agent.executor.act import Actor
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.executor.pod_tasks import LaunchTasks
-from workergroups_agent.gcs import Gcs, Patience
 from workergroups_agent.launch_state import Launches, is_complete, launches_to_tell
 from workergroups_agent.orders import OrderReader
+from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
 from workergroups_api.plan import ClusterPlan

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from workergroups.ray_private.gcs import Gcs, SessionEnded
 from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
-from workergroups_agent.gcs import Gcs, SessionEnded
 from workergroups_agent.listening import listens
 from workergroups_agent.observer.loop import Observer
 from workergroups_api.vocabulary import Variable

@@ -4,9 +4,9 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.exchange import Exchange, PreparedLaunch
 from workergroups_agent.files import Stamp, UnreadableFile
-from workergroups_agent.gcs import Gcs
 from workergroups_agent.orders import OrderSender
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan

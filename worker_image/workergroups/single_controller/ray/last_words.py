@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-import ray
+from workergroups.ray_private.process import logs_directory
 
 _LINES = 20
 _FATAL = re.compile(r"^(Fatal Python error|terminate called)", re.MULTILINE)
@@ -19,8 +19,7 @@ def last_words(pid: int) -> str:
 
     To be run on the node where the process was.
     """
-    logs = ray._private.worker._global_node.get_logs_dir_path()
-    return "\n".join(filter(None, [_kills_for_memory(), _end_of_stderr(logs, pid)]))
+    return "\n".join(filter(None, [_kills_for_memory(), _end_of_stderr(logs_directory(), pid)]))
 
 
 def _end_of_stderr(logs: str, pid: int) -> str:

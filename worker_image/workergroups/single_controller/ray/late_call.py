@@ -8,9 +8,10 @@ from typing import Any
 from ray.actor import ActorHandle
 
 from workergroups.errors import LateCallError
+from workergroups.ray_private.actors import actor_id
+from workergroups.ray_private.cluster_state import ActorState, actor_state, live_nodes
 
 from . import stack_dump
-from .cluster_state import ActorState, actor_state, live_nodes
 from .on_nodes import ask_nodes
 from .waiting import not_ready
 
@@ -39,7 +40,7 @@ def late_call(method_name: str, refs: Sequence[Any], workers: Sequence[ActorHand
 
 def stacks(workers: Mapping[int, ActorHandle]) -> dict[int, str]:
     """What each rank is doing: its process and node, and the Python stacks of its threads, or why there are none."""
-    ids = {rank: worker._actor_id.hex() for rank, worker in workers.items()}
+    ids = {rank: actor_id(worker) for rank, worker in workers.items()}
     states = {rank: actor_state(actor_id) for rank, actor_id in ids.items()}
     running = {rank: state for rank, state in states.items() if state is not None and state.state != "DEAD"}
     asked = [ids[rank] for rank in running]

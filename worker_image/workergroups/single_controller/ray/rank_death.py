@@ -11,8 +11,9 @@ from workergroups import incarnations
 from workergroups.errors import IncarnationReplacedError, RankDiedError
 from workergroups.last_line import last_line
 from workergroups.naming import RankName
+from workergroups.ray_private.actors import actor_id, failed_in_constructor
+from workergroups.ray_private.cluster_state import ActorState, actor_state
 
-from .cluster_state import ActorState, actor_state
 from .last_words import last_words
 from .on_nodes import ask_nodes
 
@@ -25,7 +26,7 @@ def rank_died(error: RayActorError, workers: Sequence[ActorHandle]) -> RayActorE
 
     Ray's own, if the actor is none of the group's, or may be alive.
     """
-    ids = [worker._actor_id.hex() for worker in workers]
+    ids = [actor_id(worker) for worker in workers]
     state = actor_state(error.actor_id) if error.actor_id else None
     replaced = _replaced(error, state)
     if replaced is not None:
@@ -36,7 +37,7 @@ def rank_died(error: RayActorError, workers: Sequence[ActorHandle]) -> RayActorE
     # The error can be here before the GCS has heard of the death.
     cause = _cause(state) or str(error)
     where = _where(state)
-    if error._actor_init_failed:
+    if failed_in_constructor(error):
         message = f"rank {rank} of {len(ids)}{where} failed in its constructor: {last_line(cause)}\n{cause}"
     else:
         message = "\n".join([f"rank {rank} of {len(ids)}{where} died: {cause}", *_left_behind(state)])

@@ -14,6 +14,8 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from workergroups.debugger import pauses
 from workergroups.errors import GroupClosedError
 from workergroups.naming import RankName
+from workergroups.ray_private.actors import actor_id, method_names
+from workergroups.ray_private.cluster_state import all_dead
 from workergroups.single_controller.base import WorkerGroup
 from workergroups.single_controller.base.bound_methods import bind_methods
 from workergroups.single_controller.base.call_forms import first_by_name
@@ -22,7 +24,6 @@ from workergroups.single_controller.base.decorator import RegisteredMethod, regi
 from . import group_record, progress
 from .call_progress import CallProgress
 from .calls import Calls, calls_in_flight
-from .cluster_state import all_dead
 from .late_call import late_call, stacks
 from .method_table import restore_signatures, unpickle_methods
 from .rank_class import RayClassWithInitArgs
@@ -116,7 +117,7 @@ class RayWorkerGroup(WorkerGroup):
                 wg_prefix=self.name_prefix,
                 master=self._master,
             )
-            resource_pool.note_ranks(worker._actor_id.hex() for worker in self._workers)
+            resource_pool.note_ranks(actor_id(worker) for worker in self._workers)
         self._methods = self._registered_methods()
         bind_methods(self, self._methods)
 
@@ -248,7 +249,7 @@ class RayWorkerGroup(WorkerGroup):
         Any process on the cluster may ask, whoever made the calls: ``print(attach(name).calls())``. What happened in
         the last second may be missing.
         """
-        return calls_in_flight([worker._actor_id.hex() for worker in self._workers])
+        return calls_in_flight([actor_id(worker) for worker in self._workers])
 
     def spawn(self, prefix_set: Iterable[str]) -> dict[str, RayWorkerGroup]:
         """One handle for each of these roles of a group of colocated roles, with that role's methods.
@@ -279,7 +280,7 @@ class RayWorkerGroup(WorkerGroup):
         self._closed = True
         if not self._owns_ranks:
             return
-        actor_ids = [worker._actor_id.hex() for worker in self._workers]
+        actor_ids = [actor_id(worker) for worker in self._workers]
         for worker in self._workers:
             ray.kill(worker)
         wait_for_end(lambda: all_dead(actor_ids), what=f"the ranks of group {self.name_prefix!r}")
@@ -310,7 +311,7 @@ class RayWorkerGroup(WorkerGroup):
         try:
             method = getattr(worker, method_name)
         except AttributeError:
-            known = sorted(name for name in worker._ray_method_signatures if not name.startswith("_"))
+            known = sorted(name for name in method_names(worker) if not name.startswith("_"))
             raise AttributeError(f"the ranks' class has no method {method_name!r}; it has {', '.join(known)}") from None
         return method.remote(*args, **kwargs)
 
@@ -344,7 +345,7 @@ class RayWorkerGroup(WorkerGroup):
         return self._master
 
     def _record(self) -> group_record.GroupRecord:
-        return group_record.wait_for_record(self._workers[0]._actor_id.hex(), timeout=self._record_timeout)
+        return group_record.wait_for_record(actor_id(self._workers[0]), timeout=self._record_timeout)
 
 
 def _incarnation(names: Sequence[str]) -> int | None:
