@@ -13,6 +13,7 @@ from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 from workergroups.errors import GroupClosedError
+from workergroups.rank_death import rank_died
 from workergroups.single_controller.base import WorkerGroup
 from workergroups.single_controller.base.bound_methods import bind_methods
 from workergroups.single_controller.base.call_forms import first_by_name
@@ -24,7 +25,6 @@ from .calls import Calls, calls_in_flight
 from .group_ranks import GroupRanks
 from .late_call import late_call, stacks
 from .rank_class import RayClassWithInitArgs
-from .rank_death import rank_died
 from .resource_pool import RayResourcePool
 
 if TYPE_CHECKING:

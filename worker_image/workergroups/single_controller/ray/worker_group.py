@@ -34,7 +34,7 @@ class RayWorkerGroup(RankGroup):
     does. ``close()``, or leaving a ``with`` block, ends the ranks that this group created.
 
     Attributes:
-        incarnation: Which making of its WorkerGroup's ranks these are, for a group that `attach` returned.
+        incarnation (int | None): Which making of its WorkerGroup's ranks these are, for a group that `attach` returned.
 
     Args:
         resource_pool: Where the ranks run; ``None`` for a handle on ranks that exist (see ``from_detached``).
