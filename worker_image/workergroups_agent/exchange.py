@@ -46,15 +46,15 @@ class PreparedLaunch(ApiModel):
     missing: Explanation | None = None
 
 
-class PoolEntry(ApiModel):
-    """The report on one pool, by the UID of its object."""
+class ReportedPool(ApiModel):
+    """What the observer reports on one pool, and the UID of the object that it means."""
 
     uid: str
     report: PoolReport
 
 
-class GroupEntry(ApiModel):
-    """The report on one group, by the UID of its object."""
+class ReportedGroup(ApiModel):
+    """What the observer reports on one group, and the UID of the object that it means."""
 
     uid: str
     report: GroupReport
@@ -64,8 +64,8 @@ class Reports(ApiModel):
     """All that the observer says, by name."""
 
     session: str | None = None
-    pools: Mapping[str, PoolEntry] = Field(default_factory=dict)
-    groups: Mapping[str, GroupEntry] = Field(default_factory=dict)
+    pools: Mapping[str, ReportedPool] = Field(default_factory=dict)
+    groups: Mapping[str, ReportedGroup] = Field(default_factory=dict)
 
 
 class Pulse(ApiModel):

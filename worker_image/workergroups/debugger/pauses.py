@@ -21,7 +21,11 @@ MAX_TEXT = 512
 
 @dataclass(frozen=True)
 class Pause:
-    """A rank that waits for a debugger, or has one."""
+    """Where a rank waits for a debugger, or has one, as the rank announces it.
+
+    The agent reports it as `workergroups_api.report.RankPause`. These are two types because the library works without
+    pydantic, and because only the agent knows which rank of which pod the process is.
+    """
 
     node_id: str
     """The Ray node that the rank is on."""

@@ -15,6 +15,7 @@ from workergroups_agent.orders import OrderReader
 from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
+from workergroups_api.backoff import backoff_seconds
 from workergroups_api.plan import ClusterPlan
 
 # How soon a change in Ray is seen: while something is under way, and at rest.
@@ -84,7 +85,7 @@ class Executor:
 
     def _pause(self) -> float:
         """How soon to look again: the later, the more often in a row something has failed."""
-        return min(BUSY_SECONDS * (1 << min(self._actor.failures, 10)), RETRY_SECONDS)
+        return backoff_seconds(1 + self._actor.failures, BUSY_SECONDS, RETRY_SECONDS)
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -22,6 +22,7 @@ from workergroups_agent.executor.decide import LaunchGroup
 from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.launch_state import GroupKey, Launches, is_complete, key_of
 from workergroups_agent.ray_state import RayState
+from workergroups_api.backoff import backoff_seconds
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, code_digest, env_bytes
 from workergroups_api.plan import ClusterPlan
@@ -39,7 +40,7 @@ MAX_TRIES = 6
 
 def retry_seconds(tries: int) -> float | None:
     """Return when to retry a launch whose task did not start in that many tries, None if never."""
-    return None if tries >= MAX_TRIES else min(FIRST_RETRY_SECONDS * 2 ** (tries - 1), LAST_RETRY_SECONDS)
+    return None if tries >= MAX_TRIES else backoff_seconds(tries, FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS)
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,15 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import datetime
 
 from workergroups.naming import RankName
 from workergroups_agent.files import UnreadableFile
-from workergroups_agent.last_lines import DeadRank, Key, LastLines, now
+from workergroups_agent.last_lines import Key, LastLines, now
 from workergroups_agent.observer.report import failure_of
 from workergroups_agent.observer.tails import Tails
 from workergroups_agent.ray_state import Rank, RayState
+from workergroups_api.dead_rank import DeadRank
 from workergroups_api.report import RankFailure
 from workergroups_api.vocabulary import RankEnd
 
@@ -33,7 +35,7 @@ class _Dying:
     """A rank whose death is known, and whose last lines may still be on their way."""
 
     rank: Rank
-    died: str
+    died: datetime
     until: float
     written: tuple[DeadRank, bytes] | None = None
 
@@ -149,5 +151,5 @@ def _key(name: RankName) -> Key:
     return name.uid, name.incarnation, name.rank
 
 
-def _dead_rank(name: RankName, failure: RankFailure, died: str) -> DeadRank:
-    return DeadRank(*_key(name), failure.reason, failure.message, failure.pod, died)
+def _dead_rank(name: RankName, failure: RankFailure, died: datetime) -> DeadRank:
+    return DeadRank(uid=name.uid, incarnation=name.incarnation, died=died, **failure.model_dump())

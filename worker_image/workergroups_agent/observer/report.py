@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
-from workergroups_agent.exchange import GroupEntry, PoolEntry, PreparedLaunch, Reports
+from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.launch_state import Heard, kept_placements, nodes_of, observed_launch_state, ranks_of
 from workergroups_agent.ray_state import Placement, Rank, RayState
 from workergroups_api.conditions import Explanation
@@ -42,9 +42,10 @@ def report(plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLa
     told = {group.uid: observed_launch_state(group, plan, state, prepared, heard) for group in plan.groups}
     return Reports(
         session=state.session,
-        pools={pool.name: PoolEntry(uid=pool.uid, report=_pool(pool, state, kept, heard)) for pool in plan.pools},
+        pools={pool.name: ReportedPool(uid=pool.uid, report=_pool(pool, state, kept, heard)) for pool in plan.pools},
         groups={
-            group.name: GroupEntry(uid=group.uid, report=_group(group, state, told[group.uid])) for group in plan.groups
+            group.name: ReportedGroup(uid=group.uid, report=_group(group, state, told[group.uid]))
+            for group in plan.groups
         },
     )
 
