@@ -11,20 +11,22 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fuzz.case import Wrong
 from fuzz.values import MAX_BYTES, any_json, as_json, large, text
-from workergroups_agent.exchange import Exchange, GroupEntry, PoolEntry, PreparedLaunch, Reports
+from workergroups_agent.exchange import Exchange, PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.files import UnreadableFile
-from workergroups_agent.last_lines import DeadRank
-from workergroups_agent.reporter.entries import entries
 from workergroups_agent.reporter.known import Known
+from workergroups_agent.reporter.subtrees import subtrees
+from workergroups_api.dead_rank import DeadRank
 from workergroups_api.launch import Launch
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
 from workergroups_api.report import GroupReport, PoolReport
+from workergroups_api.vocabulary import RankEnd
 
 # To read everything once: nobody may be able to make it longer.
 READ_SECONDS = 5.0
@@ -54,10 +56,18 @@ PLAN = ClusterPlan(cluster="c", pools=(POOL,), groups=(GROUP,))
 LAUNCH = PreparedLaunch(uid=GROUP.uid, revision="r", launch=Launch(class_path="train.Trainer"))
 REPORTS = Reports(
     session=SESSION,
-    pools={"p": PoolEntry(uid=POOL.uid, report=PoolReport(session=SESSION, joined_nodes=1))},
-    groups={"g": GroupEntry(uid=GROUP.uid, report=GroupReport(session=SESSION, incarnation=1))},
+    pools={"p": ReportedPool(uid=POOL.uid, report=PoolReport(session=SESSION, joined_nodes=1))},
+    groups={"g": ReportedGroup(uid=GROUP.uid, report=GroupReport(session=SESSION, incarnation=1))},
 )
-DEAD = DeadRank(GROUP.uid, 1, 0, "ProcessDied", "killed", "pod", "2026-01-01T00:00:00+00:00")
+DEAD = DeadRank(
+    uid=GROUP.uid,
+    incarnation=1,
+    rank=0,
+    reason=RankEnd.PROCESS_DIED,
+    message="killed",
+    pod="pod",
+    died=datetime(2026, 1, 1, tzinfo=UTC),
+)
 KNOWN = Known(plan=PLAN, groups={GROUP.name: None})
 
 
@@ -110,7 +120,7 @@ def _read(exchange: Exchange) -> tuple[Any, ...]:
 def _check_identities(reports: Reports) -> None:
     """Whatever a report says, only what the plan names is written."""
     planned = {(POOL.name, POOL.uid), (GROUP.name, GROUP.uid)}
-    found = {(entry.name, entry.uid) for entry in entries(reports, KNOWN).values()}
+    found = {(subtree.name, subtree.uid) for subtree in subtrees(reports, KNOWN).values()}
     if not found <= planned:
         raise Wrong(f"a report named {found - planned}, which the plan does not")
 

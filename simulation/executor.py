@@ -30,6 +30,7 @@ from workergroups_agent.observer.report import report
 from workergroups_agent.ray_state import Placement, Rank, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan
+from workergroups_api.vocabulary import RankEnd
 
 T = TypeVar("T")
 LOOK_SECONDS = 0.1
@@ -37,9 +38,9 @@ START_SECONDS = 0.05
 # Seconds from a rank's creation to the end of its constructor.
 CONSTRUCTOR_SECONDS = 0.05
 DEATHS = {
-    "NodeLost": Death("NodeLost", "the node died", "the node died"),
-    "Removed": Death("Removed", "it was removed", "it was removed"),
-    "ProcessDied": Death("ProcessDied", "it was killed", "it was killed"),
+    "NodeLost": Death(RankEnd.NODE_LOST, "the node died", "the node died"),
+    "Removed": Death(RankEnd.REMOVED, "it was removed", "it was removed"),
+    "ProcessDied": Death(RankEnd.PROCESS_DIED, "it was killed", "it was killed"),
 }
 
 
@@ -208,4 +209,4 @@ def _death(rank: ray.Rank) -> Death | None:
     if rank.is_alive:
         return None
     cause = rank.cause or "ProcessDied"
-    return DEATHS.get(cause) or Death("ConstructorFailed", cause, cause)
+    return DEATHS.get(cause) or Death(RankEnd.CONSTRUCTOR_FAILED, cause, cause)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         RendezvousTimeoutError,
     )
     from .protocol import DataProto, DataProtoConfig, DataProtoFuture
+    from .results import get
     from .single_controller.base import ResourcePool, Worker
     from .single_controller.base.decorator import Dispatch, Execute, collect_all_to_all, register
     from .single_controller.ray.base import (
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
         split_resource_pool,
     )
     from .single_controller.ray.calls import Call, Calls
-    from .single_controller.ray.results import get
 
 __all__ = [
     "Call",
@@ -108,7 +108,7 @@ _HOME = {
     "create_colocated_worker_cls": ".single_controller.ray.base",
     "create_colocated_worker_cls_fused": ".single_controller.ray.base",
     "create_colocated_worker_raw_cls": ".single_controller.ray.base",
-    "get": ".single_controller.ray.results",
+    "get": ".results",
     "init_process_group": ".distributed",
     "merge_resource_pool": ".single_controller.ray.base",
     "register": ".single_controller.base.decorator",

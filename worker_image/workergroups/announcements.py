@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ray.experimental import internal_kv
+from .ray_private import key_value_store
 
 
 def announce(namespace: str, name: str, record: dict[str, Any]) -> None:
     """Make the record the current one of that name. Writes nothing if it is."""
     data = json.dumps(record).encode()
-    if internal_kv._internal_kv_get(name, namespace=namespace) != data:
-        internal_kv._internal_kv_put(name, data, overwrite=True, namespace=namespace)
+    if key_value_store.get(namespace, name) != data:
+        key_value_store.put(namespace, name, data)
 
 
 def current(namespace: str, name: str) -> dict[str, Any] | None:
     """The current record of that name; ``None`` if there is none, or what is there cannot be read."""
-    data = internal_kv._internal_kv_get(name, namespace=namespace)
+    data = key_value_store.get(namespace, name)
     return None if data is None else read(data)
 
 
@@ -32,7 +32,7 @@ def read(data: bytes) -> dict[str, Any] | None:
 
 def forget(namespace: str, name: str) -> None:
     """Remove the record of what is gone."""
-    internal_kv._internal_kv_del(name, namespace=namespace)
+    key_value_store.delete(namespace, name)
 
 
 def is_count(value: Any) -> bool:

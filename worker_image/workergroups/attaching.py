@@ -15,8 +15,9 @@ from . import incarnations
 from .errors import GroupNotFoundError, RendezvousTimeoutError
 from .incarnations import Incarnation
 from .naming import NAMESPACE, RankName
+from .ray_private.actors import actor_id
+from .ray_private.cluster_state import actor_state
 from .single_controller.ray import group_record
-from .single_controller.ray.cluster_state import actor_state
 from .single_controller.ray.reserved_bundles import pool_over
 from .single_controller.ray.resource_pool import RayResourcePool
 from .single_controller.ray.waiting import poll
@@ -115,7 +116,7 @@ def _group_of(name: str, ranks: list[_FoundRank], *, timeout: float) -> RayWorke
 
 def _pool_of(name: str, rank_zero: ActorHandle) -> RayResourcePool | None:
     """A pool over the ranks' bundles; ``None`` if some are being taken away, and the ranks with them."""
-    record = group_record.lookup(rank_zero._actor_id.hex())
+    record = group_record.lookup(actor_id(rank_zero))
     table = placement_group_table()
     places = [(table.get(placement_group), index) for placement_group, index in record.places] if record else []
     known = [(placed, index) for placed, index in places if placed is not None and placed["state"] == "CREATED"]
@@ -139,7 +140,7 @@ def _handle(rank: RankName) -> ActorHandle | None:
 def _age_key(ranks: list[RankName]) -> tuple[float, int]:
     """Order incarnations by age: a group that was deleted and made again counts from 1 anew, so time goes first."""
     first = _handle(ranks[0])
-    state = actor_state(first._actor_id.hex()) if first is not None else None
+    state = actor_state(actor_id(first)) if first is not None else None
     return state.start_time if state else 0.0, ranks[0].incarnation
 
 

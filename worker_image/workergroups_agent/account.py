@@ -3,17 +3,18 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent import records
-from workergroups_agent.gcs import Gcs
 from workergroups_agent.launch_state import GroupKey, Heard
 from workergroups_api.bounded_json import Limits
 from workergroups_api.conditions import Explanation
 from workergroups_api.model import ApiModel
 from workergroups_api.text import plain
+from workergroups_api.vocabulary import ENDED_LAUNCHES, Container, LaunchState
 
 NAMESPACE = "workergroups-executor"
 SIGN_LIMITS = Limits(size=1024, depth=4, values=16)
@@ -25,7 +26,7 @@ SILENT_SECONDS = 5.0
 START_SECONDS = 20.0
 SILENCE = (
     "the executor in the head's container does not answer, and nothing new is started until it is restarted: "
-    "see its lines in the log of the head's pod (`kubectl logs`, container ray-head)"
+    f"see its lines in the log of the head's pod (`kubectl logs`, container {Container.HEAD})"
 )
 
 _SIGN, _ACCOUNT = "sign-of-life", "account"
@@ -42,12 +43,19 @@ class ExecutorPulse(ApiModel):
     account: int = 0
 
 
+def _only_of_executor(state: LaunchState) -> LaunchState:
+    """Refuse what only Ray's records can show, such as that a group is launched: users can write to the GCS."""
+    if state is not LaunchState.LAUNCHING and state not in ENDED_LAUNCHES:
+        raise ValueError(f"{state} is no state that the executor reports")
+    return state
+
+
 class LaunchAccount(ApiModel):
     """How one launch stands."""
 
     uid: str
     incarnation: int
-    state: Literal["Launching", "LaunchFailed", "LaunchInterrupted"]
+    state: Annotated[LaunchState, AfterValidator(_only_of_executor)]
     message: str
 
 

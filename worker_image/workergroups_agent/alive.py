@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+from workergroups_api.vocabulary import Variable
+
 # How long a process may do something else before it counts as hung.
 ALIVE_SECONDS = 15.0
 
@@ -20,7 +22,7 @@ class SignOfLife:
     @classmethod
     def from_environment(cls) -> "SignOfLife":
         """Return the one for which the container's probe looks."""
-        return cls(Path(os.environ["WORKERGROUPS_ALIVE"]))
+        return cls(Path(os.environ[Variable.ALIVE]))
 
     def prolong(self) -> None:
         """Count as alive for another while, from now."""

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from pydantic import Field, ValidationError
 
 from workergroups_agent.files import Stamp, UnreadableFile, read_file, stamp, write_file
-from workergroups_agent.last_lines import REPORTS, LastLines
+from workergroups_agent.last_lines import LastLines
 from workergroups_api.bounded_json import Limits, RefusedJson, parse
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
@@ -24,8 +24,8 @@ from workergroups_api.model import ApiModel
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.report import GroupReport, PoolReport
 from workergroups_api.text import plain
+from workergroups_api.vocabulary import ORDERS, PLAN_FILE, PULSE_FILE, REPORTS, REPORTS_FILE, Variable
 
-ORDERS = "orders"
 POLL_SECONDS = 0.1
 # A launch holds a ConfigMap, which has up to 1 MiB, and six bytes for each of its bytes that JSON escapes.
 _LIMITS = Limits(size=8 * 1024 * 1024, depth=100, values=200_000)
@@ -46,15 +46,15 @@ class PreparedLaunch(ApiModel):
     missing: Explanation | None = None
 
 
-class PoolEntry(ApiModel):
-    """The report on one pool, by the UID of its object."""
+class ReportedPool(ApiModel):
+    """What the observer reports on one pool, and the UID of the object that it means."""
 
     uid: str
     report: PoolReport
 
 
-class GroupEntry(ApiModel):
-    """The report on one group, by the UID of its object."""
+class ReportedGroup(ApiModel):
+    """What the observer reports on one group, and the UID of the object that it means."""
 
     uid: str
     report: GroupReport
@@ -64,8 +64,8 @@ class Reports(ApiModel):
     """All that the observer says, by name."""
 
     session: str | None = None
-    pools: Mapping[str, PoolEntry] = Field(default_factory=dict)
-    groups: Mapping[str, GroupEntry] = Field(default_factory=dict)
+    pools: Mapping[str, ReportedPool] = Field(default_factory=dict)
+    groups: Mapping[str, ReportedGroup] = Field(default_factory=dict)
 
 
 class Pulse(ApiModel):
@@ -85,9 +85,9 @@ class Exchange:
 
     def __init__(self, directory: Path) -> None:
         self._orders = directory / ORDERS
-        self._plan = self._orders / "plan.json"
-        self._reports = directory / REPORTS / "reports.json"
-        self._pulse = directory / REPORTS / "pulse"
+        self._plan = self._orders / PLAN_FILE
+        self._reports = directory / REPORTS / REPORTS_FILE
+        self._pulse = directory / REPORTS / PULSE_FILE
         self.last_lines = LastLines(directory / REPORTS)
         self._beats = 0
         # Of the reports that were written or read last.
@@ -96,7 +96,7 @@ class Exchange:
     @classmethod
     def from_environment(cls) -> "Exchange":
         """Return the exchange that the operator mounts into both containers."""
-        return cls(Path(os.environ["WORKERGROUPS_EXCHANGE"]))
+        return cls(Path(os.environ[Variable.EXCHANGE]))
 
     def write_plan(self, plan: ClusterPlan) -> None:
         """Order what should exist in the Ray cluster."""

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workergroups.ray_private import start
+
 _KEY, _NAMESPACE = b"head_directories", b"workergroups"
 
 
@@ -17,10 +19,11 @@ class HeadDirectories(NamedTuple):
 
 def announce(gcs: Any, session_dir: str) -> None:
     """Write them by a client of the GCS."""
-    gcs.internal_kv_put(_KEY, json.dumps([str(Path(session_dir).parent), session_dir]).encode(), True, _NAMESPACE)
+    directories = json.dumps([str(Path(session_dir).parent), session_dir]).encode()
+    start.put(gcs, _NAMESPACE, _KEY, directories, overwrite=True)
 
 
 def announced(gcs: Any) -> HeadDirectories | None:
     """Read them, None before they are there."""
-    written = gcs.internal_kv_get(_KEY, _NAMESPACE)
+    written = start.get(gcs, _NAMESPACE, _KEY)
     return HeadDirectories(*json.loads(written)) if written is not None else None

@@ -10,17 +10,19 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from workergroups.answering import give
 from workergroups_agent.files import UnreadableFile, read_file, write_file
 from workergroups_api.bounded_json import Limits, parse
+from workergroups_api.dead_rank import DeadRank
+from workergroups_api.vocabulary import REPORTS, Variable
 
-# The observer's directory of the exchange: the last lines lie beside its reports.
-REPORTS = "reports"
 # The directory has 128 MiB, for the reports too.
 MAX_BYTES = 64 * 1024 * 1024
 # Of each group: the one whose rank died last, and the one before.
@@ -38,24 +40,6 @@ Key = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
-class DeadRank:
-    """A rank that died, as the status tells of it; when, by the agent's clock."""
-
-    uid: str
-    incarnation: int
-    rank: int
-    reason: str
-    message: str
-    pod: str | None
-    died: str
-
-    @property
-    def key(self) -> Key:
-        """What tells it from all others."""
-        return self.uid, self.incarnation, self.rank
-
-
-@dataclass(frozen=True)
 class _File:
     key: Key
     path: Path
@@ -63,9 +47,9 @@ class _File:
     written_ns: int
 
 
-def now() -> str:
-    """The time, as it is written here."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+def now() -> datetime:
+    """Return the time, to the second."""
+    return datetime.now(timezone.utc).replace(microsecond=0)
 
 
 class LastLines:
@@ -79,7 +63,7 @@ class LastLines:
     @classmethod
     def from_environment(cls) -> "LastLines":
         """Return those of the directory that the operator mounts into the agent's containers."""
-        return cls(Path(os.environ["WORKERGROUPS_EXCHANGE"]) / REPORTS)
+        return cls(Path(os.environ[Variable.EXCHANGE]) / REPORTS)
 
     def begin(self) -> None:
         """Note that from now on somebody listens to what ranks print.
@@ -89,7 +73,7 @@ class LastLines:
         """
         for draft in self._directory.glob("*.draft"):
             draft.unlink()
-        write_file(self._since, now().encode("ascii"))
+        write_file(self._since, now().isoformat().encode("ascii"))
 
     def since(self) -> str | None:
         """Return when that was, in this life of the observer; None if nobody listens yet.
@@ -111,7 +95,7 @@ class LastLines:
         Raises:
             OSError: There is no room.
         """
-        write_file(self._path(dead.key), json.dumps(asdict(dead)).encode("ascii") + b"\n" + text)
+        write_file(self._path(dead.key), json.dumps(_fields(dead)).encode("ascii") + b"\n" + text)
 
     def kept(self) -> set[Key]:
         """Return the ranks of which lines are kept."""
@@ -176,20 +160,25 @@ class LastLines:
         return self._directory / f"{uid}_{incarnation}_{rank}.lines"
 
 
+def _fields(dead: DeadRank) -> dict[str, Any]:
+    """Return the rank as JSON, with the time as every Python can parse it."""
+    return dead.model_dump() | {"died": dead.died.isoformat()}
+
+
 def _dead_rank(key: Key, found: Any) -> DeadRank:
     """Return the rank that the file's name tells, with what the file says of its death."""
-    match found:
-        case {"reason": str(reason), "message": str(message), "pod": str() | None as pod, "died": str(died)}:
-            datetime.fromisoformat(died)
-            return DeadRank(*key, reason, message, pod, died)
-    raise ValueError("it does not tell how a rank died")
+    uid, incarnation, rank = key
+    try:
+        return DeadRank.model_validate({**found, "uid": uid, "incarnation": incarnation, "rank": rank})
+    except (TypeError, ValidationError):
+        raise ValueError("it does not tell how a rank died") from None
 
 
 def answer(uid: str, incarnation: str = "", *ranks: str) -> Any:
     """Return a group's dead ranks; or, of an incarnation, the text of each of these ranks, empty if it is not kept."""
     lines = LastLines.from_environment()
     if not incarnation:
-        return {"since": lines.since(), "dead": [asdict(dead) for dead in lines.of_group(uid)]}
+        return {"since": lines.since(), "dead": [_fields(dead) for dead in lines.of_group(uid)]}
     return [_text_of(lines, (uid, int(incarnation), int(rank))) for rank in ranks]
 
 

@@ -8,14 +8,13 @@ from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.ray_state import Rank, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
+from workergroups_api.vocabulary import ENDED_LAUNCHES, LaunchState, RankEnd
 
 # A group's UID and incarnation.
 GroupKey = tuple[str, int]
 
-LAUNCHED = Explanation("Launched", "")
-LAUNCHING = Explanation("Launching", "")
-# Of an incarnation whose launch did not succeed.
-FINAL = ("LaunchFailed", "LaunchInterrupted")
+LAUNCHED = Explanation(LaunchState.LAUNCHED, "")
+LAUNCHING = Explanation(LaunchState.LAUNCHING, "")
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,8 @@ def launches_to_tell(plan: ClusterPlan, state: RayState, launches: Launches) -> 
     return {
         key: why
         for key, why in told.items()
-        if why.reason in FINAL or (why.reason == "Launching" and (key in launches.running or why.message))
+        if why.reason in ENDED_LAUNCHES
+        or (why.reason == LaunchState.LAUNCHING and (key in launches.running or why.message))
     }
 
 
@@ -113,7 +113,7 @@ class Heard:
     @property
     def is_launching(self) -> bool:
         """Whether ranks may come into being at any time."""
-        return any(why.reason == "Launching" for why in self.launches.values())
+        return any(why.reason == LaunchState.LAUNCHING for why in self.launches.values())
 
 
 def observed_launch_state(
@@ -128,23 +128,23 @@ def observed_launch_state(
     if ended := _launched_or_interrupted(group, ranks):
         return ended
     told = heard.launches.get(key_of(group))
-    if told is not None and told.reason in FINAL:
+    if told is not None and told.reason in ENDED_LAUNCHES:
         return told
     waits = None if ranks or told else _waits_for(group, plan, state, prepared)
     if waits is not None:
         return waits
-    return Explanation("Launching", heard.silence) if heard.silence else told or LAUNCHING
+    return Explanation(LaunchState.LAUNCHING, heard.silence) if heard.silence else told or LAUNCHING
 
 
 def _launched_or_interrupted(group: PlannedGroup, ranks: Mapping[int, Rank]) -> Explanation | None:
-    if any(rank.death is not None and rank.death.reason == "OwnerDied" for rank in ranks.values()):
+    if any(rank.death is not None and rank.death.reason == RankEnd.OWNER_DIED for rank in ranks.values()):
         # Ray ends even a detached actor with the process that asked for it, until it has all that it is made from.
         return _interrupted("the launching task's process ended while ranks were created")
     return LAUNCHED if len(ranks) == group.world_size else None
 
 
 def _interrupted(message: str) -> Explanation:
-    return Explanation("LaunchInterrupted", message)
+    return Explanation(LaunchState.LAUNCH_INTERRUPTED, message)
 
 
 def _waits_for(
@@ -153,19 +153,21 @@ def _waits_for(
     """What a launch that has not begun waits for; None if for nothing."""
     if group.session != state.session:
         return Explanation(
-            "WaitingForPools", "the plan is for another Ray session: waiting for the operator's plan for this one"
+            LaunchState.WAITING_FOR_POOLS,
+            "the plan is for another Ray session: waiting for the operator's plan for this one",
         )
     found = prepared.get(group.uid)
     if found is None:
-        return Explanation("WaitingForCode", "waiting for the agent's reporter to read the WorkerGroup")
+        return Explanation(LaunchState.WAITING_FOR_CODE, "waiting for the agent's reporter to read the WorkerGroup")
     if found.missing is not None:
         return found.missing
     if found.revision is None or found.revision != group.revision:
         return Explanation(
-            "WaitingForCode", "the WorkerGroup or its code has changed: waiting for the operator's plan for it"
+            LaunchState.WAITING_FOR_CODE,
+            "the WorkerGroup or its code has changed: waiting for the operator's plan for it",
         )
     if rank_placements(group, plan, state) is None:
-        return Explanation("WaitingForPools", "")
+        return Explanation(LaunchState.WAITING_FOR_POOLS, "")
     return None
 
 

@@ -3,9 +3,9 @@
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent import records
 from workergroups_agent.exchange import PreparedLaunch
-from workergroups_agent.gcs import Gcs
 from workergroups_api.bounded_json import Limits
 from workergroups_api.plan import ClusterPlan, PlannedGroup
 

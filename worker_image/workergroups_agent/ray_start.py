@@ -7,9 +7,9 @@ What Ray does in sequence, and need not:
 - Since Ray 2.60 a worker asks the GCS, every two seconds, for the head's node, and takes two directories from it. The
   head announces them before its raylet has joined, so that both raylets start at the same time.
 - A worker imports Ray while the head's GCS starts.
-- A worker process with environment variables of its own imports Ray twice; `setup_worker` ends that.
+- A worker process with environment variables of its own imports Ray twice; `ray_private.setup_worker` imports it once.
 
-Ray has no options for this, so this file replaces two functions in `ray._private`. A Ray without them starts as ever.
+Ray has no options for this, so two functions of Ray are replaced: see `workergroups.ray_private.start`.
 """
 
 import logging
@@ -21,16 +21,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import ray._private.node
-import ray._private.services
-from ray.scripts.scripts import main
-
+from workergroups.ray_private import setup_worker
+from workergroups.ray_private import start as ray_private
 from workergroups_agent import head_directories
 from workergroups_agent.listening import wait_for_gcs
 
-_HERE, _RAYS = Path(__file__).parent, Path(ray._private.services.__file__).parent
-OUR_SETUP_WORKER, _RAYS_SETUP_WORKER = str(_HERE / "setup_worker.py"), str(_RAYS / "workers" / "setup_worker.py")
-_WHEN_IDLE = str(_HERE / "when_idle.py")
+_WHEN_IDLE = str(Path(__file__).parent / "when_idle.py")
 # Of Ray's processes on which no node, placement group or rank depends, nor what is kept of one that dies soon. They
 # start when a CPU is idle, and at the latest after this time.
 _MAY_WAIT = {"dashboard", "monitor", "ray_client_server"}
@@ -64,9 +60,9 @@ def dashboard_of(command: Sequence[str]) -> Dashboard | None:
 def announce(dashboard: Dashboard) -> None:
     """Write the address as the dashboard does, which writes it again when it listens; and where the session is."""
     try:
-        gcs = ray._raylet.GcsClient(address=dashboard.gcs_address)
+        gcs = ray_private.connect(dashboard.gcs_address)
         head_directories.announce(gcs, dashboard.session_dir)
-        gcs.internal_kv_put(_KEY, dashboard.address.encode(), False, _NAMESPACE)
+        ray_private.put(gcs, _NAMESPACE, _KEY, dashboard.address.encode(), overwrite=False)
     except Exception as error:
         print(f"Ray waits for its dashboard, since the GCS takes no address: {type(error).__name__}", flush=True)
 
@@ -76,7 +72,7 @@ def starting(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
     def start(command: list[str], process_type: str, *positional: Any, **named: Any) -> Any:
         if process_type == "raylet":
-            command = [each.replace(_RAYS_SETUP_WORKER, OUR_SETUP_WORKER) for each in command]
+            command = [each.replace(ray_private.RAYS_SETUP_WORKER, setup_worker.__file__) for each in command]
         if process_type in _MAY_WAIT:
             command = [sys.executable, _WHEN_IDLE, str(WAIT_SECONDS), *command]
         started = theirs(command, process_type, *positional, **named)
@@ -98,25 +94,12 @@ def asking(theirs: Callable[..., Any]) -> Callable[..., Any]:
         while time.monotonic() < deadline:
             if (directories := head_directories.announced(gcs)) is not None:
                 return [directories]
-            if nodes := gcs.get_all_node_info(timeout=timeout_per_retry, **choice):
-                return nodes.values()
+            if nodes := ray_private.nodes(gcs, timeout=timeout_per_retry, **choice):
+                return nodes
             time.sleep(POLL_SECONDS)
         return theirs(gcs, timeout_per_retry=timeout_per_retry, **choice)
 
     return ask
-
-
-REPLACED = (
-    (ray._private.services.__name__, "start_ray_process", starting),
-    (ray._private.node.__name__, "get_all_node_info_until_retrieved", asking),
-)
-
-
-def replace() -> None:
-    """Put ours in the place of Ray's."""
-    for module, name, ours in REPLACED:
-        if (theirs := getattr(sys.modules[module], name, None)) is not None:
-            setattr(sys.modules[module], name, ours(theirs))
 
 
 def gcs_of(arguments: Sequence[str]) -> str | None:
@@ -126,8 +109,9 @@ def gcs_of(arguments: Sequence[str]) -> str | None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    replace()
+    ray_private.replace(ray_private.START_PROCESS, starting)
+    ray_private.replace(ray_private.FIND_HEAD_NODE, asking)
     if (gcs := gcs_of(sys.argv)) is not None:
         wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)
-    main()
+    ray_private.ray_command()

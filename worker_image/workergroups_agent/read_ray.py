@@ -9,13 +9,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from google.protobuf.message import DecodeError
-from ray.core.generated import gcs_pb2
-
-from workergroups import deaths
+from workergroups.deaths import Death
 from workergroups.debugger import pauses
-from workergroups.naming import NAMESPACE, NODE_GROUP_LABEL, PlacementName, RankName
-from workergroups_agent.gcs import Gcs, SessionEnded
+from workergroups.naming import NAMESPACE, PlacementName, RankName
+from workergroups.ray_private import records
+from workergroups.ray_private.gcs import Gcs, SessionEnded
 from workergroups_agent.ray_state import Placement, Rank, RayNode, RayState
 from workergroups_api.text import plain
 
@@ -56,8 +54,10 @@ class RayReader:
             Exception: The GCS does not answer in time.
         """
         self._gcs.check_session()
-        table = self._gcs.nodes()
-        nodes = {info.node_id.hex(): _node(info) for info in table if info.state == gcs_pb2.GcsNodeInfo.ALIVE}
+        table = [records.node(info) for info in self._gcs.nodes()]
+        nodes = {
+            record.id: RayNode(record.id, _pod_of(record), record.node_group) for record in table if record.is_alive
+        }
         if self._own_node is not None and self._own_node not in nodes:
             raise SessionEnded("the GCS does not know this process's Ray node, or counts it as dead")
         ranks = self._ranks.read(launching)
@@ -66,14 +66,14 @@ class RayReader:
             nodes=nodes,
             placements=tuple(self._placements.parse(self._gcs.placement_groups())),
             ranks=ranks,
-            pods={info.node_id.hex(): _pod_of(info) for info in table},
+            pods={record.id: _pod_of(record) for record in table},
             pauses=self._pauses({rank.actor_id for rank in ranks}),
         )
 
     def _pauses(self, actor_ids: set[str]) -> dict[str, pauses.Pause]:
         announced = actor_ids.intersection(self._gcs.keys(pauses.KV_NAMESPACE))
-        records = self._gcs.get_many(pauses.KV_NAMESPACE, announced)
-        found = {actor_id: pauses.read(data) for actor_id, data in sorted(records.items())}
+        written = self._gcs.get_many(pauses.KV_NAMESPACE, announced)
+        found = {actor_id: pauses.read(data) for actor_id, data in sorted(written.items())}
         return {actor_id: pause for actor_id, pause in found.items() if pause is not None}
 
 
@@ -111,9 +111,9 @@ class _Parser(Generic[Parsed]):
         self._words = words
         self._known: dict[bytes, Parsed | None] = {}
 
-    def parse(self, records: Iterable[bytes]) -> list[Parsed]:
+    def parse(self, table: Iterable[bytes]) -> list[Parsed]:
         known, self._known = self._known, {}
-        for raw in records:
+        for raw in table:
             if self._words in raw:
                 digest = _digest(raw)
                 self._known[digest] = known[digest] if digest in known else self._read(raw)
@@ -122,7 +122,7 @@ class _Parser(Generic[Parsed]):
     def _read(self, raw: bytes) -> Parsed | None:
         try:
             return self._parse(raw)
-        except (DecodeError, ValueError):  # a text that is no UTF-8, or a state that this Ray does not know
+        except ValueError:
             return None
 
 
@@ -131,47 +131,36 @@ def _digest(raw: bytes) -> bytes:
     return hashlib.blake2b(raw, digest_size=16).digest()
 
 
-def _node(info: gcs_pb2.GcsNodeInfo) -> RayNode:
-    return RayNode(info.node_id.hex(), _pod_of(info), info.labels.get(NODE_GROUP_LABEL))
-
-
-def _pod_of(info: gcs_pb2.GcsNodeInfo) -> str:
-    """KubeRay names the pod to Ray. Its host's name is another one with `hostNetwork`, or when a template sets it."""
-    return plain(info.instance_id or info.node_manager_hostname, MAX_POD_NAME)
+def _pod_of(record: records.NodeRecord) -> str:
+    return plain(record.pod, MAX_POD_NAME)
 
 
 def _placement(raw: bytes) -> Placement | None:
-    record = gcs_pb2.PlacementGroupTableData.FromString(raw)
+    record = records.placement_group(raw)
     name = PlacementName.parse(record.name)
-    state = gcs_pb2.PlacementGroupTableData.PlacementGroupState.Name(record.state)
-    if name is None or record.ray_namespace != NAMESPACE or state == "REMOVED":
+    if name is None or record.namespace != NAMESPACE or record.state == "REMOVED":
         return None
-    scheduling_state = gcs_pb2.PlacementGroupStats.SchedulingState.Name(record.stats.scheduling_state)
-    return Placement(name, state, scheduling_state)
+    return Placement(name, record.state, record.scheduling_state)
 
 
 def _rank(raw: bytes) -> Rank | None:
-    record = gcs_pb2.ActorTableData.FromString(raw)
+    record = records.actor(raw)
     name = RankName.parse(record.name)
-    if name is None or record.ray_namespace != NAMESPACE:
+    if name is None or record.namespace != NAMESPACE:
         return None
-    state = _state_of(record)
-    death = _death(record) if state == "DEAD" else None
-    process = (record.address.ip_address, record.pid) if record.pid else None
-    node_id = record.address.node_id.hex()
-    return Rank(name, record.actor_id.hex(), state, node_id, record.start_time, death, process)
+    process = (record.node_address, record.pid) if record.pid else None
+    return Rank(name, record.actor_id, _state_of(record), record.node_id, record.start_time, _death_of(record), process)
 
 
-def _death(record: gcs_pb2.ActorTableData) -> deaths.Death:
-    """Without what nobody here reads."""
-    death = deaths.decode(record.death_cause)
-    return deaths.Death(death.reason, plain(death.message, MAX_MESSAGE), "")
+def _death_of(record: records.ActorRecord) -> Death | None:
+    """Return the death without its details, which nobody here reads."""
+    death = record.death
+    return None if death is None else Death(death.reason, plain(death.message, MAX_MESSAGE), "")
 
 
-def _state_of(record: gcs_pb2.ActorTableData) -> str:
+def _state_of(record: records.ActorRecord) -> str:
     """Ray calls an actor alive for a moment though its constructor raised; the name to show comes with its return."""
-    state = gcs_pb2.ActorTableData.ActorState.Name(record.state)
-    return "CONSTRUCTOR_RAISED" if state == "ALIVE" and not record.repr_name else state
+    return "CONSTRUCTOR_RAISED" if record.state == "ALIVE" and not record.repr_name else record.state
 
 
 def _latest(ranks: Iterable[Rank]) -> tuple[Rank, ...]:

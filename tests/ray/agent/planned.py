@@ -8,9 +8,9 @@ from pathlib import Path
 
 import ray
 
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
 from workergroups_agent.executor.loop import Executor
-from workergroups_agent.gcs import Gcs
 from workergroups_agent.observer.loop import Observer
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch, code_digest, revision

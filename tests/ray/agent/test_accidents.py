@@ -11,8 +11,8 @@ from test_executor import all_ready
 import workergroups
 from workergroups.debugger import pauses
 from workergroups.naming import NAMESPACE
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent import account, orders
-from workergroups_agent.gcs import Gcs
 from workergroups_api.launch import MAX_ENV_BYTES, env_bytes
 
 NINES = "9" * 5000

@@ -8,7 +8,6 @@ import time
 import numpy as np
 import pytest
 import ray
-from ray.experimental import internal_kv
 
 import workergroups
 from workergroups import (
@@ -26,6 +25,7 @@ from workergroups import (
     register,
 )
 from workergroups.naming import NAMESPACE, RankName
+from workergroups.ray_private import key_value_store
 from workergroups.single_controller.ray.ranks import create_ranks
 
 pytestmark = pytest.mark.usefixtures("local_ray")
@@ -139,7 +139,7 @@ def test_the_announced_incarnation_is_waited_for_though_an_older_one_is_complete
 
 def test_an_unreadable_record_counts_as_none(trainer):
     trainer.start(1)
-    internal_kv._internal_kv_put(trainer.name, b"\xff", namespace=incarnations._KV_NAMESPACE)
+    key_value_store.put(incarnations._KV_NAMESPACE, trainer.name, b"\xff")
     assert attach(trainer.name).incarnation == 1
 
 

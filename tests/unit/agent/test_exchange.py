@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from odd_files import CONTENTS, NO_FILES, put_content
 from ray_world import PREPARED, group, plan, pool
 
-from workergroups_agent.exchange import ORDERS, Exchange, GroupEntry, PoolEntry, PreparedLaunch, Reports
+from workergroups_agent.exchange import Exchange, PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.files import UnreadableFile
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
 from workergroups_api.report import GroupReport, PoolReport
+from workergroups_api.vocabulary import ORDERS
 
 
 @pytest.fixture
@@ -78,8 +79,8 @@ def test_launches_that_are_no_longer_planned_are_removed(exchange, tmp_path):
 def test_reports_arrive_and_are_withdrawn_with_the_pulse(exchange):
     reports = Reports(
         session="s",
-        pools={"p": PoolEntry(uid="u1", report=PoolReport(session="s", reserved_nodes=1))},
-        groups={"g": GroupEntry(uid="u2", report=GroupReport(session="s", incarnation=3))},
+        pools={"p": ReportedPool(uid="u1", report=PoolReport(session="s", reserved_nodes=1))},
+        groups={"g": ReportedGroup(uid="u2", report=GroupReport(session="s", incarnation=3))},
     )
     exchange.write_reports(reports)
     exchange.beat("s")

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,23 @@ from hypothesis import given, settings
 from odd_files import CONTENTS, NO_FILES
 
 from workergroups_agent.files import UnreadableFile
-from workergroups_agent.last_lines import REPORTS, DeadRank, LastLines
+from workergroups_agent.last_lines import LastLines
+from workergroups_api.dead_rank import DeadRank
+from workergroups_api.vocabulary import REPORTS
 
 TEXT = b"\0 \x1b[31mred\r\xff\n{}\n\n"
 
 
 def dead(rank=0, incarnation=1, uid="uid-g", reason="ProcessDied"):
-    return DeadRank(uid, incarnation, rank, reason, "killed by signal 9", "p-worker-b", "2026-01-02T03:04:05+00:00")
+    return DeadRank(
+        uid=uid,
+        incarnation=incarnation,
+        rank=rank,
+        reason=reason,
+        message="killed by signal 9",
+        pod="p-worker-b",
+        died=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+    )
 
 
 @pytest.fixture
@@ -34,6 +45,21 @@ def test_what_is_written_arrives(lines):
     lines.write(dead(), TEXT)
     assert lines.read(dead().key) == (dead(), TEXT)
     assert lines.kept() == {dead().key}
+
+
+def test_a_file_begins_with_a_line_of_json_that_any_python_can_read(lines, tmp_path):
+    lines.write(dead().model_copy(update={"pod": None}), b"its lines")
+    first, _, text = (tmp_path / REPORTS / "uid-g_1_0.lines").read_bytes().partition(b"\n")
+    assert text == b"its lines"
+    assert json.loads(first) == {
+        "uid": "uid-g",
+        "incarnation": 1,
+        "rank": 0,
+        "reason": "ProcessDied",
+        "message": "killed by signal 9",
+        "pod": None,
+        "died": "2026-01-02T03:04:05+00:00",
+    }
 
 
 def test_nothing_is_there_before_anybody_listens(tmp_path):

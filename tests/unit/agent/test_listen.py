@@ -25,7 +25,7 @@ class Ray:
         for each in batches:
             self.batches.put(each)
         self.subscriptions, self.lost = 0, threading.Event()
-        monkeypatch.setattr(listen, "_subscribe", self.subscribe)
+        monkeypatch.setattr(listen, "subscribe_to_logs", self.subscribe)
         self.tails = Tails()
         self.tails.claim({RANK})
         self.listener = listen.Listener("address", self.tails, self.lost.set)

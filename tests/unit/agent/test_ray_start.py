@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from workergroups.ray_private import setup_worker
+from workergroups.ray_private import start as ray_private
 from workergroups_agent import head_directories, ray_start
 from workergroups_agent.head_directories import HeadDirectories
 from workergroups_agent.ray_start import Dashboard, asking, dashboard_of, gcs_of, starting
@@ -136,14 +138,15 @@ def test_a_dashboard_of_which_too_little_is_known_is_not_announced(start):
 
 
 def test_the_raylet_starts_workers_by_our_file(start):
-    path = f"{os.path.dirname(ray_start.ray._private.services.__file__)}/workers/setup_worker.py"
-    (command,), _, _ = start("raylet", f"--python_worker_command=python3 {path} default_worker.py")
-    assert command == f"--python_worker_command=python3 {ray_start.OUR_SETUP_WORKER} default_worker.py"
+    assert os.path.exists(ray_private.RAYS_SETUP_WORKER)
+    given = f"--python_worker_command=python3 {ray_private.RAYS_SETUP_WORKER} default_worker.py"
+    (command,), _, _ = start("raylet", given)
+    assert command == f"--python_worker_command=python3 {setup_worker.__file__} default_worker.py"
 
 
 def test_rays_functions_that_are_replaced_are_there():
     """With another version of Ray, starts would only be slower; here somebody should notice."""
-    for module, name, _ in ray_start.REPLACED:
+    for module, name in (ray_private.START_PROCESS, ray_private.FIND_HEAD_NODE):
         assert callable(getattr(sys.modules[module], name))
 
 

@@ -1,16 +1,16 @@
-"""What the reporter concludes from what it knows: launches, entries, connection and beats."""
+"""What the reporter concludes from what it knows: launches, subtrees, connection and beats."""
 
 from datetime import UTC, datetime
 
 import pytest
 from ray_world import SESSION, group, plan, pool
 
-from workergroups_agent.exchange import GroupEntry, PoolEntry, Pulse, Reports
-from workergroups_agent.reporter.entries import Entry, count_unplanned, entries, unreported
+from workergroups_agent.exchange import Pulse, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.reporter.known import CodeFiles, Known, Unreadable
 from workergroups_agent.reporter.lease import Beats, Holder, Statement, lease_manifest
 from workergroups_agent.reporter.prepare import prepare
 from workergroups_agent.reporter.pulse import PulseWatch
+from workergroups_agent.reporter.subtrees import StatusSubtree, count_unplanned, subtrees, unreported
 from workergroups_api.launch import Launch, revision
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.report import GroupReport, PoolReport
@@ -72,8 +72,8 @@ def report(**more):
 
 REPORTS = Reports(
     session=SESSION,
-    pools={"p": PoolEntry(uid="uid-p", report=PoolReport(session=SESSION))},
-    groups={"g": GroupEntry(uid="uid-g", report=report())},
+    pools={"p": ReportedPool(uid="uid-p", report=PoolReport(session=SESSION))},
+    groups={"g": ReportedGroup(uid="uid-g", report=report())},
 )
 
 
@@ -83,35 +83,35 @@ def known(found=None, code=CODE):
 
 class TestEntries:
     def test_a_group_gets_the_executors_report_with_the_digest_of_its_code(self):
-        found = entries(REPORTS, known())
-        assert found["uid-g"] == Entry(WORKER_GROUP, "g", "uid-g", report(code="digest-1").to_json())
-        assert found["uid-p"] == Entry(RESOURCE_POOL, "p", "uid-p", PoolReport(session=SESSION).to_json())
+        found = subtrees(REPORTS, known())
+        assert found["uid-g"] == StatusSubtree(WORKER_GROUP, "g", "uid-g", report(code="digest-1").to_json())
+        assert found["uid-p"] == StatusSubtree(RESOURCE_POOL, "p", "uid-p", PoolReport(session=SESSION).to_json())
 
     def test_code_that_is_gone_has_no_digest(self):
         before = manifest(status={"ranks": report(code="digest-1").to_json()})
-        assert "code" not in entries(REPORTS, known(before, code=None))["uid-g"].report
+        assert "code" not in subtrees(REPORTS, known(before, code=None))["uid-g"].report
 
     @pytest.mark.parametrize("code", [{}, {"code": Unreadable("500")}])
     def test_as_long_as_the_code_was_not_read_its_digest_stays(self, code):
         before = manifest(status={"ranks": report(code="digest-0").to_json()})
-        found = entries(REPORTS, Known(plan(pool(), PLANNED), {"g": before}, code))
+        found = subtrees(REPORTS, Known(plan(pool(), PLANNED), {"g": before}, code))
         assert found["uid-g"].report["code"] == "digest-0"
 
     def test_without_a_report_what_was_written_stays_but_for_the_code(self):
         before = manifest(status={"ranks": report(ready="0-3").to_json()})
-        assert entries(Reports(), known(before)) == {
-            "uid-g": Entry(WORKER_GROUP, "g", "uid-g", report(ready="0-3", code="digest-1").to_json())
+        assert subtrees(Reports(), known(before)) == {
+            "uid-g": StatusSubtree(WORKER_GROUP, "g", "uid-g", report(ready="0-3", code="digest-1").to_json())
         }
 
     def test_the_operator_learns_the_code_before_there_is_any_report(self):
-        assert entries(Reports(), known())["uid-g"].report == GroupReport(code="digest-1").to_json()
+        assert subtrees(Reports(), known())["uid-g"].report == GroupReport(code="digest-1").to_json()
 
     def test_of_a_group_that_was_not_read_yet_nothing_is_written(self):
-        assert entries(REPORTS, Known(plan(pool(), PLANNED))).keys() == {"uid-p"}
+        assert subtrees(REPORTS, Known(plan(pool(), PLANNED))).keys() == {"uid-p"}
 
     def test_the_report_on_a_group_that_had_this_name_before_is_not_written(self):
-        reports = Reports(groups={"g": GroupEntry(uid="uid-before", report=report())})
-        assert entries(reports, known())["uid-g"] == Entry(
+        reports = Reports(groups={"g": ReportedGroup(uid="uid-before", report=report())})
+        assert subtrees(reports, known())["uid-g"] == StatusSubtree(
             WORKER_GROUP, "g", "uid-g", GroupReport(code="digest-1").to_json()
         )
 
@@ -119,13 +119,13 @@ class TestEntries:
         forged = Reports(
             session=SESSION,
             pools={
-                "../../../../api/v1/namespaces/ns/configmaps/x?a=": PoolEntry(uid="uid-x", report=PoolReport()),
-                "p": PoolEntry(uid="uid-of-another", report=PoolReport()),
+                "../../../../api/v1/namespaces/ns/configmaps/x?a=": ReportedPool(uid="uid-x", report=PoolReport()),
+                "p": ReportedPool(uid="uid-of-another", report=PoolReport()),
             },
-            groups={"other": GroupEntry(uid="uid-other", report=report())},
+            groups={"other": ReportedGroup(uid="uid-other", report=report())},
         )
-        found = entries(forged, known())
-        assert {(entry.name, entry.uid) for entry in found.values()} == {("g", "uid-g")}
+        found = subtrees(forged, known())
+        assert {(subtree.name, subtree.uid) for subtree in found.values()} == {("g", "uid-g")}
         assert count_unplanned(forged, known()) == 3
         assert count_unplanned(REPORTS, known()) == 0
 
@@ -141,7 +141,7 @@ class TestEntries:
 
     @pytest.mark.parametrize("status", [{"ranks": "odd"}, {"ranks": {"failures": 7}}, {"conditions": []}])
     def test_an_odd_status_is_written_anew(self, status):
-        assert entries(REPORTS, known(manifest(status=status)))["uid-g"].report == report(code="digest-1").to_json()
+        assert subtrees(REPORTS, known(manifest(status=status)))["uid-g"].report == report(code="digest-1").to_json()
 
 
 class TestPulse:

@@ -11,11 +11,11 @@ from odd_files import NO_FILES
 from ray_world import SESSION, group, plan, pool
 
 from workergroups_agent.alive import SignOfLife
-from workergroups_agent.exchange import Exchange, GroupEntry, PoolEntry, Reports
-from workergroups_agent.reporter.entries import entries
+from workergroups_agent.exchange import Exchange, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.serve import serve
 from workergroups_agent.reporter.status import READ_AGAIN_SECONDS, UNREPORTED_SECONDS, StatusWriter
+from workergroups_agent.reporter.subtrees import subtrees
 from workergroups_api.kube import Kube
 from workergroups_api.report import GroupReport, PoolReport
 
@@ -50,8 +50,8 @@ def test_the_reporter_is_alive_whatever_has_the_name_of_a_report(tmp_path, put, 
 
 REPORTS = Reports(
     session=SESSION,
-    pools={"p": PoolEntry(uid="uid-p", report=PoolReport(session=SESSION))},
-    groups={"g": GroupEntry(uid="uid-g", report=GroupReport(session=SESSION))},
+    pools={"p": ReportedPool(uid="uid-p", report=PoolReport(session=SESSION))},
+    groups={"g": ReportedGroup(uid="uid-g", report=GroupReport(session=SESSION))},
 )
 
 
@@ -112,10 +112,10 @@ TEXTS = st.text(max_size=20) | st.sampled_from(["p", "g", "uid-p", "uid-g"])
 
 @settings(deadline=None)
 @given(
-    pools=st.dictionaries(TEXTS, st.builds(PoolEntry, uid=TEXTS, report=st.builds(PoolReport)), max_size=5),
-    groups=st.dictionaries(TEXTS, st.builds(GroupEntry, uid=TEXTS, report=st.builds(GroupReport)), max_size=5),
+    pools=st.dictionaries(TEXTS, st.builds(ReportedPool, uid=TEXTS, report=st.builds(PoolReport)), max_size=5),
+    groups=st.dictionaries(TEXTS, st.builds(ReportedGroup, uid=TEXTS, report=st.builds(GroupReport)), max_size=5),
 )
 def test_whatever_is_reported_only_planned_objects_are_written(pools, groups):
     known = Known(plan(pool(), group()), {"g": None}, {})
-    found = entries(Reports(session=SESSION, pools=pools, groups=groups), known)
-    assert {(entry.name, entry.uid) for entry in found.values()} <= {("p", "uid-p"), ("g", "uid-g")}
+    found = subtrees(Reports(session=SESSION, pools=pools, groups=groups), known)
+    assert {(subtree.name, subtree.uid) for subtree in found.values()} <= {("p", "uid-p"), ("g", "uid-g")}

@@ -3,11 +3,11 @@
 import pytest
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
-from workergroups_agent.reporter.entries import Entry
+from workergroups_agent.reporter.subtrees import StatusSubtree
 from workergroups_agent.reporter.writes import GRACE_SECONDS, Write, is_gone, next_failure
 from workergroups_api.manifest import RESOURCE_POOL
 
-A, B = (Entry(RESOURCE_POOL, "p", "u", {"joinedNodes": nodes}) for nodes in (1, 2))
+A, B = (StatusSubtree(RESOURCE_POOL, "p", "u", {"joinedNodes": nodes}) for nodes in (1, 2))
 LATE = GRACE_SECONDS + 0.1
 
 
@@ -21,8 +21,8 @@ class Refusal:
 FORBIDDEN = DynamicApiError(Refusal(403))
 
 
-def written(entry=A):
-    write = Write(entry, 0.0)
+def written(subtree=A):
+    write = Write(subtree, 0.0)
     write.succeed(write.begin())
     return write
 
@@ -86,11 +86,11 @@ def test_a_write_in_flight_for_too_long_counts_as_unwritten():
 
 def test_reports_that_change_all_the_time_are_vouched_for_as_long_as_each_write_is_quick():
     write, now = written(), 0.0
-    for entry in [B, A] * 20:
+    for subtree in [B, A] * 20:
         now += 0.5
-        write.want(entry, now)
+        write.want(subtree, now)
         flying = write.begin()
-        write.want(B if entry == A else A, now + 0.2)
+        write.want(B if subtree == A else A, now + 0.2)
         write.succeed(flying)
         assert write.doubt(now + 0.4) is None
 

@@ -1,11 +1,13 @@
 """What a node says that it has, from what its kernel and its tools show."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
+from ray.core.generated import gcs_pb2
 from ray.exceptions import RayTaskError
 
-from workergroups.checking import node
+from workergroups.checking import node, probes
 from workergroups.checking.adapters import adapters
 from workergroups.checking.all_reduce import _reason
 from workergroups.errors import LateCallError, PoolNotFoundError
@@ -147,3 +149,25 @@ RAISED = RayTaskError("measure", "Traceback", NCCL).as_instanceof_cause()
 )
 def test_why_nothing_was_measured_is_told_in_one_line(error, said):
     assert _reason(error) == said
+
+
+def test_a_node_has_the_name_of_its_pod_whatever_its_host_is_called(monkeypatch):
+    def node_info(pod, host, node_group="ppo-1", **more):
+        return gcs_pb2.GcsNodeInfo(
+            node_id=pod.encode() or b"x",
+            instance_id=pod,
+            node_manager_hostname=host,
+            node_manager_address="10.0.0.1",
+            labels={"ray.io/node-group": node_group},
+            **more,
+        )
+
+    nodes = [
+        node_info("ppo-worker-b", "machine-1"),
+        node_info("ppo-worker-a", "machine-2"),
+        node_info("", "host-without-a-pod"),
+        node_info("ppo-worker-dead", "machine-3", state=gcs_pb2.GcsNodeInfo.DEAD),
+        node_info("head", "machine-1", node_group="headgroup"),
+    ]
+    monkeypatch.setattr(probes.Gcs, "of_driver", lambda: SimpleNamespace(nodes=lambda: nodes))
+    assert [each.name for each in probes.nodes_of("ppo-1")] == ["host-without-a-pod", "ppo-worker-a", "ppo-worker-b"]

@@ -22,7 +22,8 @@ from workergroups.protocol import (
     union_numpy_dict,
     unpad_dataproto,
 )
-from workergroups.single_controller.base.batches import PADDING_KEY, Padding, cut_padding, pad_arguments
+from workergroups.single_controller.base.batches import cut_padding, pad_arguments
+from workergroups.single_controller.base.call_notes import Padding, take_padding
 from workergroups.single_controller.base.decorator import (
     collect_dp_compute_data_proto,
     dispatch_dp_compute_data_proto,
@@ -121,7 +122,7 @@ def test_collecting_what_was_dispatched_is_the_identity(data, ranks):
     (chunks,), keywords = dispatch_dp_compute_data_proto(group, data)
     assert len({len(chunk) for chunk in chunks}) == 1
     output = collect_dp_compute_data_proto(group, [travel(chunk) for chunk in chunks])
-    assert_same(cut_padding(output, keywords.get(PADDING_KEY, Padding(len(data), len(data)))), data)
+    assert_same(cut_padding(output, take_padding(keywords) or Padding(len(data), len(data))), data)
 
 
 class References:

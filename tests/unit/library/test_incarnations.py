@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from workergroups import announcements, incarnations
+from workergroups import incarnations
 from workergroups.incarnations import Incarnation
+from workergroups.ray_private import key_value_store
 
 
 class FakeStore:
@@ -13,24 +14,22 @@ class FakeStore:
         self.content = {}
         self.writes = 0
 
-    def put(self, key, value, overwrite=True, *, namespace):
-        assert overwrite
+    def put(self, namespace, key, value):
         self.writes += 1
         self.content[namespace, key] = value
 
-    def get(self, key, *, namespace):
+    def get(self, namespace, key):
         return self.content.get((namespace, key))
 
-    def delete(self, key, *, namespace):
+    def delete(self, namespace, key):
         self.content.pop((namespace, key), None)
 
 
 @pytest.fixture
 def store(monkeypatch):
     store = FakeStore()
-    monkeypatch.setattr(announcements.internal_kv, "_internal_kv_put", store.put)
-    monkeypatch.setattr(announcements.internal_kv, "_internal_kv_get", store.get)
-    monkeypatch.setattr(announcements.internal_kv, "_internal_kv_del", store.delete)
+    for name in ("put", "get", "delete"):
+        monkeypatch.setattr(key_value_store, name, getattr(store, name))
     return store
 
 

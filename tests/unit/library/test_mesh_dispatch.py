@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workergroups import Dispatch, Worker
-from workergroups.single_controller.base.mesh_dispatch import DISCARD_KEY, MeshPlan
+from workergroups.single_controller.base.call_notes import take_discard
+from workergroups.single_controller.base.mesh_dispatch import MeshPlan
 from workergroups.single_controller.base.parallel_ranks import ParallelRanks
 from workergroups.single_controller.base.registry import (
     get_predefined_dispatch_fn,
@@ -56,12 +57,17 @@ def collect(mode, group, output):
     return get_predefined_dispatch_fn(Dispatch[mode])["collect_fn"](group, output)
 
 
+def discards(kwargs):
+    """Return what each of 8 ranks is told of its result, once its keywords are its own."""
+    return [take_discard({key: values[rank] for key, values in kwargs.items()}) for rank in range(8)]
+
+
 def test_a_dp_group_shares_one_stored_chunk():
     group = MeshGroup(TP2_PP2_DP2)
     (chunks,), kwargs = dispatch("3D_PROTO", group, Batch(range(4)))
     assert [chunk.rows for chunk in chunks] == [[0, 1], [0, 1], [2, 3], [2, 3]] * 2
     assert [chunk.rows for chunk in group.stored] == [[0, 1], [2, 3]]
-    assert kwargs[DISCARD_KEY] == [True, True, True, True, False, True, False, True]
+    assert discards(kwargs) == [True, True, True, True, False, True, False, True]
 
 
 def test_keywords_alone_are_dispatched_as_well():
@@ -73,7 +79,7 @@ def test_each_pipeline_stage_answers_once():
     group = MeshGroup(TP2_PP2_DP2)
     (same,), kwargs = dispatch("3D_PP_ONLY", group, "weights")
     assert same == ["weights"] * 8
-    assert kwargs[DISCARD_KEY] == [rank not in (0, 4) for rank in range(8)]
+    assert discards(kwargs) == [rank not in (0, 4) for rank in range(8)]
     assert collect("3D_PP_ONLY", group, [f"stage of rank {rank}" for rank in range(8)]) == [
         "stage of rank 0",
         "stage of rank 4",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workergroups.single_controller.ray.cluster_state import NodeResources
+from workergroups.ray_private.cluster_state import NodeResources
 from workergroups.single_controller.ray.shortage import explain_impossible, explain_shortage
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import ray
 
+from workergroups_api.vocabulary import Vendor
+
 from .adapters import adapters
 from .answers import NodeAnswer, Question
 
@@ -82,9 +84,9 @@ def unwritable(directories: Iterable[str]) -> dict[str, str]:
 
 def _devices(vendor: str, versions: dict[str, str], troubles: dict[str, str]) -> int | None:
     """How many there are; their model and their driver become versions."""
-    if vendor == "nvidia":
+    if vendor == Vendor.NVIDIA:
         return _nvidia(versions, troubles)
-    if vendor == "amd":
+    if vendor == Vendor.AMD:
         if _AMD_DRIVER.exists():
             versions["driver"] = _AMD_DRIVER.read_text().strip()
         return len(glob.glob("/dev/dri/renderD*"))

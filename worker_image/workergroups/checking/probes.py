@@ -15,7 +15,8 @@ from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from workergroups.last_line import last_line
-from workergroups.naming import NODE_GROUP_LABEL
+from workergroups.ray_private import records
+from workergroups.ray_private.gcs import Gcs
 from workergroups.single_controller.ray.master_port import bind_any_port
 
 from . import node
@@ -39,9 +40,9 @@ class RayNode:
 def nodes_of(node_group: str) -> list[RayNode]:
     """The pool's live nodes, by name."""
     found = (
-        RayNode(each["NodeID"], each["NodeManagerHostname"], each["NodeManagerAddress"])
-        for each in ray.nodes()
-        if each["Alive"] and each["Labels"].get(NODE_GROUP_LABEL) == node_group
+        RayNode(each.id, each.pod, each.address)
+        for each in map(records.node, Gcs.of_driver().nodes())
+        if each.is_alive and each.node_group == node_group
     )
     return sorted(found, key=lambda each: each.name)
 

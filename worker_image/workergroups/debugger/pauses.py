@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ray.experimental import internal_kv
-
 from workergroups import announcements
+from workergroups.ray_private import key_value_store
 
 KV_NAMESPACE = "workergroups-pauses"
 """Of the key-value store; the keys are actor ids."""
@@ -22,7 +21,11 @@ MAX_TEXT = 512
 
 @dataclass(frozen=True)
 class Pause:
-    """A rank that waits for a debugger, or has one."""
+    """Where a rank waits for a debugger, or has one, as the rank announces it.
+
+    The agent reports it as `workergroups_api.report.RankPause`. These are two types because the library works without
+    pydantic, and because only the agent knows which rank of which pod the process is.
+    """
 
     node_id: str
     """The Ray node that the rank is on."""
@@ -77,7 +80,7 @@ def announced(actor_ids: Iterable[str] | None = None) -> dict[str, Pause]:
 
 
 def _announced_ids() -> set[str]:
-    return {key.decode(errors="replace") for key in internal_kv._internal_kv_list(b"", namespace=KV_NAMESPACE)}
+    return set(key_value_store.keys(KV_NAMESPACE))
 
 
 def read(data: bytes) -> Pause | None:

@@ -52,13 +52,6 @@ def as_numpy(index: Any) -> Any:
     return array if array.size else array.astype(np.int64)
 
 
-def as_bytes(tensor: Any) -> Any:
-    """The elements of a dense tensor as a one-dimensional numpy array of bytes, which shares its memory if it can."""
-    host = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    # Of a single element, torch takes any stride for contiguous, but views only one whose stride is 1 as another type.
-    return host.as_strided((host.numel(),), (1,)).view(torch.uint8).numpy()
-
-
 def nbytes(column: Any) -> int:
     """The memory that a column's elements take, in bytes."""
     if isinstance(column, np.ndarray):

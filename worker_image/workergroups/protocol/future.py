@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from workergroups.results import get
+
 from .joining import join
 
 
@@ -51,8 +53,6 @@ class DataProtoFuture:
         Raises:
             IncarnationReplacedError: It was computed by ranks of a WorkerGroup that have been replaced since.
         """
-        from workergroups.single_controller.ray.results import get  # which imports this module
-
         batch = self.collect_fn(get(self.futures))
         return batch if self.dispatch_fn is None else self.dispatch_fn(batch)
 

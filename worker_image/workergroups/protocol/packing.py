@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from workergroups.lazy import np, tensordict, torch
 
 from .buffers import BUFFERS
-from .columns import as_bytes
+from .tensor_bytes import decode, encode
 
 _PIECE = 4 * 2**20
 """Bytes that one thread copies at a time."""
@@ -105,8 +105,8 @@ def joinable(parts: Sequence[PackedBatch]) -> bool:
 
 
 def _pack_dense(tensor: Any) -> PackedTensor:
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return PackedTensor(as_bytes(tensor), dtype, tuple(tensor.shape), str(tensor.device))
+    dtype, shape, data = encode(tensor)
+    return PackedTensor(data, dtype, shape, str(tensor.device))
 
 
 def _pack_jagged(tensor: Any) -> PackedJagged:
@@ -156,10 +156,7 @@ def _carry_out(copies: Sequence[_Copy]) -> None:
 def _unpack(column: PackedTensor | PackedJagged) -> Any:
     if isinstance(column, PackedJagged):
         return torch.nested.nested_tensor_from_jagged(_unpack(column.values), _unpack(column.offsets))
-    dtype = getattr(torch, column.dtype)
-    if not column.data.nbytes:  # torch does not view nothing as another type
-        return torch.empty(column.shape, dtype=dtype)
-    tensor = torch.from_numpy(column.data).view(dtype).view(column.shape)
+    tensor = decode(column.dtype, column.shape, column.data)
     return tensor.to(column.device) if _is_here(column.device) else tensor
 
 

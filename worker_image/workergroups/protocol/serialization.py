@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from workergroups.lazy import tensordict, torch
+from workergroups.lazy import np, tensordict, torch
 
-from .columns import as_bytes
-
-Encoded = tuple[str, tuple[int, ...], Any]
-"""dtype name, shape, and the bytes as a one-dimensional numpy array."""
+from .tensor_bytes import Encoded, decode, encode
 
 
 def serialize_single_tensor(obj: Any) -> Encoded:
     """Encode a dense tensor."""
-    return str(obj.dtype).removeprefix("torch."), tuple(obj.shape), as_bytes(obj)
+    return encode(obj)
 
 
 def deserialize_single_tensor(arr: Encoded) -> Any:
     """The tensor that was encoded, in memory of its own."""
     dtype, shape, data = arr
-    raw = bytearray(data)
-    if not raw:  # torch makes no tensor of an empty buffer
-        return torch.empty(shape, dtype=getattr(torch, dtype))
-    return torch.frombuffer(raw, dtype=torch.uint8).view(getattr(torch, dtype)).view(shape)
+    return decode(dtype, shape, np.array(memoryview(data), dtype=np.uint8))
 
 
 def serialize_tensordict(batch: Any) -> tuple[tuple[int, ...], str | None, dict[str, Any]]:

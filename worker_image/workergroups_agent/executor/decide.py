@@ -19,6 +19,7 @@ from workergroups_agent.launch_state import (
 )
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
+from workergroups_api.vocabulary import LaunchState
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def _reserve(
 def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Iterator[LaunchGroup]:
     """Launch a group that waits for nothing, and of which nothing exists."""
     key = key_of(group)
-    if launch_state(group, plan, state, launches).reason != "Launching":
+    if launch_state(group, plan, state, launches).reason != LaunchState.LAUNCHING:
         return
     placements = rank_placements(group, plan, state)
     if placements is None or key in launches.running or key in launches.delayed:

@@ -13,9 +13,9 @@ from types import FrameType
 import ray
 
 from workergroups.naming import NAMESPACE
+from workergroups.ray_private.gcs import SessionEnded
+from workergroups.ray_private.untrusted import refuse_to_unpickle
 from workergroups_agent.executor.loop import Executor
-from workergroups_agent.executor.untrusted import refuse_to_unpickle
-from workergroups_agent.gcs import SessionEnded
 
 
 def main() -> None:

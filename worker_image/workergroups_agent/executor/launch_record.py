@@ -7,18 +7,27 @@ instead. Whatever a user's code writes here can only be a wrong word on that one
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Literal
 
-from ray.experimental import internal_kv
-
+from workergroups.ray_private import key_value_store
 from workergroups_agent.launch_state import GroupKey
-from workergroups_api.bounded_json import Limits, RefusedJson, parse
+from workergroups_api.bounded_json import Limits, parse
 from workergroups_api.text import plain
+from workergroups_api.vocabulary import Word
 
 MAX_MESSAGE = 1024
 _LIMITS = Limits(size=16 * 1024, depth=4, values=100)
 _NAMESPACE = "workergroups-launches"
-_STATES = ("Loading", "Created", "Failed")
+
+
+class Step(Word):
+    """How far a launching task is."""
+
+    # It loads the user's class.
+    LOADING = "Loading"
+    # It has created all ranks.
+    CREATED = "Created"
+    # It has given up.
+    FAILED = "Failed"
 
 
 @dataclass(frozen=True)
@@ -26,21 +35,19 @@ class Record:
     """What a launching task says of itself."""
 
     attempt: str
-    # It loads the user's class; it has created all ranks; it has given up.
-    state: Literal["Loading", "Created", "Failed"]
+    state: Step
     message: str = ""
 
 
 def write(uid: str, incarnation: int, record: Record) -> None:
     """Called by the launching task."""
     fields = asdict(record) | {"message": plain(record.message, MAX_MESSAGE)}
-    internal_kv._internal_kv_put(f"{uid}/{incarnation}/record", json.dumps(fields), namespace=_NAMESPACE)
+    key_value_store.put(_NAMESPACE, f"{uid}/{incarnation}/record", json.dumps(fields).encode())
 
 
 def claim(uid: str, incarnation: int, attempt: str) -> bool:
     """Called by the launching task before it creates ranks: only one attempt ever may, for names would collide."""
-    taken = internal_kv._internal_kv_put(f"{uid}/{incarnation}/claim", attempt, overwrite=False, namespace=_NAMESPACE)
-    return not taken
+    return key_value_store.put_if_absent(_NAMESPACE, f"{uid}/{incarnation}/claim", attempt.encode())
 
 
 def read(key: GroupKey) -> Record | None:
@@ -50,11 +57,10 @@ def read(key: GroupKey) -> Record | None:
         return None
     try:
         raw = parse(data, _LIMITS)
-    except RefusedJson:
+        state = Step(raw["state"])
+    except (KeyError, TypeError, ValueError):
         return None
-    if not isinstance(raw, dict) or raw.get("state") not in _STATES:
-        return None
-    return Record(str(raw.get("attempt")), raw["state"], plain(str(raw.get("message", "")), MAX_MESSAGE))
+    return Record(str(raw.get("attempt")), state, plain(str(raw.get("message", "")), MAX_MESSAGE))
 
 
 def claimed_by(key: GroupKey) -> str | None:
@@ -66,22 +72,21 @@ def claimed_by(key: GroupKey) -> str | None:
 def forget(key: GroupKey) -> None:
     """Remove what is known of a launch."""
     for kind in ("record", "claim"):
-        internal_kv._internal_kv_del(f"{key[0]}/{key[1]}/{kind}", namespace=_NAMESPACE)
+        key_value_store.delete(_NAMESPACE, f"{key[0]}/{key[1]}/{kind}")
 
 
 def known() -> set[GroupKey]:
     """The launches of which something is known, by whichever executor they were."""
-    return set(_keys(internal_kv._internal_kv_list("", namespace=_NAMESPACE)))
+    return set(_group_keys(key_value_store.keys(_NAMESPACE)))
 
 
-def _keys(names: list[bytes]) -> Iterator[GroupKey]:
+def _group_keys(names: list[str]) -> Iterator[GroupKey]:
     for name in names:
-        uid, _, rest = name.decode(errors="replace").partition("/")
+        uid, _, rest = name.partition("/")
         number = rest.partition("/")[0]
         if number.isascii() and number.isdecimal() and len(number) < 10:
             yield uid, int(number)
 
 
 def _get(key: GroupKey, kind: str) -> bytes | None:
-    data: bytes | None = internal_kv._internal_kv_get(f"{key[0]}/{key[1]}/{kind}", namespace=_NAMESPACE)
-    return data
+    return key_value_store.get(_NAMESPACE, f"{key[0]}/{key[1]}/{kind}")

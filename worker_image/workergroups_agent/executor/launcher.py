@@ -5,7 +5,6 @@ Nothing that these tasks return is read by the executor: how a launch ended stan
 
 import contextlib
 import importlib
-import socket
 import sys
 import tempfile
 import time
@@ -19,13 +18,17 @@ import ray
 
 from workergroups.last_line import last_line
 from workergroups.naming import NAMESPACE, RankName
+from workergroups.ray_private.actors import actor_id
+from workergroups.ray_private.cluster_state import actor_state
+from workergroups.ray_private.process import own_pod
 from workergroups.single_controller.ray import ranks
-from workergroups.single_controller.ray.cluster_state import actor_state
 from workergroups.single_controller.ray.colocation import create_colocated_worker_cls
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
 from workergroups_agent.executor import launch_record
+from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.launch_state import RankPlacement
 from workergroups_api.text import plain
+from workergroups_api.vocabulary import Vendor
 
 REGISTRATION_SECONDS = 60.0
 # Of a traceback, in the log of the launching process.
@@ -74,7 +77,7 @@ def place_code(code: Code) -> str | None:
     try:
         _write_code(code)
     except OSError as error:
-        return f"the code cannot be written in pod {socket.gethostname()}: {error}"
+        return f"the code cannot be written in pod {own_pod()}: {error}"
     return None
 
 
@@ -109,21 +112,21 @@ def launch(order: LaunchOrder, code: Code | None, *placed: str | None) -> None:
     The code is put on this node here, not by a task before: that would be one more process to wait for. `placed` is
     what the tasks that put it on the other nodes said.
     """
-    launch_record.write(order.uid, order.incarnation, launch_record.Record(order.attempt, "Loading"))
+    launch_record.write(order.uid, order.incarnation, launch_record.Record(order.attempt, Step.LOADING))
     try:
         unplaced = next((problem for problem in [*placed, place_code(code) if code else None] if problem), None)
         if unplaced is not None:
-            record = launch_record.Record(order.attempt, "Failed", unplaced)
+            record = launch_record.Record(order.attempt, Step.FAILED, unplaced)
         else:
             importlib.invalidate_caches()  # the directory was not there when this process looked at its PYTHONPATH
             loaded = _load(order.constructors)
             if not launch_record.claim(order.uid, order.incarnation, order.attempt):
                 return  # another launcher of this very incarnation creates its ranks
             _wait_until_ray_has(_create(order, loaded))
-            record = launch_record.Record(order.attempt, "Created")
+            record = launch_record.Record(order.attempt, Step.CREATED)
     except BaseException as error:  # the user's module may raise anything, SystemExit too
         said = last_line("".join(traceback.format_exception_only(error)))
-        record = launch_record.Record(order.attempt, "Failed", said or type(error).__name__)
+        record = launch_record.Record(order.attempt, Step.FAILED, said or type(error).__name__)
         launch_record.write(order.uid, order.incarnation, record)
         for line in traceback.format_exc()[-MAX_TRACEBACK:].splitlines():
             print(plain(line, MAX_TRACEBACK), file=sys.stderr)
@@ -169,7 +172,7 @@ def _create(order: LaunchOrder, rank_class: RayClassWithInitArgs) -> list[Any]:
         namespace=NAMESPACE,
         detached=True,
         worker_env=dict(order.env),
-        device_name="amd" if order.vendor == "amd" else "cuda",
+        device_name="amd" if order.vendor == Vendor.AMD else "cuda",
         wg_prefix=order.name,
         post_mortem=order.post_mortem,
     )
@@ -182,7 +185,7 @@ def _wait_until_ray_has(created: list[Any]) -> None:
     """
     deadline = time.monotonic() + REGISTRATION_SECONDS
     for rank in created:
-        while (state := actor_state(rank._actor_id.hex())) is None or state.state == "DEPENDENCIES_UNREADY":
+        while (state := actor_state(actor_id(rank))) is None or state.state == "DEPENDENCIES_UNREADY":
             if time.monotonic() > deadline:
                 raise TimeoutError(f"Ray has not taken all ranks within {REGISTRATION_SECONDS:g} s")
             time.sleep(0.02)

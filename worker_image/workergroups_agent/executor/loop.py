@@ -5,15 +5,17 @@ from collections.abc import Callable
 
 import ray
 
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.account import AccountWriter
 from workergroups_agent.executor.act import Actor
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.executor.pod_tasks import LaunchTasks
-from workergroups_agent.gcs import Gcs, Patience
 from workergroups_agent.launch_state import Launches, is_complete, launches_to_tell
 from workergroups_agent.orders import OrderReader
+from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
+from workergroups_api.backoff import Backoff
 from workergroups_api.plan import ClusterPlan
 
 # How soon a change in Ray is seen: while something is under way, and at rest.
@@ -83,7 +85,7 @@ class Executor:
 
     def _pause(self) -> float:
         """How soon to look again: the later, the more often in a row something has failed."""
-        return min(BUSY_SECONDS * (1 << min(self._actor.failures, 10)), RETRY_SECONDS)
+        return Backoff(BUSY_SECONDS, RETRY_SECONDS).after(1 + self._actor.failures)
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -19,11 +19,14 @@ from workergroups.naming import RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor import launch_record, launcher
 from workergroups_agent.executor.decide import LaunchGroup
+from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.launch_state import GroupKey, Launches, is_complete, key_of
 from workergroups_agent.ray_state import RayState
+from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, code_digest, env_bytes
 from workergroups_api.plan import ClusterPlan
+from workergroups_api.vocabulary import LaunchState
 
 LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
@@ -37,7 +40,7 @@ MAX_TRIES = 6
 
 def retry_seconds(tries: int) -> float | None:
     """Return when to retry a launch whose task did not start in that many tries, None if never."""
-    return None if tries >= MAX_TRIES else min(FIRST_RETRY_SECONDS * 2 ** (tries - 1), LAST_RETRY_SECONDS)
+    return None if tries >= MAX_TRIES else Backoff(FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS).after(tries)
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class LaunchTasks:
         except Exception as error:
             # Ray refuses what the user wrote; what it says may hold the user's values, so it is not logged.
             LOGGER.warning("launch of %s/%s cannot be submitted: %s", action.group.name, key[1], type(error).__name__)
-            self._failed[key] = Explanation("LaunchFailed", f"Ray does not take the launch: {error}")
+            self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"Ray does not take the launch: {error}")
             return
         self._recorded = (self._recorded or set()) | {key}
         self._running[key] = _Task(attempt, process, ref, node_ids, state.nodes[node_ids[0]].pod)
@@ -130,23 +133,23 @@ class LaunchTasks:
         own = record if record is not None and record.attempt == task.attempt else None
         claim = launch_record.claimed_by(key)
         LOGGER.info("launch of %s/%s ended: %s", *key, own.state if own else "never began")
-        if own is not None and own.state == "Failed":
-            self._failed[key] = Explanation("LaunchFailed", own.message)
+        if own is not None and own.state is Step.FAILED:
+            self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, own.message)
         elif claim is not None and claim != task.attempt:
             self._begun.add(key)
         elif own is None and _is_node_gone(task, state):
             pass  # the group waits for its pool
         elif own is None:
             self._retry(key, task.pod)
-        elif own.state == "Created":
-            why = Explanation("LaunchFailed", "the launching task says that it created the ranks, but Ray has not all")
-            self._died[key] = task, why
+        elif own.state is Step.CREATED:
+            message = "the launching task says that it created the ranks, but Ray has not all"
+            self._died[key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
         else:
             message = (
                 f"the launching task ended without a result: its process died in pod {task.pod}; "
                 "its log is in /tmp/ray/session_latest/logs there"
             )
-            self._died[key] = task, Explanation("LaunchFailed", message)
+            self._died[key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
 
     def _retry(self, key: GroupKey, pod: str) -> None:
         tries = self._tries[key] = self._tries.get(key, 0) + 1
@@ -154,9 +157,12 @@ class LaunchTasks:
         seconds = retry_seconds(tries)
         if seconds is None:
             where = "Ray's reason is in /tmp/ray/session_latest/logs/raylet.out there"
-            self._failed[key] = Explanation("LaunchFailed", f"{what}: {where}")
+            self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"{what}: {where}")
         else:
-            self._delayed[key] = time.monotonic() + seconds, Explanation("Launching", f"{what}; retrying soon")
+            self._delayed[key] = (
+                time.monotonic() + seconds,
+                Explanation(LaunchState.LAUNCHING, f"{what}; retrying soon"),
+            )
 
     def _adopt(self, planned: Iterable[GroupKey]) -> None:
         """Learn from the GCS, once, how the launches of earlier executors went."""
@@ -165,8 +171,8 @@ class LaunchTasks:
         self._recorded = launch_record.known()
         for key in self._recorded.intersection(planned):
             record = launch_record.read(key)
-            if record is not None and record.state == "Failed":
-                self._failed[key] = Explanation("LaunchFailed", record.message)
+            if record is not None and record.state is Step.FAILED:
+                self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, record.message)
             elif launch_record.claimed_by(key) is not None:
                 self._begun.add(key)
 

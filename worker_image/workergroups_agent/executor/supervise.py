@@ -8,6 +8,7 @@ import sys
 import time
 
 from workergroups_agent.listening import wait_for_gcs
+from workergroups_api.backoff import Backoff
 
 LOGGER = logging.getLogger(__name__)
 
@@ -16,7 +17,7 @@ CHILD = ("-m", "workergroups_agent.executor.driver")
 HANG_SECONDS = 60.0
 # And so long until its first look: on a busy node, importing Ray and waiting for the raylet take minutes.
 START_SECONDS = 300.0
-# Before it is started again; doubled each time, unless it has lived for a while.
+# Before it is restarted, first and at most. One that has run for STEADY_SECONDS counts as the first to fail.
 FIRST_DELAY_SECONDS = 0.5
 LAST_DELAY_SECONDS = 20.0
 STEADY_SECONDS = 60.0
@@ -27,16 +28,15 @@ def supervise(address: str) -> None:
 
     Before the GCS is there, the executor has nothing to do, and its imports would take CPU from `ray start`.
     """
-    delay = FIRST_DELAY_SECONDS
+    failures = 0
     while True:
         wait_for_gcs(address)
         began = time.monotonic()
         status = run_once([sys.executable, *CHILD, address], START_SECONDS, HANG_SECONDS)
-        if time.monotonic() - began > STEADY_SECONDS:
-            delay = FIRST_DELAY_SECONDS
+        failures = 1 if time.monotonic() - began > STEADY_SECONDS else failures + 1
+        delay = Backoff(FIRST_DELAY_SECONDS, LAST_DELAY_SECONDS).after(failures)
         LOGGER.warning("the executor ended with status %d; starting it again in %g s", status, delay)
         time.sleep(delay)
-        delay = min(2 * delay, LAST_DELAY_SECONDS)
 
 
 def run_once(command: list[str], start_seconds: float, hang_seconds: float) -> int:

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from workergroups.ray_private.gcs import Gcs, SessionEnded
 from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
-from workergroups_agent.gcs import Gcs, SessionEnded
 from workergroups_agent.listening import listens
 from workergroups_agent.observer.loop import Observer
+from workergroups_api.vocabulary import Variable
 
 LOGGER = logging.getLogger(__name__)
 RETRY_SECONDS = 0.2
@@ -22,7 +23,7 @@ def main() -> None:
     """Observe until kubelet ends the container."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     signal.signal(signal.SIGTERM, _leave)
-    run(os.environ["WORKERGROUPS_GCS_ADDRESS"], Exchange.from_environment(), SignOfLife.from_environment().prolong)
+    run(os.environ[Variable.GCS_ADDRESS], Exchange.from_environment(), SignOfLife.from_environment().prolong)
 
 
 def run(address: str, exchange: Exchange, is_alive: Callable[[], object]) -> None:

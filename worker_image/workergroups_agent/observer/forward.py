@@ -4,12 +4,13 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.exchange import Exchange, PreparedLaunch
 from workergroups_agent.files import Stamp, UnreadableFile
-from workergroups_agent.gcs import Gcs
 from workergroups_agent.orders import OrderSender
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan
+from workergroups_api.vocabulary import LaunchState
 
 LOGGER = logging.getLogger(__name__)
 # Orders that the executor has not taken are sent again after this: somebody may have removed them.
@@ -70,7 +71,7 @@ class Forwarder:
             prepared = self._exchange.read_launch(uid)
         except UnreadableFile as error:
             LOGGER.warning("%s", error)
-            return stamp, PreparedLaunch(uid=uid, missing=Explanation("WaitingForCode", str(error)))
+            return stamp, PreparedLaunch(uid=uid, missing=Explanation(LaunchState.WAITING_FOR_CODE, str(error)))
         if prepared is not None and prepared.launch is not None:
             self._sender.send_launch(prepared)
             prepared = prepared.model_copy(update={"launch": None, "files": None})

@@ -5,14 +5,17 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import datetime
 
 from workergroups.naming import RankName
 from workergroups_agent.files import UnreadableFile
-from workergroups_agent.last_lines import DeadRank, Key, LastLines, now
+from workergroups_agent.last_lines import Key, LastLines, now
 from workergroups_agent.observer.report import failure_of
 from workergroups_agent.observer.tails import Tails
 from workergroups_agent.ray_state import Rank, RayState
+from workergroups_api.dead_rank import DeadRank
 from workergroups_api.report import RankFailure
+from workergroups_api.vocabulary import RankEnd
 
 LOGGER = logging.getLogger(__name__)
 
@@ -24,7 +27,6 @@ TIDY_SECONDS = 30.0
 # A look at Ray that ends so long after the head was lost has found it again.
 FOUND_SECONDS = 2.0
 
-HEAD_LOST = "HeadLost"
 _HEAD_LOST_MESSAGE = "the agent lost the connection to Ray's head, with which all ranks end"
 
 
@@ -33,7 +35,7 @@ class _Dying:
     """A rank whose death is known, and whose last lines may still be on their way."""
 
     rank: Rank
-    died: str
+    died: datetime
     until: float
     written: tuple[DeadRank, bytes] | None = None
 
@@ -117,7 +119,7 @@ class LineKeeper:
         return True
 
     def _presume_dead(self, rank: Rank, pod: str | None) -> None:
-        why = RankFailure(rank=rank.name.rank, reason=HEAD_LOST, message=_HEAD_LOST_MESSAGE, pod=pod)
+        why = RankFailure(rank=rank.name.rank, reason=RankEnd.HEAD_LOST, message=_HEAD_LOST_MESSAGE, pod=pod)
         self._write(_dead_rank(rank.name, why, now()), self._text(rank))
         self._presumed_dead.add(_key(rank.name))
 
@@ -133,7 +135,7 @@ class LineKeeper:
             found = self._lines.read(key)
         except UnreadableFile:
             return False
-        return found is not None and found[0].reason == HEAD_LOST
+        return found is not None and found[0].reason == RankEnd.HEAD_LOST
 
     def _text(self, rank: Rank) -> bytes:
         return self._tails.text(rank.process) if rank.process is not None else b""
@@ -149,5 +151,5 @@ def _key(name: RankName) -> Key:
     return name.uid, name.incarnation, name.rank
 
 
-def _dead_rank(name: RankName, failure: RankFailure, died: str) -> DeadRank:
-    return DeadRank(*_key(name), failure.reason, failure.message, failure.pod, died)
+def _dead_rank(name: RankName, failure: RankFailure, died: datetime) -> DeadRank:
+    return DeadRank(uid=name.uid, incarnation=name.incarnation, died=died, **failure.model_dump())

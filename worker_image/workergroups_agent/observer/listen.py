@@ -6,14 +6,12 @@ What comes is text in messages of Ray's own, of which nothing is unpickled. It i
 import contextlib
 import ctypes
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-import ray
-
+from workergroups.ray_private.gcs import subscribe_to_logs
 from workergroups_agent.observer.tails import Tails
 
 LOGGER = logging.getLogger(__name__)
@@ -67,7 +65,7 @@ class Listener:
     def _listen_through_windows(self) -> None:
         """Read as long as a window's budget lasts, and then nothing for the rest of the window."""
         while not self._ends.is_set():
-            self._subscriber = _subscribe(self._address)
+            self._subscriber = subscribe_to_logs(self._address)
             try:
                 until = self._listen()
             except Exception:
@@ -101,12 +99,6 @@ class Listener:
                 until = time.monotonic() + WINDOW_SECONDS
                 limit = time.thread_time() + BUDGET_SECONDS
         return until
-
-
-def _subscribe(address: str) -> Any:
-    subscriber = ray._raylet.GcsLogSubscriber(worker_id=os.urandom(28), address=address)  # any id that nobody else has
-    subscriber.subscribe()
-    return subscriber
 
 
 def _give_memory_back() -> None:

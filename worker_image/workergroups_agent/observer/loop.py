@@ -5,15 +5,16 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.account import AccountReader
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
-from workergroups_agent.gcs import Gcs, Patience
 from workergroups_agent.launch_state import Heard, is_complete
 from workergroups_agent.observer.forward import Forwarder
 from workergroups_agent.observer.keep_lines import LineKeeper
 from workergroups_agent.observer.listen import Listener
 from workergroups_agent.observer.report import report
 from workergroups_agent.observer.tails import Tails
+from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
 from workergroups_api.plan import ClusterPlan

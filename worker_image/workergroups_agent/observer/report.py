@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
-from workergroups_agent.exchange import GroupEntry, PoolEntry, PreparedLaunch, Reports
+from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.launch_state import Heard, kept_placements, nodes_of, observed_launch_state, ranks_of
 from workergroups_agent.ray_state import Placement, Rank, RayState
 from workergroups_api.conditions import Explanation
@@ -24,6 +24,7 @@ from workergroups_api.report import (
     ranges,
 )
 from workergroups_api.text import plain
+from workergroups_api.vocabulary import NodeState, RankEnd
 
 MAX_MESSAGE = 1024
 
@@ -41,9 +42,10 @@ def report(plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLa
     told = {group.uid: observed_launch_state(group, plan, state, prepared, heard) for group in plan.groups}
     return Reports(
         session=state.session,
-        pools={pool.name: PoolEntry(uid=pool.uid, report=_pool(pool, state, kept, heard)) for pool in plan.pools},
+        pools={pool.name: ReportedPool(uid=pool.uid, report=_pool(pool, state, kept, heard)) for pool in plan.pools},
         groups={
-            group.name: GroupEntry(uid=group.uid, report=_group(group, state, told[group.uid])) for group in plan.groups
+            group.name: ReportedGroup(uid=group.uid, report=_group(group, state, told[group.uid]))
+            for group in plan.groups
         },
     )
 
@@ -77,14 +79,14 @@ def _pool(
 def _node(index: int, state: RayState, placement: Placement | None) -> NodeReport:
     """Of a node that is not reserved."""
     if placement is None:
-        return NodeReport(index=index, state="Waiting")
+        return NodeReport(index=index, state=NodeState.WAITING)
     pod = state.nodes[placement.name.node_id].pod
     short = {
         "INFEASIBLE": "the Ray node has fewer resources than its bundles need",
         "NO_RESOURCES": "others hold the Ray node's resources",
     }.get(placement.scheduling_state)
     message = f"placement group on {pod} is {placement.state}: {short}" if short else None
-    return NodeReport(index=index, state="Reserving", pod=pod, message=message)
+    return NodeReport(index=index, state=NodeState.RESERVING, pod=pod, message=message)
 
 
 def _group(group: PlannedGroup, state: RayState, explanation: Explanation) -> GroupReport:
@@ -129,12 +131,12 @@ def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
 
 def failure_of(rank: Rank, state: RayState) -> RankFailure:
     """Why a dead rank is dead, and where it was."""
-    death = rank.death or Death("ProcessDied", "Ray does not say why", "")
+    death = rank.death or Death(RankEnd.PROCESS_DIED, "Ray does not say why", "")
     # Of a node that goes, Ray says many things, the last of them that the placement group was removed.
-    went_with_node = rank.node_id not in state.nodes and death.reason in ("ProcessDied", "Removed")
+    went_with_node = rank.node_id not in state.nodes and death.reason in (RankEnd.PROCESS_DIED, RankEnd.REMOVED)
     return RankFailure(
         rank=rank.name.rank,
-        reason="NodeLost" if went_with_node else death.reason,
+        reason=RankEnd.NODE_LOST if went_with_node else death.reason,
         message=plain(death.message, MAX_MESSAGE),
         pod=state.pods.get(rank.node_id),
     )

@@ -10,6 +10,7 @@ from workergroups_agent.exchange import Exchange
 from workergroups_agent.reporter.serve import serve
 from workergroups_api.kube import Kube
 from workergroups_api.names import AGENT_FIELD_MANAGER
+from workergroups_api.vocabulary import Variable
 
 
 async def report_forever() -> None:
@@ -17,8 +18,8 @@ async def report_forever() -> None:
     async with Kube.connect(AGENT_FIELD_MANAGER) as client:
         await serve(
             client,
-            os.environ["WORKERGROUPS_NAMESPACE"],
-            os.environ["WORKERGROUPS_CLUSTER"],
+            os.environ[Variable.NAMESPACE],
+            os.environ[Variable.CLUSTER],
             Exchange.from_environment(),
             SignOfLife.from_environment(),
         )

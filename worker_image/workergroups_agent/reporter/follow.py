@@ -6,13 +6,14 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from workergroups_agent.reporter.known import Found, Unreadable
+from workergroups_api.backoff import Backoff
 from workergroups_api.kube import Kube, api_error_message
 from workergroups_api.manifest import Kind
 from workergroups_api.text import plain
 
 LOGGER = logging.getLogger(__name__)
 RESYNC_SECONDS = 30
-# After a failure; doubled with each that follows.
+# After a failure, and at most after several in a row.
 FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 5.0
 # Between two versions, so that a server that ends every watch at once is not asked without a pause.
@@ -26,7 +27,7 @@ async def follow(client: Kube, kind: Kind, namespace: str, name: str, tell: Call
     What was told stays true as far as anyone knows while the API server does not answer; only at first, an
     `Unreadable` is told.
     """
-    delay = FIRST_RETRY_SECONDS
+    failures = 0
     has_told = False
     while True:
         try:
@@ -34,15 +35,16 @@ async def follow(client: Kube, kind: Kind, namespace: str, name: str, tell: Call
                 async for found in versions:
                     tell(found)
                     has_told = True
-                    delay = FIRST_RETRY_SECONDS
+                    failures = 0
                     await asyncio.sleep(PAUSE_SECONDS)
         except Exception as error:
             # An object can be so odd that reading it raises anything; its content is not for the log.
             LOGGER.warning("%s %s cannot be followed: %s", kind.kind, name, for_log(error))
             if not has_told:
                 tell(Unreadable(describe(error)))
-        await asyncio.sleep(delay)
-        delay = min(2 * delay, LAST_RETRY_SECONDS)
+        # A watch that ends without a version counts as a failure, too.
+        failures += 1
+        await asyncio.sleep(Backoff(FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS).after(failures))
 
 
 def describe(error: Exception) -> str:

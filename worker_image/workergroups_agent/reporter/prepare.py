@@ -9,6 +9,7 @@ from workergroups_agent.reporter.known import CodeFiles, Found, FoundCode, Unrea
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch, revision
 from workergroups_api.plan import PlannedGroup
+from workergroups_api.vocabulary import LaunchState
 from workergroups_api.worker_group import WorkerGroupSpec, launch_of
 
 
@@ -31,7 +32,7 @@ def prepare(planned: PlannedGroup, group: Found, code: Mapping[str, FoundCode]) 
 
 def without(uid: str, message: str) -> PreparedLaunch:
     """Instead of a launch, what it waits for."""
-    return PreparedLaunch(uid=uid, missing=Explanation("WaitingForCode", message))
+    return PreparedLaunch(uid=uid, missing=Explanation(LaunchState.WAITING_FOR_CODE, message))
 
 
 def read_launch(planned: PlannedGroup, group: Found) -> Launch:

@@ -1,4 +1,4 @@
-"""Apply entries to the custom resources' status, each when it changed, and each for itself."""
+"""Apply subtrees to the custom resources' status, each when it changed, and each for itself."""
 
 import asyncio
 import logging
@@ -6,9 +6,9 @@ import time
 
 from workergroups_agent.exchange import POLL_SECONDS, Exchange, Reports
 from workergroups_agent.files import Stamp, UnreadableFile
-from workergroups_agent.reporter.entries import SUBTREES, Entry, count_unplanned, entries, unreported
 from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.known import Known
+from workergroups_agent.reporter.subtrees import FIELDS, StatusSubtree, count_unplanned, subtrees, unreported
 from workergroups_agent.reporter.writes import Write
 from workergroups_api.kube import Kube
 from workergroups_api.vouching import MAX_OBJECTS
@@ -24,7 +24,7 @@ SLOT_SECONDS = 1.0
 
 
 class StatusWriter:
-    """Brings the entries to the API server. After its start it applies each once: nobody knows what exists."""
+    """Brings the subtrees to the API server. After its start it applies each once: nobody knows what exists."""
 
     def __init__(self, client: Kube, namespace: str, exchange: Exchange, known: Known) -> None:
         self._client = client
@@ -61,10 +61,10 @@ class StatusWriter:
         if not has_read and self._version == self._known.version:
             return
         self._version = self._known.version
-        wanted = entries(self._reports, self._known)
-        self._writes = {uid: self._writes.get(uid) or Write(entry, now) for uid, entry in wanted.items()}
-        for uid, entry in wanted.items():
-            self._writes[uid].want(entry, now)
+        wanted = subtrees(self._reports, self._known)
+        self._writes = {uid: self._writes.get(uid) or Write(subtree, now) for uid, subtree in wanted.items()}
+        for uid, subtree in wanted.items():
+            self._writes[uid].want(subtree, now)
         missing = unreported(self._reports, self._known)
         since = {uid: since for uid, (_, since) in self._unreported.items()}
         self._unreported = {uid: (why, since.get(uid, now)) for uid, why in missing.items()}
@@ -112,22 +112,22 @@ class StatusWriter:
             LOGGER.info("%d reports are about objects that are not planned, and are ignored", count)
         self._unplanned = count
 
-    async def _apply(self, write: Write, entry: Entry) -> None:
+    async def _apply(self, write: Write, subtree: StatusSubtree) -> None:
         try:
-            await self._patch(entry)
+            await self._patch(subtree)
         except Exception as error:
-            LOGGER.warning("status of %s %s cannot be written: %s", entry.kind.kind, entry.name, for_log(error))
+            LOGGER.warning("status of %s %s cannot be written: %s", subtree.kind.kind, subtree.name, for_log(error))
             write.fail(error, time.monotonic())
         else:
-            write.succeed(entry)
+            write.succeed(subtree)
 
-    async def _patch(self, entry: Entry) -> None:
+    async def _patch(self, subtree: StatusSubtree) -> None:
         manifest = {
-            "apiVersion": entry.kind.api_version,
-            "kind": entry.kind.kind,
+            "apiVersion": subtree.kind.api_version,
+            "kind": subtree.kind.kind,
             # With the UID the write fails if the name has gone to another object meanwhile.
-            "metadata": {"name": entry.name, "namespace": self._namespace, "uid": entry.uid},
-            "status": {SUBTREES[entry.kind]: dict(entry.report)},
+            "metadata": {"name": subtree.name, "namespace": self._namespace, "uid": subtree.uid},
+            "status": {FIELDS[subtree.kind]: dict(subtree.report)},
         }
         async with self._slots:
             patching = asyncio.ensure_future(self._client.apply(manifest, subresource="status"))

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from workergroups_agent.reporter.entries import Entry
 from workergroups_agent.reporter.follow import describe
+from workergroups_agent.reporter.subtrees import StatusSubtree
+from workergroups_api.backoff import Backoff
 from workergroups_api.text import plain
 
 # How long the status may be behind the reports before the agent no longer vouches for it.
 GRACE_SECONDS = 2.0
-# After a failure; doubled with each that follows.
+# After a failure, and at most after several in a row.
 FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 30.0
 # Of the API server's words.
@@ -22,19 +23,19 @@ class Failure:
     why: str
     status: int | None
     retry_at: float
-    delay: float
+    # How many writes in a row have failed.
+    count: int
     is_gone: bool
 
 
 def next_failure(error: Exception, before: Failure | None, now: float) -> Failure:
     """Return what follows from an error. Of errors of one kind the first one's words stay, since they may vary."""
     status = getattr(error, "status", None)
-    delay = FIRST_RETRY_SECONDS if before is None else min(2 * before.delay, LAST_RETRY_SECONDS)
-    if is_gone(error):
-        delay = LAST_RETRY_SECONDS
+    count = 1 if before is None else before.count + 1
+    delay = LAST_RETRY_SECONDS if is_gone(error) else Backoff(FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS).after(count)
     is_same = before is not None and before.status == status
     why = before.why if before is not None and is_same else describe(error)
-    return Failure(why, status, now + delay, delay, is_gone(error))
+    return Failure(why, status, now + delay, count, is_gone(error))
 
 
 def is_gone(error: Exception) -> bool:
@@ -46,10 +47,10 @@ def is_gone(error: Exception) -> bool:
 class Write:
     """What should be in one object's status, and what is known to be."""
 
-    def __init__(self, wanted: Entry, now: float) -> None:
+    def __init__(self, wanted: StatusSubtree, now: float) -> None:
         self._wanted = wanted
         # None as long as nobody knows what the API server has.
-        self._written: Entry | None = None
+        self._written: StatusSubtree | None = None
         # Since when the status has not been what is wanted; None if it is.
         self._behind: float | None = now
         self._is_in_flight = False
@@ -57,12 +58,12 @@ class Write:
         self._changed: float | None = None
         self._failure: Failure | None = None
 
-    def want(self, entry: Entry, now: float) -> None:
+    def want(self, subtree: StatusSubtree, now: float) -> None:
         """Take note of what should be in the status now."""
-        if entry == self._wanted:
+        if subtree == self._wanted:
             return
-        self._wanted = entry
-        if entry == self._written:
+        self._wanted = subtree
+        if subtree == self._written:
             self._behind = None
         elif self._behind is None:
             self._behind = now
@@ -78,15 +79,15 @@ class Write:
             return False
         return self._failure is None or self._failure.retry_at <= now
 
-    def begin(self) -> Entry:
+    def begin(self) -> StatusSubtree:
         """Return what to write; until `succeed` or `fail`, nobody knows what the API server has."""
         self._is_in_flight, self._written, self._changed = True, None, None
         return self._wanted
 
-    def succeed(self, entry: Entry) -> None:
-        """Take note that the status holds the entry, which was wanted when the write began."""
-        self._is_in_flight, self._written, self._failure = False, entry, None
-        self._behind = None if entry == self._wanted else self._changed
+    def succeed(self, subtree: StatusSubtree) -> None:
+        """Take note that the status holds the subtree, which was wanted when the write began."""
+        self._is_in_flight, self._written, self._failure = False, subtree, None
+        self._behind = None if subtree == self._wanted else self._changed
 
     def fail(self, error: Exception, now: float) -> None:
         """Take note that nobody knows what the status holds; `is_due` is true again after a while."""

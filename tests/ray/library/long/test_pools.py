@@ -22,7 +22,7 @@ from workergroups import (
     merge_resource_pool,
     split_resource_pool,
 )
-from workergroups.single_controller.ray.cluster_state import node_of_bundles
+from workergroups.ray_private.cluster_state import node_of_bundles
 
 pytestmark = pytest.mark.usefixtures("two_nodes")
 

@@ -7,7 +7,7 @@ needs none of them to be installed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 
@@ -15,17 +15,7 @@ from workergroups.errors import InvalidTypeError, InvalidValueError
 from workergroups.protocol import DataProtoFuture
 from workergroups.protocol.joining import join
 
-PADDING_KEY = "_workergroups_padding"
-"""The keyword under which a dispatch function tells its group about padding, to be cut off the result."""
-
-
-class Padding(NamedTuple):
-    """How a batch was padded so that it divides over the ranks."""
-
-    rows: int
-    """The batch's length."""
-    padded_rows: int
-    """Its length with padding."""
+from .call_notes import Padding
 
 
 def pad_arguments(

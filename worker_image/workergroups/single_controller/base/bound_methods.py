@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from .batches import PADDING_KEY, cut_padding
+from .batches import cut_padding
+from .call_notes import take_padding
 from .decorator import Execute, RegisteredMethod
 from .worker_group import WorkerGroup
 
@@ -26,7 +27,7 @@ def _bound_method(group: WorkerGroup, name: str, registered: RegisteredMethod) -
 
     def call(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = dispatch_fn(group, *args, **kwargs)
-        padding = kwargs.pop(PADDING_KEY, None)
+        padding = take_padding(kwargs)
         output = run(*args, **kwargs)
         collected = collect_fn(group, group._get(name, output) if blocking else output)
         return collected if padding is None else cut_padding(collected, padding)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from workergroups.errors import InvalidTypeError
 
 from .batches import materialize
+from .call_notes import allowing_discard, take_discard
 from .dispatch import (
     DispatchFns,
     collect_all_to_all,
@@ -20,7 +21,7 @@ from .dispatch import (
     dispatch_dp_compute_data_proto,
     dispatch_one_to_all,
 )
-from .mesh_dispatch import DISCARD_KEY, make_nd_compute_dataproto_dispatch_fn
+from .mesh_dispatch import make_nd_compute_dataproto_dispatch_fn
 from .modes import Dispatch, Execute
 from .registry import get_predefined_dispatch_fn, register_dispatch_mode, update_dispatch_mode
 
@@ -103,7 +104,7 @@ def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callabl
     """The method as it runs on a rank: it gets data for futures, and returns nothing that nobody collects."""
 
     def prepare(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], bool]:
-        discard = kwargs.pop(DISCARD_KEY, False)
+        discard = take_discard(kwargs)
         if materialize_futures:
             args, kwargs = materialize(args, kwargs)
         return args, kwargs, discard
@@ -129,16 +130,8 @@ def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callabl
 
     # Ray checks calls against the signature, which it would take from the wrapped function.
     del method.__wrapped__
-    method.__signature__ = _with_discard(inspect.signature(function))  # type: ignore[attr-defined]
+    method.__signature__ = allowing_discard(inspect.signature(function))  # type: ignore[attr-defined]
     return method
-
-
-def _with_discard(signature: inspect.Signature) -> inspect.Signature:
-    parameters = list(signature.parameters.values())
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
-        return signature
-    discard = inspect.Parameter(DISCARD_KEY, inspect.Parameter.KEYWORD_ONLY, default=False)
-    return signature.replace(parameters=[*parameters, discard])
 
 
 def _check_dispatch_mode(dispatch_mode: object) -> None:

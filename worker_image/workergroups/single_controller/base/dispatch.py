@@ -14,7 +14,8 @@ from typing import Any, TypedDict
 
 from workergroups.errors import InvalidTypeError, InvalidValueError
 
-from .batches import PADDING_KEY, chunk_arguments, concat, pad_arguments
+from .batches import chunk_arguments, concat, pad_arguments
+from .call_notes import with_padding
 from .worker_group import WorkerGroup
 
 DispatchFn = Callable[..., tuple[Any, Any]]
@@ -81,9 +82,7 @@ def dispatch_dp_compute_data_proto(
     size = worker_group.world_size
     padded_args, padded_kwargs, padding = pad_arguments(size, args, kwargs)
     chunked_args, chunked_kwargs = chunk_arguments(size, padded_args, padded_kwargs)
-    if padding is not None:
-        return chunked_args, {**chunked_kwargs, PADDING_KEY: padding}
-    return chunked_args, chunked_kwargs
+    return chunked_args, with_padding(chunked_kwargs, padding)
 
 
 def dispatch_dp_compute_data_proto_with_func(

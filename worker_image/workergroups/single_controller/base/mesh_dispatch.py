@@ -17,12 +17,10 @@ from functools import partial
 from typing import Any
 
 from .batches import chunk_arguments, concat
+from .call_notes import with_discards
 from .dispatch import DispatchFns, dispatch_one_to_all
 from .parallel_ranks import ParallelRanks
 from .worker_group import WorkerGroup
-
-DISCARD_KEY = "_workergroups_discard"
-"""The keyword under which a rank is told that its result is not collected."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,12 @@ class MeshPlan:
     def chunks(self) -> int:
         """The number of chunks."""
         return max(self.chunk_of_rank) + 1
+
+    @property
+    def discards(self) -> list[bool]:
+        """For each rank, whether nobody collects its result."""
+        collected = set(self.collected)
+        return [rank not in collected for rank in range(len(self.chunk_of_rank))]
 
     @classmethod
     def of_mesh(cls, dp_ranks: Sequence[int], is_collect: Sequence[bool]) -> MeshPlan:
@@ -105,15 +109,13 @@ def _dispatch_chunks(plan_of: PlanOf, group: WorkerGroup, /, *args: Any, **kwarg
         stored = [group.share(chunk) if readers[index] > 1 else chunk for index, chunk in enumerate(chunks)]
         return [stored[index] for index in plan.chunk_of_rank]
 
-    return [spread(chunks) for chunks in chunked_args], {
-        **{key: spread(chunks) for key, chunks in chunked_kwargs.items()},
-        **_discards(plan),
-    }
+    spread_kwargs = {key: spread(chunks) for key, chunks in chunked_kwargs.items()}
+    return [spread(chunks) for chunks in chunked_args], with_discards(spread_kwargs, plan.discards)
 
 
 def _dispatch_same(plan_of: PlanOf, group: WorkerGroup, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     same_args, same_kwargs = dispatch_one_to_all(group, *args, **kwargs)
-    return same_args, {**same_kwargs, **_discards(plan_of(group))}
+    return same_args, with_discards(same_kwargs, plan_of(group).discards)
 
 
 def _collect_joined(plan_of: PlanOf, group: WorkerGroup, output: Sequence[Any]) -> Any:
@@ -122,13 +124,6 @@ def _collect_joined(plan_of: PlanOf, group: WorkerGroup, output: Sequence[Any]) 
 
 def _collect_list(plan_of: PlanOf, group: WorkerGroup, output: Sequence[Any]) -> list[Any]:
     return [output[rank] for rank in plan_of(group).collected]
-
-
-def _discards(plan: MeshPlan) -> dict[str, list[bool]]:
-    collected = set(plan.collected)
-    if len(collected) == len(plan.chunk_of_rank):
-        return {}
-    return {DISCARD_KEY: [rank not in collected for rank in range(len(plan.chunk_of_rank))]}
 
 
 def _plan_of_mesh(mesh_name: str, group: Any) -> MeshPlan:

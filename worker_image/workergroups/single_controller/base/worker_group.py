@@ -1,4 +1,4 @@
-"""What a worker group and its pool are, whichever framework runs the processes."""
+"""What a worker group and its pool are, before anything runs."""
 
 from __future__ import annotations
 

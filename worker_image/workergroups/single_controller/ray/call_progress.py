@@ -7,7 +7,9 @@ from typing import Any
 
 from ray.actor import ActorHandle
 
-from .cluster_state import actor_state
+from workergroups.ray_private.actors import actor_id
+from workergroups.ray_private.cluster_state import actor_state
+
 from .waiting import not_ready
 
 
@@ -35,5 +37,5 @@ class CallProgress:
 
 
 def _is_up(worker: ActorHandle) -> bool:
-    state = actor_state(worker._actor_id.hex())
+    state = actor_state(actor_id(worker))
     return state is not None and state.state == "ALIVE"

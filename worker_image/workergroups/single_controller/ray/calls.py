@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workergroups.debugger import pauses
-
-from .cluster_state import unfinished_tasks
+from workergroups.ray_private.cluster_state import unfinished_tasks
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ray import cloudpickle
-from ray.experimental import internal_kv
 
 from workergroups.errors import RendezvousTimeoutError
+from workergroups.ray_private import key_value_store
+from workergroups.ray_private.cluster_state import actor_state
 
-from .cluster_state import actor_state
 from .method_table import Signatures
 from .waiting import poll
 
@@ -43,17 +43,17 @@ class GroupRecord:
 
 def publish(rank_zero: str, record: GroupRecord) -> None:
     """Make the record known under rank 0's actor id."""
-    internal_kv._internal_kv_put(rank_zero, cloudpickle.dumps(record), namespace=_KV_NAMESPACE)
+    key_value_store.put(_KV_NAMESPACE, rank_zero, cloudpickle.dumps(record))
 
 
 def forget(rank_zero: str) -> None:
     """Remove the record of a group that has ended."""
-    internal_kv._internal_kv_del(rank_zero, namespace=_KV_NAMESPACE)
+    key_value_store.delete(_KV_NAMESPACE, rank_zero)
 
 
 def lookup(rank_zero: str) -> GroupRecord | None:
     """The record that rank 0 has published, if it has."""
-    data = internal_kv._internal_kv_get(rank_zero, namespace=_KV_NAMESPACE)
+    data = key_value_store.get(_KV_NAMESPACE, rank_zero)
     if data is None:
         return None
     record: GroupRecord = cloudpickle.loads(data)

@@ -8,10 +8,11 @@ from typing import Any
 from ray.actor import ActorHandle
 
 from workergroups.errors import LateCallError
+from workergroups.node_tasks import run_on_nodes
+from workergroups.ray_private.actors import actor_id
+from workergroups.ray_private.cluster_state import ActorState, actor_state, live_nodes
 
 from . import stack_dump
-from .cluster_state import ActorState, actor_state, live_nodes
-from .on_nodes import ask_nodes
 from .waiting import not_ready
 
 _STACKS_TIMEOUT = 15.0
@@ -39,13 +40,13 @@ def late_call(method_name: str, refs: Sequence[Any], workers: Sequence[ActorHand
 
 def stacks(workers: Mapping[int, ActorHandle]) -> dict[int, str]:
     """What each rank is doing: its process and node, and the Python stacks of its threads, or why there are none."""
-    ids = {rank: worker._actor_id.hex() for rank, worker in workers.items()}
+    ids = {rank: actor_id(worker) for rank, worker in workers.items()}
     states = {rank: actor_state(actor_id) for rank, actor_id in ids.items()}
     running = {rank: state for rank, state in states.items() if state is not None and state.state != "DEAD"}
     asked = [ids[rank] for rank in running]
     nodes = _nodes_of(running.values()) if running else ()
     # Nodes that do not answer share one time-out.
-    answers = ask_nodes(stack_dump.dump, nodes, asked, timeout=_STACKS_TIMEOUT)
+    answers = run_on_nodes(stack_dump.dump, nodes, asked, timeout=_STACKS_TIMEOUT)
     dumps = {actor_id: stack for answer in answers for actor_id, stack in answer.items()}
     return {rank: _describe(rank, states[rank], dumps.get(ids[rank])) for rank in workers}
 

@@ -13,6 +13,7 @@ from typing import Any
 from ray import cloudpickle
 from ray.actor import ActorHandle
 
+from workergroups.ray_private import actors
 from workergroups.single_controller.base.decorator import Execute, RegisteredMethod
 
 
@@ -34,7 +35,7 @@ def signatures_of(actor_class: Any) -> Signatures:
     """How the methods of a Ray actor class are called, without any type or value of the user's."""
     return {
         method: [(parameter.name, parameter.kind, parameter.default is not Parameter.empty) for parameter in parameters]
-        for method, parameters in actor_class.__ray_metadata__.method_meta.signatures.items()
+        for method, parameters in actors.signatures_of(actor_class).items()
     }
 
 
@@ -43,11 +44,14 @@ def restore_signatures(handle: ActorHandle, signatures: Signatures) -> None:
 
     In a driver that cannot import the class, Ray puts a stand-in for it whose methods take keyword arguments only.
     """
-    for method, parameters in signatures.items():
-        handle._ray_method_signatures[method] = [
+    restored = {
+        method: [
             Parameter(name, kind, default=None if has_default else Parameter.empty)
             for name, kind, has_default in parameters
         ]
+        for method, parameters in signatures.items()
+    }
+    actors.set_signatures(handle, restored)
 
 
 def _pickle(registered: RegisteredMethod) -> bytes:

@@ -12,9 +12,10 @@ from ray.exceptions import GetTimeoutError, RaySystemError
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from workergroups.errors import PlacementImpossibleError, PlacementTimeoutError
+from workergroups.ray_private.cluster_state import is_removed, live_nodes, node_of_bundles
+from workergroups.ray_private.process import has_started_ray
 
 from . import progress
-from .cluster_state import is_own, is_removed, live_nodes, node_of_bundles
 from .shortage import explain_impossible, explain_shortage
 from .waiting import not_ready, wait_for_end
 
@@ -78,7 +79,7 @@ def remove(groups: Sequence[PlacementGroup]) -> None:
 
 def _refuse_impossible(name: str, process_on_nodes: Sequence[int], bundle: Mapping[str, float], strategy: str) -> None:
     """Do not wait for what only more nodes could give, where nobody adds any."""
-    if not is_own():
+    if not has_started_ray():
         return
     why = explain_impossible(process_on_nodes, bundle, live_nodes(), one_node=strategy == "STRICT_PACK")
     if why is not None:

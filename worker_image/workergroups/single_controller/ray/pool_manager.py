@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from workergroups.errors import InvalidValueError, UnknownKeyError
+from workergroups.ray_private.cluster_state import live_nodes
 
-from .cluster_state import live_nodes
 from .resource_pool import RayResourcePool
 from .waiting import poll
 

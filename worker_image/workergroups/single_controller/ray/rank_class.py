@@ -11,6 +11,7 @@ from ray.actor import ActorClass
 
 from workergroups.debugger import stopping
 from workergroups.debugger.post_mortem import with_post_mortem
+from workergroups.ray_private import actors
 from workergroups.single_controller.base import ClassWithInitArgs
 from workergroups.single_controller.base.call_forms import first_by_name
 
@@ -63,8 +64,7 @@ class RayClassWithInitArgs(ClassWithInitArgs):
 def user_class(cls: Any) -> type:
     """The class as the user wrote it, with or without ``@ray.remote``."""
     if isinstance(cls, ActorClass):
-        found: type = cls.__ray_metadata__.modified_class.__ray_actor_class__
-        return found
+        return actors.class_of(cls)
     if isinstance(cls, type):
         return cls
     raise TypeError(f"the class of a worker group must be a class, with or without @ray.remote, not {cls!r}")
@@ -107,7 +107,7 @@ def rank_actor_class(cls: Any, post_mortem: bool = False) -> Any:
         "__qualname__": base.__qualname__,
     }
     rank_class = type(base)(base.__name__, (base,), namespace)
-    options = cls._default_options if isinstance(cls, ActorClass) else {}
+    options = actors.options_of(cls) if isinstance(cls, ActorClass) else {}
     return ray.remote(**options)(rank_class) if options else ray.remote(rank_class)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import ray
 
 from workergroups.debugger import stopping
+from workergroups.ray_private.process import accelerators_at_start
 
 from . import group_record, master_port, stack_dump
 from .method_table import Signatures
@@ -89,7 +90,7 @@ class RankLaunch:
         resource = "NPU" if self.device_name == "npu" else "GPU"
         assigned = ray.get_runtime_context().get_accelerator_ids()[resource]
         # As this process found them when it started, before Ray left it the assigned ones only.
-        of_node = ray._private.worker.global_worker.original_visible_accelerator_ids.get(resource)
+        of_node = accelerators_at_start(resource)
         return bundle_devices(assigned, of_node, self.devices_per_rank)
 
     def _publish(self) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from ray.actor import ActorHandle
 from ray.util.placement_group import PlacementGroup
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from workergroups.ray_private.actors import actor_id
 from workergroups.single_controller.base.decorator import registered_methods
 
 from .method_table import pickle_methods, signatures_of
@@ -107,7 +108,7 @@ def create_ranks(
                 device_name=device_name,
                 devices_per_rank=seat.devices or 1,
                 master=master,
-                rank_zero=ranks[0]._actor_id.hex() if ranks else None,
+                rank_zero=actor_id(ranks[0]) if ranks else None,
                 methods={} if ranks else methods,
                 signatures={} if ranks else signatures,
                 places=() if ranks else places,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ray._raylet import PlacementGroupID
 from ray.util.placement_group import PlacementGroup
+
+from workergroups.ray_private.cluster_state import placement_group_handle
 
 from .resource_pool import Bundle, RayResourcePool
 
@@ -35,7 +36,7 @@ def pool_over(name_prefix: str, places: Sequence[tuple[Record, int]]) -> RayReso
 
 def _group(record: Record) -> PlacementGroup:
     bundles = [record["bundles"][index] for index in sorted(record["bundles"])]
-    return PlacementGroup(PlacementGroupID.from_hex(record["placement_group_id"]), bundle_cache=bundles)
+    return placement_group_handle(record["placement_group_id"], bundles)
 
 
 def _devices(record: Record, index: int) -> int:

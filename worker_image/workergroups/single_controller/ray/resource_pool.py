@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ray.util.placement_group import PlacementGroup
 
 from workergroups.errors import InvalidValueError, PoolClosedError
+from workergroups.ray_private.cluster_state import all_dead
 from workergroups.single_controller.base import ResourcePool
 
 from . import placement
-from .cluster_state import all_dead
 from .ranks import Seat
 from .waiting import wait_for_end
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from .cluster_state import NodeResources
+from workergroups.ray_private.cluster_state import NodeResources
 
 
 def explain_shortage(bundles: Sequence[Mapping[str, float]], nodes: Sequence[NodeResources], *, one_node: bool) -> str:

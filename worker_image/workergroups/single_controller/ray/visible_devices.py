@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-VENDOR_ENV = "WORKERGROUPS_ACCELERATOR_VENDOR"
-"""Set in pods whose accelerators have a vendor, to ``nvidia``, ``amd`` or ``none``."""
+from workergroups_api.vocabulary import Variable, Vendor
 
 _LEAVE_VISIBLE_ENV = (
     "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
@@ -57,10 +56,10 @@ def device_env(own_ids: Sequence[str], device_name: str, environ: Mapping[str, s
         # The user told Ray to leave all devices visible, so the rank must be told which one is its own.
         return {"LOCAL_RANK": own_ids[0]}
     own = ",".join(own_ids)
-    vendor = environ.get(VENDOR_ENV, device_name)
+    vendor = environ.get(Variable.ACCELERATOR_VENDOR, device_name)
     if device_name == "npu":
         return {"ASCEND_RT_VISIBLE_DEVICES": own}
-    if vendor == "amd" or "HIP_VISIBLE_DEVICES" in environ:
+    if vendor == Vendor.AMD or "HIP_VISIBLE_DEVICES" in environ:
         # ROCm software reads either name, and where both are set they must agree.
         return {"HIP_VISIBLE_DEVICES": own, "CUDA_VISIBLE_DEVICES": own}
     return {"CUDA_VISIBLE_DEVICES": own}

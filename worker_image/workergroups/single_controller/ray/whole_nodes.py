@@ -8,7 +8,7 @@ from typing import Any
 
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
-from .cluster_state import live_nodes
+from workergroups.ray_private.cluster_state import live_nodes
 
 
 def check_whole_nodes(placement_groups: Iterable[PlacementGroup], resource: str, per_bundle: int) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from ray.actor import ActorHandle
 from ray.exceptions import ActorDiedError, RayActorError
 
-from workergroups import incarnations
-from workergroups.errors import IncarnationReplacedError, RankDiedError
-from workergroups.last_line import last_line
-from workergroups.naming import RankName
-
-from .cluster_state import ActorState, actor_state
-from .last_words import last_words
-from .on_nodes import ask_nodes
+from . import incarnations
+from .crash_report import crash_report
+from .errors import IncarnationReplacedError, RankDiedError
+from .last_line import last_line
+from .naming import RankName
+from .node_tasks import run_on_nodes
+from .ray_private.actors import actor_id, failed_in_constructor
+from .ray_private.cluster_state import ActorState, actor_state
 
 _NODE_TIMEOUT = 10.0
 """Seconds that a node has to say more about a death than Ray does."""
@@ -25,7 +25,7 @@ def rank_died(error: RayActorError, workers: Sequence[ActorHandle]) -> RayActorE
 
     Ray's own, if the actor is none of the group's, or may be alive.
     """
-    ids = [worker._actor_id.hex() for worker in workers]
+    ids = [actor_id(worker) for worker in workers]
     state = actor_state(error.actor_id) if error.actor_id else None
     replaced = _replaced(error, state)
     if replaced is not None:
@@ -36,7 +36,7 @@ def rank_died(error: RayActorError, workers: Sequence[ActorHandle]) -> RayActorE
     # The error can be here before the GCS has heard of the death.
     cause = _cause(state) or str(error)
     where = _where(state)
-    if error._actor_init_failed:
+    if failed_in_constructor(error):
         message = f"rank {rank} of {len(ids)}{where} failed in its constructor: {last_line(cause)}\n{cause}"
     else:
         message = "\n".join([f"rank {rank} of {len(ids)}{where} died: {cause}", *_left_behind(state)])
@@ -83,7 +83,7 @@ def _left_behind(state: ActorState | None) -> list[str]:
     """What its node knows of the death, which Ray does not: crashes and killings for memory."""
     if state is None or not state.pid:
         return []
-    return ask_nodes(last_words, [state.node_id], state.pid, timeout=_NODE_TIMEOUT)
+    return run_on_nodes(crash_report, [state.node_id], state.pid, timeout=_NODE_TIMEOUT)
 
 
 def _where(state: ActorState | None) -> str:

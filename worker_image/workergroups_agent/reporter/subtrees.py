@@ -1,6 +1,6 @@
 """What the reporter writes into the custom resources' status: pure functions of the reports and what it knows.
 
-Names and UIDs are the plan's. A report is only looked up by them, so one that names anything else changes nothing.
+Names and UIDs come from the plan, and reports are looked up by them. So a report on any other object has no effect.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,15 +16,20 @@ from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.report import GroupReport, PoolReport
 
-SUBTREES = {RESOURCE_POOL: "reservation", WORKER_GROUP: "ranks"}
+# The fields of the status that the agent owns.
+FIELDS = {RESOURCE_POOL: "reservation", WORKER_GROUP: "ranks"}
 
 _UNREPORTED = "the agent's observer does not report on it"
 _UNREAD = "the agent has not been able to read it from the API server"
 
 
 @dataclass(frozen=True)
-class Entry:
-    """The agent's subtree of one object's status."""
+class StatusSubtree:
+    """What one object's status should hold in the agent's field, `reservation` of a pool or `ranks` of a group.
+
+    It is made from what the observer reports (`exchange.ReportedPool`, `exchange.ReportedGroup`), and also names the
+    kind and the object, which only the plan is trusted to name.
+    """
 
     kind: Kind
     name: str
@@ -32,9 +37,9 @@ class Entry:
     report: Mapping[str, Any]
 
 
-def entries(reports: Reports, known: Known) -> dict[str, Entry]:
-    """Return each planned object's entry by its UID; none where nothing is reported, so that what was written stays."""
-    return {entry.uid: entry for entry in (*_pool_entries(reports, known), *_group_entries(reports, known))}
+def subtrees(reports: Reports, known: Known) -> dict[str, StatusSubtree]:
+    """Return the subtree of each planned object, by UID. An unreported object gets none: its status stays as it is."""
+    return {subtree.uid: subtree for subtree in (*_pool_subtrees(reports, known), *_group_subtrees(reports, known))}
 
 
 def unreported(reports: Reports, known: Known) -> dict[str, str]:
@@ -56,18 +61,18 @@ def count_unplanned(reports: Reports, known: Known) -> int:
     return len(reported - planned)
 
 
-def _pool_entries(reports: Reports, known: Known) -> Iterator[Entry]:
+def _pool_subtrees(reports: Reports, known: Known) -> Iterator[StatusSubtree]:
     for pool in known.plan.pools if known.plan else ():
         report = _of_pool(pool, reports)
         if report is not None:
-            yield Entry(RESOURCE_POOL, pool.name, pool.uid, report.to_json())
+            yield StatusSubtree(RESOURCE_POOL, pool.name, pool.uid, report.to_json())
 
 
-def _group_entries(reports: Reports, known: Known) -> Iterator[Entry]:
+def _group_subtrees(reports: Reports, known: Known) -> Iterator[StatusSubtree]:
     for group in known.plan.groups if known.plan else ():
         report = _group_report(group, reports, known)
         if report is not None:
-            yield Entry(WORKER_GROUP, group.name, group.uid, report.to_json())
+            yield StatusSubtree(WORKER_GROUP, group.name, group.uid, report.to_json())
 
 
 def _of_pool(pool: PlannedPool, reports: Reports) -> PoolReport | None:

@@ -1,7 +1,6 @@
 """What Ray's control service (the GCS) knows about nodes, actors and placement groups.
 
-The questions go to the GCS itself: Ray's public state API needs the dashboard, and is capped. So this is the one module
-that uses Ray's private state accessor.
+The questions go to the GCS itself: Ray's public state API needs the dashboard, and limits how much it returns.
 """
 
 from __future__ import annotations
@@ -11,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray._private.state
-import ray._private.worker
+from ray._raylet import PlacementGroupID
 from ray.core.generated.common_pb2 import TaskStatus
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
-from workergroups.deaths import Death, decode
+from workergroups.deaths import Death
+
+from .death_cause import decode
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,6 @@ def live_nodes() -> list[NodeResources]:
     ]
 
 
-def is_own() -> bool:
-    """Whether this process has started the Ray that it uses: nobody adds nodes to that one."""
-    node = ray._private.worker._global_node
-    return node is not None and bool(node.is_head())
-
-
 def actor_state(actor_id: str) -> ActorState | None:
     """The actor with that hexadecimal id; ``None`` when the GCS does not know it."""
     found = ray._private.state.actors(actor_id)
@@ -138,6 +133,11 @@ def node_of_bundles(placement_group: PlacementGroup) -> dict[int, str]:
     """The node id of each bundle of a placed group, by bundle index."""
     nodes: dict[int, str] = placement_group_table(placement_group)["bundles_to_node_id"]
     return nodes
+
+
+def placement_group_handle(placement_group_id: str, bundles: list[dict[str, float]]) -> PlacementGroup:
+    """Return a handle on the placement group with that hexadecimal id, which somebody else has created."""
+    return PlacementGroup(PlacementGroupID.from_hex(placement_group_id), bundle_cache=bundles)
 
 
 def is_removed(placement_group: PlacementGroup) -> bool:

@@ -1,4 +1,4 @@
-"""Asking nodes something that only a process there can answer."""
+"""Tasks that run on given nodes, for questions that only a process there can answer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 T = TypeVar("T")
 
 
-def ask_nodes(function: Callable[..., T], nodes: Iterable[str], *args: Any, timeout: float) -> list[T]:
-    """What the function returns on each of these nodes, of those that answer within ``timeout`` seconds."""
+def run_on_nodes(function: Callable[..., T], nodes: Iterable[str], *args: Any, timeout: float) -> list[T]:
+    """Run the function on each of these nodes; return what those return that do so within ``timeout`` seconds."""
     task = _task(function)
     refs = [
         task.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(*args)

@@ -1,60 +1,21 @@
-"""Ray's control service (the GCS), asked with a deadline by a process that has Ray's token, and needs no raylet.
+"""Ray's control service (the GCS), asked with a deadline by a process that has Ray's token, and needs no raylet."""
 
-Ray has no public API for this, so this file reaches into `ray._raylet`.
-"""
+from __future__ import annotations
 
-import logging
-import time
+import os
 from collections.abc import Iterable
 from typing import Any
 
 import ray
 from ray.core.generated import gcs_pb2
 
-LOGGER = logging.getLogger(__name__)
 # For one question. A healthy GCS answers within milliseconds.
 DEADLINE_SECONDS = 2.0
-# After a look that failed.
-RETRY_SECONDS = 0.1
 _SESSION_NAMESPACE, _SESSION_NAME = b"session", b"session_name"
 
 
 class SessionEnded(Exception):
     """The Ray cluster is not the one that this process has connected to, or has given this process up."""
-
-
-class Patience:
-    """A context for each look at Ray: one that fails is logged and forgiven, until looks have failed for too long.
-
-    A look may fail for any reason that users can bring about in the GCS.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._answered = time.monotonic()
-        self._told = ""
-
-    def __enter__(self) -> None:
-        """Begin a look."""
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
-        """Forgive an error of the look.
-
-        Raises:
-            SessionEnded: Looks have failed for too long.
-        """
-        if error is None:
-            self._answered, self._told = time.monotonic(), ""
-            return False
-        if isinstance(error, SessionEnded) or not isinstance(error, Exception):
-            return False
-        if (name := type(error).__name__) != self._told:
-            LOGGER.warning("a look at Ray failed: %s", name)
-            self._told = name
-        if time.monotonic() - self._answered > self._seconds:
-            raise SessionEnded(f"looks at Ray have failed for {self._seconds:g} s: {name}") from None
-        time.sleep(RETRY_SECONDS)
-        return True
 
 
 class Gcs:
@@ -67,7 +28,7 @@ class Gcs:
         self._session_name = self._read_session_name()
 
     @classmethod
-    def connect(cls, address: str) -> "Gcs":
+    def connect(cls, address: str) -> Gcs:
         """Connect a process that is on no Ray node.
 
         Raises:
@@ -83,7 +44,7 @@ class Gcs:
         return cls(client, accessor)
 
     @classmethod
-    def of_driver(cls) -> "Gcs":
+    def of_driver(cls) -> Gcs:
         """The GCS that this process, a driver, is connected to."""
         return cls(ray._private.worker.global_worker.gcs_client, ray._private.state.state._connect_and_get_accessor())
 
@@ -143,6 +104,17 @@ class Gcs:
 
     def _read_session_name(self) -> Any:
         return self._client.internal_kv_get(_SESSION_NAME, _SESSION_NAMESPACE, timeout=DEADLINE_SECONDS)
+
+
+def subscribe_to_logs(address: str) -> Any:
+    """Subscribe to what workers print, which Ray's log monitors send to the GCS at that address.
+
+    Return an object with `poll()`, which waits for a batch (a mapping of `ip`, `pid` and `lines`), `last_batch_size`
+    and `close()`.
+    """
+    subscriber = ray._raylet.GcsLogSubscriber(worker_id=os.urandom(28), address=address)  # any id that nobody else has
+    subscriber.subscribe()
+    return subscriber
 
 
 def _is_text(key: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""What a process that died has left on its node: its last lines, and whether the kernel killed for memory there."""
+"""What a node knows of a process that died there: its last lines, and whether the kernel killed for memory."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ import os
 import re
 from pathlib import Path
 
-import ray
+from .ray_private.process import logs_directory
 
 _LINES = 20
 _FATAL = re.compile(r"^(Fatal Python error|terminate called)", re.MULTILINE)
 _MEMORY_EVENTS = Path("/sys/fs/cgroup/memory.events")
 
 
-def last_words(pid: int) -> str:
-    """The end of a dead Ray worker's standard error, and the kernel's killings for memory; empty if there is nothing.
+def crash_report(pid: int) -> str:
+    """Return the end of a dead Ray worker's standard error, and the kernel's kills for memory; empty if there are none.
 
-    To be run on the node where the process was.
+    Run it on the node where the process was.
     """
-    logs = ray._private.worker._global_node.get_logs_dir_path()
-    return "\n".join(filter(None, [_kills_for_memory(), _end_of_stderr(logs, pid)]))
+    return "\n".join(filter(None, [_kills_for_memory(), _end_of_stderr(logs_directory(), pid)]))
 
 
 def _end_of_stderr(logs: str, pid: int) -> str:

@@ -1,0 +1,35 @@
+"""What Ray holds in this process: its node, and how the process was started."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+
+import ray
+
+
+def has_started_ray() -> bool:
+    """Return whether this process has started the Ray that it uses: nobody adds nodes to that one."""
+    node = ray._private.worker._global_node
+    return node is not None and bool(node.is_head())
+
+
+def own_pod() -> str:
+    """Return the pod in which this process runs, as KubeRay names it to Ray; outside of pods, the host's name."""
+    return os.environ.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname()
+
+
+def logs_directory() -> str:
+    """Return the directory in which Ray keeps the logs of this node."""
+    directory: str = ray._private.worker._global_node.get_logs_dir_path()
+    return directory
+
+
+def accelerators_at_start(resource: str) -> Sequence[str] | None:
+    """Return the ids that the process's visible-devices variable listed before Ray left it the assigned ones only.
+
+    ``None`` where the variable was not set. ``resource`` is Ray's name of the devices: ``GPU`` or ``NPU``.
+    """
+    ids: Sequence[str] | None = ray._private.worker.global_worker.original_visible_accelerator_ids.get(resource)
+    return ids

@@ -1,0 +1,123 @@
+"""The records of Ray's control service (the GCS), as values without anything of Ray's protocol in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from ray.core.generated import gcs_pb2
+
+from workergroups.deaths import Death
+from workergroups.naming import NODE_GROUP_LABEL
+
+from . import death_cause
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    """A Ray node that is or was in the cluster."""
+
+    id: str
+    pod: str
+    """The pod in which it runs, or else its host's name. It is untrusted text of any length."""
+    address: str
+    node_group: str | None
+    """The KubeRay worker group that the pod belongs to."""
+    is_alive: bool
+
+
+@dataclass(frozen=True)
+class PlacementGroupRecord:
+    """A placement group that is or was in the cluster."""
+
+    name: str
+    namespace: str
+    state: str
+    """PENDING, CREATED, REMOVED or RESCHEDULING."""
+    scheduling_state: str
+    """Why it is not placed: INFEASIBLE, NO_RESOURCES and others."""
+
+
+@dataclass(frozen=True)
+class ActorRecord:
+    """An actor that is or was in the cluster."""
+
+    actor_id: str
+    name: str
+    namespace: str
+    state: str
+    """DEPENDENCIES_UNREADY, PENDING_CREATION, ALIVE, RESTARTING or DEAD."""
+    repr_name: str
+    """What its class's ``__repr__`` returned once the constructor had returned; empty before."""
+    node_id: str
+    node_address: str
+    pid: int
+    """The process id on its node; 0 before there is a process."""
+    start_time: int
+    """When its process was up, in milliseconds since the epoch."""
+    cause: Any
+    """Ray's own record of its death."""
+
+    @property
+    def death(self) -> Death | None:
+        """Why it is dead, if it is. The record may hold a user's exception of any size, so it is read on demand."""
+        return death_cause.decode(self.cause) if self.state == "DEAD" else None
+
+
+def node(info: gcs_pb2.GcsNodeInfo) -> NodeRecord:
+    """Read the record of a node, as `gcs.Gcs.nodes` returns it.
+
+    KubeRay sets Ray's instance id to the pod's name. The host's name is another one with ``hostNetwork``, or when a
+    template sets it.
+    """
+    return NodeRecord(
+        id=info.node_id.hex(),
+        pod=info.instance_id or info.node_manager_hostname,
+        address=info.node_manager_address,
+        node_group=info.labels.get(NODE_GROUP_LABEL),
+        is_alive=info.state == gcs_pb2.GcsNodeInfo.ALIVE,
+    )
+
+
+def placement_group(raw: bytes) -> PlacementGroupRecord:
+    """Read the record of a placement group.
+
+    Raises:
+        ValueError: It cannot be read: a text is not UTF-8, or this Ray does not know a state.
+    """
+    record = _parsed(gcs_pb2.PlacementGroupTableData, raw)
+    return PlacementGroupRecord(
+        name=record.name,
+        namespace=record.ray_namespace,
+        state=gcs_pb2.PlacementGroupTableData.PlacementGroupState.Name(record.state),
+        scheduling_state=gcs_pb2.PlacementGroupStats.SchedulingState.Name(record.stats.scheduling_state),
+    )
+
+
+def actor(raw: bytes) -> ActorRecord:
+    """Read the record of an actor.
+
+    Raises:
+        ValueError: It cannot be read: a text is not UTF-8, or this Ray does not know a state.
+    """
+    record = _parsed(gcs_pb2.ActorTableData, raw)
+    return ActorRecord(
+        actor_id=record.actor_id.hex(),
+        name=record.name,
+        namespace=record.ray_namespace,
+        state=gcs_pb2.ActorTableData.ActorState.Name(record.state),
+        repr_name=record.repr_name,
+        node_id=record.address.node_id.hex(),
+        node_address=record.address.ip_address,
+        pid=record.pid,
+        start_time=record.start_time,
+        cause=record.death_cause,
+    )
+
+
+def _parsed(kind: Any, raw: bytes) -> Any:
+    try:
+        return kind.FromString(raw)
+    except DecodeError as error:
+        raise ValueError(str(error)) from None

@@ -1,0 +1,71 @@
+"""The ranks of a group, as all handles on them in this process share them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ray.actor import ActorHandle
+
+from workergroups.errors import GroupClosedError
+from workergroups.ray_private.actors import actor_id, method_names
+
+from . import group_record
+
+
+class GroupRanks:
+    """Ranks that exist: a group and the groups of its roles each hold this.
+
+    Args:
+        workers: The ranks' actor handles, in rank order.
+        names: Their actor names; may be empty.
+        record_timeout: Seconds to wait for what rank 0 publishes about the group.
+        master: Address and port at which the ranks meet, if the user chose them.
+    """
+
+    def __init__(
+        self,
+        workers: Sequence[ActorHandle],
+        names: Sequence[str],
+        *,
+        record_timeout: float,
+        master: tuple[str, str] | None,
+    ) -> None:
+        self.workers = list(workers)
+        self.names = list(names)
+        self.is_closed = False
+        self._record_timeout = record_timeout
+        self._master = master
+
+    @property
+    def actor_ids(self) -> list[str]:
+        """The ranks' hexadecimal actor ids, in rank order."""
+        return [actor_id(worker) for worker in self.workers]
+
+    @property
+    def master(self) -> tuple[str, str]:
+        """The address and port at which the ranks meet; waits until rank 0's process is up."""
+        if self._master is None:
+            record = self.record()
+            self._master = record.master_addr, record.master_port
+        return self._master
+
+    def record(self) -> group_record.GroupRecord:
+        """Return what rank 0 has published about the group; waits until its process is up."""
+        return group_record.wait_for_record(actor_id(self.workers[0]), timeout=self._record_timeout)
+
+    def start(self, worker: ActorHandle, method_name: str, args: Any, kwargs: Any) -> Any:
+        """Start a method on one rank; return its object reference.
+
+        Raises:
+            AttributeError: The class has no such method.
+            GroupClosedError: The group is closed.
+        """
+        if self.is_closed:
+            raise GroupClosedError(f"this group is closed, so {method_name!r} cannot be called; make a new group")
+        try:
+            method = getattr(worker, method_name)
+        except AttributeError:
+            known = sorted(name for name in method_names(worker) if not name.startswith("_"))
+            raise AttributeError(f"the ranks' class has no method {method_name!r}; it has {', '.join(known)}") from None
+        return method.remote(*args, **kwargs)
