@@ -1,4 +1,4 @@
-"""The parts of the model that do not depend on Ray."""
+"""The parts of the model that create no actors and no placement groups: workers, dispatch modes, batches."""
 
 from .worker import Worker
 from .worker_group import ClassWithInitArgs, ResourcePool, WorkerGroup
