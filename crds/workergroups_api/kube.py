@@ -156,7 +156,7 @@ class Kube:
             return None if answer is None else dict(await self._parsed(answer, OBJECT_LIMITS))
 
     async def _read(self, path: str) -> aiohttp.ClientResponse | None:
-        """Return None if nothing exists. The dynamic client would format a traceback, at a higher cost than the request's."""
+        """Return None if nothing exists. The dynamic client would format a traceback, which costs more than this."""
         api = self._client.client
         request = await api.param_serialize(
             "GET", path, header_params={"Accept": "application/json"}, auth_settings=["BearerToken"]

@@ -103,7 +103,27 @@ def test_a_status_takes_words_of_later_versions(file):
 
 @pytest.mark.parametrize(
     "word",
-    "Off on Yes NO y N True false null Null ~ 1 0x1F 1.5 .inf 1:30 2026-11-24 = <<".split(),
+    [
+        "Off",
+        "on",
+        "Yes",
+        "NO",
+        "y",
+        "N",
+        "True",
+        "false",
+        "null",
+        "Null",
+        "~",
+        "1",
+        "0x1F",
+        "1.5",
+        ".inf",
+        "1:30",
+        "2026-11-24",
+        "=",
+        "<<",
+    ],
 )
 def test_what_yaml_reads_as_something_else_is_no_enum_value(word):
     with pytest.raises(ValueError, match=f"reads the enum value '{re.escape(word)}' as something else"):
