@@ -149,7 +149,7 @@ class Users:
         name = self._one(self.story.groups)
         if name is None:
             return None
-        debug = self.choices.choice(("Off", "PostMortem"))
+        debug = self.choices.choice(("Disabled", "PostMortem"))
         self.story.groups[name].spec["debug"] = debug
         await self.scene.edit(WORKER_GROUP, name, {"debug": debug})
         return f"debug of group {name}: {debug}"

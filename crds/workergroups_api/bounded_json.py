@@ -1,4 +1,4 @@
-"""JSON from others, read within limits: no text can use up the stack or the memory of the process that reads it.
+"""Reads JSON from elsewhere within limits, so that no text can exhaust the stack or the memory of the process.
 
 The shape is measured on the text, before anything is built: a megabyte of `{}` would become 100 MB of Python objects.
 Standard library only, for Python 3.10: what runs in a user's image reads by it too.
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-# Longer ones take seconds to convert, and no field of ours has any.
+# Longer numbers take seconds to convert, and none of our fields needs one.
 _MAX_DIGITS = 1000
 _BEFORE_A_STRING = re.compile(rb'([^"]*)(?:"[^"]*"?)?')
 _SQUARE = bytes.maketrans(b"{}", b"[]")
@@ -18,11 +18,11 @@ _NEITHER_BRACKET_COMMA_NOR_QUOTE = bytes(set(range(256)) - set(b'[]{},"'))
 
 
 class RefusedJson(ValueError):
-    """The text is not JSON, or exceeds a limit; the message is a sentence that says which."""
+    """The text is not JSON, or exceeds a limit; the message says which."""
 
 
 class ExceededLimit(RefusedJson):
-    """The text is larger, deeper or has more values than is read; it may be JSON."""
+    """The text is too large, too deep, or has too many values; it may be JSON."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Conditions: what is true of an object, since when, and why. No phase; `Ready` sums up."""
+"""Conditions: what is true of an object, since when, and why. There is no phase: `Ready` sums them up."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MAX_MESSAGE = 2048
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why something is so: a reason in CamelCase for programs, and a sentence for people with the way out."""
+    """Why something is so: a reason in CamelCase for programs, and a sentence for people that says what to do."""
 
     reason: str
     message: str
@@ -26,44 +26,47 @@ class Explanation:
 class Condition(ApiModel):
     """As `metav1.Condition`, so that `kubectl wait --for=condition=Ready` works."""
 
-    type: Annotated[str, Field(max_length=316, description="What it is about.")]
+    type: Annotated[str, Field(max_length=316, description="Type of the condition.")]
     status: Annotated[str, Field(description="True, False or Unknown.")]
-    reason: Annotated[str, Field(min_length=1, max_length=1024, description="Why, for programs, in CamelCase.")]
-    message: Annotated[str, Field(max_length=32768, description="Why, for people, with the way out.")] = ""
+    reason: Annotated[str, Field(min_length=1, max_length=1024, description="The reason in CamelCase, for programs.")]
+    message: Annotated[str, Field(max_length=32768, description="What is wrong and what to do, for people.")] = ""
     observed_generation: Annotated[
-        int, Field(ge=0, description="The object's generation when this was found to be so.")
+        int, Field(ge=0, description="The generation of the object that this condition is about.")
     ] = 0
-    last_transition_time: Annotated[datetime, Field(description="When the status last changed.")]
+    last_transition_time: Annotated[datetime, Field(description="When the status of the condition last changed.")]
 
 
 Conditions = Annotated[
     tuple[Condition, ...],
-    Field(description="What is true of the object; Ready sums up.", json_schema_extra=dict(list_map("type"))),
+    Field(
+        description="What is true of the object. Ready sums up the others, except UpToDate.",
+        json_schema_extra=dict(list_map("type")),
+    ),
 ]
 
 
 class Finding(ApiModel):
-    """A condition before it has a history: what a policy concludes."""
+    """What a policy concludes: a condition without its history."""
 
     type: str
     status: ConditionStatus
     reason: str
     message: str = ""
-    # It is this that keeps the object from being ready, whatever else is on its way.
+    # Decides Ready, whatever precedes it.
     decisive: bool = False
-    # Waiting does not mend it, so no deadline applies.
+    # Waiting does not fix it, so no deadline applies.
     final: bool = False
 
 
 def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
-    """The condition of that type, if there is one."""
+    """Return the condition of that type, None if there is none."""
     return next((condition for condition in conditions if condition.type == type_), None)
 
 
 def merge(
     previous: Sequence[Condition], findings: Iterable[Finding], generation: int, now: datetime
 ) -> tuple[Condition, ...]:
-    """Conditions from findings; the transition time moves only when the status does."""
+    """Return conditions from findings; the transition time changes only when the status does."""
 
     def merged(finding: Finding) -> Condition:
         before = find(previous, finding.type)

@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.resolver import Resolver
 
 from workergroups_api import resource_pool, worker_group
 from workergroups_api.model import ApiObject
 from workergroups_api.names import GROUP, VERSION
 
-# Keywords of pydantic's JSON schema that a structural schema does not take or need.
+# Keywords of pydantic's JSON schema that a structural schema does not allow or need.
 _DROPPED = ("title", "$defs", "const")
+_YAML = Resolver()
+_TEXT = "tag:yaml.org,2002:str"
 
 
 def _resolved(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
@@ -26,8 +29,17 @@ def _resolved(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, An
     return node
 
 
+def _yaml_text(word: Any) -> Any:
+    """Return a value of an enum; raise ValueError if YAML 1.1, which kubectl reads, takes it for anything but text."""
+    tag = _YAML.resolve(yaml.ScalarNode, word, (True, False)) if isinstance(word, str) else None
+    # PyYAML leaves out these two of YAML's words for true and false.
+    if tag != _TEXT or word.lower() in ("y", "n"):
+        raise ValueError(f"without quotes, YAML reads the enum value {word!r} as something else: choose another word")
+    return word
+
+
 def _structural(node: Any, definitions: dict[str, Any]) -> Any:
-    """A JSON schema as the API server wants it: no references, no unions, no nulls."""
+    """Return a JSON schema as the API server requires it: without references, unions and nulls."""
     if isinstance(node, list):
         return [_structural(item, definitions) for item in node]
     if not isinstance(node, dict):
@@ -40,6 +52,8 @@ def _structural(node: Any, definitions: dict[str, Any]) -> Any:
         elif key == "default":
             default = _without_nulls(value)
             result |= {key: default} if default not in (None, [], {}) else {}
+        elif key == "enum":
+            result[key] = [_yaml_text(word) for word in value]
         elif key not in _DROPPED:
             result[key] = _structural(value, definitions)
     if result.get("x-kubernetes-preserve-unknown-fields"):
@@ -116,7 +130,7 @@ def _crd(
 
 
 def definitions() -> dict[str, dict[str, Any]]:
-    """The CRDs by file name."""
+    """Return the CRDs by file name."""
     pool = _crd(
         resource_pool.ResourcePool,
         "resourcepools",

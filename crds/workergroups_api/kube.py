@@ -27,7 +27,7 @@ from workergroups_api.manifest import Kind, Manifest, kind_of
 from workergroups_api.safe_paths import InvalidName, SafeResource, SafeSubresource
 
 REQUEST_TIMEOUT_SECONDS = 15
-# What a call raises when the API server refuses, cannot be reached, does not answer, or is cut off in the middle.
+# What a call raises if the API server refuses, cannot be reached, does not answer, or breaks off its answer.
 API_ERRORS = (
     DynamicApiError,
     InvalidName,
@@ -42,19 +42,19 @@ API_ERRORS = (
 OBJECT_LIMITS = Limits(size=4 * 2**20, depth=400, values=100_000)
 PAGE_OBJECTS = 50
 PAGE_LIMITS = Limits(size=8 * 2**20, depth=400, values=200_000)
-# At once. Each needs a connection, and a connection has buffers of 256 KiB; nothing delays reads.
+# Reads at once. Each needs a connection, which has buffers of 256 KiB.
 _READS = 16
-# Larger answers are read one after the other.
+# Answers that are larger than this are read one after the other.
 _LARGE = 128 * 2**10
 
-# With a charset, the client sends the text as it is; without, it would make JSON of it again.
+# With a charset, the client sends the text as it is. Without one, it would encode the text as JSON again.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
-# Beyond ASCII, up to U+FFFF.
+# Characters beyond ASCII, up to U+FFFF.
 _BASIC_PLANE = re.compile("[\u0080-\uffff]")
 
 
 def api_error_message(error: Exception) -> str:
-    """The API server's own sentence, or what else is known of the failure."""
+    """Return the API server's own sentence, or what else is known of the failure."""
     if not isinstance(error, DynamicApiError):
         return str(error) or type(error).__name__
     try:
@@ -65,14 +65,14 @@ def api_error_message(error: Exception) -> str:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether the API server will say the same again until something else changes: the request itself is wrong."""
+    """Whether the request itself is wrong, so that the API server will refuse it again until something changes."""
     if isinstance(error, InvalidName):
         return True
     return isinstance(error, DynamicApiError) and error.status in (400, 403, 404, 405, 413, 422)
 
 
 def as_yaml(manifest: Mapping[str, Any]) -> str:
-    """The manifest as JSON that is YAML too, which is how the API server reads what is applied.
+    """Return the manifest as JSON that is also YAML, since the API server reads applied manifests as YAML.
 
     YAML knows no pairs of surrogate escapes, so what lies beyond U+FFFF stands for itself; all else beyond ASCII is
     escaped, since some of it is a line break to YAML.
@@ -80,7 +80,7 @@ def as_yaml(manifest: Mapping[str, Any]) -> str:
 
     def escaped(match: re.Match[str]) -> str:
         code = ord(match[0])
-        # Half a surrogate pair is no character: no server takes it.
+        # Half a surrogate pair is no character, and no server accepts it.
         return f"\\u{0xFFFD if 0xD800 <= code <= 0xDFFF else code:04x}"
 
     return _BASIC_PLANE.sub(escaped, json.dumps(manifest, ensure_ascii=False).replace("\x7f", "\\u007f"))
@@ -109,13 +109,13 @@ class Kube:
     @classmethod
     @asynccontextmanager
     async def connect(cls, field_manager: str) -> AsyncIterator[Self]:
-        """By the pod's service account, or else by kubeconfig."""
+        """Connect with the pod's service account, or else with the kubeconfig."""
         if "KUBERNETES_SERVICE_HOST" in os.environ:
             load_incluster_config()
         else:
             await load_kube_config()
         configuration = Configuration.get_default_copy()
-        # Without a limit: each object that is followed holds a connection, and a hundred would keep out all else.
+        # No limit: each object that is followed holds a connection, and a hundred of them would block everything else.
         configuration.connection_pool_maxsize = 0
         async with cls.to(configuration, field_manager) as kube:
             yield kube
@@ -123,7 +123,7 @@ class Kube:
     @classmethod
     @asynccontextmanager
     async def to(cls, configuration: Configuration, field_manager: str) -> AsyncIterator[Self]:
-        """To the API server of a configuration."""
+        """Connect to the API server of a configuration."""
         # Otherwise each request would search the environment and .netrc for proxies and passwords, twice in a thread.
         configuration.client_session_kwargs = {"trust_env": False}
         async with ApiClient(configuration) as api:
@@ -150,13 +150,13 @@ class Kube:
         return SafeSubresource(resource, kind=kind.kind, name=f"{kind.plural}/{subresource}", namespaced=True)
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Manifest | None:
-        """The object, or None if there is none (or if its kind is not installed). Raises RefusedObject."""
+        """Return the object, None if it does not exist or its kind is not installed. Raises RefusedObject."""
         async with self._reads:
             answer = await self._read(self._resource(kind).path(namespace=namespace, name=name))
             return None if answer is None else dict(await self._parsed(answer, OBJECT_LIMITS))
 
     async def _read(self, path: str) -> aiohttp.ClientResponse | None:
-        """None if nothing is there: the dynamic client would format a traceback, which costs more than the request."""
+        """Return None if nothing exists. The dynamic client would format a traceback, which costs more than this."""
         api = self._client.client
         request = await api.param_serialize(
             "GET", path, header_params={"Accept": "application/json"}, auth_settings=["BearerToken"]
@@ -175,7 +175,7 @@ class Kube:
         return response
 
     async def pages(self, kind: Kind, namespace: str, **selectors: str) -> AsyncIterator[Sequence[Manifest]]:
-        """As `list`, by pages, so that the caller can drop what it does not need of one before it reads the next."""
+        """As `list`, but page by page, so that the caller can drop what it does not need before the next page."""
         more: str | None = None
         while more != "":
             page = await self._listed(
@@ -185,7 +185,7 @@ class Kube:
             more = page["metadata"].get("continue", "")
 
     async def names(self, kind: Kind, namespace: str, **selectors: str) -> Sequence[str]:
-        """Names of the objects that `list` would return, whatever else is in them."""
+        """Return the names of the objects that `list` would return, whatever their content."""
         table = await self._listed(
             kind,
             PAGE_LIMITS,
@@ -197,7 +197,7 @@ class Kube:
         return [str(row["cells"][0]) for row in table.get("rows") or []]
 
     async def list(self, kind: Kind, namespace: str, **selectors: str) -> list[Manifest]:
-        """Objects of a namespace by `label_selector` or `field_selector`. Raises RefusedObject for a page of them."""
+        """Return objects of a namespace by `label_selector` or `field_selector`. Raises RefusedObject for a page."""
         return [item async for page in self.pages(kind, namespace, **selectors) for item in page]
 
     async def _listed(self, kind: Kind, limits: Limits, **request: Any) -> Any:
@@ -223,7 +223,7 @@ class Kube:
                 raise RefusedObject(str(error), bytes(body)) from None
 
     async def apply(self, manifest: Manifest, subresource: str | None = None, *, dry_run: bool = False) -> None:
-        """Server-side apply; takes over fields that another manager holds. A dry run only asks whether that works."""
+        """Apply on the server side; take over fields that another manager holds. A dry run only asks if that works."""
         answer = await self._resource(kind_of(manifest), subresource).patch(
             body=as_yaml(manifest),
             content_type=_APPLY,
@@ -254,7 +254,7 @@ class Kube:
         await _finish(answer)
 
     async def delete(self, manifest: Manifest) -> None:
-        """Delete this very object, not another one that has its name by now; fine if it is gone."""
+        """Delete this object, but not another one that has its name by now. It may be gone already."""
         metadata = manifest["metadata"]
         try:
             answer = await self._resource(kind_of(manifest)).delete(
@@ -271,7 +271,7 @@ class Kube:
     async def follow(
         self, kind: Kind, namespace: str, name: str, resync_seconds: int
     ) -> AsyncGenerator[Manifest | None, None]:
-        """One object now and after each change, None while it does not exist; never ends.
+        """Yield an object now and after each change, None while it does not exist; never ends.
 
         Reads the object again every `resync_seconds`, so that a watch that went silent costs no more than that.
         """
@@ -289,7 +289,7 @@ class Kube:
                 watcher=copy(self._watch),
             )
             try:
-                # The server ends the watch; a connection that hangs is ended here, a little later.
+                # The server ends the watch. This ends a connection that hangs, a little later.
                 async with asyncio.timeout(resync_seconds + 1), aclosing(watch) as events:
                     async for event in events:
                         if event["type"] == "ERROR":
@@ -300,6 +300,6 @@ class Kube:
 
 
 async def _finish(answer: aiohttp.ClientResponse) -> None:
-    """Wait for the end of an answer that nobody needs: one that is cut off leaves open whether the write was done."""
+    """Wait for the end of an answer that nobody needs: if it is cut off, nobody knows whether the write was done."""
     async for _ in answer.content.iter_chunked(_LARGE):
         pass

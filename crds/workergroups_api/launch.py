@@ -1,4 +1,4 @@
-"""What the ranks of a group are made from, and the digests by which operator and agent speak of one version of it."""
+"""What the ranks of a group are created from, and its digests, by which operator and agent name one version of it."""
 
 import hashlib
 import json
@@ -22,42 +22,42 @@ class RoleLaunch(ApiModel):
 
 
 class Launch(ApiModel):
-    """What a group's ranks are made from, as the user wrote it: one class or several roles, and their environment."""
+    """What a group's ranks are created from, as the user wrote it: one class or several roles, and an environment."""
 
-    # With the arguments of its constructor; None where there are roles.
+    # The class, and its constructor's arguments below; None if there are roles.
     class_path: str | None = None
     init_args: tuple[Any, ...] = ()
     init_kwargs: dict[str, Any] = {}
-    # None, and so no part of a digest, where there is one class.
+    # None if there is one class; then it is not part of a digest.
     roles: tuple[RoleLaunch, ...] | None = None
     env: dict[str, str] = {}
     # Name of the ConfigMap with the code; None if the classes are in the image.
     config_map: str | None = None
-    # Digest of the annotation by which the user last asked for ranks made anew; None if it is not there.
+    # Digest of the annotation by which the user last restarted the ranks; None if there is none.
     restarted: str | None = None
-    # Whether ranks pause for a debugger before an exception leaves them; None, and so no part of a digest, if not.
+    # Whether ranks pause for a debugger before an exception leaves them. None if not; then it is not part of a digest.
     post_mortem: bool | None = None
 
 
 def digest(value: Any) -> str:
-    """A short name for a JSON value."""
+    """Return a short name for a JSON value."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def env_bytes(env: Mapping[str, str]) -> int:
-    """Return how much of that argument an environment takes at most: JSON, which Ray may escape once more."""
+    """Return the most bytes that an environment can take in that argument: JSON, which Ray may escape once more."""
     return len(json.dumps(json.dumps(dict(env))))
 
 
 def code_digest(files: Mapping[str, str]) -> str:
-    """A short name for the content of a code ConfigMap."""
+    """Return a short name for the content of a code ConfigMap."""
     return digest(dict(files))
 
 
 def revision(launch: Launch, code: str | None) -> str | None:
-    """A short name for what ranks are made from; None while the code that it needs is not known.
+    """Return a short name for what ranks are created from; None while the code that they need is not known.
 
-    `code` is the `code_digest` of the ConfigMap's present content, None if there is no such ConfigMap.
+    `code` is the `code_digest` of what the ConfigMap holds now, None if there is no such ConfigMap.
     """
     if launch.config_map is None:
         return digest([launch.to_json(), None])

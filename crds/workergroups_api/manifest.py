@@ -1,4 +1,4 @@
-"""Manifests as plain dicts, and the kinds that operator and agent speak of."""
+"""Manifests as plain dicts, and the kinds that operator and agent use."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """A namespaced kind and its plural; spelled out, so that no discovery is needed and no cache can be stale."""
+    """A namespaced kind and its plural, so that no discovery is needed and no cache can be stale."""
 
     api_version: str
     kind: str
@@ -18,12 +18,12 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """The API group; empty for the core."""
+        """The API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def version(self) -> str:
-        """The version within the group."""
+        """The version of the API group."""
         return self.api_version.rpartition("/")[2]
 
 
@@ -40,7 +40,7 @@ SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
-# Events as KubeRay writes them; ours are of the newer group.
+# The events that KubeRay writes. Ours are in the newer group.
 CORE_EVENT = Kind("v1", "Event", "events")
 EVENT = Kind("events.k8s.io/v1", "Event", "events")
 
@@ -65,10 +65,10 @@ KINDS = {
 
 
 def kind_of(manifest: Manifest) -> Kind:
-    """The kind that a manifest names."""
+    """Return the kind that a manifest names."""
     return KINDS[manifest["apiVersion"], manifest["kind"]]
 
 
 def identity(manifest: Manifest) -> tuple[str, str]:
-    """Kind and name: what tells the objects of a namespace apart."""
+    """Return kind and name, which identify an object within its namespace."""
     return str(manifest["kind"]), str(manifest["metadata"]["name"])

@@ -1,7 +1,7 @@
-"""The plan: what the operator wants to exist inside one RayCluster. The agent carries it out and reports back.
+"""The plan: what should exist inside one RayCluster. The operator writes it; the agent carries it out and reports back.
 
-It holds decisions only. What a user wrote about the ranks (class, arguments, environment, code) the agent reads from
-the WorkerGroup and its ConfigMap; `PlannedGroup.revision` says which version of it is meant.
+The plan holds decisions only. The agent reads what the user wrote about the ranks (class, arguments, environment, code)
+from the WorkerGroup and its ConfigMap; `PlannedGroup.revision` says which version the plan is for.
 """
 
 from workergroups_api.model import ApiModel
@@ -22,12 +22,12 @@ class PlannedPool(ApiModel):
     vendor: str
     devices_per_process: int
     max_colocate_count: int
-    # Without, the nodes are only watched: programs make placement groups of their own.
+    # If not, the agent only watches the nodes: programs create their own placement groups.
     reserves: bool = True
 
     @property
     def world_size(self) -> int:
-        """How many bundles the pool has."""
+        """The number of bundles of the pool."""
         return self.nodes * self.processes_per_node
 
 
@@ -40,31 +40,30 @@ class PlannedBundles(ApiModel):
 
 
 class PlannedGroup(ApiModel):
-    """A group whose ranks are to run; rank order is the order of `bundles`."""
+    """A group whose ranks should run. Ranks are numbered in the order of `bundles`."""
 
     name: str
     uid: str
-    # Which making of the ranks this is, from 1.
+    # Counts the sets of ranks that the group has had, from 1.
     incarnation: int
-    # Which version of class, arguments, environment and code it is made from (see `launch`); None while the code
-    # is not known.
+    # The version of class, arguments, environment and code (see `launch`); None while the code is not known.
     revision: str | None = None
-    # The same and the bundles: what the operator calls this incarnation's revision. The agent does not look at it.
+    # Digest of the revision and the bundles: the revision in the group's status. The agent ignores it.
     made_from: str | None = None
-    # The Ray session in which it runs; None while none is known. In another one its ranks are not made.
+    # The Ray session in which it runs; None while none is known. In other sessions the agent creates no ranks for it.
     session: str | None = None
-    # Of launches that were cut short; kept for the operator, the agent does not look at them.
+    # Retries of launches that were cut short. The operator keeps them here; the agent ignores them.
     retries: Retries | None = None
     bundles: tuple[PlannedBundles, ...]
 
     @property
     def world_size(self) -> int:
-        """How many ranks the group has."""
+        """The number of ranks of the group."""
         return sum(bundles.count for bundles in self.bundles)
 
 
 class ClusterPlan(ApiModel):
-    """Everything that is to exist inside one RayCluster."""
+    """Everything that should exist inside one RayCluster."""
 
     cluster: str
     pools: tuple[PlannedPool, ...] = ()

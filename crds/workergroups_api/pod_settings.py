@@ -1,4 +1,4 @@
-"""What a pool says of its pods: environment, volumes, resources, and where they may run."""
+"""What a pool sets in its pods: environment, volumes, resources, and placement."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,14 +6,14 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from workergroups_api.model import ANYTHING, ApiModel, cel, list_map, schema
 
-# Which devices a process sees is the library's to set for each rank, and in the pods Ray's: it fails on ROCR's alone.
+# The library sets for each rank which devices it sees, and Ray for the pods. Ray fails if only ROCR's variable is set.
 VISIBLE_DEVICES_ENV = (
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
     "ASCEND_RT_VISIBLE_DEVICES",
 )
-# Set by KubeRay, or by the operator for KubeRay: with other values the pods would not find or open their cluster.
+# KubeRay sets these, or the operator for KubeRay. With other values, the pods could not find or enter their cluster.
 _RAY_ENV = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_CLOUD_INSTANCE_ID", "RAY_NODE_TYPE_NAME")
 PROTECTED_POD_ENV = (*VISIBLE_DEVICES_ENV, *_RAY_ENV)
 
@@ -21,7 +21,7 @@ ENV_NAME_RULE = cel(
     "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
     "spec.env[].name must be letters, digits and '_', not beginning with a digit: rename it",
 )
-# An amount as Kubernetes writes it: a number, or a text.
+# An amount as in Kubernetes: a number or a string.
 Quantity = Annotated[
     str,
     BeforeValidator(str),
@@ -29,7 +29,7 @@ Quantity = Annotated[
         {
             "x-kubernetes-int-or-string": True,
             "pattern": "^[0-9]+([.][0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$",
-            "description": "Such as 28, 500m or 200Gi.",
+            "description": "An amount, such as 28, 500m or 200Gi.",
         }
     ),
 ]
@@ -53,11 +53,12 @@ class PodEnvVar(ApiModel):
             ),
         ),
     ]
-    value: Annotated[str | None, Field(max_length=32768, description="Its value.")] = None
+    value: Annotated[str | None, Field(max_length=32768, description="Value of the variable.")] = None
     value_from: Annotated[
         dict[str, Any] | None,
         Field(
-            description="As `corev1.EnvVarSource`: `secretKeyRef`, `configMapKeyRef`, `fieldRef`, `resourceFieldRef`.",
+            description="Source of the value, as in a container: `secretKeyRef`, `configMapKeyRef`, `fieldRef` or "
+            "`resourceFieldRef`.",
             json_schema_extra=ANYTHING,
         ),
     ] = None
@@ -66,25 +67,27 @@ class PodEnvVar(ApiModel):
 class NameRef(ApiModel):
     """An object in the pool's namespace."""
 
-    name: Annotated[str, Field(min_length=1, max_length=253, description="Its name.")]
+    name: Annotated[str, Field(min_length=1, max_length=253, description="Name of the object.")]
 
 
 class OptionalRef(NameRef):
-    """An object in the pool's namespace that pods may be able to do without."""
+    """An object in the pool's namespace that may be missing."""
 
-    optional: Annotated[bool, Field(description="Whether pods start without it.")] = False
+    optional: Annotated[bool, Field(description="Whether pods start if the object does not exist.")] = False
 
 
 class EnvFrom(ApiModel):
     """As `corev1.EnvFromSource`."""
 
-    prefix: Annotated[str | None, Field(max_length=255, description="Put before each name.")] = None
-    config_map_ref: Annotated[OptionalRef | None, Field(description="A ConfigMap whose keys are the names.")] = None
-    secret_ref: Annotated[OptionalRef | None, Field(description="A Secret whose keys are the names.")] = None
+    prefix: Annotated[str | None, Field(max_length=255, description="Added in front of the name of each variable.")] = (
+        None
+    )
+    config_map_ref: Annotated[OptionalRef | None, Field(description="A ConfigMap; each key becomes a variable.")] = None
+    secret_ref: Annotated[OptionalRef | None, Field(description="A Secret; each key becomes a variable.")] = None
 
 
 class Volume(ApiModel):
-    """A `corev1.VolumeSource`, and where it is mounted."""
+    """A volume as in a pod (`corev1.VolumeSource`), and its mount."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -92,7 +95,7 @@ class Volume(ApiModel):
         str,
         Field(
             max_length=1024,
-            description="Where the containers see it.",
+            description="Path at which the volume is mounted in the containers.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^/[^:]+$')",
@@ -101,10 +104,10 @@ class Volume(ApiModel):
             ),
         ),
     ]
-    sub_path: Annotated[str | None, Field(max_length=1024, description="The part of the volume that is mounted.")] = (
-        None
-    )
-    read_only: Annotated[bool | None, Field(description="Whether the containers can only read it.")] = None
+    sub_path: Annotated[
+        str | None, Field(max_length=1024, description="Path within the volume. Default: its root.")
+    ] = None
+    read_only: Annotated[bool | None, Field(description="Whether the volume is mounted read-only.")] = None
 
     @property
     def source(self) -> dict[str, Any]:
@@ -120,15 +123,19 @@ class Volume(ApiModel):
 class Toleration(ApiModel):
     """As `corev1.Toleration`."""
 
-    key: Annotated[str | None, Field(max_length=316, description="The taint's key; absent with Exists: any.")] = None
-    operator: Annotated[Literal["Exists", "Equal"], Field(description="Whether the taint's value matters.")] = "Equal"
-    value: Annotated[str | None, Field(max_length=63, description="The taint's value, with Equal.")] = None
+    key: Annotated[
+        str | None, Field(max_length=316, description="Key of the taint. If absent, with Exists: any key.")
+    ] = None
+    operator: Annotated[
+        Literal["Exists", "Equal"], Field(description="Equal: the taint's value must equal `value`. Exists: any value.")
+    ] = "Equal"
+    value: Annotated[str | None, Field(max_length=63, description="Value of the taint, with Equal.")] = None
     effect: Annotated[
         Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None,
-        Field(description="The taint's effect; absent: any."),
+        Field(description="Effect of the taint. If absent: any effect."),
     ] = None
     toleration_seconds: Annotated[
-        int | None, Field(description="How long a NoExecute taint is tolerated; absent: for ever.")
+        int | None, Field(description="How long a NoExecute taint is tolerated. If absent: forever.")
     ] = None
 
 
@@ -153,23 +160,23 @@ TOLERATION_RULES = schema(
 
 Labels = dict[str, str]
 
-# What a strategic merge goes by. The rest of a pod is the API server's to judge, when the operator asks it.
+# A strategic merge needs the names. The API server validates the rest of the pod, in a dry run by the operator.
 _NAMED = {
     "type": "array",
     "items": {
         "type": "object",
         "required": ["name"],
-        "properties": {"name": {"type": "string", "description": "What the merge goes by."}},
+        "properties": {"name": {"type": "string", "description": "Name by which entries are merged."}},
         "x-kubernetes-preserve-unknown-fields": True,
     },
 }
 _POD_SPEC = schema(
     x_kubernetes_preserve_unknown_fields=True,
     properties={
-        "containers": {"description": "Ray's container is `ray-worker`, the head's `ray-head`."} | _NAMED,
-        "initContainers": {"description": "Containers that run before."} | _NAMED,
-        "volumes": {"description": "Volumes for `volumeMounts`."} | _NAMED,
-        "imagePullSecrets": {"description": "Secrets for the image's registry."} | _NAMED,
+        "containers": {"description": "Containers. Ray runs in `ray-worker`, and in the head in `ray-head`."} | _NAMED,
+        "initContainers": {"description": "Containers that run before the others."} | _NAMED,
+        "volumes": {"description": "Volumes that the containers can mount."} | _NAMED,
+        "imagePullSecrets": {"description": "Secrets with credentials for the image's registry."} | _NAMED,
     },
 )
 
@@ -177,18 +184,21 @@ _POD_SPEC = schema(
 class PodMetadata(ApiModel):
     """Labels and annotations of pods."""
 
-    labels: Annotated[Labels, Field(description="Beside those that WorkerGroups and KubeRay set.")] = {}
-    annotations: Annotated[Labels, Field(description="Beside those that WorkerGroups and KubeRay set.")] = {}
+    labels: Annotated[Labels, Field(description="Labels, in addition to those that WorkerGroups and KubeRay set.")] = {}
+    annotations: Annotated[
+        Labels, Field(description="Annotations, in addition to those that WorkerGroups and KubeRay set.")
+    ] = {}
 
 
 class PodTemplate(ApiModel):
-    """What to merge into pods, as a strategic merge patch does."""
+    """What is merged into pods, as by a strategic merge patch."""
 
-    metadata: Annotated[PodMetadata | None, Field(description="Labels and annotations.")] = None
+    metadata: Annotated[PodMetadata | None, Field(description="Labels and annotations of the pods.")] = None
     spec: Annotated[
         dict[str, Any] | None,
         Field(
-            description="As `corev1.PodSpec`; the container is `ray-worker`, the head's `ray-head`.",
+            description="Any part of a pod's spec (`corev1.PodSpec`). Ray's container is `ray-worker`, and in the head "
+            "`ray-head`.",
             json_schema_extra=_POD_SPEC,
         ),
     ] = None
@@ -218,40 +228,44 @@ PullSecrets = Annotated[tuple[NameRef, ...], Field(max_length=16)]
 
 
 class Placement(ApiModel):
-    """Where a pod runs that is not one of the pool's nodes. What is absent is as for the nodes."""
+    """Where the head or the agent runs. The default of each field is what the pool's nodes have."""
 
     node_selector: Annotated[
         NodeSelector | None,
-        Field(description="Labels of the Kubernetes nodes that it may run on; default: `spec.nodeSelector`."),
+        Field(description="Labels that the Kubernetes node of the pod must have. Default: `spec.nodeSelector`."),
     ] = None
     tolerations: Annotated[
         Tolerations | None,
-        Field(
-            description="Taints of Kubernetes nodes that it tolerates; default: those that the pool's nodes tolerate."
-        ),
+        Field(description="Taints that the pod tolerates. Default: those that the pool's nodes tolerate."),
     ] = None
     priority_class_name: Annotated[
         PriorityClassName | None,
-        Field(description="Its PriorityClass, empty for none; default: `spec.priorityClassName`."),
+        Field(description="PriorityClass of the pod; empty for none. Default: `spec.priorityClassName`."),
     ] = None
     image_pull_secrets: Annotated[
-        PullSecrets | None, Field(description="Secrets for its images' registries; default: the nodes'.")
+        PullSecrets | None,
+        Field(description="Secrets with credentials for the registries of the pod's images. Default: the nodes'."),
     ] = None
 
 
 class Agent(Placement):
-    """The pod of the agent, which connects Ray and Kubernetes."""
+    """Settings of the agent's pod. The agent connects Ray and Kubernetes."""
 
     resources: Annotated[
-        Resources, Field(description="What each of its two containers asks for: requests, and the same as limits.")
+        Resources, Field(description="What each of the agent's two containers requests. The amounts are also limits.")
     ] = {}
 
 
 class Head(Placement):
-    """The pod of Ray's head, in which drivers run."""
+    """Settings of the pod of Ray's head, in which drivers run."""
 
-    resources: Annotated[Resources, Field(description="What the head asks for, as `spec.resources` of the nodes.")] = {}
-    pod_template: Annotated[PodTemplate | None, Field(description="Merged into the head's pod.")] = None
+    resources: Annotated[
+        Resources,
+        Field(description="What the head's container requests. The amounts are also limits, except that of `cpu`."),
+    ] = {}
+    pod_template: Annotated[
+        PodTemplate | None, Field(description="Merged into the head's pod, whose container is `ray-head`.")
+    ] = None
 
 
 EnvVars = Annotated[tuple[PodEnvVar, ...], Field(max_length=256, json_schema_extra=dict(list_map("name")))]

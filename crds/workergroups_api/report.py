@@ -1,7 +1,7 @@
-"""What the agent says of Ray: `status.reservation` of a pool, `status.ranks` of a group; its own subtrees.
+"""What the agent reports of Ray: `status.reservation` of a pool, `status.ranks` of a group. Nobody else writes these.
 
-Each report names the Ray session in which it was seen, and a group's also the incarnation: what was seen in another
-session or of another incarnation says nothing about this one.
+Each report names the Ray session in which it was observed, and a group's report also the incarnation. A report of
+another session or another incarnation does not count.
 """
 
 from collections.abc import Iterable
@@ -17,107 +17,124 @@ MAX_NODES = 16
 MAX_FAILURES = 10
 MAX_PAUSES = 64
 
-Session = Annotated[str | None, Field(description="The Ray session in which this was seen.")]
+Session = Annotated[str | None, Field(description="The Ray session in which this was observed.")]
 
 
 class NodeReport(ApiModel):
-    """A node of a pool that is not reserved."""
+    """A node of a pool whose bundles are not all reserved."""
 
-    index: Annotated[int, Field(description="The node's place in the pool, from 0.")]
-    state: Annotated[str, Field(description="Waiting for a Ray node, or Reserving its bundles.")]
-    pod: Annotated[str | None, Field(description="The node's pod, once it has joined Ray.")] = None
-    message: Annotated[str | None, Field(description="What is wrong, if something is.")] = None
+    index: Annotated[int, Field(description="Number of the node in the pool, from 0.")]
+    state: Annotated[
+        str,
+        Field(
+            description="Waiting: no Ray node has joined for it. Reserving: Ray has not reserved all of its bundles."
+        ),
+    ]
+    pod: Annotated[str | None, Field(description="Pod of the node, once it has joined Ray.")] = None
+    message: Annotated[str | None, Field(description="What is wrong. Absent if nothing is.")] = None
 
 
 class PoolReport(ApiModel):
-    """A pool's placement groups, as the GCS has them."""
+    """A pool's placement groups, as Ray's GCS has them."""
 
     session: Session = None
-    joined_nodes: Annotated[int, Field(description="Live Ray nodes of the pool.")] = 0
-    joined_pods: Annotated[
-        str | None, Field(description="Digest of the names of these nodes' pods: which pods the report is about.")
-    ] = None
-    reserved_nodes: Annotated[int, Field(description="Nodes whose bundles are all reserved.")] = 0
-    reserved: Annotated[str, Field(description="The reserved nodes as ranges, counted from 0: `0-510`.")] = ""
+    joined_nodes: Annotated[int, Field(description="Number of Ray nodes of the pool that are alive.")] = 0
+    joined_pods: Annotated[str | None, Field(description="Digest of the names of these nodes' pods.")] = None
+    reserved_nodes: Annotated[int, Field(description="Number of nodes whose bundles are all reserved.")] = 0
+    reserved: Annotated[str, Field(description="These nodes as ranges of their numbers, such as `0-510`.")] = ""
     nodes: Annotated[
         tuple[NodeReport, ...],
         Field(
             max_length=MAX_NODES,
-            description="The first nodes that are not reserved.",
+            description="The first nodes whose bundles are not all reserved.",
             json_schema_extra=dict(list_map("index")),
         ),
     ] = ()
-    message: Annotated[str | None, Field(description="Why the reservation fails; absent if it does not.")] = None
+    message: Annotated[str | None, Field(description="Why bundles cannot be reserved. Absent if they can.")] = None
 
 
 class RankFailure(ApiModel):
-    """Why a rank is not there."""
+    """Why a rank died."""
 
     rank: Annotated[int, Field(description="The rank within its group.")]
     reason: Annotated[
-        str, Field(description="What ended it: ConstructorFailed, ProcessDied, OutOfMemory, NodeLost or Removed.")
+        str,
+        Field(
+            description="What ended the rank: ConstructorFailed, ProcessDied, OutOfMemory, NodeLost, Removed or "
+            "OwnerDied."
+        ),
     ]
-    message: Annotated[str, Field(description="The exception's last line, or Ray's account.")]
-    pod: Annotated[str | None, Field(description="The pod in which it was.")] = None
+    message: Annotated[str, Field(description="The last line of the exception, or what Ray reports.")]
+    pod: Annotated[str | None, Field(description="Pod in which the rank ran.")] = None
 
 
 class RankPause(ApiModel):
-    """Where a rank waits for a debugger, or has one."""
+    """Where a rank is paused for a debugger."""
 
     rank: Annotated[int, Field(description="The rank within its group.")]
-    pod: Annotated[str | None, Field(description="The pod in which it is.")] = None
-    where: Annotated[str, Field(description="File, line and function, and the exception that was raised there.")]
-    directory: Annotated[str | None, Field(description="The directory from which Python imported that file.")] = None
+    pod: Annotated[str | None, Field(description="Pod in which the rank runs.")] = None
+    where: Annotated[
+        str,
+        Field(description="File, line and function at which the rank is paused, and the exception if one was raised."),
+    ]
+    directory: Annotated[str | None, Field(description="Directory from which Python imported that file.")] = None
     port: Annotated[
-        int | None, Field(description="Where debugpy listens, on the loopback of the pod; absent until it does.")
+        int | None, Field(description="Port on the pod's loopback at which debugpy listens. Absent until it does.")
     ] = None
-    since: Annotated[datetime, Field(description="When it stopped, by the clock of its node.")]
-    attached: Annotated[bool, Field(description="Whether a debugger is connected to it.")] = False
+    since: Annotated[datetime, Field(description="When the rank paused, by the clock of its node.")]
+    attached: Annotated[bool, Field(description="Whether a debugger is attached to the rank.")] = False
 
 
 class GroupReport(ApiModel):
-    """A group's rank actors, as the GCS has them."""
+    """A group's rank actors, as Ray's GCS has them."""
 
     session: Session = None
-    incarnation: Annotated[int, Field(description="Which making of the ranks this is about.")] = 0
+    incarnation: Annotated[int, Field(description="The incarnation that was observed.")] = 0
     state: Annotated[
         str,
         Field(
-            description="How far the agent is with this incarnation: WaitingForPools, WaitingForCode, Launching, "
-            "Launched, LaunchFailed, or LaunchInterrupted, when it was cut short and some ranks are left."
+            description="State of this incarnation's launch: WaitingForPools, WaitingForCode, Launching, Launched, "
+            "LaunchFailed, or LaunchInterrupted if it was cut short and created only some of the ranks."
         ),
     ] = "WaitingForPools"
     code: Annotated[
-        str | None, Field(description="Digest of the code ConfigMap's present content; absent if there is none.")
+        str | None,
+        Field(description="Digest of what the code's ConfigMap holds now. Absent if there is no such ConfigMap."),
     ] = None
-    created: Annotated[int, Field(description="Actors that exist, their constructors done or not.")] = 0
-    ready_count: Annotated[int, Field(description="Ranks whose constructor is done.")] = 0
-    ready: Annotated[str, Field(description="The same as ranges: `0-2,5`.")] = ""
-    message: Annotated[str | None, Field(description="Why the launch fails or waits; absent if it does not.")] = None
+    created: Annotated[
+        int, Field(description="Number of ranks whose actors exist, whether or not their constructors have returned.")
+    ] = 0
+    ready_count: Annotated[int, Field(description="Number of ranks whose constructors have returned.")] = 0
+    ready: Annotated[str, Field(description="These ranks as ranges, such as `0-2,5`.")] = ""
+    message: Annotated[
+        str | None, Field(description="Why the launch failed, or what it waits for. Absent if it does neither.")
+    ] = None
     failures: Annotated[
         tuple[RankFailure, ...],
         Field(
-            max_length=MAX_FAILURES, description="The first ranks that died.", json_schema_extra=dict(list_map("rank"))
+            max_length=MAX_FAILURES,
+            description="The ranks that died; the first ten.",
+            json_schema_extra=dict(list_map("rank")),
         ),
     ] = ()
-    paused: Annotated[str, Field(description="Ranks that wait for a debugger, or have one, as ranges.")] = ""
+    paused: Annotated[str, Field(description="Ranks that are paused for a debugger, as ranges.")] = ""
     pauses: Annotated[
         tuple[RankPause, ...],
         Field(
             max_length=MAX_PAUSES,
-            description="The first ranks that wait for a debugger, or have one.",
+            description="Where these ranks are paused; the first 64.",
             json_schema_extra=dict(list_map("rank")),
         ),
     ] = ()
 
 
 def pods_digest(pods: Iterable[str]) -> str:
-    """A short name for a set of pods."""
+    """Return a short name for a set of pods."""
     return digest(sorted(pods))
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers as ranges: [0, 1, 2, 5] -> `0-2,5`."""
+    """Return numbers as ranges: [0, 1, 2, 5] -> `0-2,5`."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][1] == number - 1:

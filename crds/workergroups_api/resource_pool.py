@@ -24,7 +24,7 @@ from workergroups_api.pod_settings import (
 from workergroups_api.report import PoolReport
 
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
-# Leaves room for the suffixes of the objects made from it; KubeRay allows 53.
+# The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
 MAX_NAME = 40
 
 RESOURCE_NAMES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
@@ -57,14 +57,14 @@ class Accelerator(ApiModel):
 
     vendor: Annotated[
         Literal["nvidia", "amd", "none"],
-        Field(description="Who makes the accelerator; `none` for processes on CPUs only."),
+        Field(description="The vendor of the accelerator; `none` for processes that use CPUs only."),
     ] = "nvidia"
     product: Annotated[
         str | None,
         Field(
             max_length=63,
-            description="Only nodes with this product: the value of the node label `nvidia.com/gpu.product` or "
-            "`amd.com/gpu.product-name`.",
+            description="Use only nodes with this product: a value of the node label `nvidia.com/gpu.product` or "
+            "`amd.com/gpu.product-name`. Default: any product.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
@@ -77,7 +77,7 @@ class Accelerator(ApiModel):
         str | None,
         Field(
             max_length=253,
-            description="Extended resource to ask for; default `nvidia.com/gpu` or `amd.com/gpu`.",
+            description="The extended resource that pods request. Default: `nvidia.com/gpu` or `amd.com/gpu`.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
@@ -87,7 +87,7 @@ class Accelerator(ApiModel):
         ),
     ] = None
     per_process: Annotated[
-        int, Field(ge=1, le=64, description="Devices of each process: its ranks see exactly these.")
+        int, Field(ge=1, le=64, description="Devices of each process. Its ranks see all of them and no others.")
     ] = 1
 
     @property
@@ -118,14 +118,14 @@ ACCELERATOR_RULES = schema(
 
 
 class Topology(ApiModel):
-    """How the pool's nodes lie in the network."""
+    """How close to each other the pool's nodes must be in the network."""
 
     key: Annotated[
         str,
         Field(
             min_length=1,
             max_length=316,
-            description="Node label whose values are the domains, such as `nvidia.com/gpu.clique`.",
+            description="The node label whose values are the domains, such as `nvidia.com/gpu.clique`.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
@@ -137,47 +137,59 @@ class Topology(ApiModel):
     mode: Annotated[
         Literal["Required", "Preferred", "Spread"],
         Field(
-            description="All nodes of the pool in one domain (Required), in one domain if possible (Preferred), or "
-            "each in a domain of its own (Spread)."
+            description="Required: all nodes of the pool are in one domain. Preferred: in one domain if possible. "
+            "Spread: each node is in a different domain."
         ),
     ] = "Preferred"
 
 
 class ResourcePoolSpec(ApiModel):
-    """What a user asks for."""
+    """What the user wants."""
 
-    nodes: Annotated[int, Field(ge=1, le=512, description="Pods of the pool, each a node of the Ray cluster.")] = 1
+    nodes: Annotated[int, Field(ge=1, le=512, description="Number of pods; each pod is a node of the Ray cluster.")] = 1
     processes_per_node: Annotated[
-        int, Field(ge=1, le=64, description="Processes on each node, and so bundles of its placement group.")
+        int,
+        Field(
+            ge=1,
+            le=64,
+            description="Processes on each node. Each process has one bundle of the node's placement group.",
+        ),
     ]
     cluster_name: Annotated[
         str | None,
         Field(
             max_length=MAX_NAME,
-            description="Name of the RayCluster; pools that name the same one share it. Default: the pool's name.",
+            description="Name of the RayCluster. Pools with the same clusterName share one. Default: the pool's name.",
             json_schema_extra=dns_name("spec.clusterName"),
         ),
     ] = None
     accelerator: Annotated[
         Accelerator, Field(description="The devices of each process.", json_schema_extra=ACCELERATOR_RULES)
     ] = Accelerator()
-    topology: Annotated[Topology, Field(description="How the pool's nodes lie in the network.")] = Topology()
+    topology: Annotated[
+        Topology, Field(description="How close to each other the pool's nodes must be in the network.")
+    ] = Topology()
     max_colocate_count: Annotated[
         int,
-        Field(ge=1, le=100, description="How many groups can share a process's devices; all see the same ones."),
+        Field(
+            ge=1,
+            le=100,
+            description="How many groups can share the devices of a process. All of them see the same devices.",
+        ),
     ] = 10
     reservation: Annotated[
         Literal["Eager", "None"],
         Field(
-            description="Eager: each process has its bundle, for WorkerGroups and `attach_pool`. None: the nodes are "
-            "ready and nothing is reserved, for programs that make placement groups of their own."
+            description="Eager: the agent reserves a bundle for each process, as WorkerGroups and `attach_pool` need. "
+            "None: nothing is reserved; for programs that create their own placement groups, such as verl's trainers."
         ),
     ] = "Eager"
     image: Annotated[
         str | None,
         Field(
             max_length=512,
-            description="Any image with Ray 2.52 or later on Python 3.10 or later; default: the operator's.",
+            description="Any image with `ray[default]` 2.52 or later on Python 3.10 or later. Default: the value "
+            "`worker.image` of the Helm chart.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[^\\\\s]+$')",
@@ -187,49 +199,75 @@ class ResourcePoolSpec(ApiModel):
         ),
     ] = None
     image_pull_secrets: Annotated[
-        tuple[NameRef, ...], Field(max_length=16, description="Secrets for the image's registry.")
+        tuple[NameRef, ...],
+        Field(
+            max_length=16,
+            description="Secrets with credentials for the image's registry. Head and agent use them too, unless "
+            "spec.head.imagePullSecrets or spec.agent.imagePullSecrets is set.",
+        ),
     ] = ()
-    env: Annotated[EnvVars, Field(description="Environment of head, drivers and ranks.")] = ()
+    env: Annotated[
+        EnvVars, Field(description="Environment variables of the head and the nodes, and so of drivers and ranks.")
+    ] = ()
     env_from: Annotated[
-        tuple[EnvFrom, ...], Field(max_length=32, description="Secrets and ConfigMaps whose keys are environment too.")
+        tuple[EnvFrom, ...],
+        Field(max_length=32, description="Secrets and ConfigMaps whose keys become environment variables too."),
     ] = ()
-    volumes: Annotated[Volumes, Field(description="Volumes of head, drivers and ranks, each with its mount.")] = ()
+    volumes: Annotated[
+        Volumes,
+        Field(description="Volumes, each with its mount, of the head and the nodes, and so of drivers and ranks."),
+    ] = ()
     resources: Annotated[
         Resources,
         Field(
-            description="What each node asks for beside the accelerators: requests, and limits but for `cpu`. So many "
-            "whole CPUs are also there for plain Ray tasks."
+            description="What each node requests in addition to the accelerators. The amounts are also limits, except "
+            "that of `cpu`. Plain Ray tasks can use as many CPUs as `cpu` has whole ones (4 if it is not set)."
         ),
     ] = {}
     shared_memory: Annotated[
         Quantity | None,
         Field(
-            description="Size of /dev/shm of head and nodes, such as 128Gi; it counts as the pod's memory. Default: "
-            "what KubeRay gives, which is the memory limit if there is one."
+            description="Size of /dev/shm in the head and the nodes, such as 128Gi. What it holds counts as memory of "
+            "the pod. Default: the memory limit of the container, or its memory request if it has no limit."
         ),
     ] = None
     node_selector: Annotated[
-        NodeSelector, Field(description="Labels that the Kubernetes nodes must have, beside the product's.")
+        NodeSelector,
+        Field(description="Labels that the Kubernetes nodes must have, in addition to the product's label."),
     ] = {}
     tolerations: Annotated[
-        Tolerations, Field(description="Taints of Kubernetes nodes that the pool's pods put up with.")
+        Tolerations,
+        Field(
+            description="Taints that the pool's pods tolerate, in addition to a taint with the accelerator's resource "
+            "name as its key."
+        ),
     ] = ()
     priority_class_name: Annotated[
-        PriorityClassName | None, Field(description="PriorityClass of the pool's pods, and of head and agent.")
+        PriorityClassName | None,
+        Field(description="PriorityClass of the pool's pods. Head and agent have it too, unless they set their own."),
     ] = None
     agent: Annotated[
-        Agent | None, Field(description="The agent's pod; of several pools on a cluster, the oldest one's.")
+        Agent | None,
+        Field(description="Settings of the agent's pod. If several pools share a cluster, the oldest pool's apply."),
     ] = None
     head: Annotated[
-        Head | None, Field(description="The pod of Ray's head; of several pools on a cluster, the oldest one's.")
+        Head | None,
+        Field(description="Settings of the head's pod. If several pools share a cluster, the oldest pool's apply."),
     ] = None
     pod_template: Annotated[
         PodTemplate | None,
-        Field(description="Merged into the pods of the pool's nodes. Changes reach only pods made afterwards."),
+        Field(
+            description="Merged into the pods of the pool's nodes. A change applies to pods that are created after it."
+        ),
     ] = None
     progress_deadline_seconds: Annotated[
         int,
-        Field(ge=5, le=604800, description="After this many seconds without being ready, Ready says so; it goes on."),
+        Field(
+            ge=5,
+            le=604800,
+            description="If the pool is not ready after this many seconds, Ready has the reason DeadlineExceeded. "
+            "The operator keeps trying.",
+        ),
     ] = 600
 
 
@@ -274,38 +312,45 @@ SPEC_RULES = schema(
 
 
 class ResourcePoolStatus(ApiModel):
-    """What is true: conditions by the operator, the reservation by the agent."""
+    """What was observed: the operator writes the conditions, the agent the reservation."""
 
     conditions: Conditions = ()
     observed_generation: Annotated[
-        int | None, Field(description="The generation of the spec that the operator has seen.")
+        int | None, Field(description="The generation of the spec that the operator last observed.")
     ] = None
     deadline: Annotated[
-        datetime | None, Field(description="By when the pool is to be ready; absent when it is, or cannot be.")
+        datetime | None,
+        Field(description="When the pool must be ready. Absent if it is ready, or if waiting cannot make it ready."),
     ] = None
-    cluster_name: Annotated[str | None, Field(description="Name of the RayCluster that holds the pool.")] = None
-    nodes: Annotated[int | None, Field(description="Nodes that the pool is to have.")] = None
-    ready_nodes: Annotated[int | None, Field(description="Nodes whose bundles are reserved now.")] = None
-    ray_version: Annotated[
-        str | None, Field(description="Version of Ray in the nodes' image, as it was found there.")
+    cluster_name: Annotated[str | None, Field(description="Name of the RayCluster that the pool is part of.")] = None
+    nodes: Annotated[int | None, Field(description="Number of nodes that the pool should have.")] = None
+    ready_nodes: Annotated[
+        int | None,
+        Field(
+            description="Number of nodes that are ready now: all of their bundles are reserved, or they have "
+            "joined Ray if the pool has `reservation: None`."
+        ),
     ] = None
-    reservation: Annotated[PoolReport | None, Field(description="What the agent sees of the pool in Ray.")] = None
+    ray_version: Annotated[str | None, Field(description="The version of Ray that was found in the nodes' image.")] = (
+        None
+    )
+    reservation: Annotated[PoolReport | None, Field(description="What the agent observes of the pool in Ray.")] = None
 
 
 class ResourcePool(ApiObject):
-    """Processes reserved on nodes."""
+    """A set of processes that are reserved on accelerator nodes."""
 
-    spec: Annotated[ResourcePoolSpec, Field(description="What a user asks for.", json_schema_extra=SPEC_RULES)]
-    status: Annotated[ResourcePoolStatus, Field(description="What is true.")] = ResourcePoolStatus()
+    spec: Annotated[ResourcePoolSpec, Field(description="What the user wants.", json_schema_extra=SPEC_RULES)]
+    status: Annotated[ResourcePoolStatus, Field(description="What was observed.")] = ResourcePoolStatus()
 
     @property
     def cluster(self) -> str:
-        """Name of the RayCluster that holds the pool."""
+        """Name of the RayCluster that the pool is part of."""
         return self.spec.cluster_name or self.name
 
     @property
     def is_reserved(self) -> bool:
-        """Whether each process has its bundle."""
+        """Whether a bundle is reserved for each process."""
         return self.spec.reservation == "Eager"
 
     @property

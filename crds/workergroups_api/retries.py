@@ -1,4 +1,4 @@
-"""How often something was tried again in a row, kept where a restart of the operator does not forget it."""
+"""How many retries in a row have failed; stored where a restart of the operator does not lose it."""
 
 from typing import Annotated
 
@@ -10,8 +10,8 @@ from workergroups_api.model import ApiModel
 class Retries(ApiModel):
     """Failures in a row, and when the next try begins."""
 
-    failures: Annotated[int, Field(ge=0, description="How many tries in a row have failed.")] = 0
+    failures: Annotated[int, Field(ge=0, description="Number of tries in a row that failed.")] = 0
     next: Annotated[
         AwareDatetime | None,
-        Field(description="When the next try begins; absent when none waits."),
+        Field(description="When the next try begins. Absent if none is scheduled."),
     ] = None

@@ -1,4 +1,4 @@
-"""Names from anywhere become segments of a URL's path, or no request at all."""
+"""Names become single segments of a URL's path, or no request is sent."""
 
 import re
 
@@ -10,11 +10,11 @@ _SEGMENT = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]{0,252}")
 
 
 class InvalidName(ValueError):
-    """What should be a name of an object cannot be one."""
+    """The name of an object is not valid."""
 
 
 class _Safe:
-    """What the client makes paths of."""
+    """The part of the client that builds paths."""
 
     def path(self, name: str | None = None, namespace: str | None = None) -> str:
         for segment in (name, namespace):
@@ -25,8 +25,8 @@ class _Safe:
 
 
 class SafeResource(_Safe, Resource):  # type: ignore[misc]
-    """A kind of objects."""
+    """A kind of objects, with safe paths."""
 
 
 class SafeSubresource(_Safe, Subresource):  # type: ignore[misc]
-    """A part of a kind's objects, such as the status."""
+    """A subresource, such as the status, with safe paths."""

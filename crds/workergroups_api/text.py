@@ -1,18 +1,18 @@
-"""Text that others made, such as exceptions and the words of Kubernetes, in a form that fits into any status."""
+"""Text from elsewhere, such as exceptions and messages of Kubernetes, in a form that fits into any status."""
 
 import unicodedata
 
-# Control characters, halves of surrogate pairs, and code points that no text has.
+# Control characters, halves of surrogate pairs, and code points that are no characters.
 _UNFIT = {"Cc", "Cs", "Cn"}
-# They turn the direction of the text that follows, ours too.
+# Bidirectional controls also reverse the text around them, which may be ours.
 _TURNING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _ELLIPSIS = " [...] "
-# Times the limit: spaces of an indented text, such as a traceback, are dropped.
+# A multiple of the limit, since the spaces of indented texts, such as tracebacks, are dropped.
 _LOOKED_AT = 8
 
 
 def plain(text: str, limit: int) -> str:
-    """The text on one line, at most `limit` characters of it, and nothing in it that a writer of YAML refuses.
+    """Return the text on one line, at most `limit` characters of it, without anything that a writer of YAML refuses.
 
     What is too long loses its middle: beginning and end say most. However long it is, only these are looked at.
     """
@@ -28,7 +28,7 @@ def _shorter(text: str, limit: int) -> str:
 
 
 def _fit(text: str) -> str:
-    """The same number of characters, each of them fit."""
+    """Return the same number of characters, with the odd ones replaced."""
     unfit = {ord(each): "\N{REPLACEMENT CHARACTER}" for each in set(text) if _is_unfit(each)}
     return text.translate(unfit) if unfit else text
 

@@ -46,7 +46,7 @@ GROUP_CONDITIONS = (
 
 
 class LaunchState(Word):
-    """How far the executor is with one incarnation of a group; also the reason of RanksCreated while it is not True."""
+    """State of the launch of one incarnation; also the reason of RanksCreated while that is not True."""
 
     WAITING_FOR_POOLS = "WaitingForPools"
     WAITING_FOR_CODE = "WaitingForCode"
@@ -68,28 +68,28 @@ class RankEnd(Word):
     OUT_OF_MEMORY = "OutOfMemory"
     NODE_LOST = "NodeLost"
     REMOVED = "Removed"
-    # The process that created the actor ended before Ray had all that the actor is made from.
+    # The process that created the actor ended before Ray had everything that the actor needs.
     OWNER_DIED = "OwnerDied"
-    # The Ray head is gone, and with it all that Ray knew of the rank.
+    # The Ray head is gone, and with it everything that Ray knew of the rank. No condition has this reason.
     HEAD_LOST = "HeadLost"
 
 
 class NodeState(Word):
-    """How far a node of a pool is that is not reserved."""
+    """State of a node whose bundles are not all reserved."""
 
     WAITING = "Waiting"
     RESERVING = "Reserving"
 
 
 class Reason(Word):
-    """Why a condition is as it is, beside the states of a launch and the ends of a rank."""
+    """Why a condition has its status. States of a launch and ends of a rank are reasons too."""
 
     # Of objects that the operator cannot serve.
     INVALID_SPEC = "InvalidSpec"
     INTERNAL_ERROR = "InternalError"
     OBJECT_TOO_LARGE = "ObjectTooLarge"
     CLUSTER_TOO_LARGE = "ClusterTooLarge"
-    # Of ClusterReady, and of whatever depends on it.
+    # Of ClusterReady, and of conditions that depend on it.
     KUBERAY_MISSING = "KubeRayMissing"
     NAME_TAKEN = "NameTaken"
     APPLY_FAILED = "ApplyFailed"
@@ -169,7 +169,7 @@ class Container(Word):
     # Ray runs in these two.
     HEAD = "ray-head"
     WORKER = "ray-worker"
-    # The agent's: the observer runs the user's image without the user's code, the reporter the operator's image.
+    # The agent's. The observer runs the user's image, without the user's code; the reporter runs the operator's image.
     OBSERVER = "observer"
     REPORTER = "reporter"
     # The init container that looks at the image in which Ray runs.
@@ -185,21 +185,21 @@ class Vendor(Word):
 
 
 class Reservation(Word):
-    """Who makes the placement groups of a pool."""
+    """Who creates the placement groups of a pool."""
 
     EAGER = "Eager"
     NONE = "None"
 
 
 class Debug(Word):
-    """When a rank pauses for a debugger without being told to by `breakpoint()`."""
+    """When a rank pauses for a debugger, apart from `breakpoint()`."""
 
     DISABLED = "Disabled"
     POST_MORTEM = "PostMortem"
 
 
 class Variable(Word):
-    """Environment variables by which our processes hear from the operator."""
+    """Environment variables through which the operator configures our processes."""
 
     ALIVE = "WORKERGROUPS_ALIVE"
     EXCHANGE = "WORKERGROUPS_EXCHANGE"

@@ -14,18 +14,18 @@ from workergroups_api.text import plain
 # Used as a UID: the agent vouches for no object.
 EVERY = "*"
 MAX_OBJECTS = 20
-# Characters of the whole annotation: of a longer one, the operator's watch tells nothing.
+# Characters of the whole annotation. The operator's watch leaves out longer texts.
 MAX_ANNOTATION = 4096
 _MAX_WHY = 300
-# Of an object, besides its reason: its UID, quotes and commas.
+# Characters of each object apart from its reason: its UID, quotes and commas.
 _MAX_UID = 44
 _LIMITS = Limits(size=64 * 1024, depth=1, values=MAX_OBJECTS + 1)
 
 
 def to_annotation(doubts: Mapping[str, str]) -> str | None:
-    """Return the annotation's value, None if the agent vouches for all; of too many objects it names none.
+    """Return the annotation's value, None if the agent vouches for all. If there are too many objects, it names none.
 
-    `doubts` tells why the agent does not vouch for an object, by the object's UID.
+    `doubts` says, by UID, why the agent does not vouch for an object.
     """
     if len(doubts) > MAX_OBJECTS:
         first = next(iter(doubts.values()))
@@ -38,7 +38,7 @@ def to_annotation(doubts: Mapping[str, str]) -> str | None:
 
 
 def from_annotation(value: Any) -> dict[str, str]:
-    """Return why the agent does not vouch for an object, by UID. A value that cannot be read vouches for none."""
+    """Return why the agent does not vouch for an object, by UID; for all objects if the value cannot be read."""
     if value is None:
         return {}
     try:

@@ -1,10 +1,10 @@
-"""WorkerGroup: Ray actors of one class, one per rank, on the bundles of one or more pools."""
+"""WorkerGroup: Ray actors, one for each rank, on the bundles of one or more pools."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from workergroups_api.conditions import Conditions
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
@@ -14,8 +14,9 @@ from workergroups_api.pod_settings import ENV_NAME_RULE, VISIBLE_DEVICES_ENV
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
 from workergroups_api.retries import Retries
+from workergroups_api.vocabulary import Debug
 
-# Set for each rank by the library; a user's value would break the rendezvous or show a rank devices of its neighbour.
+# The library sets these for each rank. A user's value would break the rendezvous, or show a rank the wrong devices.
 PROTECTED_ENV = (
     "WORLD_SIZE",
     "RANK",
@@ -37,10 +38,10 @@ _ONE_OF_TWO = (
 
 
 class BundleRange(ApiModel):
-    """Consecutive bundles of a pool, counted over its nodes in order (verl's split)."""
+    """Consecutive bundles of a pool, counted over its nodes in their order (verl's split)."""
 
     start: Annotated[int, Field(ge=0, le=32767, description="The first bundle, counted from 0.")] = 0
-    count: Annotated[int, Field(ge=1, le=32768, description="How many bundles, and so ranks.")]
+    count: Annotated[int, Field(ge=1, le=32768, description="Number of bundles. Each bundle has one rank.")]
 
 
 class PoolRef(ApiModel):
@@ -55,18 +56,20 @@ class PoolRef(ApiModel):
             json_schema_extra=dns_name("spec.pools[].name"),
         ),
     ]
-    bundles: Annotated[BundleRange | None, Field(description="Default: all bundles of the pool.")] = None
+    bundles: Annotated[
+        BundleRange | None, Field(description="The part of the pool that the group uses. Default: all bundles.")
+    ] = None
 
 
 class WorkerClass(ApiModel):
-    """The class of the ranks and its constructor's arguments."""
+    """A class and the arguments of its constructor."""
 
     class_: Annotated[
         str,
         Field(
             alias="class",
             max_length=255,
-            description="Import path, `package.module.Class`.",
+            description="Import path of the class, such as `package.module.Class`.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)+$')",
@@ -77,23 +80,23 @@ class WorkerClass(ApiModel):
     ]
     args: Annotated[
         tuple[Annotated[Any, Field(json_schema_extra=ANYTHING)], ...],
-        Field(max_length=64, description="Positional arguments, any JSON."),
+        Field(max_length=64, description="Positional arguments of the constructor: any JSON values."),
     ] = ()
     kwargs_: Annotated[
-        # A null is None: without `nullable` the API server would drop the argument.
+        # A null is Python's None. Without `nullable`, the API server would drop the argument.
         dict[str, Annotated[Any, Field(json_schema_extra=schema(nullable=True) | ANYTHING)]],
-        Field(alias="kwargs", max_length=256, description="Keyword arguments, any JSON."),
+        Field(alias="kwargs", max_length=256, description="Keyword arguments of the constructor: any JSON values."),
     ] = {}
 
 
 class Role(WorkerClass):
-    """One of several classes of which each rank has an instance, in one process (verl's colocated classes)."""
+    """One of several classes. Each rank has an instance of each, in one process (verl's colocated classes)."""
 
     name: Annotated[
         str,
         Field(
             max_length=63,
-            description="What the group's `spawn` knows the role by.",
+            description="Name of the role, as the driver passes it to `spawn`.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[a-z][a-z0-9_]*$')",
@@ -123,7 +126,7 @@ class ConfigMapRef(ApiModel):
 
 
 class Code(ApiModel):
-    """Where the class comes from when it is not in the image."""
+    """Where the class comes from if it is not in the image."""
 
     config_map: Annotated[ConfigMapRef, Field(description="A ConfigMap whose keys are Python files.")]
 
@@ -146,18 +149,23 @@ class EnvVar(ApiModel):
             ),
         ),
     ]
-    value: Annotated[str, Field(max_length=32768, description="Its value.")] = ""
+    value: Annotated[str, Field(max_length=32768, description="Value of the variable.")] = ""
+
+
+def _current_word(debug: Any) -> Any:
+    """Read `Off` as `Disabled`: it was the default of earlier versions, and so is stored in their groups."""
+    return Debug.DISABLED if debug == "Off" else debug
 
 
 class WorkerGroupSpec(ApiModel):
-    """What a user asks for."""
+    """What the user wants."""
 
     pools: Annotated[
         tuple[PoolRef, ...],
         Field(
             max_length=16,
-            description="Pools that the group runs on; ranks are numbered through them in this order (verl's merge), "
-            "and a pool may appear twice. Default: the pool of the group's own name.",
+            description="The pools that the group runs on. Ranks are numbered through them in this order (verl's "
+            "merge). A pool may appear twice, with different bundles. Default: the pool with the group's name.",
             json_schema_extra=schema(
                 cel(
                     "size(self) > 0",
@@ -168,26 +176,27 @@ class WorkerGroupSpec(ApiModel):
         ),
     ] = ()
     worker: Annotated[
-        WorkerClass | None, Field(description="The ranks' class; a change makes the ranks anew. This, or `roles`.")
+        WorkerClass | None,
+        Field(description="The class of the ranks. Set either this or `roles`. A change recreates the ranks."),
     ] = None
     roles: Annotated[
         tuple[Role, ...],
         Field(
             max_length=16,
-            description="Classes of which each rank has one instance, all in its process; a change makes the ranks "
-            "anew. `attach(name).spawn(roles)` has a handle for each.",
+            description="Several classes: each rank has an instance of each, in its process. Set either this or "
+            "`worker`. `attach(name).spawn(roles)` returns a handle for each role. A change recreates the ranks.",
             json_schema_extra=dict(list_map("name")),
         ),
     ] = ()
     code: Annotated[
         Code | None,
-        Field(description="Where the class comes from; a change makes the ranks anew. Default: it is in the image."),
+        Field(description="Where the classes come from. Default: the image. A change recreates the ranks."),
     ] = None
     env: Annotated[
         tuple[EnvVar, ...],
         Field(
             max_length=128,
-            description="Environment of every rank; a change makes the ranks anew.",
+            description="Environment variables of each rank. A change recreates the ranks.",
             json_schema_extra=dict(list_map("name"))
             | schema(
                 cel(
@@ -199,15 +208,21 @@ class WorkerGroupSpec(ApiModel):
         ),
     ] = ()
     debug: Annotated[
-        Literal["Off", "PostMortem"],
+        Debug,
+        BeforeValidator(_current_word),
         Field(
             description="PostMortem: a rank pauses for a debugger before an exception leaves its constructor or a "
-            "method. `breakpoint()` pauses it in any case. A change makes the ranks anew."
+            "method. Disabled: it does not. `breakpoint()` pauses it in both cases. A change recreates the ranks."
         ),
-    ] = "Off"
+    ] = Debug.DISABLED
     progress_deadline_seconds: Annotated[
         int,
-        Field(ge=5, le=604800, description="After this many seconds without being ready, Ready says so; it goes on."),
+        Field(
+            ge=5,
+            le=604800,
+            description="If the group is not ready after this many seconds, Ready has the reason "
+            "DeadlineExceeded. The operator keeps trying.",
+        ),
     ] = 600
 
     @model_validator(mode="after")
@@ -217,7 +232,7 @@ class WorkerGroupSpec(ApiModel):
         return self
 
     def launch(self, restarted: str | None) -> Launch:
-        """What the ranks are made from."""
+        """Return what the ranks are created from."""
         classes: dict[str, Any] = (
             {"roles": tuple(RoleLaunch(name=role.name, **_constructor(role)) for role in self.roles)}
             if self.worker is None
@@ -228,7 +243,7 @@ class WorkerGroupSpec(ApiModel):
             env={variable.name: variable.value for variable in self.env},
             config_map=self.code.config_map.name if self.code else None,
             restarted=restarted,
-            post_mortem=True if self.debug == "PostMortem" else None,
+            post_mortem=True if self.debug is Debug.POST_MORTEM else None,
         )
 
 
@@ -243,36 +258,44 @@ SPEC_RULES = schema(
 
 
 class WorkerGroupStatus(ApiModel):
-    """What is true: conditions by the operator, the ranks by the agent."""
+    """What was observed: the operator writes the conditions, the agent the ranks."""
 
     conditions: Conditions = ()
     observed_generation: Annotated[
-        int | None, Field(description="The generation of the spec that the operator has seen.")
+        int | None, Field(description="The generation of the spec that the operator last observed.")
     ] = None
     deadline: Annotated[
-        datetime | None, Field(description="By when the group is to be ready; absent when it is, or cannot be.")
+        datetime | None,
+        Field(description="When the group must be ready. Absent if it is ready, or if waiting cannot make it ready."),
     ] = None
-    world_size: Annotated[int | None, Field(description="How many ranks the group is to have.")] = None
-    ready_ranks: Annotated[int | None, Field(description="Ranks that are ready now.")] = None
+    world_size: Annotated[int | None, Field(description="Number of ranks that the group should have.")] = None
+    ready_ranks: Annotated[int | None, Field(description="Number of ranks that are ready now.")] = None
     incarnation: Annotated[
-        int | None, Field(description="Which making of the ranks this is; each loses the memory of the one before.")
+        int | None,
+        Field(
+            description="Number of the current set of ranks, from 1. It grows each time that the ranks are "
+            "recreated and their memory is lost."
+        ),
     ] = None
     revision: Annotated[
         str | None,
-        Field(description="Digest of the worker, env and code that this incarnation is made from, and of its bundles."),
+        Field(
+            description="Digest of what this incarnation was created from: `worker` or `roles`, `env`, `debug`, the "
+            "content of the code, the annotation workergroups.dev/restarted-at, and its bundles."
+        ),
     ] = None
-    session: Annotated[str | None, Field(description="The Ray session that this incarnation belongs to.")] = None
+    session: Annotated[str | None, Field(description="The Ray session in which this incarnation runs.")] = None
     retries: Annotated[
-        Retries | None, Field(description="Of launches that were cut short; absent if the last one was not.")
+        Retries | None, Field(description="Retries of launches that were cut short. Absent if the last launch was not.")
     ] = None
-    ranks: Annotated[GroupReport | None, Field(description="What the agent sees of the ranks in Ray.")] = None
+    ranks: Annotated[GroupReport | None, Field(description="What the agent observes of the ranks in Ray.")] = None
 
 
 class WorkerGroup(ApiObject):
-    """Registered Ray worker actors, one per rank."""
+    """A group of ranks, each of them a Ray actor."""
 
-    spec: Annotated[WorkerGroupSpec, Field(description="What a user asks for.", json_schema_extra=SPEC_RULES)]
-    status: Annotated[WorkerGroupStatus, Field(description="What is true.")] = WorkerGroupStatus()
+    spec: Annotated[WorkerGroupSpec, Field(description="What the user wants.", json_schema_extra=SPEC_RULES)]
+    status: Annotated[WorkerGroupStatus, Field(description="What was observed.")] = WorkerGroupStatus()
 
     @property
     def pools(self) -> tuple[PoolRef, ...]:
@@ -281,12 +304,12 @@ class WorkerGroup(ApiObject):
 
     @property
     def launch(self) -> Launch:
-        """What its ranks are made from."""
+        """What its ranks are created from."""
         return launch_of(self.spec, self.metadata)
 
 
 def launch_of(spec: WorkerGroupSpec, metadata: Mapping[str, Any]) -> Launch:
-    """What the ranks of a group are made from."""
+    """Return what the ranks of a group are created from."""
     restarted_at = (metadata.get("annotations") or {}).get(RESTARTED_AT_ANNOTATION)
     return spec.launch(None if restarted_at is None else digest(restarted_at))
 

@@ -1,11 +1,13 @@
 """The schema that the API server is given."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from workergroups.single_controller.ray.rank_process import PROTECTED_ENV as PROTECTED_BY_THE_LIBRARY
-from workergroups_api.crd import definitions
+from workergroups_api.crd import _structural, definitions
 from workergroups_api.worker_group import PROTECTED_ENV
 
 FILES = ("resourcepools.yaml", "workergroups.yaml")
@@ -97,6 +99,42 @@ def test_each_rule_says_which_field_and_what_to_do(file):
 @each_kind
 def test_a_status_takes_words_of_later_versions(file):
     assert [path for path, field in fields(schema(file)["properties"]["status"]) if "enum" in field] == []
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "Off",
+        "on",
+        "Yes",
+        "NO",
+        "y",
+        "N",
+        "True",
+        "false",
+        "null",
+        "Null",
+        "~",
+        "1",
+        "0x1F",
+        "1.5",
+        ".inf",
+        "1:30",
+        "2026-11-24",
+        "=",
+        "<<",
+    ],
+)
+def test_what_yaml_reads_as_something_else_is_no_enum_value(word):
+    with pytest.raises(ValueError, match=f"reads the enum value '{re.escape(word)}' as something else"):
+        _structural({"properties": {"debug": {"enum": ["Disabled", word]}}}, {})
+
+
+@each_kind
+def test_an_enum_value_needs_no_quotes(file):
+    words = [word for node in nodes(schema(file)) for word in node.get("enum", ()) if isinstance(word, str)]
+    assert words
+    assert [word for word in words if yaml.safe_load(word) != word] == []
 
 
 @each_kind

@@ -41,6 +41,11 @@ def test_a_pool_of_the_same_name_made_again_has_another_worker_group():
     assert len(node_group("p" * MAX_NAME, "01234567-89")) <= 50
 
 
+def test_the_default_of_earlier_versions_is_read_as_todays():
+    assert group(debug="Off").spec == group().spec
+    assert group(debug="Off").launch == group(debug="Disabled").launch != group(debug="PostMortem").launch
+
+
 @pytest.mark.parametrize("make", [pool, group])
 def test_what_a_later_version_brings_is_passed_over(make):
     assert make(novelty={"a": 1}).spec == make().spec

@@ -1,18 +1,14 @@
 """Manifests in examples and in the README are of the API as it is."""
 
-import re
-from pathlib import Path
-
 import pytest
 import yaml
 
+from tests.unit.docs.manifests import KINDS, left_out
+from tests.unit.docs.pages import REPOSITORY, blocks
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 
-REPOSITORY = Path(__file__).parents[3]
-KINDS = {"ResourcePool": ResourcePool, "WorkerGroup": WorkerGroup}
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*/*.yaml"))
-README = (REPOSITORY / "README.md").read_text()
 
 
 def read(text: str) -> list[dict]:
@@ -20,15 +16,7 @@ def read(text: str) -> list[dict]:
 
 
 def of_the_readme() -> list[dict]:
-    return [each for block in re.findall(r"```yaml\n(.*?)```", README, re.DOTALL) for each in read(block)]
-
-
-def left_out(manifest: object, known: object) -> list[str]:
-    """Paths in a manifest that did not survive being read."""
-    if isinstance(manifest, dict) and isinstance(known, dict):
-        lost = [key for key in manifest if key not in known]
-        return lost + [f"{key}.{path}" for key in manifest for path in left_out(manifest[key], known.get(key))]
-    return []
+    return [each for block in blocks("yaml") if block.page == "README.md" for each in read(block.text)]
 
 
 ALL = [(file.parent.name, each) for file in EXAMPLES for each in read(file.read_text())]

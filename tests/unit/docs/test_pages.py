@@ -1,93 +1,180 @@
-"""The reference names every field and every reason; links lead somewhere."""
+"""The reference has a row for every field and every reason, and no other; links lead somewhere."""
 
 import re
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
+from tests.unit.docs.pages import PAGES, REPOSITORY, section, tables
 from workergroups_api.crd import definitions
-from workergroups_api.vocabulary import LaunchState, Reason
+from workergroups_api.vocabulary import GROUP_CONDITIONS, POOL_CONDITIONS, EventReason, LaunchState, RankEnd, Reason
 
-REPOSITORY = Path(__file__).parents[3]
 API = (REPOSITORY / "docs" / "api.md").read_text()
 TROUBLESHOOTING = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
-PAGES = [
-    path
-    for folder in (".", "docs", "examples/*", "changelog.d", "local_cluster")
-    for path in REPOSITORY.glob(f"{folder}/*.md")
-]
-REASON = re.compile(r"\b[A-Z][a-z]+(?:[A-Z][a-zA-Z]+)+\b")
-# A condition that is true has its own name, or another one, for a reason.
-CONDITIONS = {
-    "ClusterReady",
-    "NodesReady",
-    "BundlesReserved",
-    "PoolsReady",
-    "RanksCreated",
-    "RanksReady",
-    "UpToDate",
+KINDS = {"ResourcePool": "resourcepools.yaml", "WorkerGroup": "workergroups.yaml"}
+PARTS = ("spec", "status")
+# Described by Kubernetes, or as a whole.
+WHOLE = {
+    "agent.imagePullSecrets",
+    "agent.nodeSelector",
+    "agent.tolerations",
+    "conditions",
+    "env[].valueFrom",
+    "envFrom[].configMapRef",
+    "envFrom[].secretRef",
+    "head.imagePullSecrets",
+    "head.nodeSelector",
+    "head.podTemplate",
+    "head.tolerations",
+    "podTemplate",
+    "tolerations",
 }
-# Part of Kubernetes' own types.
-KNOWN = {"type", "status", "reason", "lastTransitionTime", "key", "operator", "effect", "value", "tolerationSeconds"}
+REASONS = {word.value for words in (Reason, LaunchState, RankEnd) for word in words}
+# Reasons with which a condition is true, or that wait for nobody.
+FINE = {
+    Reason.AGENT_CONNECTED,
+    Reason.NODES_JOINED,
+    Reason.POOLS_READY,
+    Reason.RANKS_CREATED,
+    Reason.RANKS_READY,
+    Reason.RESERVED,
+    Reason.UP_TO_DATE,
+    LaunchState.LAUNCHED,
+}
+# What `workergroups logs --previous` says of ranks whose cluster is gone: no condition has it.
+OF_LOGS = {RankEnd.HEAD_LOST}
+# States of a launch that no condition shows: its ranks are created.
+OF_STATUS = {LaunchState.LAUNCHED}
+# A pod's trouble, of which the reference's table speaks under that name, and an example of Kubernetes' own.
+OF_PODS = {Reason.INSUFFICIENT_RESOURCES, Reason.NO_MATCHING_NODE, Reason.IMAGE_PULL_FAILED, Reason.IMAGE_UNFIT}
+KUBERNETES = {"CrashLoopBackOff"}
+NO_REASONS = {"Kubernetes", "Ready", "True", "Unknown"}
 
 
-def _fields(schema: dict) -> set[str]:
-    names = set()
-    for name, field in schema.get("properties", {}).items():
-        names |= {name} | _fields(field) | _fields(field.get("items", {}))
-    return names
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", PARTS)
+def test_each_field_has_its_row(kind, part):
+    documented = set(_documented(kind, part))
+    assert len(documented) > 5
+    assert [path for path in _fields(kind, part) if not documented & {path, *_wholes(path)}] == []
 
 
-@pytest.mark.parametrize("file", definitions())
-def test_the_reference_names_every_field(file):
-    (version,) = definitions()[file]["spec"]["versions"]
-    properties = version["schema"]["openAPIV3Schema"]["properties"]
-    fields = _fields(properties["spec"]) | _fields(properties["status"])
-    assert [field for field in sorted(fields - KNOWN) if not re.search(rf"\b{field}\b", API)] == []
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", PARTS)
+def test_each_row_is_of_a_field(kind, part):
+    known = {above for path in _fields(kind, part) for above in (path, *_above(path))}
+    assert [path for path in _documented(kind, part) if path not in known] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_defaults_are_those_of_the_schema(kind):
+    schema = _schema(kind)["properties"]["spec"]
+    said = {path: default for row, default in _rows(kind, "spec", 1) for path in _paths(row)}
+    for path, field in _leaves(schema, ""):
+        if "default" in field and path in said:
+            assert str(field["default"]) in said[path], path
 
 
 def test_each_reason_has_its_advice():
-    fine = {"AgentConnected", "NodesJoined", *CONDITIONS}
-    advised = _reasons(_tables(TROUBLESHOOTING, "reason"))
-    reasons = _reasons(_tables(API, "condition"))
-    assert len(reasons) > 35
-    assert sorted(reasons - fine - advised) == []
-    # Of a pod's trouble, only the advice has a row each.
-    assert sorted(advised - reasons) == [
-        "CrashLoopBackOff",
-        "ImagePullFailed",
-        "ImageUnfit",
-        "InsufficientResources",
-        "NoMatchingNode",
-    ]
+    advised = {reason for cell in _advised() for reason in _words(cell)}
+    assert sorted(REASONS - FINE - OF_LOGS - advised) == []
+    assert sorted(advised - REASONS) == sorted(KUBERNETES)
 
 
-def test_each_reason_of_the_vocabulary_is_in_the_reference():
-    assert sorted(word for word in {*Reason, *LaunchState} if not re.search(rf"\b{word}\b", API)) == []
+def test_each_reason_is_in_the_row_of_a_condition():
+    (rows,) = [rows for header, rows in tables(API) if header[0] == "condition"]
+    named = {reason for row in rows for cell in row[1:] for reason in _words(cell)}
+    trouble = section(API, "## Conditions and reasons").split("A pod's trouble is ")[1].split(".")[0]
+    assert sorted(REASONS - OF_LOGS - OF_STATUS - named) == sorted(OF_PODS)
+    assert sorted(_words(trouble)) == sorted(OF_PODS | KUBERNETES)
+    assert sorted(named - REASONS) == []
 
 
-def test_each_reason_of_the_reference_is_said_by_something():
-    sources = "\n".join(
-        file.read_text()
-        for folder in ("operator", "worker_image", "crds/workergroups_api")
-        for file in (REPOSITORY / folder).rglob("*.py")
-    )
-    reasons = _reasons(_tables(API, "condition")) - CONDITIONS
-    assert sorted(reason for reason in reasons if f'"{reason}"' not in sources) == []
+def test_each_condition_has_its_row():
+    (rows,) = [rows for header, rows in tables(API) if header[0] == "condition"]
+    conditions = [f"pool: {type_}" for type_ in POOL_CONDITIONS] + [f"group: {type_}" for type_ in GROUP_CONDITIONS]
+    assert [row[0] for row in rows] == conditions
 
 
-def _reasons(text: str) -> set[str]:
-    return set(REASON.findall(text))
+def test_the_states_of_a_launch_are_those_of_the_vocabulary():
+    ((_, described),) = [row for row in _rows("WorkerGroup", "status", 1) if row[0] == "`ranks.state`"]
+    assert set(re.findall(r"`(\w+)`", described)) == {state.value for state in LaunchState}
 
 
-def _tables(page: str, first_column: str) -> str:
-    """Tables whose first column is called so; of advice only that column, since the rest is prose."""
-    tables = "\n".join(re.findall(rf"\| {first_column}\b[^|]* \|.*?\n\n", page + "\n", re.DOTALL))
-    is_advice = first_column == "reason"
-    return "\n".join(line.split("|")[1] for line in tables.splitlines() if "|" in line) if is_advice else tables
+def test_what_the_pages_call_a_reason_is_one():
+    known = REASONS | KUBERNETES | {word.value for word in EventReason}
+    for page in PAGES:
+        text = page.read_text()
+        said = re.findall(r"\b(?:the reason|says|reports|show|shows|is) `?([A-Z][a-z]+[A-Z]\w+)`?", text)
+        said += re.findall(r"\(`?([A-Z][a-z]+[A-Z][a-zA-Z]+)`?(?:, (?:Unknown|False))?\)", text)
+        assert [word for word in said if word not in known] == [], page.name
+
+
+def _documented(kind: str, part: str) -> Iterator[str]:
+    for row, _ in _rows(kind, part, 1):
+        yield from _paths(row)
+
+
+def _paths(cell: str) -> Iterator[str]:
+    """The fields that the first column names; `.x` stands in the place of the last part of the one before."""
+    before = ""
+    for name in re.findall(r"`([^`]+)`", cell):
+        before = before.rpartition(".")[0] + name if name.startswith(".") else name
+        yield before.removesuffix("[]")
+
+
+def _rows(kind: str, part: str, column: int) -> list[tuple[str, str]]:
+    found = [rows for header, rows in tables(section(API, f"## {kind}")) if header[0] == "field"]
+    return [(row[0], row[column]) for row in found[PARTS.index(part)]]
+
+
+def _schema(kind: str) -> dict:
+    (version,) = definitions()[KINDS[kind]]["spec"]["versions"]
+    return version["schema"]["openAPIV3Schema"]
+
+
+def _fields(kind: str, part: str) -> list[str]:
+    return [path for path, _ in _leaves(_schema(kind)["properties"][part], "")]
+
+
+def _leaves(schema: dict, path: str) -> Iterator[tuple[str, dict]]:
+    """The fields that have no fields, or are described as a whole."""
+    for name, field in schema.get("properties", {}).items():
+        inside = [*_leaves(field, f"{path}{name}."), *_leaves(field.get("items", {}), f"{path}{name}[].")]
+        yield from inside or [(f"{path}{name}", field)]
+
+
+def _wholes(path: str) -> set[str]:
+    return {above for above in _above(path) if above in WHOLE}
+
+
+def _above(path: str) -> Iterator[str]:
+    """The fields that a field is a part of."""
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path.removesuffix("[]")
+
+
+def _advised() -> list[str]:
+    return [row[0] for header, rows in tables(TROUBLESHOOTING) if header[0].startswith("reason") for row in rows]
+
+
+def _words(cell: str) -> set[str]:
+    """The reasons that a cell names, without what is in parentheses, in quotes or in code."""
+    bare = re.sub(r'\([^)]*\)|"[^"]*"|`[^`]*`', "", cell)
+    return {word for word in re.findall(r"\b[A-Z][A-Za-z]+\b", bare) if word not in NO_REASONS}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_links_lead_somewhere(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
-    assert [link for link in links if not (page.parent / link).exists()] == []
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", page.read_text()):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        if anchor and linked.suffix == ".md":
+            assert anchor in _anchors(linked.read_text()), f"{target}#{anchor}"
+
+
+def _anchors(text: str) -> set[str]:
+    """As GitHub makes them from headings."""
+    headings = re.findall(r"(?m)^#+ (.+)$", re.sub(r"(?ms)^```.*?^```$", "", text))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
