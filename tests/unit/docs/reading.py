@@ -185,7 +185,7 @@ def _hints(what: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(what)
     except (NameError, TypeError):  # what is imported for type checkers only
-        return {}
+        return dict.fromkeys(getattr(what, "__annotations__", ()), UNKNOWN)
 
 
 def _returned(function: Any) -> Any:

@@ -50,7 +50,7 @@ def test_a_program_uses_what_there_is(sample):
         ("import workergroups\nworkergroups.attach('x', newer=1)", "unexpected keyword argument 'newer'"),
         ("from workergroups import attach\ng = attach('x')\ng.deadline()", "missing a required argument: 'seconds'"),
         ("from workergroups.client import Pool\nwith Pool('x') as p:\n    p.submits()", "Pool has no submits"),
-        ("from workergroups.client import Group\nGroup('x').previous_logs()[0].reasons", "DeadRank has no reasons"),
+        ("from workergroups.client import Group\nGroup('x').previous_logs()[0].reasons", "PreviousLog has no reasons"),
         (
             "from workergroups import RankDiedError\ntry:\n    f()\nexcept RankDiedError as died:\n    died.ranks",
             "RankDiedError has no ranks",
@@ -91,7 +91,8 @@ def _parse(line: str, *, may_lack_arguments: bool = False) -> None:
     arguments = words[words.index("workergroups") + 1 :]
     if len(arguments) == 1 and arguments[0].startswith("--"):
         # Options that act when they are parsed: --install-completion would write into the home directory.
-        assert arguments[0] in {option for parameter in COMMAND_LINE.params for option in parameter.opts}
+        options = {option for parameter in COMMAND_LINE.params for option in parameter.opts}
+        assert arguments[0] in options | {"--help"}
         return
     name, command, context = "workergroups", COMMAND_LINE, None
     while _is_group(command):
