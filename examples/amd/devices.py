@@ -1,4 +1,4 @@
-"""Ranks that say which devices they see."""
+"""Ranks that return the devices that they see."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Asks each rank for its devices."""
+"""Ask each rank for its devices."""
 
 import workergroups
 

@@ -1,4 +1,4 @@
-"""One step of all ranks together."""
+"""Call one step of all ranks together."""
 
 import workergroups
 

@@ -1,4 +1,4 @@
-"""The smallest ranks that could train together: they meet through torch.distributed."""
+"""The smallest ranks that could train together: they communicate through torch.distributed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Trainer(Worker):
 
     @register(Dispatch.ONE_TO_ALL)
     def step(self) -> float:
-        """The sum of all ranks' numbers, which each of them has afterwards, as it would have that of gradients."""
+        """Return the sum of all ranks' numbers. Each rank gets it, as it would get the sum of gradients."""
         total = torch.tensor([float(self.rank)], device=self.device)
         torch.distributed.all_reduce(total)
         return total.item()

@@ -10,7 +10,7 @@ WIDTH = 32
 
 
 class TinyTransformer(nn.Module):
-    """Tokens [rows, length] to outputs [rows, length, outputs], each from the tokens up to its place."""
+    """Maps tokens [rows, length] to outputs [rows, length, outputs], each from the tokens up to its place."""
 
     def __init__(self, outputs: int) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class TinyTransformer(nn.Module):
         self.layer = nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True, norm_first=True)
         self.norm = nn.LayerNorm(WIDTH)
         self.head = nn.Linear(WIDTH, outputs)
-        # At first, a policy prefers no token, and a critic expects nothing.
+        # At first, a policy prefers no token, and a critic expects a return of 0.
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 

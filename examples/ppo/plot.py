@@ -1,4 +1,4 @@
-"""Draws the rewards that train.py has written: python plot.py metrics.csv ppo.svg (needs matplotlib)."""
+"""Draw the rewards that train.py has written: python plot.py metrics.csv ppo.svg (needs matplotlib)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from matplotlib import pyplot
 
 
 def plot(metrics: Path, picture: Path) -> None:
-    """The mean reward of each step."""
+    """Return the mean reward of each step."""
     with metrics.open() as file:
         steps = list(csv.DictReader(file))
-    # The same numbers give the same file.
+    # So that the same numbers give the same file.
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "workergroups"})
     figure, axis = pyplot.subplots(figsize=(7, 3), layout="constrained")
     axis.plot([int(step["step"]) for step in steps], [float(step["reward"]) for step in steps])

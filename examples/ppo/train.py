@@ -1,6 +1,6 @@
-"""PPO with a single controller: this program has the loop and no model; the ranks of four groups have those.
+"""PPO with a single controller: this program has the loop but no model; the ranks of four groups have the models.
 
-python train.py             # on this machine: a Ray of its own, two pools, four groups
+python train.py             # on this machine: its own Ray, two pools, four groups
 python train.py --attach    # on Kubernetes, as a Ray job: on the WorkerGroups of groups.yaml
 """
 
@@ -47,7 +47,7 @@ class Roles:
 
 @contextmanager
 def roles_on_this_machine() -> Iterator[Roles]:
-    """Pools and groups of this program's own, on GPUs if there is one for each process."""
+    """Create pools and groups, on GPUs if there is one for each process."""
     from workers import Actor, Critic, Reference, Reward
 
     use_gpu = torch.cuda.device_count() >= POLICY_RANKS + VALUE_RANKS
@@ -65,7 +65,7 @@ def roles_on_this_machine() -> Iterator[Roles]:
 
 @contextmanager
 def roles_on_kubernetes() -> Iterator[Roles]:
-    """The WorkerGroups of groups.yaml, which outlive this program."""
+    """Attach to the WorkerGroups of groups.yaml, which keep running when this program ends."""
     yield Roles(
         **attach("ppo-policy").spawn(["actor", "reference"]),
         **attach("ppo-value").spawn(["critic", "reward"]),
@@ -73,7 +73,7 @@ def roles_on_kubernetes() -> Iterator[Roles]:
 
 
 def compute_advantages(batch: DataProto) -> dict[str, float]:
-    """Add rewards, advantages and returns to the batch; metrics of them."""
+    """Add rewards, advantages and returns to the batch, and return their metrics."""
     columns = batch.batch
     mask, old, ref = columns["response_mask"], columns["old_log_probs"], columns["ref_log_prob"]
     rewards = algorithms.apply_kl_penalty(columns["token_level_scores"], old, ref, mask, KL_COEFFICIENT)
@@ -89,9 +89,9 @@ def compute_advantages(batch: DataProto) -> dict[str, float]:
 
 
 def train_step(roles: Roles, batch: DataProto) -> dict[str, float]:
-    """Responses to the prompts, what they are worth, and an update of the actor and the critic."""
+    """Generate responses, compute their rewards, and update the actor and the critic."""
     batch = batch.union(roles.actor.generate_sequences(batch))
-    # These do not block, so the pool of the critic is busy while that of the actor is.
+    # These do not block, so both pools compute at the same time.
     futures = [
         roles.reward.compute_reward(batch),
         roles.critic.compute_values(batch),
@@ -108,7 +108,7 @@ def train_step(roles: Roles, batch: DataProto) -> dict[str, float]:
 
 
 def train(roles: Roles, steps: int, batch_size: int, seed: int) -> Iterator[dict[str, float]]:
-    """The metrics of each step."""
+    """Yield the metrics of each step."""
     for group in (roles.actor, roles.reference, roles.critic):
         group.init_model(seed)
     generator = torch.Generator().manual_seed(seed)

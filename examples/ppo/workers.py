@@ -27,25 +27,25 @@ class ModelWorker(Worker):
 
     @register(Dispatch.ONE_TO_ALL)
     def init_model(self, seed: int) -> None:
-        """Begin anew, with the same weights on all ranks: the process may have served another driver before."""
+        """Start over with the same weights on all ranks, since the process may have served another driver."""
         torch.manual_seed(seed)
         self.model = TinyTransformer(self.outputs).to(self.device)
 
     def outputs_of_response(self, model: torch.nn.Module, data: DataProto) -> torch.Tensor:
-        """What the model says at each token of the responses, having read those before it."""
+        """Return the model's output at each token of the responses, from the tokens before it."""
         sequences = torch.cat([data.batch["prompts"], data.batch["responses"]], dim=-1)
         return model(sequences[:, :-1])[:, PROMPT_LENGTH - 1 :]
 
     @torch.no_grad()
     def log_probs_of_response(self, data: DataProto) -> torch.Tensor:
-        """Log-probability of each token of the responses."""
+        """Return the log-probability of each token of the responses."""
         data = data.to(self.device)
         logits = self.outputs_of_response(self.model, data)
         return algorithms.token_log_probs(logits, data.batch["responses"]).cpu()
 
 
 class TrainedWorker(ModelWorker):
-    """A rank with a model that learns: the gradients are averaged over the ranks."""
+    """A rank with a model that learns. The gradients are averaged over the ranks."""
 
     def __init__(self, outputs: int, lr: float, mini_batch_size: int, epochs: int) -> None:
         super().__init__(outputs)
@@ -61,11 +61,11 @@ class TrainedWorker(ModelWorker):
         self.optimizer = torch.optim.Adam(self.model.parameters(), self.lr)
 
     def mini_batches(self, data: DataProto) -> Iterator[DataProto]:
-        """This rank's part of each mini-batch, in another order in each epoch."""
+        """Yield this rank's part of each mini-batch, in another order in each epoch."""
         return data.to(self.device).make_iterator(self.mini_batch_size, self.epochs, self.seed, {"shuffle": True})
 
     def descend(self, loss: torch.Tensor) -> None:
-        """One step of the optimizer, the same one on all ranks."""
+        """Take one step of the optimizer, the same one on all ranks."""
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -90,13 +90,13 @@ class Actor(TrainedWorker):
     @register(Dispatch.ONE_TO_ALL)
     def init_model(self, seed: int) -> None:
         super().init_model(seed)
-        # Each rank writes responses of its own.
+        # So that each rank writes different responses.
         self.sampling = torch.Generator(self.device).manual_seed(seed * self.world_size + self.rank)
 
     @register(Dispatch.DP_COMPUTE_PROTO)
     @torch.no_grad()
     def generate_sequences(self, data: DataProto) -> DataProto:
-        """Responses to the prompts, token by token."""
+        """Return responses to the prompts, generated token by token."""
         tokens = data.batch["prompts"].to(self.device)
         for _ in range(RESPONSE_LENGTH):
             probabilities = self.model(tokens)[:, -1].softmax(-1)
@@ -107,12 +107,12 @@ class Actor(TrainedWorker):
 
     @register(Dispatch.DP_COMPUTE_PROTO)
     def compute_log_prob(self, data: DataProto) -> DataProto:
-        """Log-probabilities by the policy that wrote the responses."""
+        """Return log-probabilities by the policy that wrote the responses."""
         return DataProto.from_dict({"old_log_probs": self.log_probs_of_response(data)})
 
     @register(Dispatch.DP_COMPUTE_PROTO)
     def update_actor(self, data: DataProto) -> DataProto:
-        """Some epochs of clipped policy gradient; metrics of the last mini-batch."""
+        """Train for some epochs with the clipped policy gradient; return metrics of the last mini-batch."""
         for part in self.mini_batches(data):
             batch = part.batch
             logits = self.outputs_of_response(self.trained, part)
@@ -134,12 +134,12 @@ class Reference(ModelWorker):
 
     @register(Dispatch.DP_COMPUTE_PROTO, blocking=False)
     def compute_ref_log_prob(self, data: DataProto) -> DataProto:
-        """Log-probabilities by the policy as it was at first."""
+        """Return log-probabilities by the policy as it was at first."""
         return DataProto.from_dict({"ref_log_prob": self.log_probs_of_response(data)})
 
 
 class Critic(TrainedWorker):
-    """What a response will be worth, judged at each of its tokens."""
+    """The critic: it predicts the return of a response at each of its tokens."""
 
     def __init__(self, lr: float = 5e-3, mini_batch_size: int = 128, epochs: int = 4, clip_range: float = 0.5) -> None:
         super().__init__(1, lr, mini_batch_size, epochs)
@@ -148,13 +148,13 @@ class Critic(TrainedWorker):
     @register(Dispatch.DP_COMPUTE_PROTO, blocking=False)
     @torch.no_grad()
     def compute_values(self, data: DataProto) -> DataProto:
-        """The value at each token of the responses."""
+        """Return the value at each token of the responses."""
         values = self.outputs_of_response(self.model, data.to(self.device)).squeeze(-1)
         return DataProto.from_dict({"values": values.cpu()})
 
     @register(Dispatch.DP_COMPUTE_PROTO, blocking=False)
     def update_critic(self, data: DataProto) -> DataProto:
-        """Some epochs of regression on the returns; metrics of the last mini-batch."""
+        """Train for some epochs by regression on the returns; return metrics of the last mini-batch."""
         for part in self.mini_batches(data):
             batch = part.batch
             values = self.outputs_of_response(self.trained, part).squeeze(-1)
@@ -166,11 +166,11 @@ class Critic(TrainedWorker):
 
 
 class Reward(Worker):
-    """A reward that is checked by a rule, and needs no model."""
+    """A reward by a rule, without a model."""
 
     @register(Dispatch.DP_COMPUTE_PROTO, blocking=False)
     def compute_reward(self, data: DataProto) -> DataProto:
-        """The score of each response, at its last token."""
+        """Return the score of each response, at its last token."""
         mask = data.batch["response_mask"]
         scores = torch.zeros_like(mask)
         last = mask.sum(-1, keepdim=True).long() - 1

@@ -1,9 +1,9 @@
-"""A driver: attaches to the group by its name and calls its ranks. Runs as a Ray job on the pool's cluster."""
+"""A driver: attach to the group by its name and call its ranks. It runs as a Ray job on the pool's cluster."""
 
 import workergroups
 
 group = workergroups.attach("quickstart", timeout=60)
-# The ranks outlive this driver. Let the next one find them as this one did.
+# The ranks keep running when a driver ends. Reset them, so that each driver finds the same values.
 group.reset()
 
 print("world_size:", group.world_size)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Data and model, once for all nodes.
+# Download data and model, once for all nodes.
 set -eu
 cd /shared
 test -d verl || git clone --branch v0.9.1 --depth 1 https://github.com/volcengine/verl

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The script's training command, as verl 0.9.1 takes it: `critic.model.fsdp_config` is called `critic.fsdp` there.
+# The script's training command for verl 0.9.1, in which `critic.model.fsdp_config` is called `critic.fsdp`.
 exec python3 -m verl.trainer.main_ppo \
   data.train_files=/shared/data/gsm8k/train.parquet \
   data.val_files=/shared/data/gsm8k/test.parquet \

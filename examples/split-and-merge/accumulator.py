@@ -1,4 +1,4 @@
-"""The class of the ranks: each begins with its rank, and adds what it is sent."""
+"""The class of the ranks: each rank starts with its number, and adds what it gets."""
 
 from workergroups import Dispatch, Worker, register
 

@@ -1,4 +1,4 @@
-"""Three groups over the same processes, called from one driver."""
+"""Call three groups over the same processes from one driver."""
 
 import workergroups
 

@@ -30,18 +30,18 @@ class Trainer(Worker):
         self.model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers).to(self.device))
 
     def train_step(self, data: torch.Tensor) -> float:
-        """The loss on this rank's part of the data; afterwards, all ranks have the same gradients."""
+        """Return the loss on this rank's part of the data; afterwards, all ranks have the same gradients."""
         loss = self.model(data.to(self.device)).sum()
         loss.backward()
         return loss.item()
 
     def gradient(self) -> torch.Tensor:
-        """The first parameter's gradient."""
+        """Return the gradient of the first parameter."""
         return next(self.model.parameters()).grad.cpu()
 
 
 def train(group: RayWorkerGroup, data: torch.Tensor) -> None:
-    """One step of a group, each rank on its chunk; says whether the ranks agree."""
+    """Run one step of a group, each rank on its chunk, and print whether the ranks have equal gradients."""
     losses = group.execute_all_sync("train_step", list(data.chunk(group.world_size)))
     gradients = group.execute_all_sync("gradient")
     equal = all(torch.allclose(gradients[0], other) for other in gradients[1:])

@@ -35,7 +35,7 @@ def main() -> None:
     ray.init(address="auto")
     manager = ResourcePoolManager({"global_pool": PROCESSES_ON_NODES}, mapping={"actor": "global_pool"})
     if len(sys.argv) > 1:
-        # Instead of create_resource_pool(), which would count the free GPUs: these are reserved already.
+        # Instead of create_resource_pool(), which would count free GPUs: these GPUs are reserved already.
         manager.resource_pool_dict["global_pool"] = workergroups.attach_pool(sys.argv[1])
     else:
         manager.create_resource_pool()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Data and model, once for all nodes. Untried: it downloads both.
+# Download data and model, once for all nodes. Untried.
 set -eu
 cd /checkpoints
 test -d verl || git clone --branch v0.9.1 --depth 1 https://github.com/volcengine/verl

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The training command of verl's multi-node guide. verl 0.9.1 also wants to be told the rollout's engine. Untried.
+# The training command of verl's multi-node guide. verl 0.9.1 also requires the rollout's engine. Untried.
 exec python3 -m verl.trainer.main_ppo \
   data.train_files=/checkpoints/data/gsm8k/train.parquet \
   data.val_files=/checkpoints/data/gsm8k/test.parquet \

@@ -1,4 +1,4 @@
-"""What `helm test` runs in a pod: are our kinds and KubeRay's served, and is the operator available?"""
+"""Run by `helm test` in a pod: check that our kinds and KubeRay's are served, and that the operator is available."""
 
 import sys
 
@@ -11,7 +11,7 @@ KINDS = {
 
 
 def missing_kinds() -> list[str]:
-    """Kinds that the API server does not serve; asking is allowed to everybody."""
+    """Return the kinds that the API server does not serve. Everybody is allowed to ask."""
     missing = []
     for (group, version), wanted in KINDS.items():
         try:
@@ -25,13 +25,13 @@ def missing_kinds() -> list[str]:
 
 
 def is_available(name: str, namespace: str) -> bool:
-    """Whether the operator's Deployment says so."""
+    """Whether the operator's Deployment is available."""
     status = client.AppsV1Api().read_namespaced_deployment(name, namespace).status
     return any(each.type == "Available" and each.status == "True" for each in status.conditions or ())
 
 
 def main(name: str, namespace: str) -> int:
-    """Print what is wrong; 0 if nothing is."""
+    """Print what is wrong. Return 0 if nothing is, else 1."""
     config.load_incluster_config()
     troubles = [f"the API server does not serve {kind}" for kind in missing_kinds()]
     if not is_available(name, namespace):

@@ -1,4 +1,4 @@
-{{- /* One operator serves the whole cluster, so its objects have one fixed name: a second release is refused by Helm. */}}
+{{- /* One operator serves the whole cluster, so its objects have fixed names. Helm rejects a second release. */}}
 {{- define "workergroups.name" -}}
 workergroups-operator
 {{- end }}
