@@ -120,4 +120,4 @@ class Group(OnRay):
 
     def _ask(self, question: str) -> Any:
         """The library's own answer."""
-        return ask_library(self.cluster, self.target, "what_ranks_do", question, self.name, what=question)
+        return ask_library(self.cluster, self.target, "rank_activity", question, self.name, what=question)

@@ -14,7 +14,7 @@ from .names import Target
 from .pods import agent
 from .ranks import numbers
 
-_MODULE = "workergroups_agent.last_lines"
+_MODULE = "workergroups_agent.previous_logs"
 
 
 @dataclass(frozen=True)

@@ -152,4 +152,7 @@ class Attached:
 
 
 def _reason(refusal: Message) -> str:
-    return refusal.get("message") or "it is refused"
+    command = refusal.get("command", "a command")
+    return (
+        refusal.get("message") or f"debugpy refuses {command!r} and does not say why: attach again, or restart the rank"
+    )
