@@ -1,7 +1,8 @@
-"""What ranks printed last before they died: a file for each in the exchange, which the command line asks for.
+"""The last lines of ranks that died: a file for each in the exchange, for `workergroups logs --previous`.
 
-`python -m workergroups_agent.previous_logs UID` answers which there are of a group; with an incarnation and ranks behind
-it, what each of these printed. The text is a user's, and nothing here looks into it.
+The command line runs `python -m workergroups_agent.previous_logs UID` to list the dead ranks of a group. With an
+incarnation and ranks as further arguments, it prints what each of these ranks printed last. The text is a user's, and
+nothing here looks into it.
 """
 
 import contextlib

@@ -152,7 +152,7 @@ class Attached:
 
 
 def _reason(refusal: Message) -> str:
+    if said := refusal.get("message"):
+        return str(said)
     command = refusal.get("command", "a command")
-    return (
-        refusal.get("message") or f"debugpy refuses {command!r} and does not say why: attach again, or restart the rank"
-    )
+    return f"debugpy refuses {command!r} and does not say why: leave, and attach again"

@@ -141,8 +141,8 @@ class LaunchTasks:
             self._retry(key, task.pod)
         elif own.state is Step.CREATED:
             message = (
-                f"the launching task in pod {task.pod} reported that it created all ranks, but Ray has no record of them: "
-                "see gcs_server.out in /tmp/ray/session_latest/logs of the head's pod, and restart the group"
+                f"the launching task in pod {task.pod} reported that it created all ranks, but Ray has no record of "
+                "them: see gcs_server.out in /tmp/ray/session_latest/logs of the head's pod, and restart the group"
             )
             self._died[key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
         else:
