@@ -19,7 +19,7 @@ WRITE_REFERENCE := docs/generate_reference.py
 SOURCES := cli crds operator worker_image local_cluster local_kind demo bench simulation fuzz truth tests examples charts $(WRITE_REFERENCE)
 # Runs on the oldest Python that Ray has.
 IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer alive.py exchange.py \
-  files.py head_directories.py last_lines.py listening.py check_image.py ray_start.py when_idle.py)
+  files.py head_directories.py previous_logs.py listening.py check_image.py ray_start.py when_idle.py)
 TYPED := cli crds operator worker_image local_cluster local_kind demo bench simulation fuzz truth $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready

@@ -94,8 +94,8 @@ def _write(exchange: Exchange) -> None:
     exchange.write_launch(LAUNCH)
     exchange.write_reports(REPORTS)
     exchange.beat(SESSION)
-    exchange.last_lines.begin()
-    exchange.last_lines.write(DEAD, b"line\n")
+    exchange.previous_logs.begin()
+    exchange.previous_logs.write(DEAD, b"line\n")
 
 
 def _read(exchange: Exchange) -> tuple[Any, ...]:
@@ -109,11 +109,11 @@ def _read(exchange: Exchange) -> tuple[Any, ...]:
     pulse = _or_none(exchange.read_pulse)
     if pulse is not None:
         exchange.has_read_reports_of(pulse)
-    _or_none(exchange.last_lines.since)
-    for key in exchange.last_lines.kept():
-        _or_none(partial(exchange.last_lines.read, key))
-    dead = exchange.last_lines.of_group(GROUP.uid)
-    exchange.last_lines.make_room()
+    _or_none(exchange.previous_logs.since)
+    for key in exchange.previous_logs.kept():
+        _or_none(partial(exchange.previous_logs.read, key))
+    dead = exchange.previous_logs.of_group(GROUP.uid)
+    exchange.previous_logs.make_room()
     return plan, launch, reports, pulse.session if pulse else None, dead
 
 

@@ -27,7 +27,7 @@ from workergroups_agent.executor.decide import (
 from workergroups_agent.files import Stamp
 from workergroups_agent.launch_state import Heard, Launches, launches_to_tell
 from workergroups_agent.observer.report import report
-from workergroups_agent.ray_state import Placement, Rank, RayNode, RayState
+from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.vocabulary import RankEnd
@@ -187,7 +187,7 @@ def _state(gcs: ray.Gcs) -> RayState:
         nodes={node.id: RayNode(node.id, node.pod, node.node_group) for node in gcs.nodes.values()},
         placements=tuple(Placement(placement.name, "CREATED", "FINISHED") for placement in gcs.placements.values()),
         ranks=tuple(
-            Rank(rank.name, str(rank.name), rank.state, rank.node_id, int(rank.made_at * 1000), _death(rank))
+            RankActor(rank.name, str(rank.name), rank.state, rank.node_id, int(rank.made_at * 1000), _death(rank))
             for rank in gcs.ranks.values()
         ),
         pods=dict(gcs.pods),

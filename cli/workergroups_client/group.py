@@ -126,4 +126,4 @@ class Group(Handle):
 
     def _ask(self, question: str) -> Any:
         """Ask the library on the head."""
-        return ask_library(self.cluster, self.target, "what_ranks_do", question, self.name, what=question)
+        return ask_library(self.cluster, self.target, "rank_activity", question, self.name, what=question)

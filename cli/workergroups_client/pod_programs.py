@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from workergroups.answering import ANSWER, FAILURE, asking
+from workergroups.answering import ANSWER, FAILURE, answer_command
 
 from .cluster import Cluster
 from .errors import ClientError
@@ -59,7 +59,7 @@ def ask(
         ClientError: The module failed; the message gives the reason.
         DeadlineError: The module did not answer in time.
     """
-    output = run(cluster, container, asking(module, words), seconds)
+    output = run(cluster, container, answer_command(module, words), seconds)
     said = _parsed(output.printed)
     if ANSWER in said:
         return said[ANSWER]

@@ -17,7 +17,7 @@ from .reading import dead_rank
 if TYPE_CHECKING:
     from workergroups_api.dead_rank import DeadRank
 
-_MODULE = "workergroups_agent.last_lines"
+_MODULE = "workergroups_agent.previous_logs"
 
 
 @dataclass(frozen=True)

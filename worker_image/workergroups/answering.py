@@ -14,14 +14,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .last_line import last_line
+from .exception_text import exception_line
 
 ANSWER, FAILURE = "answer", "failure"
 _VARIABLE = "WORKERGROUPS_ANSWER_CHANNEL"
 _START = f'{_VARIABLE}=3 exec python3 -m "$@" 3>&1 1>&2'
 
 
-def asking(module: str, words: Sequence[str]) -> list[str]:
+def answer_command(module: str, words: Sequence[str]) -> list[str]:
     """Return the command line that runs a module which answers, so that only the answer is printed."""
     return ["sh", "-c", _START, "sh", module, *words]
 
@@ -38,7 +38,7 @@ def give(answer: Callable[..., Any], *words: str) -> None:
         said = {ANSWER: answer(*words)}
     except Exception as error:
         traceback.print_exc()
-        said = {FAILURE: last_line("".join(traceback.format_exception_only(type(error), error)))}
+        said = {FAILURE: exception_line("".join(traceback.format_exception_only(type(error), error)))}
     text = json.dumps(said)
     with os.fdopen(int(os.environ.get(_VARIABLE, "1")), "w", encoding="ascii", closefd=False) as channel:
         channel.write(text)

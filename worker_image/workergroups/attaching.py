@@ -23,8 +23,12 @@ from .single_controller.ray.resource_pool import RayResourcePool
 from .single_controller.ray.waiting import poll
 from .single_controller.ray.worker_group import RayWorkerGroup
 
+_MAX_ATTACHED = 1000
 _attached: dict[tuple[str, int], str] = {}
-"""The uid of the incarnations that this process has attached to, by group and number: ``newer_than`` has the number."""
+"""The UID of the WorkerGroup by its name and incarnation, for the latest incarnations that this process attached to.
+
+``newer_than`` is only a number: by the UID, an incarnation of a group that was deleted and recreated counts as newer.
+"""
 
 
 def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -> RayWorkerGroup:
@@ -64,7 +68,7 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
             if time.monotonic() >= deadline:
                 raise GroupNotFoundError(f"after {timeout:g} s, group {name!r} does not answer: {error}") from error
             continue
-        _attached[name, found[0].name.incarnation] = found[0].name.uid
+        _remember(found[0].name)
         return group
 
 
@@ -102,6 +106,15 @@ class _Wanted:
         if self.newer_than is None or incarnation.incarnation > self.newer_than:
             return True
         return self.uid is not None and incarnation.uid != self.uid
+
+
+def _remember(rank: RankName) -> None:
+    """Note which WorkerGroup this incarnation belongs to, and forget those that were attached to long ago."""
+    key = rank.group, rank.incarnation
+    _attached.pop(key, None)  # the latest comes last
+    _attached[key] = rank.uid
+    while len(_attached) > _MAX_ATTACHED:
+        _attached.pop(next(iter(_attached)))
 
 
 def _group_of(name: str, ranks: list[_FoundRank], *, timeout: float) -> RayWorkerGroup:

@@ -10,7 +10,7 @@ from ray.exceptions import ActorDiedError, RayActorError
 from . import incarnations
 from .crash_report import crash_report
 from .errors import IncarnationReplacedError, RankDiedError
-from .last_line import last_line
+from .exception_text import exception_line
 from .naming import RankName
 from .node_tasks import run_on_nodes
 from .ray_private.actors import actor_id, failed_in_constructor
@@ -37,7 +37,7 @@ def rank_died(error: RayActorError, workers: Sequence[ActorHandle]) -> RayActorE
     cause = _cause(state) or str(error)
     where = _where(state)
     if failed_in_constructor(error):
-        message = f"rank {rank} of {len(ids)}{where} failed in its constructor: {last_line(cause)}\n{cause}"
+        message = f"rank {rank} of {len(ids)}{where} failed in its constructor: {exception_line(cause)}\n{cause}"
     else:
         message = "\n".join([f"rank {rank} of {len(ids)}{where} died: {cause}", *_left_behind(state)])
     return RankDiedError(rank, error.actor_id, message, cause)

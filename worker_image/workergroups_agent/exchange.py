@@ -16,7 +16,7 @@ from urllib.parse import quote
 from pydantic import Field, ValidationError
 
 from workergroups_agent.files import Stamp, UnreadableFile, read_file, stamp, write_file
-from workergroups_agent.last_lines import LastLines
+from workergroups_agent.previous_logs import PreviousLogs
 from workergroups_api.bounded_json import Limits, RefusedJson, parse
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
@@ -88,7 +88,7 @@ class Exchange:
         self._plan = self._orders / PLAN_FILE
         self._reports = directory / REPORTS / REPORTS_FILE
         self._pulse = directory / REPORTS / PULSE_FILE
-        self.last_lines = LastLines(directory / REPORTS)
+        self.previous_logs = PreviousLogs(directory / REPORTS)
         self._beats = 0
         # Of the reports that were written or read last.
         self._digest: str | None = None

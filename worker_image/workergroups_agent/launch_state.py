@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from workergroups.naming import PlacementName
 from workergroups_agent.exchange import PreparedLaunch
-from workergroups_agent.ray_state import Rank, RayNode, RayState
+from workergroups_agent.ray_state import RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.vocabulary import ENDED_LAUNCHES, LaunchState, RankEnd
@@ -54,7 +54,7 @@ def key_of(group: PlannedGroup) -> GroupKey:
     return group.uid, group.incarnation
 
 
-def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, Rank]:
+def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, RankActor]:
     """The group's ranks of this incarnation, dead ones included."""
     return {
         rank.name.rank: rank
@@ -136,7 +136,7 @@ def observed_launch_state(
     return Explanation(LaunchState.LAUNCHING, heard.silence) if heard.silence else told or LAUNCHING
 
 
-def _launched_or_interrupted(group: PlannedGroup, ranks: Mapping[int, Rank]) -> Explanation | None:
+def _launched_or_interrupted(group: PlannedGroup, ranks: Mapping[int, RankActor]) -> Explanation | None:
     if any(rank.death is not None and rank.death.reason == RankEnd.OWNER_DIED for rank in ranks.values()):
         # Ray ends even a detached actor with the process that asked for it, until it has all that it is made from.
         return _interrupted("the launching task's process ended while ranks were created")

@@ -67,7 +67,7 @@ def announce(dashboard: Dashboard) -> None:
         print(f"Ray waits for its dashboard, since the GCS takes no address: {type(error).__name__}", flush=True)
 
 
-def starting(theirs: Callable[..., Any]) -> Callable[..., Any]:
+def our_start_process(theirs: Callable[..., Any]) -> Callable[..., Any]:
     """Ray's start of a process: some wait for an idle CPU, and a raylet gets our `setup_worker`."""
 
     def start(command: list[str], process_type: str, *positional: Any, **named: Any) -> Any:
@@ -86,7 +86,7 @@ def starting(theirs: Callable[..., Any]) -> Callable[..., Any]:
     return start
 
 
-def asking(theirs: Callable[..., Any]) -> Callable[..., Any]:
+def our_find_head_node(theirs: Callable[..., Any]) -> Callable[..., Any]:
     """A worker's question for the head's node: what was announced or, if it is there, the node itself."""
 
     def ask(gcs: Any, *, timeout_per_retry: float | None = None, **choice: Any) -> Any:
@@ -109,8 +109,8 @@ def gcs_of(arguments: Sequence[str]) -> str | None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    ray_private.replace(ray_private.START_PROCESS, starting)
-    ray_private.replace(ray_private.FIND_HEAD_NODE, asking)
+    ray_private.replace(ray_private.START_PROCESS, our_start_process)
+    ray_private.replace(ray_private.FIND_HEAD_NODE, our_find_head_node)
     if (gcs := gcs_of(sys.argv)) is not None:
         wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)

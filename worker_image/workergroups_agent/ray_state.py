@@ -30,7 +30,7 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class Rank:
+class RankActor:
     """A rank actor; of several with one name, the latest."""
 
     name: RankName
@@ -57,7 +57,7 @@ class RayState:
     session: str
     nodes: Mapping[str, RayNode] = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
-    ranks: tuple[Rank, ...] = ()
+    ranks: tuple[RankActor, ...] = ()
     # Pod by node id, of dead nodes too: a lost rank still says where it was.
     pods: Mapping[str, str] = field(default_factory=dict)
     # By actor id, of ranks that wait for a debugger or have one, and of such as have died since.

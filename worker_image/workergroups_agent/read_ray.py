@@ -14,7 +14,7 @@ from workergroups.debugger import pauses
 from workergroups.naming import NAMESPACE, PlacementName, RankName
 from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs, SessionEnded
-from workergroups_agent.ray_state import Placement, Rank, RayNode, RayState
+from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.text import plain
 
 READ_ALL_SECONDS = 1.0
@@ -89,10 +89,10 @@ class _RankTable:
         self._gcs = gcs
         self._parser = _Parser(_rank, _IN_RANK_NAMES)
         self._alive: set[bytes] = set()
-        self._ranks: tuple[Rank, ...] = ()
+        self._ranks: tuple[RankActor, ...] = ()
         self._read_all = -READ_ALL_SECONDS
 
-    def read(self, launching: bool) -> tuple[Rank, ...]:
+    def read(self, launching: bool) -> tuple[RankActor, ...]:
         now = time.monotonic()
         alive = {_digest(raw) for raw in self._gcs.actors("ALIVE") if _IN_RANK_NAMES in raw}
         is_settled = all(rank.state in ("ALIVE", "DEAD") for rank in self._ranks)
@@ -143,13 +143,15 @@ def _placement(raw: bytes) -> Placement | None:
     return Placement(name, record.state, record.scheduling_state)
 
 
-def _rank(raw: bytes) -> Rank | None:
+def _rank(raw: bytes) -> RankActor | None:
     record = records.actor(raw)
     name = RankName.parse(record.name)
     if name is None or record.namespace != NAMESPACE:
         return None
     process = (record.node_address, record.pid) if record.pid else None
-    return Rank(name, record.actor_id, _state_of(record), record.node_id, record.start_time, _death_of(record), process)
+    return RankActor(
+        name, record.actor_id, _state_of(record), record.node_id, record.start_time, _death_of(record), process
+    )
 
 
 def _death_of(record: records.ActorRecord) -> Death | None:
@@ -163,9 +165,9 @@ def _state_of(record: records.ActorRecord) -> str:
     return "CONSTRUCTOR_RAISED" if record.state == "ALIVE" and not record.repr_name else record.state
 
 
-def _latest(ranks: Iterable[Rank]) -> tuple[Rank, ...]:
+def _latest(ranks: Iterable[RankActor]) -> tuple[RankActor, ...]:
     """Of several with one name the one that lives, or else the one that started last."""
-    latest: dict[RankName, Rank] = {}
+    latest: dict[RankName, RankActor] = {}
     for rank in ranks:
         known = latest.get(rank.name)
         if known is None or (rank.is_alive, rank.start_time) > (known.is_alive, known.start_time):

@@ -84,7 +84,7 @@ def test_a_failed_launch_stays_failed_under_the_next_executor_and_leaves_nothing
 
 def test_a_process_that_dies_while_it_launches_is_reported_with_its_pod(agent):
     report = ranks(agent.until(is_in("LaunchFailed"), Group(code="import os; os._exit(1)")))
-    assert "the launching task ended without a result: its process died in pod" in report.message
+    assert "the launching task's process died in pod" in report.message
 
 
 @pytest.mark.parametrize("name", ["cls", "self", "launch", "name"])

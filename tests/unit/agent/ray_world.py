@@ -5,7 +5,7 @@ from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.launch_state import Launches
-from workergroups_agent.ray_state import Placement, Rank, RayNode, RayState
+from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.launch import Launch
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
 
@@ -69,7 +69,7 @@ RESERVED = (placement(index=0, node="n-b"), placement(index=1, node="n-c"))
 def rank(number=0, state="ALIVE", death=None, node="n-b", name=None):
     if state == "DEAD" and death is None:
         death = Death("ProcessDied", "killed by signal 9", "")
-    return Rank(name or RankName("g", "uid-g", 1, number, 4), f"actor-{number}", state, node, death=death)
+    return RankActor(name or RankName("g", "uid-g", 1, number, 4), f"actor-{number}", state, node, death=death)
 
 
 PAUSE = Pause(

@@ -11,7 +11,7 @@ from workergroups.ray_private import setup_worker
 from workergroups.ray_private import start as ray_private
 from workergroups_agent import head_directories, ray_start
 from workergroups_agent.head_directories import HeadDirectories
-from workergroups_agent.ray_start import Dashboard, asking, dashboard_of, gcs_of, starting
+from workergroups_agent.ray_start import Dashboard, dashboard_of, gcs_of, our_find_head_node, our_start_process
 
 PROGRAM = ("python3", "dashboard.py")
 SESSION = "/tmp/ray/session_2026-11-23_08-00-00_1_7"
@@ -58,7 +58,7 @@ def test_the_address_is_the_one_that_the_dashboard_is_going_to_write(arguments, 
 def test_a_worker_that_finds_the_heads_directories_asks_for_no_node():
     gcs = Gcs()
     head_directories.announce(gcs, SESSION)
-    (found,) = asking(pytest.fail)(gcs, timeout_per_retry=5, node_selectors=[])
+    (found,) = our_find_head_node(pytest.fail)(gcs, timeout_per_retry=5, node_selectors=[])
     assert (found.temp_dir, found.session_dir) == ("/tmp/ray", SESSION)
     assert gcs.questions == 0
 
@@ -71,13 +71,13 @@ def test_a_later_session_of_the_same_gcs_has_its_own_directories():
 
 
 def test_a_worker_takes_the_node_of_a_head_that_announces_nothing():
-    assert list(asking(pytest.fail)(Gcs(["node"]), timeout_per_retry=5)) == ["node"]
+    assert list(our_find_head_node(pytest.fail)(Gcs(["node"]), timeout_per_retry=5)) == ["node"]
 
 
 def test_a_worker_that_finds_neither_asks_in_rays_own_way(monkeypatch):
     monkeypatch.setattr(ray_start, "SECONDS", 0.3)
     gcs = Gcs()
-    assert asking(lambda *asked, **choice: (asked, choice))(gcs, timeout_per_retry=5, state_filter=1) == (
+    assert our_find_head_node(lambda *asked, **choice: (asked, choice))(gcs, timeout_per_retry=5, state_filter=1) == (
         (gcs,),
         {"timeout_per_retry": 5, "state_filter": 1},
     )
@@ -108,7 +108,7 @@ def start(monkeypatch):
             assert (process_type, fate_share) == (kind, True)
             return SimpleNamespace(process=SimpleNamespace(pid=7), command=given)
 
-        started = starting(theirs)(list(command), kind, fate_share=True)
+        started = our_start_process(theirs)(list(command), kind, fate_share=True)
         return started.command, niceness.get(7, 0), announced
 
     return run

@@ -36,7 +36,7 @@ class Agent:
     def answer(self, cluster, container, module, uid, incarnation=None, *ranks, what):
         assert (container, module, uid) == (
             ("ppo-agent-x", "reporter"),
-            "workergroups_agent.last_lines",
+            "workergroups_agent.previous_logs",
             "uid-of-ppo",
         )
         if incarnation is None:

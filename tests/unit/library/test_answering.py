@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from workergroups.answering import asking
+from workergroups.answering import answer_command
 
 ANSWERS = """
 import os, sys
@@ -36,7 +36,9 @@ def ask(folder, *words, site="", noise="pass", after=""):
     (folder / "sitecustomize.py").write_text(site)
     environment = {**os.environ, "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
     environment["PATH"] = f"{os.path.dirname(sys.executable)}:{environment['PATH']}"
-    return subprocess.run(asking("answers", words), env=environment, capture_output=True, timeout=60, check=False)
+    return subprocess.run(
+        answer_command("answers", words), env=environment, capture_output=True, timeout=60, check=False
+    )
 
 
 @pytest.mark.parametrize(

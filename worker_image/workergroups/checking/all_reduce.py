@@ -20,7 +20,7 @@ from workergroups.single_controller.ray.base import RayClassWithInitArgs, RayRes
 from workergroups.single_controller.ray.resource_pool import Bundle
 
 from .answers import MEASURE_SECONDS, AllReduce, NodeAnswer, Question
-from .probes import RayNode
+from .probes import PoolNode
 
 _RESERVE_SECONDS = 20
 _START_SECONDS = 60
@@ -32,7 +32,7 @@ _MEBIBYTES = {"cuda": 256, "cpu": 16}
 
 
 def measure(
-    question: Question, nodes: Sequence[RayNode], answers: Sequence[NodeAnswer]
+    question: Question, nodes: Sequence[PoolNode], answers: Sequence[NodeAnswer]
 ) -> tuple[AllReduce | None, str | None]:
     """The result, or why there is none. What the processes were made of is gone afterwards."""
     without_torch = [answer["node"] for answer in answers if "torch" not in answer["versions"]]
@@ -91,7 +91,7 @@ class Adder(Worker):
 
 
 @contextmanager
-def _pool(question: Question, nodes: Sequence[RayNode]) -> Iterator[RayResourcePool]:
+def _pool(question: Question, nodes: Sequence[PoolNode]) -> Iterator[RayResourcePool]:
     """The pool's bundles; or for a while ones of our own, where the pool reserves none."""
     if question["is_reserved"]:
         yield attach_pool(question["pool"], timeout=_RESERVE_SECONDS)
@@ -115,7 +115,7 @@ def _pool(question: Question, nodes: Sequence[RayNode]) -> Iterator[RayResourceP
         placement.remove(groups)
 
 
-def _reserve(each: RayNode, question: Question) -> PlacementGroup:
+def _reserve(each: PoolNode, question: Question) -> PlacementGroup:
     """On that very node: each has a resource of its own name."""
     bundle = {"CPU": 1.0, f"node:{each.address}": 0.001} | ({"GPU": question["devices"]} if question["devices"] else {})
     return placement_group([bundle] * question["processes"], strategy="STRICT_PACK")

@@ -14,7 +14,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from workergroups.last_line import last_line
+from workergroups.exception_text import exception_line
 from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs
 from workergroups.single_controller.ray.master_port import bind_any_port
@@ -28,7 +28,7 @@ _BACKLOG = 1024
 
 
 @dataclass(frozen=True)
-class RayNode:
+class PoolNode:
     """A live node of the pool."""
 
     id: str
@@ -37,17 +37,17 @@ class RayNode:
     address: str
 
 
-def nodes_of(node_group: str) -> list[RayNode]:
+def nodes_of(node_group: str) -> list[PoolNode]:
     """The pool's live nodes, by name."""
     found = (
-        RayNode(each.id, each.pod, each.address)
+        PoolNode(each.id, each.pod, each.address)
         for each in map(records.node, Gcs.of_driver().nodes())
         if each.is_alive and each.node_group == node_group
     )
     return sorted(found, key=lambda each: each.name)
 
 
-def look_at_all(nodes: Sequence[RayNode], question: Question) -> tuple[list[NodeAnswer], dict[str, str]]:
+def look_at_all(nodes: Sequence[PoolNode], question: Question) -> tuple[list[NodeAnswer], dict[str, str]]:
     """What they say, and why others do not, by name. No process of it is left."""
     probes = {each: _start(each) for each in nodes}
     try:
@@ -102,13 +102,13 @@ def _why_not(address: tuple[str, int]) -> str | None:
     return None
 
 
-def _start(each: RayNode) -> Any:
+def _start(each: PoolNode) -> Any:
     """Without any of the node's resources, since others may hold them all."""
     here = NodeAffinitySchedulingStrategy(each.id, soft=False)
     return ray.remote(num_cpus=0, scheduling_strategy=here)(Probe).remote()
 
 
-def _answers(asked: Mapping[RayNode, Any], seconds: float) -> tuple[dict[RayNode, Any], dict[RayNode, str]]:
+def _answers(asked: Mapping[PoolNode, Any], seconds: float) -> tuple[dict[PoolNode, Any], dict[PoolNode, str]]:
     """The results by node, and why there is none."""
     if asked:
         ray.wait(list(asked.values()), num_returns=len(asked), timeout=seconds)
@@ -119,5 +119,5 @@ def _answers(asked: Mapping[RayNode, Any], seconds: float) -> tuple[dict[RayNode
         except GetTimeoutError:
             missing[each] = f"no answer within {seconds} s"
         except RayError as error:
-            missing[each] = last_line(str(error))
+            missing[each] = exception_line(str(error))
     return found, missing

@@ -152,4 +152,7 @@ class Attached:
 
 
 def _reason(refusal: Message) -> str:
-    return refusal.get("message") or "it is refused"
+    if said := refusal.get("message"):
+        return str(said)
+    command = refusal.get("command", "a command")
+    return f"debugpy refuses {command!r} and does not say why: leave, and attach again"

@@ -16,7 +16,7 @@ from typing import Any
 
 import ray
 
-from workergroups.last_line import last_line
+from workergroups.exception_text import exception_line
 
 from . import pauses
 from .listening import Debugpy
@@ -131,7 +131,7 @@ class _Stopper:
 
 def _pause_at(frame: FrameType, line: int, error: Exception | None) -> Pause:
     file = frame.f_code.co_filename
-    said = last_line("".join(traceback.format_exception_only(type(error), error))) if error else ""
+    said = exception_line("".join(traceback.format_exception_only(type(error), error))) if error else ""
     return Pause(
         node_id=ray.get_runtime_context().get_node_id(),
         file=file[-MAX_TEXT:],

@@ -10,7 +10,7 @@ from typing import Any
 from ray.core.generated.common_pb2 import ActorDiedErrorContext
 
 from workergroups.deaths import Death
-from workergroups.last_line import last_line
+from workergroups.exception_text import exception_line
 from workergroups_api.vocabulary import RankEnd
 
 _UNKNOWN = "Ray does not say why"
@@ -41,7 +41,7 @@ def decode(cause: Any) -> Death:
     if kind == "creation_task_failure_context":
         # Ray appends its own account of the first traceback, which repeats the exception.
         details = context.formatted_exception_string.split("\n\n\nDuring handling of the above")[0].strip()
-        return Death(RankEnd.CONSTRUCTOR_FAILED, last_line(details) or _UNKNOWN, details)
+        return Death(RankEnd.CONSTRUCTOR_FAILED, exception_line(details) or _UNKNOWN, details)
     details = context.error_message.strip()
     reason: RankEnd = (
         RankEnd.OUT_OF_MEMORY if kind == "oom_context" else _reason(details, getattr(context, "reason", 0))

@@ -26,7 +26,7 @@ LOGGER = logging.getLogger(__name__)
 MAX_LOGGED = 300
 
 
-class Actor:
+class ActionRunner:
     """Carries out actions, and remembers what needs no second time."""
 
     def __init__(self, launches: LaunchTasks) -> None:

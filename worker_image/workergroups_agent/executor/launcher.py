@@ -16,7 +16,7 @@ from typing import Any
 
 import ray
 
-from workergroups.last_line import last_line
+from workergroups.exception_text import exception_line
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
@@ -36,10 +36,10 @@ MAX_TRACEBACK = 8192
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeDirectory:
     """A ConfigMap's files, and the directory where the ranks of every node look for them."""
 
-    directory: str
+    path: str
     files: Mapping[str, str]
 
 
@@ -72,7 +72,7 @@ class LaunchOrder:
     post_mortem: bool
 
 
-def place_code(code: Code) -> str | None:
+def place_code(code: CodeDirectory) -> str | None:
     """Write the files where the ranks of this node will look for them; returns what went wrong."""
     try:
         _write_code(code)
@@ -81,8 +81,8 @@ def place_code(code: Code) -> str | None:
     return None
 
 
-def _write_code(code: Code) -> None:
-    target = Path(code.directory)
+def _write_code(code: CodeDirectory) -> None:
+    target = Path(code.path)
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -101,12 +101,12 @@ def _write_code(code: Code) -> None:
 class Launcher:
     """A launch's process."""
 
-    def launch(self, order: LaunchOrder, code: Code | None, *placed: str | None) -> None:
+    def launch(self, order: LaunchOrder, code: CodeDirectory | None, *placed: str | None) -> None:
         """Create all ranks; the process says itself how that ended, and raises nothing."""
         launch(order, code, *placed)
 
 
-def launch(order: LaunchOrder, code: Code | None, *placed: str | None) -> None:
+def launch(order: LaunchOrder, code: CodeDirectory | None, *placed: str | None) -> None:
     """Create all ranks, detached, and record how that ended.
 
     The code is put on this node here, not by a task before: that would be one more process to wait for. `placed` is
@@ -125,7 +125,7 @@ def launch(order: LaunchOrder, code: Code | None, *placed: str | None) -> None:
             _wait_until_ray_has(_create(order, loaded))
             record = launch_record.Record(order.attempt, Step.CREATED)
     except BaseException as error:  # the user's module may raise anything, SystemExit too
-        said = last_line("".join(traceback.format_exception_only(error)))
+        said = exception_line("".join(traceback.format_exception_only(error)))
         record = launch_record.Record(order.attempt, Step.FAILED, said or type(error).__name__)
         launch_record.write(order.uid, order.incarnation, record)
         for line in traceback.format_exc()[-MAX_TRACEBACK:].splitlines():

@@ -7,7 +7,7 @@ import ray
 
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.account import AccountWriter
-from workergroups_agent.executor.act import Actor
+from workergroups_agent.executor.act import ActionRunner
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.executor.pod_tasks import LaunchTasks
 from workergroups_agent.launch_state import Launches, is_complete, launches_to_tell
@@ -38,7 +38,7 @@ class Executor:
         self._orders = OrderReader(gcs)
         self._reader = RayReader(gcs, own_node=ray.get_runtime_context().get_node_id())
         self._launches = LaunchTasks()
-        self._actor = Actor(self._launches)
+        self._runner = ActionRunner(self._launches)
         self._account = AccountWriter(gcs)
         # What the latest decisions rested on; as long as it is the same, so are they.
         self._seen: tuple[ClusterPlan, RayState, Launches] | None = None
@@ -52,7 +52,7 @@ class Executor:
         patience = Patience(LOST_SECONDS)
         while True:
             with patience:
-                self._wait(self._pause() if self.look() else REST_SECONDS)
+                self._wait(self._seconds_to_next_look() if self.look() else REST_SECONDS)
             beat()
 
     def look(self) -> bool:
@@ -79,13 +79,13 @@ class Executor:
 
     def _carry_out(self, plan: ClusterPlan, state: RayState, launches: Launches) -> bool:
         actions = decide(plan, state, launches)
-        settled = self._actor.act(actions, launches.prepared, state)
-        self._actor.forget_but(plan, state)
+        settled = self._runner.act(actions, launches.prepared, state)
+        self._runner.forget_but(plan, state)
         return not settled or self._launches.are_running()
 
-    def _pause(self) -> float:
-        """How soon to look again: the later, the more often in a row something has failed."""
-        return Backoff(BUSY_SECONDS, RETRY_SECONDS).after(1 + self._actor.failures)
+    def _seconds_to_next_look(self) -> float:
+        """Return how soon to look again: later after each failure in a row."""
+        return Backoff(BUSY_SECONDS, RETRY_SECONDS).after(1 + self._runner.failures)
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -98,7 +98,7 @@ class LaunchTasks:
     ) -> None:
         """Bring what is known of launches up to Ray's state and the plan."""
         for key, record in ended.items():
-            self._settle(key, self._running.pop(key), record, plan, state)
+            self._settle(key, self._running.pop(key), record, state)
         for key in [key for key, (task, _) in self._died.items() if _is_node_gone(task, state)]:
             del self._died[key]  # It did not fail: its node did. The group is launched elsewhere.
         now = time.monotonic()
@@ -122,14 +122,12 @@ class LaunchTasks:
         except Exception as error:
             # Ray refuses what the user wrote; what it says may hold the user's values, so it is not logged.
             LOGGER.warning("launch of %s/%s cannot be submitted: %s", action.group.name, key[1], type(error).__name__)
-            self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"Ray does not take the launch: {error}")
+            self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"Ray refuses the launch: {error}")
             return
         self._recorded = (self._recorded or set()) | {key}
         self._running[key] = _Task(attempt, process, ref, node_ids, state.nodes[node_ids[0]].pod)
 
-    def _settle(
-        self, key: GroupKey, task: _Task, record: launch_record.Record | None, plan: ClusterPlan, state: RayState
-    ) -> None:
+    def _settle(self, key: GroupKey, task: _Task, record: launch_record.Record | None, state: RayState) -> None:
         own = record if record is not None and record.attempt == task.attempt else None
         claim = launch_record.claimed_by(key)
         LOGGER.info("launch of %s/%s ended: %s", *key, own.state if own else "never began")
@@ -142,12 +140,15 @@ class LaunchTasks:
         elif own is None:
             self._retry(key, task.pod)
         elif own.state is Step.CREATED:
-            message = "the launching task says that it created the ranks, but Ray has not all"
+            message = (
+                f"the launching task in pod {task.pod} reported that it created all ranks, but Ray has no record of "
+                "them: see gcs_server.out in /tmp/ray/session_latest/logs of the head's pod, and restart the group"
+            )
             self._died[key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
         else:
             message = (
-                f"the launching task ended without a result: its process died in pod {task.pod}; "
-                "its log is in /tmp/ray/session_latest/logs there"
+                f"the launching task's process died in pod {task.pod} before it reported a result: see its log in "
+                "/tmp/ray/session_latest/logs there"
             )
             self._died[key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
 
@@ -156,7 +157,7 @@ class LaunchTasks:
         what = f"the launching task did not start in pod {pod} ({tries} of {MAX_TRIES} tries)"
         seconds = retry_seconds(tries)
         if seconds is None:
-            where = "Ray's reason is in /tmp/ray/session_latest/logs/raylet.out there"
+            where = "see Ray's reason in /tmp/ray/session_latest/logs/raylet.out there"
             self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"{what}: {where}")
         else:
             self._delayed[key] = (
@@ -223,7 +224,7 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
     placed: list[Any] = []
     if prepared.files is not None:
         directory = f"{CODE_DIRECTORY}/{code_digest(prepared.files)}"
-        code = ray.put(launcher.Code(directory, prepared.files))  # one copy, however many nodes
+        code = ray.put(launcher.CodeDirectory(directory, prepared.files))  # one copy, however many nodes
         placed = [_task(launcher.place_code, node_id).remote(code) for node_id in node_ids[1:]]
     if paths := [path for path in (directory, env.get("PYTHONPATH")) if path]:
         env["PYTHONPATH"] = ":".join([*paths, "${PYTHONPATH}"])  # where the library is

@@ -89,7 +89,7 @@ class Listener:
                 break
             left = (left or self._subscriber.last_batch_size) - 1
             if not batch["ip"]:
-                raise ConnectionError
+                raise ConnectionError("Ray's log channel has closed: the GCS does not answer")
             if batch["pid"].isdecimal():
                 self._tails.add((batch["ip"], int(batch["pid"])), batch["lines"])
             if sum(map(len, batch["lines"])) > LARGE:

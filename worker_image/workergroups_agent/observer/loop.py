@@ -10,7 +10,7 @@ from workergroups_agent.account import AccountReader
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
 from workergroups_agent.launch_state import Heard, is_complete
 from workergroups_agent.observer.forward import Forwarder
-from workergroups_agent.observer.keep_lines import LineKeeper
+from workergroups_agent.observer.keep_previous_logs import PreviousLogKeeper
 from workergroups_agent.observer.listen import Listener
 from workergroups_agent.observer.report import report
 from workergroups_agent.observer.tails import Tails
@@ -38,7 +38,7 @@ class Observer:
         self._executor = AccountReader(gcs)
         self._reader = RayReader(gcs)
         tails = Tails()
-        self._keeper = LineKeeper(exchange.last_lines, tails)
+        self._keeper = PreviousLogKeeper(exchange.previous_logs, tails)
         self._listener = Listener(gcs.address, tails, self._keeper.lose_head)
         self._reports = Reports()
         self._written: Reports | None = None

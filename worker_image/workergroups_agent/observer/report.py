@@ -8,7 +8,7 @@ from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
 from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.launch_state import Heard, kept_placements, nodes_of, observed_launch_state, ranks_of
-from workergroups_agent.ray_state import Placement, Rank, RayState
+from workergroups_agent.ray_state import Placement, RankActor, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.report import (
@@ -108,7 +108,7 @@ def _group(group: PlannedGroup, state: RayState, explanation: Explanation) -> Gr
     )
 
 
-def _paused(ranks: Mapping[int, Rank], state: RayState) -> dict[int, Pause]:
+def _paused(ranks: Mapping[int, RankActor], state: RayState) -> dict[int, Pause]:
     """Those that wait for a debugger, or have one."""
     return {
         number: state.pauses[rank.actor_id]
@@ -129,7 +129,7 @@ def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
     )
 
 
-def failure_of(rank: Rank, state: RayState) -> RankFailure:
+def failure_of(rank: RankActor, state: RayState) -> RankFailure:
     """Why a dead rank is dead, and where it was."""
     death = rank.death or Death(RankEnd.PROCESS_DIED, "Ray does not say why", "")
     # Of a node that goes, Ray says many things, the last of them that the placement group was removed.

@@ -61,7 +61,7 @@ def test_a_node_that_does_not_answer_is_named_and_the_others_are_heard(agent, mo
 
 def test_a_node_that_is_lost_is_named(agent):
     agent.until(joined)
-    gone = probes.RayNode("0" * 56, "lost", "192.0.2.1")
+    gone = probes.PoolNode("0" * 56, "lost", "192.0.2.1")
     found, silent = probes.look_at_all([*probes.nodes_of(NODE_GROUP), gone], question())
     assert (len(found), list(silent)) == (2, ["lost"])
 

@@ -39,7 +39,7 @@ class Accumulator(workergroups.Worker):
 def until_kept(executor, group, words, seconds=20):
     """The ranks of which lines are kept, and the text of the last."""
     deadline = time.monotonic() + seconds
-    lines = executor.exchange.last_lines
+    lines = executor.exchange.previous_logs
     while True:
         dead = lines.of_group(group.uid)
         text = lines.read(dead[-1].key)[1].decode() if dead else ""

@@ -59,7 +59,7 @@ def test_what_a_launch_returns_or_raises_is_not_unpickled_by_the_executor(execut
     spied.mkdir()
     code = f"directory = {str(spied)!r}\n{SPY}from workergroups_agent.executor import launch_record\n{attack}raise Spy"
     report = ranks(executor.until(is_in("LaunchFailed"), Group(code=code)))
-    assert "ended without a result" in report.message
+    assert "before it reported a result" in report.message
     executor.until(lambda reports: True)  # the group is gone, and the last reference to the task with it
     time.sleep(0.5)
     ran_in = {path.name.removeprefix("ran-in-") for path in spied.iterdir()}

@@ -96,13 +96,13 @@ def test_what_ranks_had_printed_is_kept_when_the_head_is_lost(cluster, tmp_path)
         time.sleep(1)  # Ray's log monitor looks ten times in a second
         os.kill(cluster.head_node.all_processes["gcs_server"][0].process.pid, signal.SIGKILL)
         deadline = time.monotonic() + 60
-        while not agent.exchange.last_lines.of_group(trainer.uid):
+        while not agent.exchange.previous_logs.of_group(trainer.uid):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         time.sleep(1)
     finally:
         agent.kill()
-    lines = agent.exchange.last_lines
+    lines = agent.exchange.previous_logs
     dead = lines.of_group(trainer.uid)
     assert [(each.rank, each.reason) for each in dead] == [(0, "HeadLost"), (1, "HeadLost")]
     assert [lines.read(each.key)[1] for each in dead] == [b"rank 0 is up\n", b"rank 1 is up\n"]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from odd_files import CONTENTS, NO_FILES
 
 from workergroups_agent.files import UnreadableFile
-from workergroups_agent.last_lines import LastLines
+from workergroups_agent.previous_logs import PreviousLogs
 from workergroups_api.dead_rank import DeadRank
 from workergroups_api.vocabulary import REPORTS
 
@@ -35,7 +35,7 @@ def dead(rank=0, incarnation=1, uid="uid-g", reason="ProcessDied"):
 
 @pytest.fixture
 def lines(tmp_path):
-    lines = LastLines(tmp_path / REPORTS)
+    lines = PreviousLogs(tmp_path / REPORTS)
     lines.begin()
     return lines
 
@@ -63,13 +63,13 @@ def test_a_file_begins_with_a_line_of_json_that_any_python_can_read(lines, tmp_p
 
 
 def test_nothing_is_there_before_anybody_listens(tmp_path):
-    lines = LastLines(tmp_path / REPORTS)
+    lines = PreviousLogs(tmp_path / REPORTS)
     assert (lines.since(), lines.kept(), lines.read(dead().key), lines.of_group("uid-g")) == (None, set(), None, [])
 
 
 def test_what_was_kept_outlives_the_executor(lines, tmp_path):
     lines.write(dead(), TEXT)
-    following = LastLines(tmp_path / REPORTS)
+    following = PreviousLogs(tmp_path / REPORTS)
     following.begin()
     assert following.of_group("uid-g") == [dead()]
 
@@ -84,7 +84,7 @@ def test_of_a_group_the_latest_incarnations_are_kept(lines):
 
 
 def test_the_oldest_go_when_there_are_too_many(tmp_path):
-    lines = LastLines(tmp_path / REPORTS, max_bytes=3 * 4096 - 1)
+    lines = PreviousLogs(tmp_path / REPORTS, max_bytes=3 * 4096 - 1)
     lines.begin()
     for rank in range(5):
         lines.write(dead(rank), b"x" * 1000)
@@ -135,7 +135,7 @@ def test_whatever_has_a_files_name_keeps_nobody_waiting(lines, tmp_path, put):
 @given(content=CONTENTS)
 def test_whatever_a_file_holds_it_is_read_or_told_why_not(content):
     with tempfile.TemporaryDirectory() as directory:
-        lines = LastLines(Path(directory))
+        lines = PreviousLogs(Path(directory))
         for name in ("since", "uid-g_1_2.lines"):
             (Path(directory) / name).write_bytes(content)
         for read in (lines.since, lambda: lines.read(("uid-g", 1, 2)), lambda: lines.of_group("uid-g")):
@@ -152,7 +152,7 @@ def test_of_a_full_directory_only_last_lines_are_read(lines, tmp_path):
 
 def test_the_command_line_is_answered(lines, tmp_path):
     def ask(*words):
-        command = [sys.executable, "-m", "workergroups_agent.last_lines", *words]
+        command = [sys.executable, "-m", "workergroups_agent.previous_logs", *words]
         environment = {**os.environ, "WORKERGROUPS_EXCHANGE": str(tmp_path)}
         printed = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=60).stdout
         return json.loads(printed)["answer"]

@@ -1,4 +1,4 @@
-"""``python -m workergroups.what_ranks_do stacks|calls GROUP``: for those outside the cluster.
+"""``python -m workergroups.rank_activity stacks|calls GROUP``: for those outside the cluster.
 
 The command line runs it in the head's pod. It makes no call of the ranks, so it answers while they hang.
 """

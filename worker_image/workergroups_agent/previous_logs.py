@@ -1,7 +1,8 @@
-"""What ranks printed last before they died: a file for each in the exchange, which the command line asks for.
+"""The last lines of ranks that died: a file for each in the exchange, for `workergroups logs --previous`.
 
-`python -m workergroups_agent.last_lines UID` answers which there are of a group; with an incarnation and ranks behind
-it, what each of these printed. The text is a user's, and nothing here looks into it.
+The command line runs `python -m workergroups_agent.previous_logs UID` to list the dead ranks of a group. With an
+incarnation and ranks as further arguments, it prints what each of these ranks printed last. The text is a user's, and
+nothing here looks into it.
 """
 
 import contextlib
@@ -52,7 +53,7 @@ def now() -> datetime:
     return datetime.now(timezone.utc).replace(microsecond=0)
 
 
-class LastLines:
+class PreviousLogs:
     """The files: each has a line of JSON that says whose it is, and then the rank's own lines as they are."""
 
     def __init__(self, directory: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -61,7 +62,7 @@ class LastLines:
         self._since = directory / "since"
 
     @classmethod
-    def from_environment(cls) -> "LastLines":
+    def from_environment(cls) -> "PreviousLogs":
         """Return those of the directory that the operator mounts into the agent's containers."""
         return cls(Path(os.environ[Variable.EXCHANGE]) / REPORTS)
 
@@ -176,13 +177,13 @@ def _dead_rank(key: Key, found: Any) -> DeadRank:
 
 def answer(uid: str, incarnation: str = "", *ranks: str) -> Any:
     """Return a group's dead ranks; or, of an incarnation, the text of each of these ranks, empty if it is not kept."""
-    lines = LastLines.from_environment()
+    lines = PreviousLogs.from_environment()
     if not incarnation:
         return {"since": lines.since(), "dead": [_fields(dead) for dead in lines.of_group(uid)]}
     return [_text_of(lines, (uid, int(incarnation), int(rank))) for rank in ranks]
 
 
-def _text_of(lines: LastLines, key: Key) -> str:
+def _text_of(lines: PreviousLogs, key: Key) -> str:
     try:
         found = lines.read(key)
     except UnreadableFile as error:

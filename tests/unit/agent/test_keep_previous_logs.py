@@ -7,23 +7,28 @@ import pytest
 from ray_world import rank, state
 
 from workergroups.naming import RankName
-from workergroups_agent.last_lines import LastLines
-from workergroups_agent.observer.keep_lines import FOUND_SECONDS, GONE_SECONDS, SETTLE_SECONDS, LineKeeper
+from workergroups_agent.observer.keep_previous_logs import (
+    FOUND_SECONDS,
+    GONE_SECONDS,
+    SETTLE_SECONDS,
+    PreviousLogKeeper,
+)
 from workergroups_agent.observer.tails import Tails
+from workergroups_agent.previous_logs import PreviousLogs
 
 
 class World:
     """A keeper, what it is told, and what it keeps."""
 
     def __init__(self, directory: Path) -> None:
-        self.lines = LastLines(directory / "lines")
+        self.lines = PreviousLogs(directory / "lines")
         self.time = 1000.0
         self.start()
 
     def start(self) -> None:
         """An executor begins."""
         self.tails = Tails()
-        self.keeper = LineKeeper(self.lines, self.tails, lambda: self.time)
+        self.keeper = PreviousLogKeeper(self.lines, self.tails, lambda: self.time)
 
     def look(self, *ranks, seconds=0.25, **more):
         self.time += seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def last_line(text: str) -> str:
+def exception_line(text: str) -> str:
     """The last line of a traceback: the exception itself."""
     lines = text.strip().splitlines()
     return lines[-1].strip() if lines else ""

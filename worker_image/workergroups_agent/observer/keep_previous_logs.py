@@ -9,10 +9,10 @@ from datetime import datetime
 
 from workergroups.naming import RankName
 from workergroups_agent.files import UnreadableFile
-from workergroups_agent.last_lines import Key, LastLines, now
 from workergroups_agent.observer.report import failure_of
 from workergroups_agent.observer.tails import Tails
-from workergroups_agent.ray_state import Rank, RayState
+from workergroups_agent.previous_logs import Key, PreviousLogs, now
+from workergroups_agent.ray_state import RankActor, RayState
 from workergroups_api.dead_rank import DeadRank
 from workergroups_api.report import RankFailure
 from workergroups_api.vocabulary import RankEnd
@@ -34,16 +34,16 @@ _HEAD_LOST_MESSAGE = "the agent lost the connection to Ray's head, with which al
 class _Dying:
     """A rank whose death is known, and whose last lines may still be on their way."""
 
-    rank: Rank
+    rank: RankActor
     died: datetime
     until: float
     written: tuple[DeadRank, bytes] | None = None
 
 
-class LineKeeper:
+class PreviousLogKeeper:
     """Writes what dead ranks printed last: it is told of each look at Ray, and when Ray's head is lost."""
 
-    def __init__(self, lines: LastLines, tails: Tails, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, lines: PreviousLogs, tails: Tails, clock: Callable[[], float] = time.monotonic) -> None:
         self._lines, self._tails, self._clock = lines, tails, clock
         self._state: RayState | None = None
         self._dead: set[RankName] = set()
@@ -118,7 +118,7 @@ class LineKeeper:
         self._write(*known)
         return True
 
-    def _presume_dead(self, rank: Rank, pod: str | None) -> None:
+    def _presume_dead(self, rank: RankActor, pod: str | None) -> None:
         why = RankFailure(rank=rank.name.rank, reason=RankEnd.HEAD_LOST, message=_HEAD_LOST_MESSAGE, pod=pod)
         self._write(_dead_rank(rank.name, why, now()), self._text(rank))
         self._presumed_dead.add(_key(rank.name))
@@ -137,7 +137,7 @@ class LineKeeper:
             return False
         return found is not None and found[0].reason == RankEnd.HEAD_LOST
 
-    def _text(self, rank: Rank) -> bytes:
+    def _text(self, rank: RankActor) -> bytes:
         return self._tails.text(rank.process) if rank.process is not None else b""
 
     def _write(self, dead: DeadRank, text: bytes) -> None:
