@@ -1,11 +1,11 @@
-# Two commands: `make demo` and `make test`. CLUSTER=local|kind|current says on which Kubernetes; see README.md. Without it
-# the demo chooses, and the tests take the local one.
+# Two commands: `make demo` and `make test`. CLUSTER=local|kind|current chooses the cluster; see README.md. Without it, the demo
+# chooses one, and the tests use the local one.
 SHELL := /bin/bash
 .SHELLFLAGS := -o errexit -o nounset -o pipefail -c
 .DEFAULT_GOAL := help
 
 CLUSTER ?=
-# CLUSTER=current: references under which the cluster's nodes can pull the two images.
+# With CLUSTER=current: references from which the cluster's nodes can pull the two images.
 OPERATOR_IMAGE ?=
 WORKER_IMAGE ?=
 export CLUSTER OPERATOR_IMAGE WORKER_IMAGE
@@ -17,7 +17,7 @@ VERL := .verl
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
 SOURCES := cli crds operator worker_image local_cluster local_kind demo bench simulation fuzz truth tests examples charts $(WRITE_REFERENCE)
-# Runs on the oldest Python that Ray has.
+# These must run on the oldest Python that Ray supports.
 IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer alive.py exchange.py \
   files.py head_directories.py previous_logs.py listening.py check_image.py ray_start.py when_idle.py)
 TYPED := cli crds operator worker_image local_cluster local_kind demo bench simulation fuzz truth $(WRITE_REFERENCE)
@@ -28,7 +28,7 @@ UPGRADE ?=
 TRUTH ?=
 
 .PHONY: help
-help: ## say what there is to make
+help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=16
 
 .PHONY: demo
@@ -44,16 +44,16 @@ bench: $(BENCH_READY) ## this library, verl and raw Ray compared; writes docs/be
 	.venv-bench/bin/python -m bench docs
 
 .PHONY: bench-start
-bench-start: $(READY) ## from apply to the first answer, beside KubeRay's ready; writes docs/timeline.md; ROUNDS=3
+bench-start: $(READY) ## seconds from apply to the first answer, and to KubeRay's ready; writes docs/timeline.md; ROUNDS=3
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; \
 	$(BIN)/python -m bench.start --rounds=$(or $(ROUNDS),3) --page=docs/timeline.md
 
 .PHONY: clean
-clean: ## take away what demo and tests brought, with the cluster
+clean: ## remove what demo and tests created, including the cluster
 	@$(PYTHON) -m demo clean
 
 .PHONY: test
-test: ## lint and all tiers, and how long each took
+test: ## run lint and all tiers, and print how long each took
 	@times=; for phase in lint cluster-up test-unit test-api test-ray test-cluster; do \
 	  SECONDS=0; $(MAKE) --no-print-directory $$phase; times+="  $$phase $$SECONDS s"$$'\n'; \
 	done; printf 'passed:\n%s' "$$times"
@@ -72,16 +72,16 @@ lint: $(READY) ## style, types, import contracts, generated files
 	$(BIN)/python $(WRITE_REFERENCE) "$$fresh/reference.md"; \
 	diff --unified docs/reference.md "$$fresh/reference.md" || { echo 'stale: run `make generate`'; exit 1; }
 
-# A tier in which pytest finds no test fails: pytest exits 5.
+# If pytest finds no test in a tier, it exits with 5, and the tier fails.
 .PHONY: test-unit
-test-unit: $(READY) ## pure functions, golden YAML, the chart's templates
+test-unit: $(READY) ## pure functions, golden YAML, the chart's templates, samples in the docs
 	$(BIN)/pytest tests/unit
 
 .PHONY: test-api
 test-api: $(READY) ## operator and reporter against a real API server, in a simulated world
 	$(BIN)/pytest --numprocesses=3 --dist=worksteal tests/api
 
-# FIRST: by default a number that no run had before. MINUTES=0: all SEEDS.
+# FIRST: by default a number that no earlier run used. MINUTES=0: all SEEDS.
 SEEDS ?= 1000
 FIRST ?=
 MINUTES ?= 0
@@ -89,7 +89,7 @@ MINUTES ?= 0
 simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
 	$(BIN)/python -m simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
 
-# Likewise. KIND=served: only the cases of that kind.
+# The same variables. KIND=served: only the cases of that kind.
 CASES ?= 10000
 KIND ?=
 .PHONY: fuzz
@@ -109,17 +109,17 @@ test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool
 test-long: $(READY) ## on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long
 
-# On the user's Docker if kind can have its images there, else on an engine and with images of our own; see local_kind/.
-# Whatever happens, all of it is taken away again.
+# Uses Docker if kind can get its images there, else our own engine and images; see local_kind/. Removes all of it afterwards,
+# whatever happens.
 .PHONY: test-kind
-test-kind: $(READY) ## the cluster tier on kind: brings Docker and kind up, and takes them away
+test-kind: $(READY) ## the cluster tier on kind: starts Docker and kind, and removes them
 	@$(PYTHON) -m local_kind run $(MAKE) --no-print-directory test-cluster
 
 .PHONY: demo-kind
-demo-kind: python3 ## the demo on kind, likewise
+demo-kind: python3 ## the demo on kind: starts Docker and kind, and removes them
 	@$(PYTHON) -m local_kind run $(MAKE) --no-print-directory demo
 
-# Those that need no device: of the single controller, and of DataProto.
+# The tests of the single controller and of DataProto that need no device.
 VERL_TESTS := $(addprefix single_controller/test_,auto_padding_on_cpu.py colocated_workers.py colocated_workers_fused.py \
   decorator_on_cpu.py driverfunc_to_worker.py fused_workers_on_cpu.py get_set_dispatch_collect_cpu.py nested_worker.py \
   ray_local_envs_on_cpu.py worker_group_basics.py worker_group_torch.py) test_protocol_on_cpu.py
@@ -129,7 +129,7 @@ test-verl: $(VERL)/ready ## verl's own tests of single_controller and DataProto,
 	  VERL_UTILS=$(CURDIR)/$(VERL)/source/verl/utils $(CURDIR)/$(BIN)/python -P -m pytest --config-file=/dev/null --rootdir=. \
 	  -p no:cacheprovider -p logical_gpus --durations=5 $(addprefix tests/,$(VERL_TESTS))
 
-# verl's tests lie beside its package in the source distribution; here, its package must not be found.
+# In the source distribution, verl's tests are next to its package. They must not find that package.
 $(VERL)/ready: tests/verl/source.txt | $(READY)
 	rm -rf $(VERL); mkdir -p $(VERL)/run $(VERL)/source
 	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary=:all: --no-build-isolation \
@@ -139,17 +139,17 @@ $(VERL)/ready: tests/verl/source.txt | $(READY)
 	  verl-$(VERL_VERSION)/verl/utils
 	@touch $@
 
-# Beside `make test`, since minutes of broken clusters and stopped nodes are nothing for each run.
+# Not part of `make test`: minutes of broken clusters and stopped nodes are too slow for every run.
 .PHONY: test-slow
-test-slow: $(READY) $(BENCH_READY) ## on the cluster: what takes minutes, see docs/testing.md
+test-slow: $(READY) $(BENCH_READY) ## on the cluster: tests that take minutes, see docs/testing.md
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/slow
 
 .PHONY: truth
-truth: $(READY) ## seconds of untruth, fault by fault, on the cluster; writes docs/truth.md; TRUTH="--rounds=5 --busy"
+truth: $(READY) ## for how many seconds a status is wrong, fault by fault, on the cluster; writes docs/truth.md; TRUTH="--rounds=5 --busy"
 	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/python -m truth --page=docs/truth.md $(TRUTH)
 
 .PHONY: cluster-up
-cluster-up: python3 ## the cluster with the operator on it; prints what to export
+cluster-up: python3 ## start the cluster with the operator; print what to export
 	@$(PYTHON) -m demo prepare-tests
 
 .PHONY: images
@@ -162,14 +162,14 @@ generate: $(READY) ## write the CustomResourceDefinitions and docs/reference.md 
 	$(BIN)/python $(WRITE_REFERENCE) docs/reference.md
 
 .PHONY: lock
-lock: $(READY) ## pin what pyproject.toml asks for; what is pinned stays, UPGRADE=--upgrade renews it
+lock: $(READY) ## pin the dependencies of pyproject.toml; UPGRADE=--upgrade renews existing pins
 	for group in operator worker debugger oldest-ray too-old-ray dev bench; do \
 	  $(BIN)/uv pip compile --quiet --universal --group=$$group --generate-hashes --no-annotate --no-header \
 	    --python-version=3.11 $(UPGRADE) --output-file=requirements/$$group.lock; \
 	done
 
-# The checkout's Python environment; made again when what is pinned changes. Its modules are compiled here: where
-# PYTHONDONTWRITEBYTECODE is set, each of Ray's many processes would compile them for itself, for a second or more.
+# The checkout's Python environment; recreated when the pins change. Its modules are compiled here: if PYTHONDONTWRITEBYTECODE
+# is set, each of Ray's many processes would compile them for itself, which takes a second or more.
 $(READY): requirements/dev.lock pyproject.toml | python3
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
@@ -177,7 +177,7 @@ $(READY): requirements/dev.lock pyproject.toml | python3
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# verl without what it depends on, of which `bench.lock` has what is needed here.
+# verl without its dependencies. `bench.lock` has those that are needed here.
 $(BENCH_READY): requirements/bench.lock | $(READY)
 	$(PYTHON) -m venv --without-pip .venv-bench
 	$(BIN)/uv pip sync --quiet --compile-bytecode --python=.venv-bench --require-hashes requirements/bench.lock

@@ -31,7 +31,7 @@ def _resolved(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, An
 
 def _yaml_text(word: Any) -> Any:
     """Return a value of an enum; raise ValueError if YAML 1.1, which kubectl reads, takes it for anything but text."""
-    tag = _YAML.resolve(yaml.ScalarNode, word, (True, False)) if isinstance(word, str) else None
+    tag = _YAML.resolve(yaml.ScalarNode, word, (True, False)) if isinstance(word, str) else None  # type: ignore[no-untyped-call]
     # PyYAML leaves out these two of YAML's words for true and false.
     if tag != _TEXT or word.lower() in ("y", "n"):
         raise ValueError(f"without quotes, YAML reads the enum value {word!r} as something else: choose another word")
@@ -45,7 +45,7 @@ def _structural(node: Any, definitions: dict[str, Any]) -> Any:
     if not isinstance(node, dict):
         return node
     node = _resolved(node, definitions)
-    result = {}
+    result: dict[str, Any] = {}
     for key, value in node.items():
         if key == "properties":
             result[key] = {name: _structural(field, definitions) for name, field in value.items()}

@@ -39,9 +39,9 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
     ask where they are (``local_rank_list()``), and to make groups of this program's own beside them.
 
     The ranks are replaced when the WorkerGroup's spec or code has changed, when somebody has asked for it
-    (``workergroups restart``), or when the Ray cluster has been restarted; not when a rank has died. The new ranks are a
-    new incarnation with a higher number, which the returned group has as ``incarnation``. Calls of a group whose ranks
-    were replaced raise `IncarnationReplacedError`.
+    (``workergroups restart``), or when the Ray cluster has been restarted; not when a rank has died. The new ranks are
+    a new incarnation with a higher number, which the returned group has as ``incarnation``. Calls of a group whose
+    ranks were replaced raise `IncarnationReplacedError`.
 
     Args:
         name: The WorkerGroup's name.
