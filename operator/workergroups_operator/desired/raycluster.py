@@ -1,4 +1,4 @@
-"""The KubeRay cluster: a head, and a worker group for each pool."""
+"""The RayCluster: a head, and a worker group for each pool."""
 
 from collections.abc import Collection
 
@@ -25,7 +25,7 @@ from workergroups_operator.templates.pods import (
 
 # KubeRay requires a version that supports tokens. An init container finds out which one an image really has.
 _AT_LEAST = "2.52.0"
-# How many foreign pods KubeRay is told to delete at once, so that they cannot make the RayCluster large.
+# How many foreign pods the RayCluster tells KubeRay to delete at once, so that they cannot make it large.
 MAX_COPIES = 16
 
 
@@ -47,7 +47,7 @@ def ray_cluster(observed: Observed, templates: Templates, refused: Collection[st
         },
         "spec": {
             "rayVersion": _AT_LEAST,
-            # The mode must be spelled out: without it KubeRay makes a Secret and leaves the pods open.
+            # Without an explicit mode, KubeRay would create a Secret and leave the pods open.
             "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
             "headGroupSpec": {
                 "rayStartParams": {"dashboard-host": "0.0.0.0", "num-gpus": "0", **head_cpus(observed.pools[0])},
@@ -61,9 +61,9 @@ def ray_cluster(observed: Observed, templates: Templates, refused: Collection[st
 def _worker_group(
     observed: Observed, templates: Templates, refused: Collection[str], pool: ResourcePool
 ) -> Manifest | None:
-    """The pool's group; one whose pods the API server refuses stays as it is, or is left out if there is none.
+    """Return the pool's worker group. If its pods are refused, keep the live group, or leave it out if it has no pods.
 
-    KubeRay stops at the first group of which it cannot make a pod: none after it would get any.
+    KubeRay stops at the first group for which it cannot create a pod, so that the groups after it would get none.
     """
     name = node_group_of(pool)
     if name in refused:
@@ -83,16 +83,16 @@ def _worker_group(
             "num-gpus": str(device_count(pool)),
         },
         "template": template,
-        # KubeRay deletes these, and makes others.
+        # KubeRay deletes these, and creates others.
         **({"scaleStrategy": {"workersToDelete": in_the_way}} if in_the_way else {}),
     }
 
 
 def _retiring_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:
-    """Groups of pools that are gone, without replicas, until their pods are gone too.
+    """Return the groups of deleted pools, without replicas, until their pods are gone too.
 
-    KubeRay forgets the pods of a group that is not in the spec any more: they would hold their devices for ever.
-    Groups of pools that exist and cannot be read stay as they are.
+    KubeRay forgets the pods of a group that is no longer in the spec: they would hold their devices for ever. Groups of
+    pools that exist but cannot be read stay as they are.
     """
     live = (observed.ray_cluster or {}).get("spec", {}).get("workerGroupSpecs") or ()
     populated = {pod["metadata"]["labels"].get("ray.io/group") for pod in observed.pods}

@@ -14,7 +14,7 @@ from workergroups_operator.status.up_to_date import group_up_to_date
 
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
-    """What is true of the group."""
+    """Return the group's conditions."""
     report = believed_report(group, situation)
     chain = (
         _pools_ready(group, situation, pools),
@@ -27,13 +27,13 @@ def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[st
 
 
 def world_size(group: WorkerGroup, situation: Situation) -> int | None:
-    """How many ranks the group is to have, None while it has no bundles."""
+    """Return how many ranks the group should have; None while it has no bundles."""
     bundles = situation.decisions.bundles[group.name]
     return None if isinstance(bundles, Explanation) else sum(part.count for part in bundles)
 
 
 def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
-    """What the agent says of this incarnation in the present Ray session; an empty report if it has not."""
+    """Return the agent's report on this incarnation in the present Ray session; an empty one if there is none."""
     report, agent = group.status.ranks, situation.decisions.agent
     incarnation = situation.decisions.incarnations.get(group.name)
     if report is None or incarnation is None or not agent.is_believed or unvouched(group, situation):
@@ -76,7 +76,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
 
 
 def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
-    """Report when the next incarnation begins, or that none does."""
+    """Report when the next incarnation begins, or that there will be none."""
     retries = situation.decisions.incarnations[group.name].retries
     what = f"incarnation {report.incarnation}: {report.message or 'the launch was cut short'}"
     if is_exhausted(retries):
@@ -88,7 +88,7 @@ def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situ
             decisive=True,
             final=True,
         )
-    # Ranks that died with the launch are not the reason: they are recreated.
+    # Decisive, so that Ready does not name the ranks that died with the launch: the operator recreates them.
     why = Explanation(LaunchState.LAUNCH_INTERRUPTED, f"{what}; {announced(retries)}")
     return finding(ConditionType.RANKS_CREATED, "False", why, decisive=True)
 
