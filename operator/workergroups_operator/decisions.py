@@ -25,7 +25,7 @@ class Decisions:
     """What the operator decided, and why it cannot do something."""
 
     agent: AgentLiveness
-    # Why pods are refused, by worker group; the head's under its component.
+    # Why pods are refused, by node group; the head's under its component.
     refused_pods: Mapping[str, Explanation] = field(default_factory=dict)
     # What must be deleted first: the operator writes nothing until then.
     obstacle: Explanation | None = None

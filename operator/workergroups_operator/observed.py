@@ -14,6 +14,9 @@ from workergroups_api.vocabulary import Component, Container
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 
+# KubeRay's label of the pods of a node group.
+NODE_GROUP_LABEL = "ray.io/group"
+
 
 @dataclass(frozen=True)
 class UnreadableObject:
@@ -97,14 +100,14 @@ class Observed:
         """The RayCluster, if there is one."""
         return self.child(RAY_CLUSTER, self.key.name)
 
-    def live_group(self, group_name: str) -> Manifest | None:
-        """Return the worker group of that name in the RayCluster as it is now, if there is one."""
+    def live_node_group(self, name: str) -> Manifest | None:
+        """Return the node group of that name in the RayCluster as it is now, if there is one."""
         spec = (self.ray_cluster or {}).get("spec", {})
-        return next((group for group in spec.get("workerGroupSpecs") or () if group["groupName"] == group_name), None)
+        return next((group for group in spec.get("workerGroupSpecs") or () if group["groupName"] == name), None)
 
-    def pods_of(self, component: Component, group_name: str | None = None) -> list[Manifest]:
-        """Return the pods of a component (of one worker group) that are not being deleted."""
-        wanted = {names.COMPONENT_LABEL: component} | ({"ray.io/group": group_name} if group_name else {})
+    def pods_of(self, component: Component, node_group: str | None = None) -> list[Manifest]:
+        """Return the pods of a component (of one node group) that are not being deleted."""
+        wanted = {names.COMPONENT_LABEL: component} | ({NODE_GROUP_LABEL: node_group} if node_group else {})
         return [
             pod
             for pod in self.pods
@@ -122,7 +125,7 @@ class Observed:
 
 
 def node_group_of(pool: ResourcePool) -> str:
-    """Return the name of the pool's worker group in the RayCluster."""
+    """Return the name of the pool's node group, which KubeRay calls a worker group, in the RayCluster."""
     return names.node_group(pool.name, pool.uid)
 
 

@@ -58,7 +58,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Answers:
-    """Why the API server refuses pods, by worker group (the head's under its component); accepted pods are left out."""
+    """Why the API server refuses pods, by node group (the head's under its component); accepted pods are left out."""
 
     refused: Mapping[str, Explanation] = field(default_factory=dict)
     # After how many seconds to ask again.
@@ -135,7 +135,7 @@ def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:
         name, template = node_group_of(pool), templates.of(pool)
         if name in templates.too_large:
             continue
-        is_new = _template_digest((observed.live_group(name) or {}).get("template")) != _template_digest(template)
+        is_new = _template_digest((observed.live_node_group(name) or {}).get("template")) != _template_digest(template)
         if is_new or len(observed.pods_of(Component.WORKER, name)) < pool.spec.nodes:
             cluster = _ray_cluster(observed, templates, pool) if is_new else None
             trials[name] = Trial(_pod(observed, name, template), cluster)

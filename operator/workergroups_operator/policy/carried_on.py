@@ -15,7 +15,7 @@ from workergroups_operator.policy.bundles import Assignment
 
 
 def carried_node_groups(observed: Observed) -> set[str]:
-    """Return the names of the worker groups of pools that cannot be read."""
+    """Return the names of the node groups of pools that cannot be read."""
     return {names.node_group(odd.name, odd.uid) for odd in observed.unreadable if odd.kind is RESOURCE_POOL}
 
 

@@ -18,7 +18,7 @@ _OF_HEAD = {"env", "env_from", "volumes", "image_pull_secrets", "head"}
 
 
 def without_room(observed: Observed) -> dict[str, Explanation]:
-    """Explain which pools do not fit, by the name of their worker group. Those in the RayCluster keep their place."""
+    """Explain which pools do not fit, by the name of their node group. Those in the RayCluster keep their place."""
     if not observed.pools:
         return {}
     used = _size(observed.pools[0].spec.model_dump(mode="json", include=_OF_HEAD, exclude_none=True)) + _POD_BYTES
@@ -29,14 +29,14 @@ def without_room(observed: Observed) -> dict[str, Explanation]:
         if used + size > MAX_BYTES:
             refused[name] = _explanation(pool, used + size)
             # If the RayCluster has its group, the group stays as it is.
-            size = _size(observed.live_group(name) or {})
+            size = _size(observed.live_node_group(name) or {})
         used += size
     return refused
 
 
 def _in_turn(observed: Observed) -> Sequence[ResourcePool]:
     """Return the pools that are in the RayCluster, then the others; the oldest first."""
-    return sorted(observed.pools, key=lambda pool: observed.live_group(node_group_of(pool)) is None)
+    return sorted(observed.pools, key=lambda pool: observed.live_node_group(node_group_of(pool)) is None)
 
 
 def _size(part: Any) -> int:

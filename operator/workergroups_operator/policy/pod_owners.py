@@ -11,9 +11,10 @@ from typing import Any
 from workergroups_api.manifest import RAY_CLUSTER, REPLICA_SET, Manifest
 from workergroups_api.names import COMPONENT_LABEL
 from workergroups_api.vocabulary import Component
+from workergroups_operator.observed import NODE_GROUP_LABEL
 
 # KubeRay's labels. KubeRay looks at nothing else, so that it counts copies too.
-_CLUSTER_LABEL, _GROUP_LABEL, _NODE_TYPE_LABEL = "ray.io/cluster", "ray.io/group", "ray.io/node-type"
+_CLUSTER_LABEL, _NODE_TYPE_LABEL = "ray.io/cluster", "ray.io/node-type"
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,12 @@ def mistaken_heads(name: str, foreign: Iterable[Manifest]) -> list[str]:
 
 
 def mistaken_nodes(name: str, group: str, foreign: Iterable[Manifest]) -> list[str]:
-    """Return the foreign pods that KubeRay takes for nodes of a worker group: it deletes a pod of the group for each.
+    """Return the foreign pods that KubeRay takes for nodes of a node group: it deletes a pod of the group for each.
 
     Pods of other controllers are left out, since these would recreate them.
     """
     bare = (pod for pod in foreign if controller(pod).get("kind") in (None, RAY_CLUSTER.kind))
-    return _labelled(bare, {_CLUSTER_LABEL: name, _GROUP_LABEL: group})
+    return _labelled(bare, {_CLUSTER_LABEL: name, NODE_GROUP_LABEL: group})
 
 
 def _labelled(pods: Iterable[Manifest], labels: Mapping[str, str]) -> list[str]:

@@ -12,7 +12,7 @@ MAX_BYTES = 65536
 
 
 def too_large(pools: Iterable[ResourcePool]) -> dict[str, Explanation]:
-    """Explain which templates would leave the others no room, by the name of their worker group."""
+    """Explain which templates would leave the others no room, by the name of their node group."""
     sizes = {
         node_group_of(pool): len(json.dumps(pool.spec.pod_template.to_json()))
         for pool in pools

@@ -1,6 +1,7 @@
 """A group's conditions: PoolsReady, RanksCreated, RanksReady, Ready that sums them up, and UpToDate."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.manifest import CONFIG_MAP, ROLE
@@ -11,6 +12,10 @@ from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.pool import unvouched
 from workergroups_operator.status.up_to_date import group_up_to_date
+
+_pools_finding = partial(finding, ConditionType.POOLS_READY)
+_created_finding = partial(finding, ConditionType.RANKS_CREATED)
+_ready_finding = partial(finding, ConditionType.RANKS_READY)
 
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
@@ -44,35 +49,33 @@ def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
 def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Finding:
     bundles = situation.decisions.bundles[group.name]
     if isinstance(bundles, Explanation):
-        return finding(ConditionType.POOLS_READY, "False", bundles)
+        return _pools_finding("False", bundles)
     for part in bundles:
         weakest = pools[part.pool]
         if weakest.status != "True":
             why = Explanation(Reason.POOL_NOT_READY, f"pool {part.pool}: {weakest.message}")
-            return Finding(
-                type=ConditionType.POOLS_READY, status=weakest.status, reason=why.reason, message=why.message
-            )
+            return _pools_finding(weakest.status, why)
     reserved = ", ".join(dict.fromkeys(part.pool for part in bundles))
-    return finding(ConditionType.POOLS_READY, "True", Explanation(Reason.POOLS_READY, f"reserved: {reserved}"))
+    return _pools_finding("True", Explanation(Reason.POOLS_READY, f"reserved: {reserved}"))
 
 
 def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
     if (unknown := unvouched(group, situation)) is not None:
-        return finding(ConditionType.RANKS_CREATED, "Unknown", unknown)
+        return _created_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.created} of {total} ranks created"
     if report.state == LaunchState.LAUNCH_FAILED:
         why = Explanation(LaunchState.LAUNCH_FAILED, f"{report.message}; {_try_again(group)}")
-        return finding(ConditionType.RANKS_CREATED, "False", why, decisive=True, final=True)
+        return _created_finding("False", why, decisive=True, final=True)
     if report.state == LaunchState.LAUNCH_INTERRUPTED:
         return _launch_interrupted(group, report, situation)
     if total and report.created == total:
-        return finding(ConditionType.RANKS_CREATED, "True", Explanation(Reason.RANKS_CREATED, count))
+        return _created_finding("True", Explanation(Reason.RANKS_CREATED, count))
     failure = situation.failures.of(CONFIG_MAP, ROLE)
     if failure:
-        return finding(ConditionType.RANKS_CREATED, "False", failure)
+        return _created_finding("False", failure)
     message = f"{count}: {report.message}" if report.message else count
-    return finding(ConditionType.RANKS_CREATED, "False", Explanation(report.state, message))
+    return _created_finding("False", Explanation(report.state, message))
 
 
 def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
@@ -81,21 +84,16 @@ def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situ
     what = f"incarnation {report.incarnation}: {report.message or 'the launch was cut short'}"
     if is_exhausted(retries):
         message = f"{what}; so were the {BUDGET} incarnations before it; {_try_again(group)}"
-        return finding(
-            ConditionType.RANKS_CREATED,
-            "False",
-            Explanation(LaunchState.LAUNCH_FAILED, message),
-            decisive=True,
-            final=True,
-        )
+        why = Explanation(LaunchState.LAUNCH_FAILED, message)
+        return _created_finding("False", why, decisive=True, final=True)
     # Decisive, so that Ready does not name the ranks that died with the launch: the operator recreates them.
     why = Explanation(LaunchState.LAUNCH_INTERRUPTED, f"{what}; {announced(retries)}")
-    return finding(ConditionType.RANKS_CREATED, "False", why, decisive=True)
+    return _created_finding("False", why, decisive=True)
 
 
 def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
     if (unknown := unvouched(group, situation)) is not None:
-        return finding(ConditionType.RANKS_READY, "Unknown", unknown)
+        return _ready_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.ready_count} of {total} ranks ready"
     if report.failures:
@@ -103,17 +101,13 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         others = f" (and {len(report.failures) - 1} more)" if len(report.failures) > 1 else ""
         where = f" in pod {first.pod}" if first.pod else ""
         message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_try_again(group)}"
-        return finding(
-            ConditionType.RANKS_READY, "False", Explanation(first.reason, message), decisive=True, final=True
-        )
+        return _ready_finding("False", Explanation(first.reason, message), decisive=True, final=True)
     if report.pauses:
         return _paused(report, count, is_ready=report.ready_count == total)
     if total and report.ready_count == total:
-        return finding(ConditionType.RANKS_READY, "True", Explanation(Reason.RANKS_READY, count))
+        return _ready_finding("True", Explanation(Reason.RANKS_READY, count))
     waiting = f"{count}; waiting for processes to start and constructors to return"
-    return finding(
-        ConditionType.RANKS_READY, "False", Explanation(Reason.RANKS_STARTING, waiting if report.created else count)
-    )
+    return _ready_finding("False", Explanation(Reason.RANKS_STARTING, waiting if report.created else count))
 
 
 def _try_again(group: WorkerGroup) -> str:
@@ -134,8 +128,4 @@ def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:
         what = f"a debugger is connected to rank {first.rank}{others}, which was at {first.where}"
     reason = Reason.PAUSED_BY_DEBUGGER if waiting else Reason.DEBUGGER_ATTACHED
     why = Explanation(reason, f"{count}; {what}: see workergroups debug")
-    return (
-        finding(ConditionType.RANKS_READY, "True", why)
-        if is_ready
-        else finding(ConditionType.RANKS_READY, "False", why, final=True)
-    )
+    return _ready_finding("True", why) if is_ready else _ready_finding("False", why, final=True)

@@ -1,5 +1,7 @@
 """A pool's conditions: ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, and UpToDate."""
 
+from functools import partial
+
 from workergroups_api import names
 from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.manifest import (
@@ -31,6 +33,9 @@ from workergroups_operator.status.up_to_date import pool_up_to_date
 from workergroups_operator.templates.outdated import superseded
 
 _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not answer"
+_cluster_finding = partial(finding, ConditionType.CLUSTER_READY)
+_nodes_finding = partial(finding, ConditionType.NODES_READY)
+_bundles_finding = partial(finding, ConditionType.BUNDLES_RESERVED)
 
 
 def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
@@ -89,18 +94,14 @@ def _cluster_ready(situation: Situation) -> Finding:
     decisions, observed = situation.decisions, situation.observed
     why = _restarting(decisions) or decisions.obstacle or _head_missing(situation)
     if why is None and decisions.agent.state is AgentState.LOST:
-        return finding(ConditionType.CLUSTER_READY, "Unknown", agent_lost(situation))
+        return _cluster_finding("Unknown", agent_lost(situation))
     if why is None and decisions.agent.state is AgentState.STARTING:
         why = _agent_missing(observed, situation)
     if why:
         since = f"; the cluster is being restarted, since {decisions.restarted}" if decisions.restarted else ""
         is_final = why.reason == Reason.RESTART_FAILED
-        return finding(
-            ConditionType.CLUSTER_READY, "False", Explanation(why.reason, why.message + since), final=is_final
-        )
-    return finding(
-        ConditionType.CLUSTER_READY, "True", Explanation(Reason.AGENT_CONNECTED, "Ray's head answers the agent")
-    )
+        return _cluster_finding("False", Explanation(why.reason, why.message + since), final=is_final)
+    return _cluster_finding("True", Explanation(Reason.AGENT_CONNECTED, "Ray's head answers the agent"))
 
 
 def _restarting(decisions: Decisions) -> Explanation | None:
@@ -183,17 +184,17 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
     if (unknown := unvouched(pool, situation)) is not None:
-        return finding(ConditionType.NODES_READY, "Unknown", unknown)
+        return _nodes_finding("Unknown", unknown)
     if report.joined_nodes == total and report.joined_pods == running:
-        return finding(ConditionType.NODES_READY, "True", Explanation(Reason.NODES_JOINED, count))
+        return _nodes_finding("True", Explanation(Reason.NODES_JOINED, count))
     refused = situation.decisions.refused_pods.get(node_group_of(pool))
     if refused and (made := _made(pool, pods, situation)) < total:
         message = f"{made} of {total} pods created: {refused.message}"
-        return finding(ConditionType.NODES_READY, "False", Explanation(refused.reason, message), decisive=True)
+        return _nodes_finding("False", Explanation(refused.reason, message), decisive=True)
     head = found_versions(situation.observed.pods_of(Component.HEAD))
     other_ray = conflict(pool.cluster, head, node_versions(pool, situation))
     why = other_ray or _nodes_missing(count, report, pods, total, situation)
-    return finding(ConditionType.NODES_READY, "False", why, decisive=why.reason in DECISIVE)
+    return _nodes_finding("False", why, decisive=why.reason in DECISIVE)
 
 
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
@@ -222,16 +223,13 @@ def _nodes_missing(
 
 def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
     if (unknown := unvouched(pool, situation)) is not None:
-        return finding(ConditionType.BUNDLES_RESERVED, "Unknown", unknown)
+        return _bundles_finding("Unknown", unknown)
     report = believed_report(pool, situation)
     count = f"{report.reserved_nodes * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if report.reserved_nodes == pool.spec.nodes:
-        return finding(ConditionType.BUNDLES_RESERVED, "True", Explanation(Reason.RESERVED, count))
+        return _bundles_finding("True", Explanation(Reason.RESERVED, count))
     failure = situation.failures.of(CONFIG_MAP)
     if failure:
-        return finding(ConditionType.BUNDLES_RESERVED, "False", failure)
-    return finding(
-        ConditionType.BUNDLES_RESERVED,
-        "False",
-        Explanation(Reason.RESERVING, f"{count}: {report.message}" if report.message else count),
-    )
+        return _bundles_finding("False", failure)
+    message = f"{count}: {report.message}" if report.message else count
+    return _bundles_finding("False", Explanation(Reason.RESERVING, message))

@@ -1,12 +1,12 @@
 """The condition UpToDate: whether pods and ranks were made from the present specs, images and code."""
 
-from workergroups_api.conditions import Finding
+from workergroups_api.conditions import ConditionStatus, Explanation, Finding
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import node_group_of
-from workergroups_operator.status.conclusion import Situation
+from workergroups_operator.status.conclusion import Situation, finding
 from workergroups_operator.templates.outdated import outdated
 
 
@@ -61,7 +61,5 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
     return _finding("True", Reason.UP_TO_DATE, "")
 
 
-def _finding(status: str, reason: str, message: str) -> Finding:
-    return Finding.model_validate(
-        {"type": ConditionType.UP_TO_DATE, "status": status, "reason": reason, "message": message}
-    )
+def _finding(status: ConditionStatus, reason: Reason, message: str) -> Finding:
+    return finding(ConditionType.UP_TO_DATE, status, Explanation(reason, message))
