@@ -11,7 +11,7 @@ from workergroups_operator import handlers  # noqa: F401 (registers the handlers
 from workergroups_operator.timings import Timings
 
 LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
-# For how long the process outlives its event loop, and the first of its tasks.
+# For how long the process outlives its event loop, or the first of its tasks that ends; how often it renews that.
 LAST_SECONDS = 9.0
 EXTEND_SECONDS = 1.0
 
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 async def serve() -> None:
-    """Run kopf until a signal comes or a task ends: kopf's tasks are needed all or none."""
+    """Run kopf until a signal comes or one of its tasks ends: none of them is of use without the others."""
     stop = asyncio.Event()
     tasks = await kopf.spawn_tasks(
         standalone=True,
@@ -39,15 +39,14 @@ async def serve() -> None:
         task.add_done_callback(lambda _: living.cancel())
     await kopf.run_tasks(tasks, ignored={living})
     if stop.is_set():
-        sys.exit("a task of the operator's failed")
+        sys.exit("one of the operator's tasks failed")
 
 
 async def _live() -> None:
-    """Put off the end of the process for as long as nothing ends.
+    """Postpone the end of the process until cancelled.
 
-    A thread of faulthandler's ends it, which needs neither the event loop nor Python's lock, and prints where each
-    thread is. So neither an event loop that hangs nor kopf, which may wait for its own tasks for ever, keeps the
-    process half alive.
+    A thread of faulthandler ends the process and prints the stack of each thread. It needs neither the event loop nor
+    Python's lock. So the process ends even if the event loop hangs, or if kopf waits for its own tasks for ever.
     """
     while True:
         faulthandler.dump_traceback_later(LAST_SECONDS, exit=True)

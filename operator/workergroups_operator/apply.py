@@ -1,6 +1,6 @@
-"""Step six, the only writer of children: bring what exists to what is desired, by server-side apply.
+"""Step six, the only writer of children: change what exists to what is desired, by server-side apply.
 
-One object that cannot be written never keeps the others from being written.
+If the API server refuses one object, the operator still writes the others.
 """
 
 import asyncio
@@ -23,38 +23,38 @@ from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed
 from workergroups_operator.writes import Writes
 
-# How many clusters of a namespace are written at once.
+# How many clusters of a namespace the operator writes at once.
 NAMESPACE_WRITES = 2
-# Pods need what the other objects hold, and a RoleBinding is refused without its Role.
+# Pods need the other objects, and the API server refuses a RoleBinding without its Role.
 _NEED_OTHERS = {RAY_CLUSTER.kind, DEPLOYMENT.kind, ROLE_BINDING.kind}
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What has to be written for a cluster; nothing if all is as desired."""
+    """What must be written for a cluster; nothing if all is as desired."""
 
     delete: Manifest | None
     write: tuple[Manifest, ...]
-    # Live objects that cannot even be compared, by kind.
+    # Why live objects cannot even be compared, by kind.
     failed: Mapping[str, Explanation]
-    # The same while users ask for the same, and the same objects differ from it.
+    # Equal while the users' specs and the objects that differ from them stay the same.
     digest: str
 
 
 class Applier:
-    """Brings what exists to what is desired. Of each cluster there is one batch of writes at a time."""
+    """Changes what exists to what is desired, with one batch of writes at a time for each cluster."""
 
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
         self._client = client
         self.writes: Writes[Failures] = Writes(enqueue, at_once=NAMESPACE_WRITES)
-        # Of clusters whose last writes failed: what failed, and until a turn reports it, the digest of the changes.
+        # For clusters whose last writes failed: what failed, and until a turn reports that, the digest of the changes.
         self._failed: dict[ClusterKey, Failures] = {}
         self._unreported: dict[ClusterKey, str] = {}
 
     async def apply(self, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Failures:
-        """Delete a cluster that has to start again, and write what differs from what was applied before.
+        """Delete a cluster that must restart, and write what differs from what was applied before.
 
-        Returns what failed, and while writes are under way, what failed when they were tried last.
+        Return what failed; while writes are under way, what failed at the last try.
         """
         key, due = observed.key, changes(observed, decisions, wanted)
         if self._unreported.pop(key, None) == due.digest:
@@ -80,7 +80,7 @@ class Applier:
 
 
 def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Changes:
-    """What differs from what is desired. Pure."""
+    """Return what differs from what is desired. Pure."""
     is_restart = decisions.restarts.is_due and not decisions.obstacle
     differing, failed = [], {}
     for manifest in wanted:
@@ -112,10 +112,10 @@ async def write(client: Kube, due: Changes) -> Failures:
 
 
 async def _apply(client: Kube, manifest: Manifest) -> Explanation | None:
-    """Write the object. Returns why it could not be written."""
+    """Write the object. Return why it could not be written."""
     try:
         await client.apply(manifest)
-    except Exception as error:  # Not only of the API server: an object may hold what cannot be sent.
+    except Exception as error:  # Not only API errors: an object may hold what cannot be sent.
         return _explanation(manifest, error)
     return None
 
@@ -133,7 +133,7 @@ def is_applied(live: Manifest, wanted: Manifest) -> bool:
 
 
 def covers(live: Any, wanted: Any) -> bool:
-    """Whether every field of `wanted` is in `live` already."""
+    """Return whether every field of `wanted` is in `live` already."""
     if isinstance(wanted, Mapping):
         if not wanted:
             return live is None or isinstance(live, Mapping)
@@ -150,7 +150,7 @@ def covers(live: Any, wanted: Any) -> bool:
 
 
 def _is_owner(live: Manifest, wanted: Manifest) -> bool:
-    """Whether we still own the parts that we applied: a list that is owned as a whole may have got additions."""
+    """Return whether the operator still owns the fields that it applied: somebody may have added to a list."""
     owned: dict[str, Any] = {}
     for entry in live["metadata"].get("managedFields", ()):
         if entry["manager"] == OPERATOR_FIELD_MANAGER and entry["operation"] == "Apply" and "subresource" not in entry:

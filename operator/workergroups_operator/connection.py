@@ -1,7 +1,8 @@
 """kopf's connection to the API server, which passes on only answers that kopf can handle.
 
-kopf retries when a connection fails, and lists again after a watch's `410 Gone`. Most other answers, such as one that is
-truncated, end one of its watches, and with it the operator. So this connection turns each of them into one of these two.
+kopf retries when a connection fails, and lists again after a watch's `410 Gone`. Most other answers end one of its
+watches, and with it the operator; kopf exits on a truncated response, for example. So this connection turns each other
+answer into one of these two.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ async def connect(watches: Watches, **arguments: Any) -> kopf.AiohttpSession:
 
 
 class _Answer(aiohttp.ClientResponse):
-    """An answer whose JSON was read before kopf asks for it; None if the API server refused."""
+    """An answer whose JSON this module reads before kopf asks for it; None if the API server refused."""
 
     document: Any = None
 
@@ -51,7 +52,7 @@ class _Answer(aiohttp.ClientResponse):
 async def _ask(
     watches: Watches, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Send a request of kopf's. Raises ClientConnectionError if kopf must retry it."""
+    """Send a request of kopf's. Raise ClientConnectionError if kopf must retry it."""
     path = request.url.path
     try:
         if _is_discovery(path):
@@ -62,17 +63,17 @@ async def _ask(
         if answer.status == _UNAUTHORIZED:
             return answer  # kopf logs in again
         return _stream(answer, watch) if is_stream else await _list(answer, watch)
-    except Exception as error:  # aiohttp asserts when its session was closed meanwhile, for example
+    except Exception as error:  # such as aiohttp's AssertionError if its session was closed meanwhile
         raise aiohttp.ClientConnectionError(f"{path}: {error!r:.500}") from error
 
 
 def _is_discovery(path: str) -> bool:
-    """Whether it is one of /api, /api/v1, /apis, /apis/GROUP/VERSION."""
+    """Return whether the path is one of /api, /api/v1, /apis and /apis/GROUP/VERSION."""
     return path.count("/") <= (2 if path.startswith("/api/") else 3)
 
 
 async def _discover(answer: _Answer) -> _Answer:
-    """Read which kinds there are; kopf knows what to do if a group of kinds is gone."""
+    """Read which kinds exist; kopf knows what to do if a group of kinds is gone."""
     if answer.status not in (_UNAUTHORIZED, _NOT_FOUND):
         _check_status(answer)
         try:
@@ -80,7 +81,7 @@ async def _discover(answer: _Answer) -> _Answer:
         except (ValueError, RecursionError) as error:
             raise UnexpectedAnswer(f"the answer is not JSON: {error}") from error
         if not isinstance(answer.document, dict) or answer.document.get("kind") not in _DISCOVERY_KINDS:
-            raise UnexpectedAnswer("the answer does not tell which kinds there are")
+            raise UnexpectedAnswer("the answer does not list the kinds that exist")
     return answer
 
 
@@ -107,14 +108,14 @@ def _is_named(skeleton: Any) -> bool:
 
 
 def _stream(answer: _Answer, watch: Watch) -> _Answer:
-    """Have kopf read skeletons of events; whatever the API server answers, kopf takes it for a watch."""
+    """Make kopf read skeletons of events. Whatever the API server answers, kopf sees a watch."""
     answer.content = _Events(answer, watch)  # type: ignore[assignment]  # aiohttp has no interface for it
     answer.status = _OK
     return answer
 
 
 class _Events:
-    """A watch's content, in which all events are such that kopf understands them."""
+    """A watch's content, with events that kopf understands and nothing else."""
 
     def __init__(self, answer: _Answer, watch: Watch) -> None:
         self._answer, self._status, self._stream = answer, answer.status, answer.content
@@ -124,14 +125,14 @@ class _Events:
         return getattr(self._stream, name)
 
     async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
-        """Yield events, a line each; after anything else than an event, kopf is told to list again."""
+        """Yield events, a line each; after anything else, tell kopf to list again."""
         try:
             for vanished in self._watch.vanished():
                 yield _line("DELETED", vanished)
             async for event in self._read():
                 yield _line(**event)
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError):
-            raise  # kopf goes on where it was
+            raise  # kopf continues where it was
         except Exception as error:
             LOGGER.warning("%s: %r; listing again", self._answer.url.path, error)
             self._answer.close()

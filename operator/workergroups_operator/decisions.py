@@ -22,18 +22,18 @@ from workergroups_operator.timings import Timings
 
 @dataclass(frozen=True)
 class Decisions:
-    """What is to be, and why something is not."""
+    """What the operator decided, and why it cannot do something."""
 
     agent: AgentLiveness
-    # Why the API server does not take pods, by worker group; the head's under its component.
+    # Why pods are refused, by node group; the head's under its component.
     refused_pods: Mapping[str, Explanation] = field(default_factory=dict)
-    # What must go before anything is made; nothing is written until then.
+    # What must be deleted first: the operator writes nothing until then.
     obstacle: Explanation | None = None
-    # Why the RayCluster is to be deleted, and made anew when it is gone.
+    # Why the RayCluster must be restarted, which is to delete and recreate it.
     restart: str | None = None
-    # How often that was done in a row, and whether it is done now.
+    # How often it was restarted in a row, and whether to restart it now.
     restarts: Restarts = field(default_factory=Restarts)
-    # Why that was done, until the new one answers.
+    # Why it was restarted, until the agent is connected to the new one.
     restarted: str | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
     incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def _incarnation(
     observed: Observed,
     session: str | None,
 ) -> GroupIncarnation:
-    """From the group's status and from the plan, of which one may have been written when the other was not."""
+    """Return the group's next incarnation. Its status and the plan record the last one; either may be out of date."""
     uids = {pool.name: pool.uid for pool in observed.pools}
     places = [[uids[p.pool], p.start, p.count] for p in assigned]
     revision = None if written is None else launch.digest([written, places])

@@ -1,4 +1,4 @@
-"""What could not be written, or handled at all. Of one object that fails, nothing follows for the others."""
+"""What could not be written, or not be handled at all."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,23 +8,23 @@ from workergroups_api.manifest import Kind
 from workergroups_api.text import plain
 from workergroups_api.vocabulary import Reason
 
-# Of an exception's message, which may quote what a user wrote.
+# Characters of an exception's message, which may quote what a user wrote.
 _MAX_MESSAGE = 300
 
 
 @dataclass(frozen=True)
 class Failures:
-    """What could not be written, and why, by kind; to be tried again with back-off."""
+    """Why objects could not be written, by kind. The operator retries with back-off."""
 
     by_kind: Mapping[str, Explanation]
 
     @property
     def summary(self) -> str | None:
-        """All in one line for the log; None if there are none."""
+        """All failures in one line for the log; None if there are none."""
         return "; ".join(each.message for each in self.by_kind.values()) or None
 
     def of(self, *kinds: Kind) -> Explanation | None:
-        """Why one of these kinds could not be written; None if all could."""
+        """Return why one of these kinds could not be written; None if all could."""
         return next((self.by_kind[kind.kind] for kind in kinds if kind.kind in self.by_kind), None)
 
 

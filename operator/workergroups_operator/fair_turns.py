@@ -1,4 +1,4 @@
-"""Who is next, where many want a turn. Few turns run at once: each holds all objects of its cluster in memory.
+"""Which namespace gets the next turn. Few turns run at once: each holds all objects of its cluster in memory.
 
 Half of the turns go to namespaces in rotation, the other half to the one whose writes are the quickest. So each gets a
 turn, and where hundreds of clusters wait for a slow admission webhook, those that do not wait for it come first. While

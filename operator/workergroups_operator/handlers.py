@@ -1,4 +1,4 @@
-"""What kopf is for: it watches, keeps the indices, and enqueues the clusters that an event concerns.
+"""kopf's handlers: they watch, keep the indices, and queue the clusters that an event concerns.
 
 No handler changes an object, so kopf adds no finalizer and writes no annotation.
 """
@@ -53,7 +53,7 @@ async def log_in(memo: kopf.Memo, **arguments: Any) -> kopf.AiohttpSession:
 
 @kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any) -> None:
-    """Configure kopf, connect, and open the queue. `memo.timings` and `memo.stop` are given by whoever starts kopf."""
+    """Configure kopf, connect, and open the queue. Expects `memo.timings` and `memo.stop`."""
     timings: Timings = memo.timings
     _configure(settings, timings)
     memo.watches = Watches(timings.watch_retry)
@@ -95,12 +95,12 @@ def _configure(settings: kopf.OperatorSettings, timings: Timings) -> None:
     settings.watching.server_timeout = max(1, round(timings.watch))  # the API server takes whole seconds
     settings.watching.inactivity_timeout = timings.watch + timings.watch_late
     for kind in (*WATCHED, kinds.LEASE):
-        # Filtered by the server: a cluster full of pods must not cost the operator its memory.
+        # The API server filters, so that the operator's memory does not grow with all pods of the Kubernetes cluster.
         settings.watching.label_selectors[_selector(kind)] = CLUSTER_LABEL
 
 
 async def _listen(heartbeats: Heartbeats, queue: WorkQueue[ClusterKey], seconds: float) -> None:
-    """Queue the clusters whose agent is late, every so many seconds."""
+    """Queue the clusters whose agent is late, every `seconds` seconds."""
     while True:
         for key in heartbeats.late():
             queue.add(key)
@@ -108,7 +108,7 @@ async def _listen(heartbeats: Heartbeats, queue: WorkQueue[ClusterKey], seconds:
 
 
 def _stop_if_failed(stop: asyncio.Event, task: asyncio.Task[None]) -> None:
-    """Stop the operator, as kopf does when a task of its own ends."""
+    """Stop the operator, as kopf does when one of its own tasks ends."""
     if not task.cancelled():
         LOGGER.error("%s: %r; stopping", task.get_name(), task.exception())
         stop.set()
@@ -122,9 +122,9 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 @kopf.on.probe()
 async def watched(memo: kopf.Memo, **_: Any) -> None:
-    """Fail the liveness probe if kopf does not watch a kind any more."""
+    """Fail the liveness probe if kopf no longer watches a kind."""
     if ended := memo.watches.ended():
-        raise kopf.PermanentError(f"nobody watches {', '.join(ended)}")
+        raise kopf.PermanentError(f"kopf no longer watches {', '.join(ended)}")
 
 
 @kopf.on.cleanup()
@@ -135,13 +135,13 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:
 
 @kopf.index(*_selector(RESOURCE_POOL))
 def pool_clusters(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tuple[str, str], str]:
-    """(namespace, pool) -> cluster."""
+    """Index (namespace, pool) -> cluster."""
     return {_identity(meta): cluster_of_pool(str(meta.name), spec)}
 
 
 @kopf.index(*_selector(RESOURCE_POOL))
 def cluster_pools(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tuple[str, str], str]:
-    """(namespace, cluster) -> pool."""
+    """Index (namespace, cluster) -> pool."""
     return {(str(meta.namespace), cluster_of_pool(str(meta.name), spec)): str(meta.name)}
 
 
@@ -149,7 +149,7 @@ def cluster_pools(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tu
 def pool_groups(
     meta: kopf.Meta, spec: Mapping[str, Any], **_: Any
 ) -> dict[tuple[str, str], tuple[str, tuple[str, ...]]]:
-    """(namespace, pool) -> a group that names it, and all pools that the group names."""
+    """Index (namespace, pool) -> a group that names it, and all pools that the group names."""
     namespace, name = _identity(meta)
     pools = pools_of_group(name, spec)
     return {(namespace, pool): (name, pools) for pool in pools}
@@ -157,20 +157,20 @@ def pool_groups(
 
 @kopf.on.event(*_selector(RESOURCE_POOL))
 async def pool_event(meta: kopf.Meta, spec: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
-    """A pool came, changed or went."""
+    """Queue the clusters of a pool that was created, changed or deleted."""
     for key in memo.membership.enqueued_by_pool(*_identity(meta), spec):
         memo.queue.add(key)
 
 
 @kopf.on.event(*_selector(WORKER_GROUP))
 async def group_event(meta: kopf.Meta, spec: Mapping[str, Any], memo: kopf.Memo, **_: Any) -> None:
-    """A group came, changed or went."""
+    """Queue the clusters of a group that was created, changed or deleted."""
     for key in memo.membership.owning_clusters(str(meta.namespace), pools_of_group(str(meta.name), spec)):
         memo.queue.add(key)
 
 
 async def child_event(meta: kopf.Meta, labels: Mapping[str, str], memo: kopf.Memo, **_: Any) -> None:
-    """Something that belongs to a cluster came, changed or went."""
+    """Queue the cluster of a child or pod that was created, changed or deleted."""
     cluster = labels.get(CLUSTER_LABEL)
     if cluster is not None:
         memo.queue.add(ClusterKey(str(meta.namespace), cluster))
@@ -184,9 +184,9 @@ for _kind in WATCHED:
 async def lease_event(
     meta: kopf.Meta, labels: Mapping[str, str], body: kopf.Body, type: str | None, memo: kopf.Memo, **_: Any
 ) -> None:
-    """An agent showed itself, or its Lease is gone."""
+    """Queue the cluster of an agent whose Lease has news, or was deleted."""
     cluster = labels.get(CLUSTER_LABEL)
-    # Anybody can put the label on a Lease; the agent's has a name of its own.
+    # Anybody can put the label on a Lease, but only the agent's has this name.
     if cluster is None or meta.name != agent_name(cluster):
         return
     key = ClusterKey(str(meta.namespace), cluster)

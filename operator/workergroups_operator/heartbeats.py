@@ -22,7 +22,7 @@ from workergroups_operator.timings import Timings
 class _Heartbeat:
     renewed: str | None
     session: str | None
-    # When the Lease last changed; when it was first seen, it may have been old.
+    # When the Lease last changed, or was first seen: until it changes, `is_fresh` is False.
     changed: float
     is_fresh: bool = False
     was_called_late: bool = False
@@ -30,16 +30,16 @@ class _Heartbeat:
     away: float | None = None
     head: str | None = None
     head_seen: float = 0.0
-    # This process saw the cluster before it had any pod, and has seen no head but this one; None before it looked.
+    # Whether this process saw the cluster before it had any pod, and only this head since; None before it looked.
     is_first_head: bool | None = None
-    # The head and the session that the operator noted on the Lease.
+    # The head and the session in the operator's annotations of the Lease.
     known: tuple[str, str] | None = None
     # Why the agent does not vouch for an object's status, by UID.
     doubts: Mapping[str, str] = field(default_factory=dict)
 
 
 class Heartbeats:
-    """What is remembered of each cluster's agent."""
+    """What the operator remembers of each cluster's agent."""
 
     def __init__(self, timings: Timings, clock: Callable[[], float] = time.monotonic) -> None:
         self._timings = timings
@@ -47,7 +47,7 @@ class Heartbeats:
         self._beats: dict[ClusterKey, _Heartbeat] = {}
 
     def note(self, key: ClusterKey, lease: Manifest | None) -> bool:
-        """Take note of a Lease as it is now. Returns whether somebody waits for what it says."""
+        """Take note of a Lease as it is now. Return whether it has news for which a turn is due."""
         spec = (lease or {}).get("spec") or {}
         doubts = from_annotation(_annotations(lease).get(DOUBTS_ANNOTATION))
         renewed, session = spec.get("renewTime"), spec.get("holderIdentity")
@@ -55,15 +55,15 @@ class Heartbeats:
         if beat is None:
             self._beats[key] = _Heartbeat(renewed, session, self._clock(), known=_known(lease), doubts=doubts)
             return True
-        # A Lease that was deleted is made again, and says what it said.
+        # The operator recreates a Lease that was deleted, with what it said before.
         beat.known = _known(lease) or beat.known
-        # Only a holder takes a doubt back: an agent that has just started does not know of those of the one before.
+        # Only a holder withdraws a doubt: an agent that has just started does not know its predecessor's doubts.
         before, beat.doubts = beat.doubts, doubts if session is not None else {**beat.doubts, **doubts}
         has_other_doubts = beat.doubts.keys() != before.keys()
         if (renewed, session) == (beat.renewed, beat.session):
             return has_other_doubts
         now = self._clock()
-        # From then on it speaks of the present head.
+        # From this renewal on, the Lease is about the present head.
         is_of_head = beat.changed < beat.head_seen + self._timings.session_stale <= now
         is_other = has_other_doubts or session != beat.session
         is_news = is_of_head or is_other or beat.suspected is not None or beat.away is not None
@@ -103,7 +103,7 @@ class Heartbeats:
         )
 
     def late(self) -> list[ClusterKey]:
-        """Clusters whose agent ought to have shown itself, each named once."""
+        """Return the clusters whose agent has become late, each once."""
         now = self._clock()
         late = [key for key, beat in self._beats.items() if now - beat.changed >= self._timings.lease_late]
         fresh = [key for key in late if not self._beats[key].was_called_late]
@@ -112,7 +112,7 @@ class Heartbeats:
         return fresh
 
     def forget(self, key: ClusterKey) -> None:
-        """The cluster is gone."""
+        """Forget a cluster that is gone."""
         self._beats.pop(key, None)
 
 

@@ -1,6 +1,6 @@
-"""An object whose content makes a step raise is left out of the turn, and the turn is taken again without it.
+"""If the content of an object makes a step raise, find that object, so that the turn can be taken without it.
 
-No step catches exceptions for this: whatever object is the cause, and in whichever step, it is found here.
+The steps catch no exceptions for this: the search finds the object, whichever step raised.
 """
 
 import logging
@@ -29,7 +29,7 @@ Step = Callable[[Observed], object]
 
 
 def pure_steps(settings: Settings, timings: Timings) -> Step:
-    """Return a function that takes all pure steps of a turn and drops what they return."""
+    """Return a function that takes all pure steps of a turn and ignores what they return."""
 
     def take(observed: Observed) -> None:
         templates = templates_of(observed, settings)
@@ -42,9 +42,9 @@ def pure_steps(settings: Settings, timings: Timings) -> Step:
 
 
 def without_culprits(observed: Observed, step: Step) -> Observed:
-    """Return what was observed, with those objects as unreadable for which alone `step` raises.
+    """Return what was observed, with each object as unreadable that makes `step` raise on its own.
 
-    Groups are tried with all good pools, since they need them; pods, which only count as absent then, with both.
+    Groups are tried together with all good pools, and pods with both, since they need them. Bad pods count as absent.
     """
     bare = replace(observed, pools=(), groups=(), pods=())
     pools = _culprits(observed.pools, lambda some: step(replace(bare, pools=some)))
@@ -53,14 +53,14 @@ def without_culprits(observed: Observed, step: Step) -> Observed:
     with_groups = replace(with_pools, groups=_others(observed.groups, groups))
     pods = _culprits(observed.pods, lambda some: step(replace(with_groups, pods=some)))
     for pod, error in pods:
-        LOGGER.error("%s: pod %s is left out", observed.key, pod["metadata"].get("name"), exc_info=error)
+        LOGGER.error("%s: pod %s is ignored", observed.key, pod["metadata"].get("name"), exc_info=error)
     odd = [_unreadable(RESOURCE_POOL, pool, error) for pool, error in pools]
     odd += [_unreadable(WORKER_GROUP, group, error) for group, error in groups]
     return replace(with_groups, pods=_others(observed.pods, pods), unreadable=(*observed.unreadable, *odd))
 
 
 def _culprits(items: tuple[Item, ...], step: Callable[[tuple[Item, ...]], object]) -> list[tuple[Item, Exception]]:
-    """Find the items for which alone the step raises, by halves: few among many cost little."""
+    """Find the items that make the step raise on their own, by bisection: a few among many cost little."""
     error = _raised(items, step)
     if error is None:
         return []
@@ -84,10 +84,10 @@ def _others(items: tuple[Item, ...], culprits: Sequence[tuple[Item, Exception]])
 
 
 def _unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, error: Exception) -> UnreadableObject:
-    LOGGER.error("%s %s/%s is left out", kind.kind, subject.namespace, subject.name, exc_info=error)
+    LOGGER.error("%s %s/%s is ignored", kind.kind, subject.namespace, subject.name, exc_info=error)
     way_out = (
         "the operator cannot handle this object and serves the others: change its spec, or delete it; if the spec is "
-        "as it should be, report this with the operator's log"
+        "correct, report this with the operator's log"
     )
     known = {
         "conditions": [condition.to_json() for condition in subject.status.conditions],

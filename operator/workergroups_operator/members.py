@@ -1,7 +1,7 @@
-"""A cluster's pools and groups, each read on its own: what one of them contains is no other's trouble.
+"""Read a cluster's pools and groups, each on its own, so that the content of one never harms another.
 
-What is kept of an object does not grow with what its user wrote: only the digest of a group's arguments and environment
-is needed, and of an object that exceeds a limit only its identity and its conditions are read.
+What the operator keeps of an object does not grow with what its user wrote: of a group's arguments and environment it
+keeps a digest, and of an object that exceeds a limit the identity and the conditions.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ class Member:
     kind: Kind
     metadata: Manifest
     subject: ResourcePool | WorkerGroup | UnreadableObject
-    # Of a pool.
+    # Only of a pool.
     cluster: str = ""
-    # Of a group: the pools that it names, and what its ranks are made from.
+    # Only of a group: the pools that it names, and the digest of what its ranks are made from.
     pools: tuple[str, ...] = ()
     written: str | None = None
 
@@ -79,7 +79,7 @@ async def observe_members(client: Kube, membership: Membership, key: ClusterKey)
 
 
 async def _members(client: Kube, kind: Kind, namespace: str, members: Collection[str]) -> list[Member]:
-    """Those of these objects that are not being deleted, in the order of their creation."""
+    """Return the members that are not being deleted, in the order of their creation."""
     found = await asyncio.gather(*(_read(client, kind, namespace, name) for name in members))
     alive = [member for member in found if member is not None and "deletionTimestamp" not in member.metadata]
     return sorted(alive, key=lambda member: (str(member.metadata.get("creationTimestamp")), member.name))
@@ -97,13 +97,13 @@ async def _read(client: Kube, kind: Kind, namespace: str, name: str) -> Member |
 
 
 async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
-    """The object with as much of it as can be read within any limits."""
+    """Return what can be read of an object that exceeds the limits."""
     why = Explanation(Reason.INVALID_SPEC, f"the object exceeds what the operator reads: {error}: {_WAY_OUT}")
     try:
         body = await skeleton_of(error.data, CONDITIONED)
         return _unreadable(kind, body, why)
     except (UnexpectedAnswer, KeyError, TypeError):
-        LOGGER.error("a %s is left out, since it has no name that can be read: %s", kind.kind, error)
+        LOGGER.error("a %s is ignored, since its name cannot be read: %s", kind.kind, error)
         return None
 
 
@@ -119,12 +119,12 @@ def _parsed(kind: Kind, body: Manifest) -> Member:
         return _unreadable(kind, body, why) if why else _group(group)
     except ValidationError as error:
         return _unreadable(kind, body, _why_invalid(error))
-    except Exception as error:  # Pydantic and json have others, such as RecursionError.
+    except Exception as error:  # Pydantic and json raise others, such as RecursionError.
         return _unreadable(kind, body, internal_error(error, _WAY_OUT))
 
 
 def _group(group: WorkerGroup) -> Member:
-    """The group without what only its digest is needed of."""
+    """Return the group with a digest of what its ranks are made from, and without that itself."""
     written = launch.revision(group.launch, (group.status.ranks or GroupReport()).code)
     lean = group.model_copy(update={"spec": group.spec.model_copy(update={"worker": None, "roles": (), "env": ()})})
     return Member(WORKER_GROUP, group.metadata, lean, pools=tuple(ref.name for ref in group.pools), written=written)
@@ -138,13 +138,13 @@ def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:
 
 
 def _lean(metadata: Manifest) -> Manifest:
-    """The metadata without what others note there: kubectl keeps a copy of the whole object in an annotation."""
+    """Return the metadata without others' annotations: kubectl keeps a copy of the whole object in one."""
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key.startswith(GROUP)}
     return {key: value for key, value in metadata.items() if key != "managedFields"} | {"annotations": annotations}
 
 
 def _read_by(model: type[Object], body: Manifest) -> Object:
-    """The object; a status that cannot be read, such as one of an older version, counts as empty."""
+    """Return the object; a status that cannot be read, such as one of an older version, counts as empty."""
     try:
         return model.model_validate(body)
     except ValidationError:

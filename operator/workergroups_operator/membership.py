@@ -1,7 +1,7 @@
 """Which RayCluster a pool or a group belongs to, from kopf's indices.
 
-The indices are a hint: they may hold an object that is gone beside the one that has its name now. What they name is
-read before anything is concluded from it.
+The indices are a hint: they may still hold an object that is gone, next to the one that has its name now. The operator
+reads the objects that they name before it concludes anything.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,7 +27,7 @@ class ClusterKey:
 
 @dataclass(frozen=True)
 class Membership:
-    """A view of three indices, each by namespace and name, so that no look-up depends on how many objects exist."""
+    """Three indices by namespace and name, so that the cost of a look-up does not grow with the number of objects."""
 
     # A pool -> its cluster.
     clusters: Index[str]
@@ -37,11 +37,11 @@ class Membership:
     groups: Index[tuple[str, tuple[str, ...]]]
 
     def pools_of(self, key: ClusterKey) -> list[str]:
-        """Names of the pools that may be on a cluster."""
+        """Return the names of the pools that may be on a cluster."""
         return sorted(set(self.pools.get((key.namespace, key.name), ())))
 
     def groups_of(self, key: ClusterKey) -> list[str]:
-        """Names of the groups that may be a cluster's to care for."""
+        """Return the names of the groups that may belong to a cluster."""
         return sorted(
             {
                 group
@@ -52,12 +52,12 @@ class Membership:
         )
 
     def owning_clusters(self, namespace: str, pools: tuple[str, ...]) -> set[ClusterKey]:
-        """The cluster of a group's first pool; a pool that does not exist counts as a cluster of its name."""
+        """Return the cluster of a group's first pool; a pool that does not exist counts as a cluster of its name."""
         first = pools[0]
         return {ClusterKey(namespace, cluster) for cluster in self.clusters.get((namespace, first), ()) or (first,)}
 
     def enqueued_by_pool(self, namespace: str, pool: str, spec: Mapping[str, Any]) -> set[ClusterKey]:
-        """Clusters to look at when a pool came, changed or went: its own, and those of the groups that name it."""
+        """Return the clusters that an event of a pool concerns: its own, and those of the groups that name it."""
         owners = {
             owner
             for _, pools in self.groups.get((namespace, pool), ())

@@ -27,7 +27,7 @@ MAX_REPLICA_SETS = 8
 
 
 class OversizedChild(Exception):
-    """Somebody has made one of the operator's objects larger than what the operator reads."""
+    """Somebody has made one of the operator's objects larger than the operator reads."""
 
 
 async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, key: ClusterKey) -> Observed:
@@ -50,7 +50,7 @@ async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, 
 
 
 async def _replica_sets(client: Kube, key: ClusterKey, pods: Iterable[Manifest]) -> list[Manifest]:
-    """Read what may stand between the agent's Deployment and its pods."""
+    """Read the ReplicaSets between the agent's Deployment and its pods."""
     named = sorted(replica_sets_of(pods))[:MAX_REPLICA_SETS]
     found = await asyncio.gather(*(_replica_set(client, key, name) for name in named))
     return [body for body in found if body is not None]
@@ -60,12 +60,12 @@ async def _replica_set(client: Kube, key: ClusterKey, name: str) -> Manifest | N
     try:
         return await client.get(kinds.REPLICA_SET, key.namespace, name)
     except RefusedObject as error:
-        LOGGER.warning("%s: ReplicaSet %s is left out: %s", key, name, error)
+        LOGGER.warning("%s: ReplicaSet %s is ignored: %s", key, name, error)
         return None
 
 
 async def _with_signs(client: Kube, heartbeats: Heartbeats, seen: Observed) -> Observed:
-    """What the agent shows, and KubeRay's complaint if pods are missing."""
+    """Return what was seen, with what the agent shows, and KubeRay's complaint if pods are missing."""
     lease = seen.child(kinds.LEASE, names.agent_name(seen.key.name))
     heartbeats.note(seen.key, lease if lease and is_of_a_present_pool(lease, seen) else None)
     has_agent = any(map(is_running, seen.pods_of(Component.AGENT)))
@@ -84,7 +84,7 @@ def _lacks_pods(seen: Observed) -> bool:
 
 
 async def _complaint(client: Kube, seen: Observed) -> str | None:
-    """The latest warning that KubeRay gave about the cluster."""
+    """Return KubeRay's latest warning about the cluster."""
     uid = (seen.ray_cluster or {})["metadata"]["uid"]
     selector = f"involvedObject.uid={uid},type=Warning"
     try:
@@ -96,7 +96,7 @@ async def _complaint(client: Kube, seen: Observed) -> str | None:
 
 
 async def _pods(client: Kube, key: ClusterKey) -> tuple[Manifest, ...]:
-    """Read the pods with the cluster's label; one that exceeds a limit, which none of ours does, is left out."""
+    """Read the pods with the cluster's label, except those that exceed a limit, which none of ours does."""
     selector = f"{names.CLUSTER_LABEL}={key.name}"
     try:
         pages = client.pages(kinds.POD, key.namespace, label_selector=selector)
@@ -113,13 +113,13 @@ async def _pod(client: Kube, key: ClusterKey, name: str) -> Manifest | None:
     try:
         pod = await client.get(kinds.POD, key.namespace, name)
     except RefusedObject as error:
-        LOGGER.warning("%s: pod %s is left out: %s", key, name, error)
+        LOGGER.warning("%s: pod %s is ignored: %s", key, name, error)
         return None
     return None if pod is None else _lean(pod)
 
 
 def _lean(pod: Manifest) -> Manifest:
-    """The pod without what no step looks at: most of it."""
+    """Return the part of the pod that the steps look at, which is small."""
     metadata, spec = pod["metadata"], pod["spec"]
     annotations = metadata.get("annotations") or {}
     return {
@@ -149,12 +149,12 @@ async def _child(client: Kube, kind: Kind, namespace: str, name: str) -> Manifes
     except RefusedObject as error:
         raise OversizedChild(
             f"{kind.kind} {name}, which the operator made, was changed and exceeds what the operator reads, so nobody "
-            f"knows what is true ({error}): restore it, or delete it, and the operator creates it again"
+            f"knows what is true ({error}): restore it, or delete it, and the operator recreates it"
         ) from None
 
 
 def _plan(config_map: Manifest | None) -> ClusterPlan | None:
-    """The plan as it is now; None if there is none, or somebody has spoilt it."""
+    """Return the present plan; None if there is none, or if it cannot be read."""
     try:
         text = str((config_map or {})["data"][names.PLAN_KEY])
         return ClusterPlan.model_validate(parse(text.encode(), OBJECT_LIMITS))

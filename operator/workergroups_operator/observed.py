@@ -1,4 +1,4 @@
-"""What is seen of one RayCluster's world, as frozen values. `observe` fills them; everything else only reads them."""
+"""What exists around one RayCluster, as frozen values. `observe` fills them; everything else only reads them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,10 +14,13 @@ from workergroups_api.vocabulary import Component, Container
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 
+# KubeRay's label of the pods of a node group.
+NODE_GROUP_LABEL = "ray.io/group"
+
 
 @dataclass(frozen=True)
 class UnreadableObject:
-    """An object of ours that the API types cannot read, such as one that was stored before a field changed."""
+    """A pool or group that the operator cannot read, such as one that was stored before a field changed."""
 
     kind: Kind
     body: Manifest
@@ -36,19 +39,19 @@ class UnreadableObject:
 
 @dataclass(frozen=True)
 class AgentSign:
-    """What the agent's Lease shows of it, timed by this process's own clock alone."""
+    """What the agent's Lease shows of the agent, timed by this process's own clock alone."""
 
     # The Ray session that the agent says it is connected to.
     session: str | None = None
-    # The head and the session that were last seen to belong together.
+    # The head and the Ray session that the operator last saw together.
     known: tuple[str, str] | None = None
-    # Seconds without a sign that it is connected; 0 if there is one.
+    # For how many seconds it has not been connected; 0 if it is.
     away_seconds: float = 0.0
-    # It was given time to show itself, and did not.
+    # Its Lease is late, and still was at a second reading.
     is_silent: bool = False
-    # There has been no other head of which the agent could speak.
+    # The present head is the cluster's first, so that the agent cannot mean another one.
     is_of_first_head: bool = False
-    # Seconds from when the present head was first seen to the agent's last sign; None if that came before.
+    # Seconds from the operator's first sight of the present head to the agent's last sign; None if that came before.
     seen_with_head_seconds: float | None = None
     # When to look again if nothing happens.
     look_again_seconds: float = float("inf")
@@ -58,7 +61,7 @@ class AgentSign:
 
 @dataclass(frozen=True)
 class Observed:
-    """What is there. Pools and groups stand in the order of their creation."""
+    """What exists. Pools and groups are in the order of their creation."""
 
     key: ClusterKey
     # When this was observed.
@@ -66,17 +69,17 @@ class Observed:
     pools: tuple[ResourcePool, ...] = ()
     groups: tuple[WorkerGroup, ...] = ()
     unreadable: tuple[UnreadableObject, ...] = ()
-    # Digest of what a group's ranks are made from, as written down; None while its code is not known.
+    # Group -> digest of what its spec and code say that ranks are made from; None while its code is not known.
     written: Mapping[str, str | None] = field(default_factory=dict)
-    # Pool -> cluster, for the pools that the groups name and that are on another cluster.
+    # Pool -> cluster, for pools on other clusters that the groups name.
     pools_elsewhere: Mapping[str, str] = field(default_factory=dict)
-    # (kind, name) -> what exists under the names of what the operator makes, and the head's service.
+    # (kind, name) -> the object that has the name of a child, and the head's service.
     children: Mapping[tuple[str, str], Manifest] = field(default_factory=dict)
-    # Those of the present RayCluster and of the agent's Deployment.
+    # The pods of the present RayCluster and of the agent's Deployment.
     pods: tuple[Manifest, ...] = ()
-    # Those of an earlier RayCluster, while there is no new one.
+    # The pods of an earlier RayCluster, while there is no new one.
     previous_pods: tuple[Manifest, ...] = ()
-    # Those that have the cluster's label and another owner or none: nothing is concluded from them.
+    # Pods that have the cluster's label and another owner or none: the operator concludes nothing from them.
     foreign_pods: tuple[Manifest, ...] = ()
     plan: ClusterPlan | None = None
     agent: AgentSign = AgentSign()
@@ -84,11 +87,11 @@ class Observed:
     complaint: str | None = None
 
     def child(self, kind: Kind, name: str) -> Manifest | None:
-        """The object of that kind and name, if there is one."""
+        """Return the object of that kind and name, if there is one."""
         return self.children.get((kind.kind, name))
 
     def planned(self, group_uid: str) -> PlannedGroup | None:
-        """What the plan says of a group now, if it says anything."""
+        """Return the group's present entry in the plan, if there is one."""
         groups = self.plan.groups if self.plan else ()
         return next((planned for planned in groups if planned.uid == group_uid), None)
 
@@ -97,14 +100,14 @@ class Observed:
         """The RayCluster, if there is one."""
         return self.child(RAY_CLUSTER, self.key.name)
 
-    def live_group(self, group_name: str) -> Manifest | None:
-        """The worker group of that name in the RayCluster, as it is now."""
+    def live_node_group(self, name: str) -> Manifest | None:
+        """Return the node group of that name in the RayCluster as it is now, if there is one."""
         spec = (self.ray_cluster or {}).get("spec", {})
-        return next((group for group in spec.get("workerGroupSpecs") or () if group["groupName"] == group_name), None)
+        return next((group for group in spec.get("workerGroupSpecs") or () if group["groupName"] == name), None)
 
-    def pods_of(self, component: Component, group_name: str | None = None) -> list[Manifest]:
-        """Pods of a component (of one worker group) that are not being deleted."""
-        wanted = {names.COMPONENT_LABEL: component} | ({"ray.io/group": group_name} if group_name else {})
+    def pods_of(self, component: Component, node_group: str | None = None) -> list[Manifest]:
+        """Return the pods of a component (of one node group) that are not being deleted."""
+        wanted = {names.COMPONENT_LABEL: component} | ({NODE_GROUP_LABEL: node_group} if node_group else {})
         return [
             pod
             for pod in self.pods
@@ -113,7 +116,7 @@ class Observed:
 
     @property
     def head(self) -> str | None:
-        """Which life of which container is Ray's head now; None while none runs."""
+        """The container that runs Ray's head now, and which start of it; None while none runs."""
         for pod in self.pods_of(Component.HEAD):
             for container in pod.get("status", {}).get("containerStatuses") or ():
                 if container["name"] == Container.HEAD and "running" in container.get("state", {}):
@@ -122,12 +125,12 @@ class Observed:
 
 
 def node_group_of(pool: ResourcePool) -> str:
-    """Name of the pool's worker group in the RayCluster."""
+    """Return the name of the pool's node group, which KubeRay calls a worker group, in the RayCluster."""
     return names.node_group(pool.name, pool.uid)
 
 
 def is_running(pod: Manifest) -> bool:
-    """Whether the pod's containers run, and nobody is about to take them away."""
+    """Return whether the pod runs, and nothing is about to evict or delete it."""
     status: dict[str, Any] = pod.get("status", {})
     doomed = any(
         condition["type"] == "DisruptionTarget" and condition["status"] == "True"
@@ -137,6 +140,6 @@ def is_running(pod: Manifest) -> bool:
 
 
 def runs_something(pod: Manifest) -> bool:
-    """Whether one of the pod's containers runs now."""
+    """Return whether one of the pod's containers runs now."""
     containers = pod.get("status", {}).get("containerStatuses") or ()
     return any("running" in container.get("state", {}) for container in containers)

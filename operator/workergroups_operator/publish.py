@@ -1,4 +1,4 @@
-"""Step eight, the only writer of status: write it only when it changed, and then an event when `Ready` turned."""
+"""Step eight, the only writer of status: write a status only if it changed, and an event if `Ready` changed."""
 
 import logging
 import os
@@ -19,15 +19,15 @@ from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
 CONTROLLER = "workergroups.dev/operator"
-# How many statuses of a namespace are written at once.
+# How many statuses of a namespace the operator writes at once.
 NAMESPACE_WRITES = 8
 
 
 class Publisher:
-    """Writes statuses. A write for which the API server takes long holds no turn, and so no other object's status.
+    """Writes statuses. A slow write occupies no turn, and so delays no other object's status.
 
     The API server may need seconds for one write: a webhook is slow, or an object has a hundred thousand values.
-    Each object has one write at a time, so that no older one can come last.
+    Each object has one write at a time, so that an older status cannot overwrite a newer one.
     """
 
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
@@ -35,9 +35,9 @@ class Publisher:
         self.writes: Writes[str | None] = Writes(enqueue, at_once=NAMESPACE_WRITES)
 
     async def publish(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> str | None:
-        """Apply the operator's part of each object's status. Returns what could not be written, to be tried again.
+        """Apply the operator's part of each object's status. Return what could not be written, and must be retried.
 
-        What cannot be written of one object never keeps the others' status back.
+        A status that cannot be written holds no other status up.
         """
         changed = [update for update in updates if update.after != update.before]
         writes = {update.metadata["uid"]: partial(_publish, self._client, update) for update in changed}
@@ -49,10 +49,10 @@ async def _publish(client: Kube, update: StatusUpdate) -> str | None:
     try:
         await client.apply(_identity(update) | {"status": update.after.to_json()}, subresource="status")
     except (NotFoundError, ConflictError):
-        return None  # Deleted meanwhile, and perhaps made again.
-    except Exception as error:  # Not only of the API server: no update may keep the others back.
+        return None  # It was deleted meanwhile, and perhaps recreated.
+    except Exception as error:  # Not only API errors: no update may hold the others up.
         if not update.is_readable and isinstance(error, DynamicApiError):
-            # All that can be done: nobody can write the status of such an object.
+            # Nobody can write the status of such an object, so an event is all that is possible.
             await _tell(client, update, event(update, datetime.now(UTC)))
             return None
         if is_refusal(error):
@@ -68,13 +68,13 @@ def _identity(update: StatusUpdate) -> Manifest:
     return {
         "apiVersion": update.kind.api_version,
         "kind": update.kind.kind,
-        # With the UID the write fails if the name has gone to another object meanwhile.
+        # With the UID, the write fails if another object has the name by now.
         "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
     }
 
 
 def event(update: StatusUpdate, now: datetime) -> Manifest:
-    """The event for `kubectl describe`: `Ready` turned true, or it turned away from it."""
+    """Return the event for `kubectl describe`: `Ready` became True, or ceased to be."""
     metadata, ready = update.metadata, update.ready
     return {
         "apiVersion": "events.k8s.io/v1",
@@ -98,7 +98,7 @@ def event(update: StatusUpdate, now: datetime) -> Manifest:
 
 
 def refusal_event(update: StatusUpdate, error: Exception, now: datetime) -> Manifest:
-    """Return the event of an object whose status is refused: it says what the status would, once for each `Ready`."""
+    """Return the event for a status that is refused: what the status would be, once for each value of `Ready`."""
     told, ready = event(update, now), update.ready
     name = f"{update.metadata['name']}.{digest([update.metadata['uid'], ready.status, ready.reason])}"
     would_be = f"Ready={ready.status}, {ready.reason}: {ready.message}"
@@ -106,13 +106,13 @@ def refusal_event(update: StatusUpdate, error: Exception, now: datetime) -> Mani
         "metadata": {**told["metadata"], "name": name},
         "type": "Warning",
         "reason": EventReason.STATUS_REFUSED,
-        "note": f"the status may be out of date, for it cannot be written: {api_error_message(error)[:400]}; it would "
-        f"be {would_be}"[:1024],
+        "note": f"the status may be out of date, since it cannot be written: {api_error_message(error)[:400]}; it "
+        f"would be {would_be}"[:1024],
     }
 
 
 def _suffix(update: StatusUpdate) -> str:
-    """New for each event; of an object without status it is the same each time, so that the event is there once."""
+    """Return a new suffix for each event; for an unreadable object a constant one, so that its event exists once."""
     if update.is_readable:
         return uuid.uuid4().hex[:16]
     return digest([update.metadata["uid"], update.metadata.get("generation"), update.ready.message])
@@ -122,6 +122,6 @@ async def _tell(client: Kube, update: StatusUpdate, told: Manifest) -> None:
     try:
         await client.create(told)
     except ConflictError:
-        return  # It has been told before.
+        return  # The event exists.
     except Exception as error:
         LOGGER.warning("no event for %s: %s", update.metadata["name"], api_error_message(error))

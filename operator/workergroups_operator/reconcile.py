@@ -42,7 +42,7 @@ from workergroups_operator.work_queue import Result
 LOGGER = logging.getLogger(__name__)
 _WAY_OUT = (
     "the operator cannot handle what exists for cluster {} together, so nobody knows what is true: see the operator's "
-    "log and report it; what runs goes on"
+    "log and report it; what runs keeps running"
 )
 
 
@@ -80,7 +80,7 @@ class Reconciler:
         try:
             result = await self._isolated(key)
         except API_ERRORS as error:
-            return Result(None, f"the API server cannot be asked: {api_error_message(error)[:500]}", is_urgent=True)
+            return Result(None, f"the API server cannot be read: {api_error_message(error)[:500]}", is_urgent=True)
         if result == Result(None):
             self.heartbeats.forget(key)
             self.applier.forget(key)
@@ -95,13 +95,13 @@ class Reconciler:
         except OversizedChild as error:
             return await self._nobody_knows(key, Explanation(Reason.OBJECT_TOO_LARGE, str(error)))
         except Exception:
-            LOGGER.exception("%s: this turn is taken again without the object that made it fail", key)
+            LOGGER.exception("%s: the turn failed; taking it again without the object that is the cause", key)
         try:
             return await self._turn(without_culprits(await self._observe(key), pure_steps(self.settings, self.timings)))
         except API_ERRORS:
             raise
         except Exception as error:
-            LOGGER.exception("%s: no single object made this turn fail", key)
+            LOGGER.exception("%s: the turn failed, and no single object is the cause", key)
             return await self._nobody_knows(key, internal_error(error, _WAY_OUT.format(key.name)))
 
     async def _nobody_knows(self, key: ClusterKey, why: Explanation) -> Result:

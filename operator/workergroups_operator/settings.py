@@ -1,4 +1,4 @@
-"""What the chart tells the operator, by environment variables."""
+"""The operator's settings, which the chart passes as environment variables."""
 
 import os
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Settings:
-    """Images, of clusters that do not run yet."""
+    """Images of clusters that do not run yet."""
 
-    # Of pools that name none.
+    # The default for pools that name no image.
     worker_image: str
-    # The operator's own: pods of Ray get the library from it.
+    # The operator's own image: Ray's pods get the library from it.
     operator_image: str
 
     @classmethod
     def from_environment(cls) -> Self:
-        """WORKER_IMAGE and OPERATOR_IMAGE are required."""
+        """Read WORKER_IMAGE and OPERATOR_IMAGE, which are required."""
         return cls(worker_image=os.environ["WORKER_IMAGE"], operator_image=os.environ["OPERATOR_IMAGE"])

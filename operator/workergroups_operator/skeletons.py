@@ -1,9 +1,8 @@
 """The few fields that kopf and our handlers need of an object, read without building the rest of it.
 
-Users write most of what an object holds. `json.loads` would build all of it, at up to a hundred times its size, and
-fails on what is nested deeply. Here a parser in C walks through the text: its stack is on the heap, and what no shape
-names is passed over. So the memory that an object costs, and for how long it blocks the event loop, do not depend on
-what its user wrote.
+Users write most of an object's content. `json.loads` would build all of it, at up to a hundred times its size, and
+fails on deep nesting. Here a parser in C reads the text, with its stack on the heap, and skips what no shape names. So
+what a user wrote determines neither the memory that an object costs nor for how long it blocks the event loop.
 """
 
 import asyncio
@@ -15,12 +14,11 @@ import ijson
 
 from workergroups_api.names import CLUSTER_LABEL, DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
 
-# The event loop gets a turn after each piece: one of the worst kind takes about 5 ms.
+# Other tasks run after each piece. The slowest piece takes about 5 ms.
 PIECE_BYTES: Final = 32 * 1024
-# Longer texts are left out, as if the object did not have them. A name has 253 characters; the token with which a list
-# goes on may have some hundred.
+# Longer texts are ignored. A name has up to 253 characters; the token that continues a list may have some hundred.
 LONGEST_TEXT: Final = 4096
-# A group names 16 pools at most; the CustomResourceDefinition of an earlier version may have let more through.
+# A group names 16 pools at most, but the CustomResourceDefinition of an earlier version may have allowed more.
 MOST_POOLS: Final = 64
 
 
@@ -38,7 +36,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Each:
-    """A shape: a list whose items have a shape. Items beyond `at_most` are left out."""
+    """A shape: a list whose items have a shape. Items beyond `at_most` are ignored."""
 
     shape: "Shape"
     at_most: int | None = None
@@ -58,18 +56,18 @@ OBJECT: Final[Shape] = {
         "annotations": {DOUBTS_ANNOTATION: Text, HEAD_ANNOTATION: Text, SESSION_ANNOTATION: Text},
     },
     "spec": {
-        # Of a pool, of a group, of a Lease, and of a CustomResourceDefinition.
+        # Fields of pools, groups, Leases and CustomResourceDefinitions.
         "clusterName": Text,
         "pools": Each({"name": Text}, at_most=MOST_POOLS),
         "holderIdentity": Text,
         "renewTime": Text,
         "group": Text,
     },
-    # Of the Status that an ERROR event holds.
+    # Fields of the Status in an ERROR event.
     "reason": Text,
     "message": Text,
 }
-# What a status says of an object that cannot be read as a whole.
+# What the operator reads of an object that exceeds the limits, to write its status.
 CONDITIONED: Final[Shape] = {
     "metadata": {
         "namespace": Text,
@@ -108,14 +106,14 @@ _CLOSING = frozenset(("end_map", "end_array"))
 
 
 class Skeleton:
-    """The value that one JSON text has within a shape; whatever has another type than its shape is left out."""
+    """The part of one JSON value that fits a shape; parts of another type than their shape are ignored."""
 
     def __init__(self, shape: Shape) -> None:
         self._roots: list[Any] = []
-        # The containers that are open, innermost last, each with the shape of what comes next in it.
+        # The open containers, innermost last, each with the shape of its content.
         self._open: list[tuple[Any, Any]] = [(self._roots, Each(shape))]
         self._key = ""
-        # How many containers are open in what is left out.
+        # How many containers are open in the part that is being ignored.
         self._left_out = 0
         self._parser = ijson.basic_parse_coro(self)
 
@@ -123,11 +121,11 @@ class Skeleton:
         """Read the next part of the text."""
         try:
             self._parser.send(text)
-        except Exception as error:  # ijson raises a dozen kinds, of Python's own too
+        except Exception as error:  # ijson raises a dozen kinds, and Python's own
             raise UnexpectedAnswer(f"the text is not JSON: {str(error)[:200]}") from None
 
     def end(self) -> Any:
-        """Return the value, None if the text has another type than its shape."""
+        """Return the value; None if its type is not that of the shape."""
         try:
             self._parser.close()
         except Exception as error:
@@ -135,7 +133,7 @@ class Skeleton:
         return self._roots[0] if self._roots else None
 
     def send(self, event: tuple[str, Any]) -> None:
-        """Take one event of the parser: what it is, and the value if it is a key or a scalar."""
+        """Take one event of the parser: its type, and the value of a key or scalar."""
         what, value = event
         if self._left_out:
             self._left_out += (what in _OPENING) - (what in _CLOSING)
@@ -181,7 +179,7 @@ class Skeleton:
 
 
 async def read(chunks: AsyncIterator[bytes], shape: Shape) -> Any:
-    """Return the skeleton of one JSON text. Raises UnexpectedAnswer."""
+    """Return the skeleton of one JSON text that comes in chunks. Raise UnexpectedAnswer if it is not JSON."""
     skeleton = Skeleton(shape)
     async for chunk in chunks:
         await _feed(skeleton, chunk)
@@ -189,14 +187,14 @@ async def read(chunks: AsyncIterator[bytes], shape: Shape) -> Any:
 
 
 async def skeleton_of(text: bytes, shape: Shape) -> Any:
-    """Return the skeleton of a text that is here as a whole. Raises UnexpectedAnswer."""
+    """Return the skeleton of one JSON text. Raise UnexpectedAnswer if it is not JSON."""
     skeleton = Skeleton(shape)
     await _feed(skeleton, text)
     return skeleton.end()
 
 
 async def read_lines(chunks: AsyncIterator[bytes], shape: Shape) -> AsyncIterator[Any]:
-    """Yield the skeleton of each line that is not empty. Raises UnexpectedAnswer."""
+    """Yield the skeleton of each line that is not empty. Raise UnexpectedAnswer if one is not JSON."""
     skeleton: Skeleton | None = None
     async for chunk in chunks:
         for number, part in enumerate(chunk.split(b"\n")):

@@ -1,8 +1,8 @@
-"""Step three: ask the API server whether it would take the pods that are still to be made, by dry runs.
+"""Step three: ask the API server, by dry runs, whether it would accept the pods that are missing.
 
-KubeRay says neither which pool's pods it cannot make nor why, and stops at the first. Admission knows: schema,
-quota, ServiceAccount, Pod Security, webhooks. A template that is new is also tried as a part of the RayCluster, alone:
-so none can keep the RayCluster from being written for the other pools.
+KubeRay reports neither which pool's pods it cannot create nor why, and stops at the first. Admission knows: schema,
+quota, ServiceAccount, Pod Security, webhooks. The operator also tries each new template as a part of a RayCluster
+without other pools, so that a template that is refused there does not block the RayCluster for the other pools.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from workergroups_operator.templates import Templates, alone
 from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
-# How many questions of a namespace are asked at once.
+# How many questions about the pods of a namespace may be under way at once.
 NAMESPACE_QUESTIONS = 2
 # The operator asks again after a quarter of the time for which the answer has been the same, so that it rarely tries a
 # pod that has been refused for long.
 AGAIN = Backoff(2.0, 60.0, part=0.25)
 PENDING = Explanation(
     Reason.ADMISSION_PENDING,
-    "the API server has not answered yet whether it takes the pod; where that lasts, an admission webhook is slow",
+    "the API server has not answered yet whether it accepts the pod; if this lasts, an admission webhook is slow",
 )
 
 
@@ -47,21 +47,21 @@ class Trial:
     """What to ask about one kind of pod."""
 
     pod: Manifest
-    # With this pool's nodes only; None if its template is part of the live one already.
+    # A RayCluster with this pool only; None if the live RayCluster has the template already.
     ray_cluster: Manifest | None = None
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same questions."""
+        """A digest of the question."""
         return digest([self.pod, self.ray_cluster])
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Why pods are refused, by the name of their worker group, or the head's component; nothing if they are taken."""
+    """Why the API server refuses pods, by node group (the head's under its component); accepted pods are left out."""
 
     refused: Mapping[str, Explanation] = field(default_factory=dict)
-    # When to ask again.
+    # After how many seconds to ask again.
     look_again_seconds: float = float("inf")
 
 
@@ -71,7 +71,7 @@ class _Question:
 
     digest: str
     answer: Explanation | None = PENDING
-    # Since when the pod is refused, or taken.
+    # Since when the API server has refused, or accepted, the pod.
     since: float = 0.0
     due: float = 0.0
 
@@ -84,7 +84,7 @@ class _Question:
 
 
 class PodTrials:
-    """What the API server last answered, and the questions on their way."""
+    """The API server's last answers, and the questions that are under way."""
 
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
         self._client = client
@@ -92,7 +92,7 @@ class PodTrials:
         self.writes: Writes[None] = Writes(enqueue, at_once=NAMESPACE_QUESTIONS)
 
     async def answers(self, key: ClusterKey, trials: Mapping[str, Trial]) -> Answers:
-        """What is known of these pods after a moment; whatever else was asked for the cluster is forgotten."""
+        """Return what is known of these pods after a moment; forget all other questions about the cluster."""
         questions = self._asked(key, trials)
         clock = asyncio.get_running_loop().time
         due = {
@@ -102,12 +102,12 @@ class PodTrials:
         }
         await self.writes.run(key, due)
         refused = {name: question.answer for name, question in questions.items() if question.answer is not None}
-        # Of what is due, the answer is on its way.
+        # The answers to questions that are due are on their way.
         waits = [question.due - clock() for question in questions.values() if question.due > clock()]
         return Answers(refused, min(waits, default=float("inf")))
 
     def _asked(self, key: ClusterKey, trials: Mapping[str, Trial]) -> dict[str, _Question]:
-        """The questions about these pods: known ones if they are the same, and new ones."""
+        """Return the questions about these pods: the known ones that are still the same, and new ones."""
         before = self._questions.pop(key, {})
         questions = {}
         for name, trial in trials.items():
@@ -135,7 +135,7 @@ def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:
         name, template = node_group_of(pool), templates.of(pool)
         if name in templates.too_large:
             continue
-        is_new = _template_digest((observed.live_group(name) or {}).get("template")) != _template_digest(template)
+        is_new = _template_digest((observed.live_node_group(name) or {}).get("template")) != _template_digest(template)
         if is_new or len(observed.pods_of(Component.WORKER, name)) < pool.spec.nodes:
             cluster = _ray_cluster(observed, templates, pool) if is_new else None
             trials[name] = Trial(_pod(observed, name, template), cluster)
@@ -168,10 +168,10 @@ async def _answer(client: Kube, trial: Trial) -> Explanation | None:
         if trial.ray_cluster is not None:
             await client.apply(trial.ray_cluster, dry_run=True)
     except NotFoundError:
-        return None  # There is no RayCluster kind, or the namespace is going: the step that writes it reports that.
+        return None  # There is no RayCluster kind, or the namespace is being deleted: `apply` reports that.
     except API_ERRORS as error:
         why = without_generated_names(api_error_message(error))
-        # A webhook that cannot be called shows as an internal error, and may stay one.
+        # A webhook that cannot be called is an internal error to the API server, and may stay one.
         if is_refusal(error) or isinstance(error, InternalServerError):
             return Explanation(Reason.PODS_REFUSED, f"the API server refuses the pod: {why}")
         return Explanation(Reason.APPLY_FAILED, f"the pod cannot be tried now, and is tried again: {why}")

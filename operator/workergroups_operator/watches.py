@@ -1,6 +1,6 @@
-"""What is remembered of each watch while kopf restarts it: when it was asked for, when it answered, what it showed.
+"""What the operator remembers of each watch while kopf restarts it: its last request, its last answer, its objects.
 
-It outlives connections, so that neither a failing watch nor a refused log-in is retried without a pause.
+This memory outlives connections, so that kopf pauses before it retries a failing watch or a refused log-in.
 """
 
 import asyncio
@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
-# A kind that has shown nothing for so long, not even a refusal, is not watched any more, whatever the reason.
+# If nothing at all happened with a kind for this time, not even a refusal, then kopf no longer watches it.
 UNWATCHED_SECONDS = 60.0
 
 Skeleton = dict[str, Any]
 
 
 class Retries:
-    """How long kopf waits before each new try of a request: always the same, for as long as it takes.
+    """Equal pauses without end between kopf's tries of a request.
 
-    With kopf's own back-off, up to 21 seconds, the operator would see nothing for that long after the API server is
-    back; and after a minute of refusals kopf would give up and end the operator.
+    With kopf's own back-off, the operator would see nothing for up to 21 seconds after the API server is back. After a
+    minute of refusals, kopf would give up and end the operator.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -44,7 +44,7 @@ class Watch:
     _vanished: list[Skeleton] = field(default_factory=list)
 
     async def turn(self, *, is_stream: bool) -> None:
-        """Wait until a list, or a stream, may begin."""
+        """Wait until the next list (or stream) of this kind may begin."""
         now = self.clock()
         begins = max(now, self._began.get(is_stream, now - self.retry_seconds) + self.retry_seconds)
         self._began[is_stream] = begins
@@ -69,7 +69,7 @@ class Watch:
             self._shown[_identity(item)] = item
 
     def vanished(self) -> list[Skeleton]:
-        """Return the objects that were deleted while nobody watched, each once."""
+        """Return the objects that were deleted between two watches, each once."""
         vanished, self._vanished = self._vanished, []
         return vanished
 
@@ -87,7 +87,7 @@ class Watches:
         return self._watches[path]
 
     def ended(self) -> list[str]:
-        """Return the paths that nobody watches any more, though somebody did."""
+        """Return the paths that kopf no longer watches."""
         now = self._clock()
         return [path for path, watch in self._watches.items() if now - watch.heard > UNWATCHED_SECONDS]
 

@@ -1,7 +1,7 @@
 """One task per key: keys that are added again coalesce, a key never runs twice at once, failures back off.
 
-Who may run is the fair turns' matter. Each key also runs again after a while without any reason, since events drive all
-that the operator does, and an event that was lost must not be lost for ever.
+`fair_turns` decides which keys run now. Each key also runs again after a while without any event, in case an event was
+lost.
 """
 
 import asyncio
@@ -18,36 +18,36 @@ from workergroups_operator.timings import Timings
 
 
 class Namespaced(Hashable, Protocol):
-    """What the queue wants to know of a key."""
+    """A key that has a namespace."""
 
     @property
     def namespace(self) -> str:
-        """With whom the key shares its turns."""
+        """The namespace whose turns the key shares."""
 
 
 Key = TypeVar("Key", bound=Namespaced)
 
 LOGGER = logging.getLogger(__name__)
-# How often a key is worked on, and how soon again after that.
+# A key runs so often in a burst, and then once in this time.
 RUNS_AT_ONCE = 60
 RUN_AGAIN_SECONDS = 1.0
-# What a run writes comes back as events, of which the first is soon followed by others.
+# What a run writes comes back as several events within a short time: wait for all of them.
 SETTLE_SECONDS = 0.1
-# Without any event, a key is worked on after this time, or up to a third earlier, so that many keys spread out.
+# Without any event, a key runs after this time, or up to a third earlier, so that many keys spread out.
 RESYNC_SECONDS = 450.0
-# A run that takes longer hangs. Each of its requests has a deadline of its own, which is much shorter.
+# A run that takes longer hangs. Each of its requests has its own deadline, which is much shorter.
 RUN_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a piece of work went."""
+    """What came of a run."""
 
-    # When to do it again at the latest if nothing happens; None: never, there is nothing left to care for.
+    # When to run again at the latest if nothing happens; None if nothing is left to do for the key.
     requeue_after: float | None
-    # What failed, though the rest was done: that is done again with back-off.
+    # What failed, if anything: the key runs again, with back-off.
     failure: str | None = None
-    # Whether what is said of the objects may be untrue until then: it is done again soon, for however long it fails.
+    # Whether statuses may be untrue until then: the pauses of the back-off stay short.
     is_urgent: bool = False
 
 
@@ -68,7 +68,7 @@ class WorkQueue(Generic[Key]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, key: Key) -> None:
-        """Have the key worked on soon."""
+        """Queue the key."""
         if key not in self._added:
             self._added[key] = asyncio.Event()
             task = asyncio.create_task(self._serve(key), name=f"serve {key}")
@@ -85,7 +85,7 @@ class WorkQueue(Generic[Key]):
     async def _serve(self, key: Key) -> None:
         added, clock = self._added[key], asyncio.get_running_loop().time
         failing_since: float | None = None
-        # What is added again and again, such as by two who undo each other's writes, must not keep the operator busy.
+        # A key that is added without end, as when two controllers fight over a field, must not keep the operator busy.
         limiter = AsyncLimiter(RUNS_AT_ONCE, RUNS_AT_ONCE * RUN_AGAIN_SECONDS)
         while True:
             await limiter.acquire()

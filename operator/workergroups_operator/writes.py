@@ -1,8 +1,8 @@
-"""Requests that write, dry runs too. Admission may delay them, so a turn waits for them for a moment only.
+"""Requests that write, and dry runs. Admission may delay them, so a turn waits for them only for a moment.
 
-A turn begins its writes, waits for a moment, and goes on without those that take longer; when one of these ends, the
-cluster gets another turn. In a namespace whose writes are slow, turns do not even wait for the moment: a turn takes a
-slot that others want, and holds all objects of its cluster in memory. Who is slow also counts for whose turn is next.
+A turn begins its writes, waits for a moment, and continues without those that take longer. When one of these ends, the
+cluster gets another turn. In a namespace whose writes are slow, turns do not wait at all: a turn occupies a slot that
+others need, and holds all objects of its cluster in memory. `fair_turns` also considers which namespaces are slow.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from typing import Generic, TypeVar
 
 from workergroups_operator.membership import ClusterKey
 
-# For how long a turn waits. A few writes take a tenth of it, unless somebody is slow.
+# For how long a turn waits. A few writes take a tenth of it, unless admission is slow.
 MOMENT_SECONDS = 0.2
-# What a write takes where none has ended yet: those that are known to be quick come before.
+# What a write is expected to take in a namespace where none has ended yet: quick namespaces come first.
 UNKNOWN_SECONDS = 1.0
-# Of how many namespaces it is remembered.
+# Of how many namespaces the operator remembers how long their writes take.
 REMEMBERED = 1000
 
 Name = TypeVar("Name", bound=Hashable)
@@ -26,28 +26,28 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class _Namespace:
-    """What is known of the writes of one namespace."""
+    """What the operator knows of the writes in one namespace."""
 
     slots: asyncio.Semaphore
-    # How long the last write took that ended or that a turn left, None for none, and when those began that have a slot,
-    # in order.
+    # How long the last write took that ended, or that a turn left; None before the first. When the writes that have a
+    # slot began, in order.
     seconds: float | None = None
     began: dict[Hashable, float] = field(default_factory=dict)
     writes: int = 0
-    # Clusters with writes that found no slot, the one that waits longest first.
+    # Clusters whose writes found no slot; the one that has waited longest comes first.
     waiting: dict[ClusterKey, None] = field(default_factory=dict)
 
 
 @dataclass
 class _Write(Generic[Answer]):
-    """A write for which somebody waits, or which is late."""
+    """A write for which a turn waits, or which is late."""
 
     task: asyncio.Task[Answer]
     is_late: bool = False
 
 
 class Writes(Generic[Answer]):
-    """The writes of one step of the loop. There is one write of a name at a time."""
+    """The writes of one step of the loop: one at a time for each name."""
 
     def __init__(self, enqueue: Callable[[ClusterKey], None], *, at_once: int) -> None:
         """`at_once`: how many of one namespace may be under way."""
@@ -59,9 +59,9 @@ class Writes(Generic[Answer]):
     async def run(
         self, key: ClusterKey, writes: Mapping[Name, Callable[[], Awaitable[Answer]]]
     ) -> Mapping[Name, Answer]:
-        """Begin those that are not under way. Returns the answers that came within a moment, by name.
+        """Begin the writes that are not under way. Return the answers that come within a moment, by name.
 
-        A write that found no slot is forgotten, so that it takes no memory: the cluster gets a turn when there is one.
+        The operator drops a write that finds no slot, to save its memory: the cluster gets a turn once a slot is free.
         """
         begun = {name: self._begin(key, name, write) for name, write in writes.items() if name not in self._writes}
         if not begun:
@@ -70,14 +70,14 @@ class Writes(Generic[Answer]):
         try:
             moment = 0.0 if (namespace.seconds or 0.0) >= MOMENT_SECONDS else MOMENT_SECONDS
             await asyncio.wait([write.task for write in begun.values()], timeout=moment)
-        finally:  # Also if this turn is ended while it waits.
+        finally:  # Also if this turn is cancelled while it waits.
             for name, write in begun.items():
                 if not write.task.done():
                     self._leave(key, name, write)
         return {name: write.task.result() for name, write in begun.items() if write.task.done()}
 
     def seconds(self, namespace: str) -> float:
-        """How long a write in this namespace takes, as far as known."""
+        """Return how long a write in this namespace takes, as far as known."""
         known = self._namespaces.get(namespace)
         if known is None:
             return UNKNOWN_SECONDS
@@ -86,12 +86,12 @@ class Writes(Generic[Answer]):
         return max(UNKNOWN_SECONDS if known.seconds is None else known.seconds, under_way)
 
     def cancel(self, name: Hashable) -> None:
-        """End a write whose answer nobody wants any more."""
+        """Cancel a write whose answer nobody needs any more."""
         if name in self._writes:
             self._writes[name].task.cancel()
 
     async def close(self) -> None:
-        """End all writes."""
+        """Cancel all writes and wait for their end."""
         tasks = [write.task for write in self._writes.values()]
         for task in tasks:
             task.cancel()
@@ -136,7 +136,7 @@ class Writes(Generic[Answer]):
             self._remember(key.namespace)
 
     def _remember(self, namespace: str) -> None:
-        """Keep what is known of the namespaces that were written last."""
+        """Keep what is known of the namespaces with the latest writes."""
         self._namespaces[namespace] = self._namespaces.pop(namespace)
         if len(self._namespaces) > REMEMBERED:
             idle = (name for name, known in self._namespaces.items() if not known.writes and not known.waiting)

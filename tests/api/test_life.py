@@ -107,7 +107,7 @@ async def test_a_deleted_token_is_a_new_cluster_that_says_why(scene):
     said = await scene.until(RESOURCE_POOL, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
     assert "token" in condition(said)["message"]
     said = await scene.until(RESOURCE_POOL, "p", "Ready", "False", "AgentStarting", seconds=20)
-    assert "started anew, since Secret p with Ray's token was deleted" in condition(said)["message"]
+    assert "being restarted, since Secret p with Ray's token was deleted" in condition(said)["message"]
     new = await scene.ready(WORKER_GROUP, "p", seconds=20)
     assert new["status"]["incarnation"] > old["status"]["incarnation"]
     assert scene.world.gcs["p"].token != token

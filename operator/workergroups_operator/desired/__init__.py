@@ -10,7 +10,7 @@ from workergroups_operator.templates import Templates
 
 
 def desired(observed: Observed, templates: Templates, decisions: Decisions, fresh_token: str) -> list[Manifest]:
-    """The manifests in the order in which to apply them; none without a pool, or while something is in the way."""
+    """Return the manifests in the order in which to apply them; none without a pool, or if there is an obstacle."""
     pools = observed.pools
     if not pools or decisions.obstacle:
         return []

@@ -1,4 +1,4 @@
-"""Exactly the rights that a cluster's agent needs: ServiceAccount, Role and RoleBinding, named resources only."""
+"""The agent's ServiceAccount, Role and RoleBinding, with no more rights than it needs, on named resources only."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ _READ = ["get", "list", "watch"]
 
 
 def access(key: ClusterKey, plan: ClusterPlan, groups: Sequence[WorkerGroup]) -> list[Manifest]:
-    """Return who the agent is, and what it may do: nothing with groups that are not planned."""
+    """Return the manifests. The agent has no rights on groups that are not planned."""
     name = agent_name(key.name)
     planned = [group.name for group in plan.groups]
     code = {group.spec.code.config_map.name for group in groups if group.spec.code and group.name in planned}
@@ -21,7 +21,7 @@ def access(key: ClusterKey, plan: ClusterPlan, groups: Sequence[WorkerGroup]) ->
         _rule(LEASE.group, LEASE.plural, [name], ["get", "patch"]),
         _rule(GROUP, "resourcepools/status", [pool.name for pool in plan.pools], ["patch"]),
     ]
-    # A rule without names would mean all of them.
+    # A rule without names would cover all groups.
     if planned:
         rules += [
             _rule(GROUP, "workergroups", planned, _READ),

@@ -1,9 +1,8 @@
-"""The agent: a pod of its own, and no node of the Ray cluster, so that no user's code can be sent to it.
+"""The agent's Deployment. Its pod is no node of the Ray cluster, so that nobody can send a user's code to it.
 
-Its two containers share a directory for each direction, which one writes and the other only reads, and nothing else.
-The observer has the head's image, since both must speak the same Ray, and Ray's token. The reporter has the Kubernetes
-token, and runs nothing but the operator's image. What must act in Ray is the executor, in the head's container (see
-`executor`).
+Its two containers share only a directory for each direction, which one writes and the other reads. The observer has
+Ray's token and the head's image, since both must speak the same Ray. The reporter has the Kubernetes token, and runs
+only the operator's image. The executor, which acts in Ray, runs in the head's container: see `templates.executor`.
 """
 
 from collections.abc import Mapping
@@ -39,7 +38,7 @@ _REQUESTS = {
     Container.OBSERVER: {"cpu": "50m", "memory": "96Mi"},
     Container.REPORTER: {"cpu": "20m", "memory": "64Mi"},
 }
-# Both are Python programs that use one CPU at most, which they do when they start.
+# Both are Python programs, which use at most one CPU, when they start.
 _LIMITS = {
     Container.OBSERVER: {"cpu": "1", "memory": "512Mi"},
     Container.REPORTER: {"cpu": "1", "memory": "512Mi"},
@@ -131,9 +130,9 @@ def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
     env: list[dict[str, Any]] = [
         {"name": Variable.GCS_ADDRESS, "value": f"{head_service(key.name, key.namespace)}:{GCS_PORT}"},
         {"name": "RAY_AUTH_MODE", "value": "token"},
-        # The observer looks for the next GCS when one is gone; Ray's own way is to end the process after a minute.
+        # The observer looks for the next GCS if one is gone; by default, Ray would end the process after a minute.
         {"name": "RAY_gcs_rpc_server_reconnect_timeout_s", "value": "1000000"},
-        # Each attempt to connect, so that the probe is answered between two.
+        # Seconds for each attempt to connect, so that the process can answer the probe between two attempts.
         {"name": "RAY_py_gcs_connect_timeout_s", "value": "3"},
         {"name": "RAY_gcs_rpc_server_connect_timeout_s", "value": "2"},
         {"name": "RAY_AUTH_TOKEN", "valueFrom": token},
@@ -141,8 +140,8 @@ def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
     return _container(Container.OBSERVER, image, env, {}) | {
         **agent_probes(),
         "readinessProbe": {
-            # For people who look at the Deployment; the operator goes by the Lease. The observer writes its reports
-            # once it has looked at Ray, and removes them when it has lost it.
+            # For people who look at the Deployment; the operator looks at the Lease. The observer writes its reports
+            # once it has looked at Ray, and removes them when it has lost Ray.
             "exec": {"command": ["test", "-e", f"{EXCHANGE}/{REPORTS}/{REPORTS_FILE}"]},
             "periodSeconds": 5,
             "failureThreshold": 1,

@@ -1,6 +1,6 @@
-"""The agent's Lease: its spec is the agent's alone.
+"""The agent's Lease. Only the agent writes its spec.
 
-The operator notes on it which head and session belong together, and why it has started the cluster anew.
+The operator's annotations record which head and session it saw together, and why it restarted the cluster.
 """
 
 from workergroups_api.manifest import LEASE, Manifest
@@ -16,7 +16,7 @@ from workergroups_operator.observed import Observed
 
 
 def lease(observed: Observed, decisions: Decisions) -> Manifest:
-    """With what is known now of head and session; while nothing is, with what was known."""
+    """Return the Lease with the present head and session, or with the last known ones if they are unknown."""
     name, agent = agent_name(observed.key.name), decisions.agent
     live = (observed.child(LEASE, name) or {"metadata": {}})["metadata"].get("annotations", {})
     known = {key: live[key] for key in (HEAD_ANNOTATION, SESSION_ANNOTATION) if key in live}

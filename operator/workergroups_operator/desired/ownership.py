@@ -1,7 +1,7 @@
-"""What all manifests of a cluster have in common: its label, all its pools as owners, and their own digest.
+"""What all manifests of a cluster share: its label, all its pools as owners, and a digest of the manifest.
 
-Kubernetes deletes an object when the last of its owners is gone, so that no finalizer of ours is needed: a stopped
-operator never blocks a deletion.
+Kubernetes deletes an object when its last owner is gone. So the operator needs no finalizer, and a stopped operator
+never blocks a deletion.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from workergroups_operator.membership import ClusterKey
 
 
 def owned(manifest: Manifest, key: ClusterKey, pools: Sequence[ResourcePool]) -> Manifest:
-    """The manifest in the cluster's namespace, with its label, owners and digest."""
+    """Return the manifest in the cluster's namespace, with its label, owners and digest."""
     metadata = manifest["metadata"]
     owners = [{"apiVersion": API_VERSION, "kind": "ResourcePool", "name": pool.name, "uid": pool.uid} for pool in pools]
     whole = manifest | {

@@ -15,7 +15,7 @@ from workergroups_operator.policy.carried_on import carried_groups, carried_pool
 
 
 def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
-    """All pools, the groups that have bundles, and what goes on of objects that cannot be read."""
+    """Return the plan: all pools, the groups that have bundles, and what keeps running of unreadable objects."""
     planned = (_group(group, observed, decisions) for group in observed.groups)
     return ClusterPlan(
         cluster=observed.key.name,
@@ -28,7 +28,7 @@ def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
 
 
 def config_map(plan: ClusterPlan) -> Manifest:
-    """The plan as one key; sorted, so that the same plan is the same text."""
+    """Return the plan as one key, sorted, so that equal plans are equal texts."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -64,7 +64,7 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         name=group.name,
         uid=group.uid,
         incarnation=incarnation.number,
-        # While the code is gone, what ran before still runs.
+        # While the code is gone, the ranks keep running with the code that they have.
         revision=observed.written[group.name] or (before.revision if before else None),
         made_from=incarnation.revision,
         session=incarnation.session,

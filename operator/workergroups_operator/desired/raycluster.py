@@ -1,4 +1,4 @@
-"""The KubeRay cluster: a head, and a worker group for each pool."""
+"""The RayCluster: a head, and a node group for each pool, which KubeRay calls a worker group."""
 
 from collections.abc import Collection
 
@@ -12,7 +12,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
-from workergroups_operator.observed import Observed, node_group_of
+from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_node_groups
 from workergroups_operator.policy.pod_owners import mistaken_nodes
 from workergroups_operator.templates import Templates
@@ -25,14 +25,14 @@ from workergroups_operator.templates.pods import (
 
 # KubeRay requires a version that supports tokens. An init container finds out which one an image really has.
 _AT_LEAST = "2.52.0"
-# How many foreign pods KubeRay is told to delete at once, so that they cannot make the RayCluster large.
+# How many foreign pods the RayCluster tells KubeRay to delete at once, so that they cannot make it large.
 MAX_COPIES = 16
 
 
 def ray_cluster(observed: Observed, templates: Templates, refused: Collection[str], token_digest: str) -> Manifest:
     """Return the RayCluster that starts with the token of this digest; `refused` are groups whose pods are refused."""
     key, images = observed.key, templates.images
-    groups = [group for pool in observed.pools if (group := _worker_group(observed, templates, refused, pool))]
+    groups = [group for pool in observed.pools if (group := _node_group(observed, templates, refused, pool))]
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -47,27 +47,27 @@ def ray_cluster(observed: Observed, templates: Templates, refused: Collection[st
         },
         "spec": {
             "rayVersion": _AT_LEAST,
-            # The mode must be spelled out: without it KubeRay makes a Secret and leaves the pods open.
+            # Without an explicit mode, KubeRay would create a Secret and leave the pods open.
             "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
             "headGroupSpec": {
                 "rayStartParams": {"dashboard-host": "0.0.0.0", "num-gpus": "0", **head_cpus(observed.pools[0])},
                 "template": templates.head,
             },
-            "workerGroupSpecs": [*groups, *_retiring_groups(observed, {group["groupName"] for group in groups})],
+            "workerGroupSpecs": [*groups, *_retiring_node_groups(observed, {group["groupName"] for group in groups})],
         },
     }
 
 
-def _worker_group(
+def _node_group(
     observed: Observed, templates: Templates, refused: Collection[str], pool: ResourcePool
 ) -> Manifest | None:
-    """The pool's group; one whose pods the API server refuses stays as it is, or is left out if there is none.
+    """Return the pool's node group. If its pods are refused, keep the live group, or leave it out if it has no pods.
 
-    KubeRay stops at the first group of which it cannot make a pod: none after it would get any.
+    KubeRay stops at the first group for which it cannot create a pod, so that the groups after it would get none.
     """
     name = node_group_of(pool)
     if name in refused:
-        live = observed.live_group(name)
+        live = observed.live_node_group(name)
         made = len(observed.pods_of(Component.WORKER, name))
         return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
     template = templates.of(pool)
@@ -83,19 +83,19 @@ def _worker_group(
             "num-gpus": str(device_count(pool)),
         },
         "template": template,
-        # KubeRay deletes these, and makes others.
+        # KubeRay deletes these, and creates others.
         **({"scaleStrategy": {"workersToDelete": in_the_way}} if in_the_way else {}),
     }
 
 
-def _retiring_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:
-    """Groups of pools that are gone, without replicas, until their pods are gone too.
+def _retiring_node_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:
+    """Return the groups of deleted pools, without replicas, until their pods are gone too.
 
-    KubeRay forgets the pods of a group that is not in the spec any more: they would hold their devices for ever.
-    Groups of pools that exist and cannot be read stay as they are.
+    KubeRay forgets the pods of a group that is no longer in the spec: they would hold their devices for ever. Groups of
+    pools that exist but cannot be read stay as they are.
     """
     live = (observed.ray_cluster or {}).get("spec", {}).get("workerGroupSpecs") or ()
-    populated = {pod["metadata"]["labels"].get("ray.io/group") for pod in observed.pods}
+    populated = {pod["metadata"]["labels"].get(NODE_GROUP_LABEL) for pod in observed.pods}
     carried = carried_node_groups(observed)
     return [
         group if group["groupName"] in carried else group | {"replicas": 0, "minReplicas": 0}

@@ -1,4 +1,4 @@
-"""The Secret with Ray's authentication token, made once and kept."""
+"""The Secret with Ray's authentication token, which the operator creates once and keeps."""
 
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import TOKEN_KEY, token_secret_name
@@ -7,7 +7,7 @@ from workergroups_operator.policy.token import encoded, present_token, token_dig
 
 
 def secret(observed: Observed, fresh_token: str) -> Manifest:
-    """With the token that exists, else with the fresh one."""
+    """Return the Secret with the existing token, or with the fresh one if none exists."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -18,5 +18,5 @@ def secret(observed: Observed, fresh_token: str) -> Manifest:
 
 
 def digest_in(secret: Manifest) -> str:
-    """A short name for the token in the Secret."""
+    """Return a short name for the token in the Secret."""
     return token_digest(secret["data"][TOKEN_KEY])

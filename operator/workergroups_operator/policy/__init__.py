@@ -1,1 +1,1 @@
-"""Decisions: small pure functions from what is observed to a value that says what to do or what to report."""
+"""Policies: small pure functions that conclude one thing each from what was observed."""

@@ -1,4 +1,4 @@
-"""Whether the agent's reports can be believed, and of which Ray session they have to be."""
+"""Whether the agent's reports count, and of which Ray session they must be."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,7 +8,7 @@ from workergroups_operator.timings import Timings
 
 
 class AgentState(Enum):
-    """What the operator makes of the agent's signs."""
+    """What the operator concludes from the agent's signs of life."""
 
     STARTING = "it has not been connected to this Ray yet"
     CONNECTED = "it is connected"
@@ -18,7 +18,7 @@ class AgentState(Enum):
 
 @dataclass(frozen=True)
 class AgentLiveness:
-    """The agent's state, and the head and session that belong together as far as is known."""
+    """The agent's state, and the head and its Ray session as far as they are known."""
 
     state: AgentState
     head: str | None = None
@@ -26,16 +26,17 @@ class AgentLiveness:
 
     @property
     def is_believed(self) -> bool:
-        """Whether reports of this session count."""
+        """Return whether reports of this session count."""
         return self.state in (AgentState.CONNECTED, AgentState.AWAY)
 
 
 def agent_liveness(head: str | None, sign: AgentSign, timings: Timings) -> AgentLiveness:
-    """Of the head that runs now, and what the agent shows.
+    """Conclude from the head that runs now and from the agent's signs of life.
 
-    A head that started anew has another session. What an agent says of its session is up to four seconds old, so with
-    another head it counts only that long after that one was first seen; with the first one at once. Which is the first,
-    only an operator knows that saw the cluster begin: the Lease, which tells of earlier ones, may have been deleted.
+    A head that restarted has another session. The session that an agent reports is up to four seconds old, so it counts
+    only that long after the operator first saw the present head. If it is the cluster's first head, the session counts
+    at once. Only an operator that saw the cluster begin knows that: the Lease, which records earlier heads, may have
+    been deleted.
     """
     known = sign.known
     if head is None:

@@ -1,4 +1,4 @@
-"""Which bundles each group sits on (verl's split and merge), or why it cannot sit."""
+"""Which bundles each group gets (verl's split and merge), or why it gets none."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ Bundle = tuple[str, int]
 def assign_bundles(
     groups: Sequence[WorkerGroup], pools: Sequence[ResourcePool], pools_elsewhere: Mapping[str, str]
 ) -> dict[str, Assignment]:
-    """Bundles by group. Groups are served in the order given: who comes first keeps the place."""
+    """Return the bundles of each group. The groups choose in the given order, so that the oldest keep their place."""
     by_name = {pool.name: pool for pool in pools}
     taken: Counter[Bundle] = Counter()
     assigned: dict[str, Assignment] = {}

@@ -1,7 +1,7 @@
-"""What goes on of objects that the operator cannot read: what runs of them, as planned while it could.
+"""What keeps running of objects that the operator cannot read: what it planned while it could.
 
-A running group whose spec is edited into something unreadable keeps its ranks, and so do the groups on a pool that
-cannot be read. Only the object's status reports the trouble.
+If somebody edits the spec of a running group into something unreadable, the group keeps its ranks, and so do the groups
+on a pool that cannot be read. Only the object's status reports the trouble.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from workergroups_operator.policy.bundles import Assignment
 
 
 def carried_node_groups(observed: Observed) -> set[str]:
-    """Return the names of the worker groups of pools that cannot be read."""
+    """Return the names of the node groups of pools that cannot be read."""
     return {names.node_group(odd.name, odd.uid) for odd in observed.unreadable if odd.kind is RESOURCE_POOL}
 
 
@@ -26,7 +26,7 @@ def carried_pools(observed: Observed) -> tuple[PlannedPool, ...]:
 
 
 def carried_groups(observed: Observed, bundles: Mapping[str, Assignment]) -> tuple[PlannedGroup, ...]:
-    """Return what the plan has of groups that cannot be read, or that have no place since a pool cannot be."""
+    """Return what the plan has of groups that cannot be read, or that have no bundles since a pool cannot be read."""
     if observed.plan is None:
         return ()
     odd = {each.uid for each in observed.unreadable if each.kind is WORKER_GROUP}

@@ -9,16 +9,16 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 from workergroups_operator.observed import Observed, node_group_of
 
-# etcd takes 1.5 MiB; the rest is for what Kubernetes and KubeRay note on the object.
+# etcd's limit is 1.5 MiB; the rest is for what Kubernetes and KubeRay add to the object.
 MAX_BYTES = 1_300_000
-# What a pod has besides what its pool says of it: the library's containers, probes, labels.
+# What a pod template has in addition to its pool's fields: the library's containers, probes, labels.
 _POD_BYTES = 8_000
 # What the head takes from the oldest pool.
 _OF_HEAD = {"env", "env_from", "volumes", "image_pull_secrets", "head"}
 
 
 def without_room(observed: Observed) -> dict[str, Explanation]:
-    """Explain which pools do not fit, by the name of their worker group. Those in the RayCluster keep their place."""
+    """Explain which pools do not fit, by the name of their node group. Those in the RayCluster keep their place."""
     if not observed.pools:
         return {}
     used = _size(observed.pools[0].spec.model_dump(mode="json", include=_OF_HEAD, exclude_none=True)) + _POD_BYTES
@@ -28,15 +28,15 @@ def without_room(observed: Observed) -> dict[str, Explanation]:
         size = _size(pool.spec.model_dump(mode="json", exclude={"head"}, exclude_none=True)) + _POD_BYTES
         if used + size > MAX_BYTES:
             refused[name] = _explanation(pool, used + size)
-            # It stays as it is in the RayCluster, if it is there.
-            size = _size(observed.live_group(name) or {})
+            # If the RayCluster has its group, the group stays as it is.
+            size = _size(observed.live_node_group(name) or {})
         used += size
     return refused
 
 
 def _in_turn(observed: Observed) -> Sequence[ResourcePool]:
-    """Pools that are in the RayCluster, then the others; the oldest first."""
-    return sorted(observed.pools, key=lambda pool: observed.live_group(node_group_of(pool)) is None)
+    """Return the pools that are in the RayCluster, then the others; the oldest first."""
+    return sorted(observed.pools, key=lambda pool: observed.live_node_group(node_group_of(pool)) is None)
 
 
 def _size(part: Any) -> int:

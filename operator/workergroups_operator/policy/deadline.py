@@ -1,4 +1,4 @@
-"""How long an object may wait to become ready, and what is said when the time is over."""
+"""How long an object may take to become ready."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -8,22 +8,22 @@ from workergroups_api.conditions import Condition
 
 @dataclass(frozen=True)
 class Wait:
-    """An object's waiting for readiness: since when, and until when it may."""
+    """An object's wait for readiness: since when, and until when."""
 
     since: datetime
     until: datetime
 
     def is_over(self, now: datetime) -> bool:
-        """Whether the deadline has passed."""
+        """Return whether the deadline has passed."""
         return now >= self.until
 
     def seconds_left(self, now: datetime) -> float:
-        """Seconds until the deadline, never negative."""
+        """Return the seconds until the deadline, never negative."""
         return max(0.0, (self.until - now).total_seconds())
 
 
 def wait_for_ready(created: datetime, previous_ready: Condition | None, deadline_seconds: int, now: datetime) -> Wait:
-    """The wait of an object that is not ready: since it was created, or since it ceased to be ready."""
+    """Return the wait of an object that is not ready: since it was created, or since it ceased to be ready."""
     if previous_ready is None:
         since = created
     elif previous_ready.status == "True":
@@ -34,5 +34,5 @@ def wait_for_ready(created: datetime, previous_ready: Condition | None, deadline
 
 
 def clock(moment: datetime) -> str:
-    """A moment in a message: `03:04:05Z`, an absolute time so that the message does not change as time goes by."""
+    """Return a time for messages: `03:04:05Z`, which is absolute, so that a message does not change as time passes."""
     return moment.astimezone(UTC).strftime("%H:%M:%SZ")

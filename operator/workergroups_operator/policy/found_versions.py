@@ -1,4 +1,4 @@
-"""Which Ray and Python are in a pod's image, as the init container found that looks at it."""
+"""Which Ray and Python are in a pod's image, according to the init container that looks at the image."""
 
 import re
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
 from workergroups_api.vocabulary import Container, Reason
 
-# Whatever else a user's image writes there is no version.
+# A user's image may write anything there; all else is no version.
 _FOUND = re.compile(r"ray ([0-9]+\.[0-9]+[.0-9a-z+]{0,40}) python ([0-9]+\.[0-9]+)\.[0-9]+")
 
 
 @dataclass(frozen=True)
 class FoundVersions:
-    """Where nodes of one Ray cluster must agree."""
+    """The versions that all nodes of one Ray cluster must share."""
 
     ray: str
     # Major and minor.
@@ -25,7 +25,7 @@ class FoundVersions:
 
 
 def found_versions(pods: Iterable[Manifest]) -> FoundVersions | None:
-    """Those of the first pod, by name, in whose image something was found."""
+    """Return the versions of the first pod, by name, whose image was looked at."""
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
         for container in pod.get("status", {}).get("initContainerStatuses") or ():
             ended = container.get("state", {}).get("terminated") or {}
@@ -36,7 +36,7 @@ def found_versions(pods: Iterable[Manifest]) -> FoundVersions | None:
 
 
 def conflict(cluster: str, head: FoundVersions | None, node: FoundVersions | None) -> Explanation | None:
-    """Why a node with the one cannot join a head with the other."""
+    """Explain why a node cannot join the head, if their versions differ."""
     if head is None or node is None or head == node:
         return None
     return Explanation(

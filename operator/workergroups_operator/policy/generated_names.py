@@ -6,10 +6,9 @@ _POD = re.compile(r"""\b[Pp]ods? "([a-z0-9.-]+-)[a-z0-9]{5}"(?= is )""")
 
 
 def without_generated_names(text: str) -> str:
-    """The text with the pods' names as they were asked for.
+    """Return the text without the five characters that the API server appends to the names of pods.
 
-    The API server appends five characters to them. With those, a refusal would read otherwise after each try: the
-    status that says so would change for ever.
+    With them, a refusal would differ after each try, and the status that quotes it would change without end.
     """
     for prefix in _POD.findall(text):
         text = re.sub(re.escape(prefix) + r"[a-z0-9]{5}\b", prefix, text)

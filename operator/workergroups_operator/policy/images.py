@@ -11,25 +11,25 @@ from workergroups_operator.settings import Settings
 
 @dataclass(frozen=True)
 class Images:
-    """Images of a cluster."""
+    """The images of a cluster."""
 
-    # Of pools that name none.
+    # For pools that name no image.
     default: str
     head: str
-    # With the library and the executor, for the pods of Ray: the operator's own.
+    # The operator's image, from which Ray's pods get the library and the executor.
     library: str
-    # Of the agent's reporter, and with the code of its other container. Always the operator's present one: the reporter
-    # has a Kubernetes token, and what is noted on the RayCluster can be edited by users.
+    # The image of the agent's reporter, with the code of the observer. It is always the operator's present one: the
+    # reporter has a Kubernetes token, and users can edit the annotations of the RayCluster.
     agent: str
-    # What the first and the last would be on a cluster that starts now.
+    # What `default` and `library` would be if the cluster started now.
     offered_default: str
     offered_library: str
 
 
 def images_of(observed: Observed, settings: Settings) -> Images:
-    """Those of the running cluster; for a new one, the oldest pool's, or the operator's defaults.
+    """Return the images of the running cluster; for a new one, the oldest pool's, or the operator's defaults.
 
-    A running cluster's are noted in annotations: its spec may be edited by anyone.
+    Annotations record those of a running cluster, since anyone may edit its spec.
     """
     oldest = observed.pools[0].spec if observed.pools else None
     cluster: Manifest = observed.ray_cluster or {"metadata": {}}
@@ -45,5 +45,5 @@ def images_of(observed: Observed, settings: Settings) -> Images:
 
 
 def image_of(pool: ResourcePool, images: Images) -> str:
-    """The pool's image, or the default of the time when its cluster was started."""
+    """Return the pool's image, or the default of the time when its cluster started."""
     return pool.spec.image or images.default

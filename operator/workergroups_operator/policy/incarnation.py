@@ -1,6 +1,6 @@
 """Which incarnation of a group's ranks runs: a new number whenever ranks are recreated, and only then.
 
-A launch that is cut short leads to a new incarnation too, with growing pauses and only a few times in a row.
+An interrupted launch leads to a new incarnation too, after growing pauses and only a few times in a row.
 """
 
 from dataclasses import dataclass, replace
@@ -17,30 +17,30 @@ NONE = Retries()
 
 
 class LaunchOutcome(Enum):
-    """What became of the launch of an incarnation, as far as is known."""
+    """How the launch of an incarnation ended, as far as is known."""
 
     UNKNOWN = auto()
     # Every rank is ready.
     SUCCEEDED = auto()
-    # It was cut short and left some of the ranks.
+    # It was interrupted, and some ranks are left.
     INTERRUPTED = auto()
 
 
 @dataclass(frozen=True)
 class GroupIncarnation:
-    """One making of the ranks."""
+    """One creation of a group's ranks; the library's `Incarnation` only identifies one."""
 
     number: int
-    # Digest of what it is made from and on which bundles; None while the code is not known.
+    # Digest of what the ranks are made from, and of their bundles; None while the code is not known.
     revision: str | None = None
-    # The Ray session that it belongs to; None while there is none.
+    # The Ray session in which the ranks run; None while there is none.
     session: str | None = None
-    # Of launches of this revision in this session that were cut short.
+    # The interrupted launches of this revision in this session.
     retries: Retries = NONE
 
 
 def launch_outcome(last: GroupIncarnation | None, report: GroupReport | None, world_size: int) -> LaunchOutcome:
-    """Return what the agent reports of the incarnation that ran last."""
+    """Return how the launch of the last incarnation ended, according to the agent."""
     if last is None or report is None or report.incarnation != last.number:
         return LaunchOutcome.UNKNOWN
     if report.state == LaunchState.LAUNCH_INTERRUPTED:
@@ -51,9 +51,9 @@ def launch_outcome(last: GroupIncarnation | None, report: GroupReport | None, wo
 def next_incarnation(
     last: GroupIncarnation | None, revision: str | None, session: str | None, launch: LaunchOutcome, now: datetime
 ) -> GroupIncarnation:
-    """Return what must run, given what ran last.
+    """Return the incarnation that must run, given the last one.
 
-    Code that is gone is no reason to end ranks that run, nor is a session that is not known for the moment.
+    If the code is gone, or the session is unknown for the moment, the ranks that run stay.
     """
     if last is None:
         return GroupIncarnation(FIRST, revision, session)
@@ -77,7 +77,7 @@ def _after_interruption(last: GroupIncarnation, now: datetime) -> GroupIncarnati
 
 
 def latest(*candidates: GroupIncarnation | None) -> GroupIncarnation | None:
-    """Of several records of the last incarnation, return the one that got furthest; the first of equals."""
+    """Return the most recent of several records of the last incarnation; the first of equals."""
     known = [candidate for candidate in candidates if candidate is not None]
     return max(known, key=_progress, default=None)
 

@@ -1,7 +1,7 @@
-"""Which objects belong to the present pools, and which to ones that are gone: an earlier life of the cluster's name.
+"""Which objects belong to the present pools, and which to deleted ones that had their names.
 
-What was made for a pool that was deleted is never taken over by a pool that has its name now: the garbage collector
-takes it away, and until then the new pool waits. So no image, token or rank of the old one is ever used again.
+A pool never takes over the objects of a deleted pool of the same name. It waits until the garbage collector has deleted
+them, so that no image, token or rank of the old pool is used again.
 """
 
 from workergroups_api import names
@@ -12,7 +12,7 @@ from workergroups_operator.observed import Observed
 
 
 def obstacle(observed: Observed) -> Explanation | None:
-    """What must go before anything can be made or changed; None if nothing is in the way."""
+    """Explain what must be deleted before the operator can write anything; None if nothing is in the way."""
     for (kind, name), body in sorted(observed.children.items()):
         if kind == SERVICE.kind:
             continue
@@ -24,13 +24,13 @@ def obstacle(observed: Observed) -> Explanation | None:
 
 
 def is_of_a_present_pool(body: Manifest, observed: Observed) -> bool:
-    """Whether one of the pools that exist now owns the object."""
+    """Return whether one of the present pools owns the object."""
     odd = {str(odd.body["metadata"]["uid"]) for odd in observed.unreadable}
     return bool(_owners(body) & ({pool.uid for pool in observed.pools} | odd))
 
 
 def _service_obstacle(observed: Observed) -> Explanation | None:
-    """KubeRay would quietly use any service that has the name of the head's."""
+    """KubeRay would silently use any service that has the name of the head's service."""
     name = names.head_service_name(observed.key.name)
     service = observed.children.get((SERVICE.kind, name))
     if service is None:
@@ -44,7 +44,7 @@ def _service_obstacle(observed: Observed) -> Explanation | None:
 
 
 def _pod_obstacle(observed: Observed) -> Explanation | None:
-    """Pods of an earlier RayCluster: KubeRay would take them for those of the next one."""
+    """KubeRay would take the pods of an earlier RayCluster for those of the next one."""
     for pod in observed.previous_pods:
         node = pod.get("spec", {}).get("nodeName")
         return _leaving(f"pod {pod['metadata']['name']}" + (f" on node {node}" if node else ""))
@@ -54,7 +54,7 @@ def _pod_obstacle(observed: Observed) -> Explanation | None:
 def _leaving(what: str) -> Explanation:
     return Explanation(
         Reason.PREVIOUS_LEAVING,
-        f"waiting for what an earlier cluster of this name left to go: {what}; nothing of it is used",
+        f"waiting until what an earlier cluster of this name left is deleted: {what}",
     )
 
 

@@ -1,6 +1,6 @@
-"""Which groups fit into one plan: it is a ConfigMap, and etcd limits its size, as that of the agent's Role.
+"""Which groups fit into one plan: etcd limits the size of its ConfigMap, and that of the agent's Role.
 
-The estimate is an upper bound, so that it depends on nothing that changes while a group runs.
+The estimate is an upper bound that depends on nothing that changes while a group runs.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from workergroups_operator.policy.bundles import Assignment
 
 # A ConfigMap may have 1 MiB; pools take the rest.
 MAX_BYTES = 900_000
-# Of a group in the plan, or in the Role: its name, digests and counts; its name twice, and its ConfigMap's.
+# Of a group: its name, digests and counts in the plan, or its name twice and its ConfigMap's name in the Role.
 _GROUP_BYTES = 520
 # Of each pool that it names.
 _PART_BYTES = 110

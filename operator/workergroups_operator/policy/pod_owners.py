@@ -1,6 +1,6 @@
-"""Whose pods those with a cluster's label are: by the chain of owner UIDs, since anybody can copy labels.
+"""Who owns the pods with a cluster's label, by the chain of owner UIDs, since anybody can copy labels.
 
-`kubectl debug POD --copy-to=x --keep-labels` copies the labels and no owner. Kubernetes' garbage collector deletes a
+`kubectl debug POD --copy-to=x --keep-labels` copies the labels but no owner. Kubernetes' garbage collector deletes a
 pod whose owner does not exist, so a pod with an invented owner does not last.
 """
 
@@ -11,20 +11,21 @@ from typing import Any
 from workergroups_api.manifest import RAY_CLUSTER, REPLICA_SET, Manifest
 from workergroups_api.names import COMPONENT_LABEL
 from workergroups_api.vocabulary import Component
+from workergroups_operator.observed import NODE_GROUP_LABEL
 
-# KubeRay's labels. It goes by them alone, so that it counts copies too.
-_CLUSTER_LABEL, _GROUP_LABEL, _NODE_TYPE_LABEL = "ray.io/cluster", "ray.io/group", "ray.io/node-type"
+# KubeRay's labels. KubeRay looks at nothing else, so that it counts copies too.
+_CLUSTER_LABEL, _NODE_TYPE_LABEL = "ray.io/cluster", "ray.io/node-type"
 
 
 @dataclass(frozen=True)
 class PodsByOwner:
     """The pods with a cluster's label."""
 
-    # Of the present RayCluster and of the agent's present Deployment.
+    # Pods of the present RayCluster and of the agent's present Deployment.
     own: tuple[Manifest, ...]
-    # Of an earlier RayCluster of the same name.
+    # Pods of an earlier RayCluster of the same name.
     previous: tuple[Manifest, ...]
-    # All others: copies, pods made by hand.
+    # All others: copies, and pods that somebody created by hand.
     foreign: tuple[Manifest, ...]
 
 
@@ -57,17 +58,17 @@ def pods_by_owner(
 
 
 def mistaken_heads(name: str, foreign: Iterable[Manifest]) -> list[str]:
-    """Foreign pods that KubeRay takes for the head of the cluster `name`: it makes no other while one is there."""
+    """Return the foreign pods that KubeRay takes for the head of the cluster `name`, so that it creates none."""
     return _labelled(foreign, {_CLUSTER_LABEL: name, _NODE_TYPE_LABEL: Component.HEAD})
 
 
 def mistaken_nodes(name: str, group: str, foreign: Iterable[Manifest]) -> list[str]:
-    """Foreign pods that KubeRay takes for nodes of a worker group: it would delete one of the group's pods for each.
+    """Return the foreign pods that KubeRay takes for nodes of a node group: it deletes a pod of the group for each.
 
-    Pods that another controller makes are left out: they would come back after each deletion.
+    Pods of other controllers are left out, since these would recreate them.
     """
     bare = (pod for pod in foreign if controller(pod).get("kind") in (None, RAY_CLUSTER.kind))
-    return _labelled(bare, {_CLUSTER_LABEL: name, _GROUP_LABEL: group})
+    return _labelled(bare, {_CLUSTER_LABEL: name, NODE_GROUP_LABEL: group})
 
 
 def _labelled(pods: Iterable[Manifest], labels: Mapping[str, str]) -> list[str]:
@@ -79,13 +80,13 @@ def _labelled(pods: Iterable[Manifest], labels: Mapping[str, str]) -> list[str]:
 
 
 def controller(body: Manifest) -> Mapping[str, Any]:
-    """The owner that controls the object; empty if none does."""
+    """Return the owner reference of the object's controller; empty if it has none."""
     owners = body["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller") is True), {})
 
 
 def replica_sets_of(pods: Iterable[Manifest]) -> set[str]:
-    """Names of the ReplicaSets that the agents' pods name as their controllers."""
+    """Return the names of the ReplicaSets that the agents' pods name as their controllers."""
     agents = (pod for pod in pods if pod["metadata"].get("labels", {}).get(COMPONENT_LABEL) == Component.AGENT)
     owners = (controller(pod) for pod in agents)
     return {str(owner["name"]) for owner in owners if owner.get("kind") == REPLICA_SET.kind}

@@ -1,4 +1,4 @@
-"""What keeps a pod from running, in the words of Kubernetes and with the way out where one is known."""
+"""Why a pod does not run, in the words of Kubernetes."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,13 +19,13 @@ DECISIVE = {
     Reason.IMAGE_UNFIT,
     Reason.RAY_VERSION_CONFLICT,
 }
-# A container may say 4096 bytes when it ends.
+# A container's termination message may have 4096 bytes.
 _MAX_MESSAGE = 500
 _IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}
 
 
 def first_trouble(pods: Iterable[Manifest]) -> Explanation | None:
-    """The first pod's trouble, by name of the pod."""
+    """Return the trouble of the first pod, by name, that has one."""
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
         trouble = pod_trouble(pod)
         if trouble:
@@ -34,7 +34,7 @@ def first_trouble(pods: Iterable[Manifest]) -> Explanation | None:
 
 
 def pod_trouble(pod: Manifest) -> Explanation | None:
-    """Why the pod does not run, or None if nothing is known to be wrong."""
+    """Explain why the pod does not run; None if nothing is known to be wrong."""
     status = pod.get("status", {})
     for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
@@ -54,7 +54,7 @@ def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | 
     if reason is None or reason in _WAITING_IS_FINE:
         return None
     if reason in _IMAGE_REASONS:
-        # Kubernetes alternates between two reasons and several texts; one each, so that the status stays put.
+        # Kubernetes alternates between two reasons and several messages. One of each keeps the status from changing.
         return Explanation(
             Reason.IMAGE_PULL_FAILED, f"pod {pod}, container {container['name']}: cannot pull {container['image']}"
         )
@@ -65,7 +65,7 @@ def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | 
 
 
 def _lacking(check: Mapping[str, Any]) -> str | None:
-    """What the container said that looks at the image, now or, while it is tried again, the last time."""
+    """Return what the container that looks at the image reported: now or, while it restarts, the last time."""
     for state in (check.get("state", {}), check.get("lastState", {})):
         ended = state.get("terminated") or {}
         if ended.get("exitCode"):

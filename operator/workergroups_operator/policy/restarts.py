@@ -1,7 +1,7 @@
-"""When to restart a cluster whose token is no longer the Secret's: at once, and later and later if that does not help.
+"""When to restart a cluster whose token is no longer the Secret's: at once, and after growing pauses if it recurs.
 
-Somebody may change the Secret again and again, or change what is noted on each new RayCluster. The count is on the
-agent's Lease, since the RayCluster is deleted.
+Somebody may change the Secret again and again, or the annotation of each new RayCluster. The count is on the agent's
+Lease, since a restart deletes the RayCluster.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def restarts(observed: Observed, why: str | None, *, is_connected: bool) -> Rest
 
 
 def _recorded(observed: Observed) -> Retries:
-    """Read the count from the Lease; what somebody has spoilt counts as none."""
+    """Read the count from the Lease; a value that cannot be read counts as none."""
     lease = observed.child(LEASE, agent_name(observed.key.name)) or {"metadata": {}}
     try:
         return Retries.model_validate_json(lease["metadata"].get("annotations", {})[RESTARTS_ANNOTATION])

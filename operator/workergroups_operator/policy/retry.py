@@ -24,12 +24,12 @@ def after_failure(retries: Retries, now: datetime) -> Retries:
 
 
 def is_exhausted(retries: Retries) -> bool:
-    """Whether all retries have failed."""
+    """Return whether all retries have failed."""
     return retries.failures > BUDGET
 
 
 def is_due(retries: Retries, now: datetime) -> bool:
-    """Whether the next try begins now."""
+    """Return whether the next try begins now."""
     return retries.next is not None and now >= retries.next
 
 

@@ -1,4 +1,4 @@
-"""How much a spec may hold, so that its neighbours keep their room in memory, in etcd and on their nodes."""
+"""How large a spec may be, so that it does not take memory, space in etcd or nodes from its neighbours."""
 
 import json
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 
-# What users write nests less deep; `metadata.managedFields` repeats it, a few levels deeper.
+# Specs nest less deep than this; `metadata.managedFields` repeats them, a few levels deeper.
 _DEPTH = 64
 ARGUMENTS = Limits(size=256 * 2**10, depth=_DEPTH, values=20_000)
-# KubeRay copies the environment into an init container of each pod, and etcd takes pods of 1.5 MiB.
+# KubeRay copies the environment into an init container of each pod, and etcd's limit for a pod is 1.5 MiB.
 POOL = Limits(size=512 * 2**10, depth=_DEPTH, values=10_000)
 # The kernel's limit for one variable of a process, name and value together.
 _MAX_VARIABLE_BYTES = 128 * 2**10
@@ -35,7 +35,7 @@ _WAYS_OUT: Mapping[Kind, Mapping[str, str]] = {
 
 
 def excess(kind: Kind, spec: Mapping[str, Any]) -> Explanation | None:
-    """Explain which part of the spec is more than is served; None if all parts are within their limits."""
+    """Explain which part of the spec exceeds its limits; None if all parts are within them."""
     for part, way_out in _WAYS_OUT[kind].items():
         try:
             check(json.dumps(spec.get(part)).encode(), _LIMITS[kind])

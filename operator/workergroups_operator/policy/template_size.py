@@ -1,4 +1,4 @@
-"""How large a pod template may be: the templates of all pools of a cluster share one RayCluster, and etcd's limit."""
+"""How large a pod template may be: all pools of a cluster share one RayCluster, whose size etcd limits."""
 
 import json
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ MAX_BYTES = 65536
 
 
 def too_large(pools: Iterable[ResourcePool]) -> dict[str, Explanation]:
-    """Pools whose template would leave the others no room, by the name of their worker group."""
+    """Explain which templates would leave the others no room, by the name of their node group."""
     sizes = {
         node_group_of(pool): len(json.dumps(pool.spec.pod_template.to_json()))
         for pool in pools

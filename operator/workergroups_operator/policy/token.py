@@ -1,6 +1,6 @@
 """Whether the running Ray still knows the token that is in the Secret. Its pods read it once, when they start.
 
-A cluster that is started anew says why from when it is deleted until the agent is connected to the next one.
+The operator reports why it restarts a cluster until the agent is connected to the new RayCluster.
 """
 
 import base64
@@ -13,24 +13,24 @@ from workergroups_operator.policy.agent_liveness import AgentLiveness
 
 
 def present_token(observed: Observed) -> str | None:
-    """The token in the Secret, as it stands there; None if there is none."""
+    """Return the token in the Secret, encoded as it is; None if there is none."""
     secret = observed.child(SECRET, names.token_secret_name(observed.key.name)) or {}
     token = (secret.get("data") or {}).get(names.TOKEN_KEY)
     return str(token) if token else None
 
 
 def encoded(token: str) -> str:
-    """A token as a Secret holds it."""
+    """Return a token as a Secret holds it."""
     return base64.b64encode(token.encode()).decode()
 
 
 def token_digest(token: str) -> str:
-    """A short name for a token, from which nobody learns it."""
+    """Return a short name for a token that does not reveal it."""
     return digest(["token", token])
 
 
 def restart(observed: Observed) -> str | None:
-    """Why the cluster has to be started anew; None if it has not."""
+    """Return why the cluster must be restarted; None if it need not be."""
     if observed.ray_cluster is None:
         return None
     started_with = observed.ray_cluster["metadata"].get("annotations", {}).get(names.TOKEN_ANNOTATION)
@@ -42,7 +42,7 @@ def restart(observed: Observed) -> str | None:
 
 
 def restarted(observed: Observed, agent: AgentLiveness) -> str | None:
-    """Why the cluster was started anew, while the agent is not connected to it yet."""
+    """Return why the cluster was restarted; None once the agent is connected to it."""
     if agent.is_believed:
         return None
     lease = observed.child(LEASE, names.agent_name(observed.key.name)) or {"metadata": {}}

@@ -1,4 +1,4 @@
-"""What the status functions of pools and groups both look at, and the one way to sum up a chain of findings."""
+"""What the conditions of pools and groups rest on, and the one way to sum them up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from workergroups_operator.templates import Templates
 
 @dataclass(frozen=True)
 class Situation:
-    """One cluster at one time."""
+    """What the earlier steps of a turn found out about one cluster."""
 
     observed: Observed
     templates: Templates
@@ -27,18 +27,18 @@ class Situation:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """Conditions, and when a deadline makes them change without any event."""
+    """Conditions, and the deadline that changes them without an event."""
 
     conditions: tuple[Condition, ...]
     ready: Condition
-    # The link of the chain that keeps Ready from being true, or the last one.
+    # The finding that keeps Ready from being True, or the last one.
     weakest: Finding
     deadline: datetime | None
     requeue_after: float
 
 
 def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool) -> Finding:
-    """A finding from an explanation."""
+    """Return a finding from an explanation."""
     return Finding(type=type_, status=status, reason=why.reason, message=why.message, **more)
 
 
@@ -50,10 +50,10 @@ def conclude(
     deadline_seconds: int,
     now: datetime,
 ) -> Conclusion:
-    """The chain, `Ready`, and what stands aside from it.
+    """Return the conditions: the chain of findings, `Ready`, which sums up the chain, and the findings aside.
 
-    `Ready` is the chain's first link that decides it, else the first that is not true, else the last. A wait that is
-    longer than the deadline has a reason of its own, and still says what it waits for.
+    `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last. After the
+    deadline its reason is DeadlineExceeded, and its message still tells what the object waits for.
     """
     weak = [link for link in chain if link.status != "True"]
     weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])

@@ -1,6 +1,7 @@
 """A group's conditions: PoolsReady, RanksCreated, RanksReady, Ready that sums them up, and UpToDate."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.manifest import CONFIG_MAP, ROLE
@@ -12,9 +13,13 @@ from workergroups_operator.status.conclusion import Conclusion, Situation, concl
 from workergroups_operator.status.pool import unvouched
 from workergroups_operator.status.up_to_date import group_up_to_date
 
+_pools_finding = partial(finding, ConditionType.POOLS_READY)
+_created_finding = partial(finding, ConditionType.RANKS_CREATED)
+_ready_finding = partial(finding, ConditionType.RANKS_READY)
+
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
-    """What is true of the group."""
+    """Return the group's conditions."""
     report = believed_report(group, situation)
     chain = (
         _pools_ready(group, situation, pools),
@@ -27,13 +32,13 @@ def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[st
 
 
 def world_size(group: WorkerGroup, situation: Situation) -> int | None:
-    """How many ranks the group is to have, None while it has no bundles."""
+    """Return how many ranks the group should have; None while it has no bundles."""
     bundles = situation.decisions.bundles[group.name]
     return None if isinstance(bundles, Explanation) else sum(part.count for part in bundles)
 
 
 def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
-    """What the agent says of this incarnation in the present Ray session; an empty report if it has not."""
+    """Return the agent's report on this incarnation in the present Ray session; an empty one if there is none."""
     report, agent = group.status.ranks, situation.decisions.agent
     incarnation = situation.decisions.incarnations.get(group.name)
     if report is None or incarnation is None or not agent.is_believed or unvouched(group, situation):
@@ -44,58 +49,51 @@ def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
 def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Finding:
     bundles = situation.decisions.bundles[group.name]
     if isinstance(bundles, Explanation):
-        return finding(ConditionType.POOLS_READY, "False", bundles)
+        return _pools_finding("False", bundles)
     for part in bundles:
         weakest = pools[part.pool]
         if weakest.status != "True":
             why = Explanation(Reason.POOL_NOT_READY, f"pool {part.pool}: {weakest.message}")
-            return Finding(
-                type=ConditionType.POOLS_READY, status=weakest.status, reason=why.reason, message=why.message
-            )
+            return _pools_finding(weakest.status, why)
     reserved = ", ".join(dict.fromkeys(part.pool for part in bundles))
-    return finding(ConditionType.POOLS_READY, "True", Explanation(Reason.POOLS_READY, f"reserved: {reserved}"))
+    return _pools_finding("True", Explanation(Reason.POOLS_READY, f"reserved: {reserved}"))
 
 
 def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
     if (unknown := unvouched(group, situation)) is not None:
-        return finding(ConditionType.RANKS_CREATED, "Unknown", unknown)
+        return _created_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.created} of {total} ranks created"
     if report.state == LaunchState.LAUNCH_FAILED:
         why = Explanation(LaunchState.LAUNCH_FAILED, f"{report.message}; {_try_again(group)}")
-        return finding(ConditionType.RANKS_CREATED, "False", why, decisive=True, final=True)
+        return _created_finding("False", why, decisive=True, final=True)
     if report.state == LaunchState.LAUNCH_INTERRUPTED:
         return _launch_interrupted(group, report, situation)
     if total and report.created == total:
-        return finding(ConditionType.RANKS_CREATED, "True", Explanation(Reason.RANKS_CREATED, count))
+        return _created_finding("True", Explanation(Reason.RANKS_CREATED, count))
     failure = situation.failures.of(CONFIG_MAP, ROLE)
     if failure:
-        return finding(ConditionType.RANKS_CREATED, "False", failure)
+        return _created_finding("False", failure)
     message = f"{count}: {report.message}" if report.message else count
-    return finding(ConditionType.RANKS_CREATED, "False", Explanation(report.state, message))
+    return _created_finding("False", Explanation(report.state, message))
 
 
 def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
-    """Report when the next incarnation begins, or that none does."""
+    """Report when the next incarnation begins, or that there will be none."""
     retries = situation.decisions.incarnations[group.name].retries
     what = f"incarnation {report.incarnation}: {report.message or 'the launch was cut short'}"
     if is_exhausted(retries):
         message = f"{what}; so were the {BUDGET} incarnations before it; {_try_again(group)}"
-        return finding(
-            ConditionType.RANKS_CREATED,
-            "False",
-            Explanation(LaunchState.LAUNCH_FAILED, message),
-            decisive=True,
-            final=True,
-        )
-    # Ranks that died with the launch are not the reason: they are recreated.
+        why = Explanation(LaunchState.LAUNCH_FAILED, message)
+        return _created_finding("False", why, decisive=True, final=True)
+    # Decisive, so that Ready does not name the ranks that died with the launch: the operator recreates them.
     why = Explanation(LaunchState.LAUNCH_INTERRUPTED, f"{what}; {announced(retries)}")
-    return finding(ConditionType.RANKS_CREATED, "False", why, decisive=True)
+    return _created_finding("False", why, decisive=True)
 
 
 def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
     if (unknown := unvouched(group, situation)) is not None:
-        return finding(ConditionType.RANKS_READY, "Unknown", unknown)
+        return _ready_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.ready_count} of {total} ranks ready"
     if report.failures:
@@ -103,17 +101,13 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         others = f" (and {len(report.failures) - 1} more)" if len(report.failures) > 1 else ""
         where = f" in pod {first.pod}" if first.pod else ""
         message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_try_again(group)}"
-        return finding(
-            ConditionType.RANKS_READY, "False", Explanation(first.reason, message), decisive=True, final=True
-        )
+        return _ready_finding("False", Explanation(first.reason, message), decisive=True, final=True)
     if report.pauses:
         return _paused(report, count, is_ready=report.ready_count == total)
     if total and report.ready_count == total:
-        return finding(ConditionType.RANKS_READY, "True", Explanation(Reason.RANKS_READY, count))
+        return _ready_finding("True", Explanation(Reason.RANKS_READY, count))
     waiting = f"{count}; waiting for processes to start and constructors to return"
-    return finding(
-        ConditionType.RANKS_READY, "False", Explanation(Reason.RANKS_STARTING, waiting if report.created else count)
-    )
+    return _ready_finding("False", Explanation(Reason.RANKS_STARTING, waiting if report.created else count))
 
 
 def _try_again(group: WorkerGroup) -> str:
@@ -134,8 +128,4 @@ def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:
         what = f"a debugger is connected to rank {first.rank}{others}, which was at {first.where}"
     reason = Reason.PAUSED_BY_DEBUGGER if waiting else Reason.DEBUGGER_ATTACHED
     why = Explanation(reason, f"{count}; {what}: see workergroups debug")
-    return (
-        finding(ConditionType.RANKS_READY, "True", why)
-        if is_ready
-        else finding(ConditionType.RANKS_READY, "False", why, final=True)
-    )
+    return _ready_finding("True", why) if is_ready else _ready_finding("False", why, final=True)

@@ -1,5 +1,7 @@
 """A pool's conditions: ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, and UpToDate."""
 
+from functools import partial
+
 from workergroups_api import names
 from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.manifest import (
@@ -31,10 +33,13 @@ from workergroups_operator.status.up_to_date import pool_up_to_date
 from workergroups_operator.templates.outdated import superseded
 
 _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not answer"
+_cluster_finding = partial(finding, ConditionType.CLUSTER_READY)
+_nodes_finding = partial(finding, ConditionType.NODES_READY)
+_bundles_finding = partial(finding, ConditionType.BUNDLES_RESERVED)
 
 
 def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
-    """What is true of the pool."""
+    """Return the pool's conditions."""
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
     chain = (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
     aside = (pool_up_to_date(pool, situation),)
@@ -43,7 +48,7 @@ def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
 
 
 def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
-    """What the agent says of the pool in the present Ray session; an empty report if it has not said anything."""
+    """Return the agent's report on the pool in the present Ray session; an empty one if there is none."""
     report, agent = pool.status.reservation, situation.decisions.agent
     if report is None or not agent.is_believed or unvouched(pool, situation):
         return PoolReport()
@@ -51,23 +56,23 @@ def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
 
 
 def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
-    """How many nodes have joined Ray, and have their bundles if they are to have some."""
+    """Return how many nodes have joined Ray, and have their bundles if the pool is reserved."""
     report = believed_report(pool, situation)
     return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, pool.spec.nodes)
 
 
 def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | None:
-    """Ray and Python in the image of the pool's nodes; None while nobody has looked."""
+    """Return the Ray and Python in the image of the pool's nodes; None while they are unknown."""
     return found_versions(situation.observed.pods_of(Component.WORKER, node_group_of(pool)))
 
 
 def agent_lost(situation: Situation) -> Explanation:
-    """Nobody knows what is true now, and why, as far as that can be seen."""
+    """Explain that nobody knows what is true now, and why, as far as the operator can see."""
     trouble = _agent_trouble(situation.observed)
     why = trouble.message if trouble else situation.observed.agent.doubts.get(EVERY, _MAY_BE)
     return Explanation(
         Reason.AGENT_LOST,
-        f"there has been no sign of the agent for some seconds, so nobody knows: {why}; ranks that ran go on",
+        f"there has been no sign of the agent for some seconds, so nobody knows: {why}; ranks that ran keep running",
     )
 
 
@@ -79,26 +84,24 @@ def unvouched(subject: ApiObject, situation: Situation) -> Explanation | None:
     why = doubt(subject.uid, situation.observed.agent.doubts)
     if why is None or not agent.is_believed:
         return None
-    return Explanation(Reason.STATUS_NOT_WRITTEN, f"nobody knows what is true in Ray now: {why}; ranks that ran go on")
+    return Explanation(
+        Reason.STATUS_NOT_WRITTEN, f"nobody knows what is true in Ray now: {why}; ranks that ran keep running"
+    )
 
 
 def _cluster_ready(situation: Situation) -> Finding:
-    """The agent is connected to the Ray head. KubeRay's own `ready` is not asked: it never turns back."""
+    """Find out whether the agent is connected to the Ray head. KubeRay's own `ready` never becomes false again."""
     decisions, observed = situation.decisions, situation.observed
     why = _restarting(decisions) or decisions.obstacle or _head_missing(situation)
     if why is None and decisions.agent.state is AgentState.LOST:
-        return finding(ConditionType.CLUSTER_READY, "Unknown", agent_lost(situation))
+        return _cluster_finding("Unknown", agent_lost(situation))
     if why is None and decisions.agent.state is AgentState.STARTING:
         why = _agent_missing(observed, situation)
     if why:
-        since = f"; the cluster is started anew, since {decisions.restarted}" if decisions.restarted else ""
+        since = f"; the cluster is being restarted, since {decisions.restarted}" if decisions.restarted else ""
         is_final = why.reason == Reason.RESTART_FAILED
-        return finding(
-            ConditionType.CLUSTER_READY, "False", Explanation(why.reason, why.message + since), final=is_final
-        )
-    return finding(
-        ConditionType.CLUSTER_READY, "True", Explanation(Reason.AGENT_CONNECTED, "Ray's head answers the agent")
-    )
+        return _cluster_finding("False", Explanation(why.reason, why.message + since), final=is_final)
+    return _cluster_finding("True", Explanation(Reason.AGENT_CONNECTED, "Ray's head answers the agent"))
 
 
 def _restarting(decisions: Decisions) -> Explanation | None:
@@ -108,12 +111,12 @@ def _restarting(decisions: Decisions) -> Explanation | None:
     if is_exhausted(retries):
         return Explanation(
             Reason.RESTART_FAILED,
-            f"{why}; so it was after each of {BUDGET} restarts: find out who changes the Secret or the annotation "
-            f"{TOKEN_ANNOTATION} of the RayCluster, then delete the RayCluster",
+            f"{why}; the same happened after each of {BUDGET} restarts: find out who changes the Secret or the "
+            f"annotation {TOKEN_ANNOTATION} of the RayCluster, then delete the RayCluster",
         )
     if retries.next:
         return Explanation(Reason.RESTARTING, f"{why}, as after the last restart; {announced(retries)}")
-    return Explanation(Reason.RESTARTING, f"{why}: the cluster is restarted, and its ranks with it")
+    return Explanation(Reason.RESTARTING, f"{why}: the operator restarts the cluster, and with it the ranks")
 
 
 def _head_missing(situation: Situation) -> Explanation | None:
@@ -152,7 +155,7 @@ def _head_not_made(observed: Observed) -> Explanation:
             f"{observed.key.name}: delete the pod, or remove its label ray.io/cluster",
         )
     complaint = f"; KubeRay: {observed.complaint}" if observed.complaint else ""
-    return Explanation(Reason.HEAD_STARTING, f"waiting for KubeRay to make the head{complaint}")
+    return Explanation(Reason.HEAD_STARTING, f"waiting for KubeRay to create the head{complaint}")
 
 
 def _agent_missing(observed: Observed, situation: Situation) -> Explanation:
@@ -174,28 +177,28 @@ def _agent_trouble(observed: Observed) -> Explanation | None:
 
 
 def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
-    """The nodes that have joined Ray are the very pods that are there now."""
+    """Find out whether the nodes that have joined Ray are the pods that run now."""
     total = pool.spec.nodes
     report = believed_report(pool, situation)
     pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
     running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
     if (unknown := unvouched(pool, situation)) is not None:
-        return finding(ConditionType.NODES_READY, "Unknown", unknown)
+        return _nodes_finding("Unknown", unknown)
     if report.joined_nodes == total and report.joined_pods == running:
-        return finding(ConditionType.NODES_READY, "True", Explanation(Reason.NODES_JOINED, count))
+        return _nodes_finding("True", Explanation(Reason.NODES_JOINED, count))
     refused = situation.decisions.refused_pods.get(node_group_of(pool))
     if refused and (made := _made(pool, pods, situation)) < total:
-        message = f"{made} of {total} pods made: {refused.message}"
-        return finding(ConditionType.NODES_READY, "False", Explanation(refused.reason, message), decisive=True)
+        message = f"{made} of {total} pods created: {refused.message}"
+        return _nodes_finding("False", Explanation(refused.reason, message), decisive=True)
     head = found_versions(situation.observed.pods_of(Component.HEAD))
     other_ray = conflict(pool.cluster, head, node_versions(pool, situation))
     why = other_ray or _nodes_missing(count, report, pods, total, situation)
-    return finding(ConditionType.NODES_READY, "False", why, decisive=why.reason in DECISIVE)
+    return _nodes_finding("False", why, decisive=why.reason in DECISIVE)
 
 
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
-    """Pods that can stay: not those of an older template that never ran, whose troubles are no longer the pool's."""
+    """Return how many pods can stay: all but those of an older template in which nothing runs."""
     return len(pods) - len(superseded(pods, situation.templates.of(pool)))
 
 
@@ -210,25 +213,23 @@ def _nodes_missing(
         return failure
     if report.joined_nodes >= total:
         return Explanation(
-            Reason.PODS_CHANGED, f"pods came or went; waiting for Ray to see it ({count} when it last looked)"
+            Reason.PODS_CHANGED,
+            f"pods were created or deleted; waiting for Ray to notice ({count} when the agent last looked)",
         )
     complaint = situation.observed.complaint if len(pods) < total else None
     said = f"; KubeRay: {complaint}" if complaint else ""
-    return Explanation(Reason.NODES_STARTING, f"{count}; {len(pods)} of {total} pods made{said}")
+    return Explanation(Reason.NODES_STARTING, f"{count}; {len(pods)} of {total} pods created{said}")
 
 
 def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
     if (unknown := unvouched(pool, situation)) is not None:
-        return finding(ConditionType.BUNDLES_RESERVED, "Unknown", unknown)
+        return _bundles_finding("Unknown", unknown)
     report = believed_report(pool, situation)
     count = f"{report.reserved_nodes * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if report.reserved_nodes == pool.spec.nodes:
-        return finding(ConditionType.BUNDLES_RESERVED, "True", Explanation(Reason.RESERVED, count))
+        return _bundles_finding("True", Explanation(Reason.RESERVED, count))
     failure = situation.failures.of(CONFIG_MAP)
     if failure:
-        return finding(ConditionType.BUNDLES_RESERVED, "False", failure)
-    return finding(
-        ConditionType.BUNDLES_RESERVED,
-        "False",
-        Explanation(Reason.RESERVING, f"{count}: {report.message}" if report.message else count),
-    )
+        return _bundles_finding("False", failure)
+    message = f"{count}: {report.message}" if report.message else count
+    return _bundles_finding("False", Explanation(Reason.RESERVING, message))

@@ -1,4 +1,4 @@
-"""What is true of the objects of a cluster whose turn failed as a whole: nobody knows."""
+"""The status of the objects of a cluster whose turn failed as a whole: nobody knows what is true."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,7 +11,7 @@ from workergroups_operator.status.update import StatusUpdate
 
 
 def unknown(observed: Observed, why: Explanation, now: datetime) -> Iterator[StatusUpdate]:
-    """Turn each condition of each object to Unknown, and keep what the operator counts."""
+    """Set each condition of each object to Unknown, and keep the counters of the operator."""
     for pool in observed.pools:
         conditions, ready = _unknown(pool.status.conditions, why, pool.generation, now)
         before = pool.status.model_copy(update={"reservation": None})

@@ -1,17 +1,17 @@
-"""Whether what runs is what is written: old templates, images, and code that still run are said."""
+"""The condition UpToDate: whether pods and ranks were made from the present specs, images and code."""
 
-from workergroups_api.conditions import Finding
+from workergroups_api.conditions import ConditionStatus, Explanation, Finding
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import node_group_of
-from workergroups_operator.status.conclusion import Situation
+from workergroups_operator.status.conclusion import Situation, finding
 from workergroups_operator.templates.outdated import outdated
 
 
 def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
-    """Pods are made from the template that is written down."""
+    """Find out whether the pool's pods have the present template, image and library."""
     pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
     old = outdated(pods, situation.templates.of(pool))
     if old:
@@ -19,8 +19,8 @@ def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
         return _finding(
             "False",
             Reason.OLD_TEMPLATE,
-            f"{len(old)} of {len(pods)} pods were made from an older template, {first} first: delete them to have "
-            "them made anew; the ranks in them end",
+            f"{len(old)} of {len(pods)} pods were made from an older template, {first} first: delete them to "
+            "recreate them, which ends the ranks in them",
         )
     images = situation.templates.images
     if pool.spec.image is None and images.default != images.offered_default:
@@ -28,20 +28,20 @@ def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
             "False",
             Reason.OLD_IMAGE,
             f"the cluster runs {images.default}, the default is now {images.offered_default}: delete RayCluster "
-            f"{pool.cluster} to have it started anew; its ranks end",
+            f"{pool.cluster} to restart it, which ends its ranks",
         )
     if images.library != images.offered_library:
         return _finding(
             "False",
             Reason.OLD_LIBRARY,
             f"the cluster has the library of {images.library}, the operator is now {images.offered_library}: "
-            f"delete RayCluster {pool.cluster} to have it started anew; its ranks end",
+            f"delete RayCluster {pool.cluster} to restart it, which ends its ranks",
         )
     return _finding("True", Reason.UP_TO_DATE, "")
 
 
 def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
-    """Ranks are made from the worker, env and code that are written down."""
+    """Find out whether the ranks were made from the present spec and code."""
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is None or incarnation.revision is None:
         return _finding("Unknown", Reason.NOT_LAUNCHED, "nothing has been launched yet")
@@ -49,19 +49,17 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
         return _finding(
             "Unknown",
             Reason.CODE_MISSING,
-            f"there is no ConfigMap {group.launch.config_map} any more; the ranks go on with the code that it had",
+            f"ConfigMap {group.launch.config_map} no longer exists; the ranks keep running with the code that it had",
         )
     report = group.status.ranks or GroupReport()
     if report.incarnation != incarnation.number:
         return _finding(
             "False",
             Reason.OLD_INCARNATION,
-            f"incarnation {incarnation.number} is to run, the agent has said nothing of it yet",
+            f"the agent has not reported incarnation {incarnation.number} yet",
         )
     return _finding("True", Reason.UP_TO_DATE, "")
 
 
-def _finding(status: str, reason: str, message: str) -> Finding:
-    return Finding.model_validate(
-        {"type": ConditionType.UP_TO_DATE, "status": status, "reason": reason, "message": message}
-    )
+def _finding(status: ConditionStatus, reason: Reason, message: str) -> Finding:
+    return finding(ConditionType.UP_TO_DATE, status, Explanation(reason, message))

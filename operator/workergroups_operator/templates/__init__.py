@@ -22,9 +22,9 @@ class Templates:
     images: Images
     # Empty if the cluster has no pool.
     head: Manifest = field(default_factory=dict)
-    # By the name of the pool's worker group, as everything here.
+    # By the name of the pool's node group.
     workers: Mapping[str, Manifest] = field(default_factory=dict)
-    # Why the RayCluster has no room for a pool: the operator need not ask the API server about its pods.
+    # Why the RayCluster has no room for a pool, by node group: the operator need not ask the API server about its pods.
     too_large: Mapping[str, Explanation] = field(default_factory=dict)
 
     def of(self, pool: ResourcePool) -> Manifest:

@@ -1,7 +1,7 @@
-"""The executor in the head's container: what starts it goes before the command that starts Ray.
+"""Start the executor in the head's container, before Ray.
 
-KubeRay 1.6 joins a container's command and arguments to a line of the shell, and puts it before its own `ray start`.
-It leaves them as they are if they have `ray start` in them, or if an annotation asks for it.
+KubeRay 1.6 joins a container's command and arguments into a shell line, and runs it before its own `ray start`. It
+leaves them unchanged if they contain `ray start`, or if an annotation asks for that.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ _RAY_START = "ray start"
 
 
 def with_executor(template: Manifest) -> Manifest:
-    """Return the head's template with the executor in its container, before whatever a user's template runs there.
+    """Return the head's template with the executor in its container, before the command of the user's template.
 
-    What is no pod is returned as it is, and the API server says what is wrong with it.
+    A template that is no pod stays as it is; the API server explains what is wrong with it.
     """
     spec = template["spec"]
     containers = spec.get("containers") if isinstance(spec, Mapping) else None
@@ -35,7 +35,7 @@ def _with_command(container: Mapping[str, Any], is_overwritten: bool) -> Mapping
         return container
     if is_overwritten or _RAY_START in " ".join([*command, *arguments]):
         if not command:
-            return container  # the image's own command, which nobody here knows
+            return container  # the image's own command, which the operator does not know
         return {**container, "command": ["/bin/sh", "-c", f'{_START}; exec "$@"', "sh", *command]}
     return {**container, "command": [_START, "&&", *command] if command or arguments else [_START]}
 

@@ -1,7 +1,7 @@
 """The library and the agent's code in pods whose image has neither: two init containers, a volume, and PYTHONPATH.
 
-The first container has the operator's image and copies the code; it is Python only, so that it fits any image. The
-second has the pod's own image, and looks whether Ray can be run in it.
+The first container runs the operator's image and copies the code, which is pure Python, so that it fits any image. The
+second runs the pod's own image, and checks whether Ray can run in it.
 """
 
 from collections.abc import Mapping
@@ -11,30 +11,30 @@ from workergroups_api.vocabulary import Container
 
 _VOLUME = "workergroups-library"
 _DIRECTORY = "/opt/workergroups-library"
-# For Ray's containers: Bash reads it first. KubeRay's wait for the head, and `ray start`, take less time by it.
+# For Ray's containers: Bash reads this file first. It makes KubeRay's wait for the head, and `ray start`, faster.
 BASH_ENV = {"name": "BASH_ENV", "value": f"{_DIRECTORY}/bash_env.sh"}
 _ARCHIVE = "/opt/workergroups/library.tar"
 # A quota may require these fields. They add nothing to the pod's requests: init containers end before the others start.
 _RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
-# Of containers that run nothing but ours, and of the agent's.
+# For containers that run only our code, and for the agent's.
 USER_ID = 65532
 UNPRIVILEGED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-# Also where Pod Security is restricted, and whoever the pod's other containers run as.
+# It satisfies the restricted Pod Security standard, and fits any user of the pod's other containers.
 _SECURITY = {
     "runAsNonRoot": True,
     "runAsUser": USER_ID,
     **UNPRIVILEGED,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-# What may decide which Python the image's is, and what it finds.
+# These variables may decide which Python the image runs, and what it imports.
 _PYTHON_VARIABLES = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"}
 
 
 def with_library(spec: Mapping[str, Any], container_name: str, library_image: str) -> dict[str, Any]:
-    """The pod's spec with the library in that container.
+    """Return the pod's spec with the library in the container of that name.
 
-    A user's template is in the spec already, and may hold any JSON: what is no pod is returned as it is, and the API
-    server says what is wrong with it.
+    The spec includes a user's template, which may be any JSON. A spec that is no pod stays as it is; the API server
+    explains what is wrong with it.
     """
     containers, first, volumes = (spec.get(field) or [] for field in ("containers", "initContainers", "volumes"))
     if not all(isinstance(part, list) for part in (containers, first, volumes)):
@@ -55,7 +55,7 @@ def _copy(library_image: str) -> dict[str, Any]:
         "name": _VOLUME,
         "image": library_image,
         "imagePullPolicy": "IfNotPresent",
-        # With the archive's modes: whatever user the image has, it compiles the code there.
+        # With the archive's modes, so that any user of the image can compile the code there.
         "command": ["tar", "-x", "-p", "-f", _ARCHIVE, "-C", _DIRECTORY],
         "resources": _RESOURCES,
         "securityContext": _SECURITY,
@@ -64,7 +64,7 @@ def _copy(library_image: str) -> dict[str, Any]:
 
 
 def _check(main: Mapping[str, Any]) -> dict[str, Any]:
-    """In the main container's image, as its user."""
+    """Return the init container that looks at the main container's image, as its user."""
     taken = {
         field: main[field] for field in ("image", "imagePullPolicy", "envFrom", "securityContext") if field in main
     }
@@ -79,7 +79,7 @@ def _check(main: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _importing(main: Mapping[str, Any]) -> dict[str, Any]:
-    """The container with the library on its PYTHONPATH, before what a user put there."""
+    """Return the container with the library on its PYTHONPATH, before the user's own entries."""
     env = main.get("env") or []
     theirs = next((each["value"] for each in env if _name(each) == "PYTHONPATH" and each.get("value")), None)
     ours = {"name": "PYTHONPATH", "value": f"{_DIRECTORY}:{theirs}" if theirs else _DIRECTORY}

@@ -8,16 +8,16 @@ from workergroups_operator.observed import runs_something
 
 
 def outdated(pods: Iterable[Manifest], template: Manifest) -> list[Manifest]:
-    """Pods that were made from an older template, by name."""
+    """Return the pods that were made from an older template, by name."""
     wanted = template["metadata"]["annotations"][TEMPLATE_ANNOTATION]
     old = (pod for pod in pods if pod["metadata"].get("annotations", {}).get(TEMPLATE_ANNOTATION) != wanted)
     return sorted(old, key=lambda pod: str(pod["metadata"]["name"]))
 
 
 def superseded(pods: Iterable[Manifest], template: Manifest) -> list[str]:
-    """Outdated pods in which nothing runs: they are in the way, and nobody loses anything with them.
+    """Return the outdated pods in which nothing runs: they are in the way, and deleting them loses nothing.
 
-    A pod without any digest lost it to an admission webhook, say; the pods made in its place would lose it too.
+    A pod without a digest is left out: an admission webhook may have removed it, and would remove it again.
     """
     return [
         str(pod["metadata"]["name"])

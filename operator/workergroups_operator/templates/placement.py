@@ -1,7 +1,7 @@
-"""Where head and agent run: where the pool wants them, and otherwise where its nodes may run.
+"""Where head and agent run: where the pool's spec says, and otherwise where the pool's nodes may run.
 
-They inherit the toleration for nodes with devices, since a cluster may have no other nodes. Where it has, they leave
-those with devices to the pools.
+They inherit the toleration for nodes with devices, since a cluster may have no other nodes. If there are others, head
+and agent prefer them.
 """
 
 from typing import Any

@@ -1,13 +1,13 @@
-"""A user's pod template merged over ours, as a strategic merge patch does: lists of things with an identity by key.
+"""Merge a user's pod template over ours, as a strategic merge patch does: lists whose items have an identity by key.
 
-The template comes from a user, so that any JSON may stand anywhere in it. What cannot be merged is taken as it is, and
-the API server says what is wrong with it.
+The user's template may hold any JSON anywhere. A part that cannot be merged replaces ours; the API server explains what
+is wrong with it.
 """
 
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-# The patch merge keys of corev1.PodSpec's lists; lists that are not named here are replaced.
+# The patch merge keys of corev1.PodSpec's lists; other lists replace ours.
 _MERGE_KEYS = {
     "containers": "name",
     "initContainers": "name",
@@ -21,12 +21,12 @@ _MERGE_KEYS = {
     "topologySpreadConstraints": "topologyKey",
     "resourceClaims": "name",
 }
-# Lists without identity to which a user adds.
+# Lists without an identity, to which a user's items are added.
 _APPENDED = {"tolerations", "envFrom"}
 
 
 def overlay(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The base with the patch over it; null in the patch removes a field."""
+    """Return the base with the patch over it; null in the patch removes a field."""
     merged = dict(base)
     for key, value in patch.items():
         before = merged.get(key)
@@ -44,7 +44,7 @@ def overlay(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _are_keyed(items: Any, identity: str) -> TypeGuard[list[Mapping[str, Any]]]:
-    """Whether it is a list of things that have an identity."""
+    """Return whether it is a list whose items have an identity."""
     return isinstance(items, list) and all(
         isinstance(item, Mapping) and isinstance(item.get(identity), str | int) for item in items
     )

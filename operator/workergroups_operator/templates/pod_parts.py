@@ -1,4 +1,4 @@
-"""What a pool says of its pods, as the parts of pods that say it."""
+"""Parts of pods, from the fields of a pool."""
 
 import re
 from collections.abc import Mapping
@@ -22,31 +22,31 @@ _QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)(m|[kMGTP]|[KMGTP]i)?")
 
 
 def given(field: str, value: Any) -> dict[str, Any]:
-    """The field, unless it is empty: what nobody asked for must not make pods that run look outdated."""
+    """Return the field unless it is empty: a field that nobody set must not make running pods look outdated."""
     return {field: value} if value else {}
 
 
 def pull_secrets(pool: ResourcePool) -> dict[str, Any]:
-    """The registry's secrets that the pool or its template names: whoever runs its image needs them."""
+    """Return the pull secrets that the pool or its template names: every pod with the pool's image needs them."""
     template = pool.spec.pod_template
     theirs = (template.spec or {}).get("imagePullSecrets") if template else None
     return overlay(named_pull_secrets(pool), given("imagePullSecrets", theirs))
 
 
 def named_pull_secrets(pool: ResourcePool) -> dict[str, Any]:
-    """Those that the pool names; its template is merged over all."""
+    """Return the pull secrets that the pool names; the operator merges its template later."""
     return given("imagePullSecrets", [secret.to_json() for secret in pool.spec.image_pull_secrets])
 
 
 def tolerations(pool: ResourcePool) -> list[dict[str, Any]]:
-    """The user's, and the one that lets a pod that asks for a device onto nodes kept for such pods."""
+    """Return the pool's tolerations, and one for nodes that are reserved for pods with devices."""
     resource = pool.spec.accelerator.resource
     for_device = [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}] if resource else []
     return [*(toleration.to_json() for toleration in pool.spec.tolerations), *for_device]
 
 
 def environment(pool: ResourcePool, *ours: Manifest) -> dict[str, Any]:
-    """A container's environment: ours, with the pool's over it."""
+    """Return a container's environment: ours, with the pool's over it."""
     theirs = [variable.to_json() for variable in pool.spec.env]
     taken = {variable["name"] for variable in theirs}
     sources = [source.to_json() for source in pool.spec.env_from]
@@ -57,7 +57,7 @@ def environment(pool: ResourcePool, *ours: Manifest) -> dict[str, Any]:
 def resources(
     asked: Mapping[str, str], at_least: Mapping[str, str], devices: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Requests, with what every pod asks for; and limits, but for CPUs, of which a pod may use what others do not."""
+    """Return requests, `at_least` those of every pod, and limits, except for CPUs: a pod may use idle ones."""
     limits = {name: amount for name, amount in asked.items() if name != "cpu"} | dict(devices or {})
     return {"requests": {**at_least, **asked, **(devices or {})}} | given("limits", limits)
 
@@ -74,21 +74,21 @@ def named_resources(template: PodTemplate | None, container: str) -> set[str]:
 
 
 def with_dns(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a pod's spec with which a pod in its node's network finds the services of the cluster."""
+    """Return the spec with the DNS policy that a pod in its node's network needs to find the cluster's services."""
     if spec.get("hostNetwork") is True and "dnsPolicy" not in spec:
         return {**spec, "dnsPolicy": "ClusterFirstWithHostNet"}
     return dict(spec)
 
 
 def volumes(pool: ResourcePool) -> list[Manifest]:
-    """The pool's volumes, and shared memory if its size is asked for."""
+    """Return the pool's volumes, and shared memory if the pool sets its size."""
     size = pool.spec.shared_memory
     shared = [{"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory", "sizeLimit": size}}] if size else []
     return [*({**volume.source, "name": _volume_name(volume)} for volume in pool.spec.volumes), *shared]
 
 
 def mounts(pool: ResourcePool) -> list[Manifest]:
-    """Where a container sees them."""
+    """Return the mounts of these volumes."""
     shared = [{"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}] if pool.spec.shared_memory else []
     return [*({**volume.mount, "name": _volume_name(volume)} for volume in pool.spec.volumes), *shared]
 

@@ -1,4 +1,4 @@
-"""The pods of a RayCluster, as templates: the head's, and those of each pool."""
+"""The pod templates of a RayCluster: the head's, and one for each pool."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,26 +34,26 @@ from workergroups_operator.templates.pod_parts import (
 )
 from workergroups_operator.templates.probes import with_probes
 
-# KubeRay starts Ray under a shell that passes no signal on: waiting longer would only hold the devices longer.
+# KubeRay starts Ray under a shell that forwards no signal: a longer wait would only hold the devices longer.
 TERMINATION_SECONDS = 5
-# Without any request a pod is the first to starve on a busy node, and its probes with it.
+# On a busy node, a pod without requests starves first, and then its probes fail.
 _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
-# Ray starts as many processes as there are CPUs when the first driver comes, and that is the executor.
+# When the first driver connects, which is the executor, Ray would start a process for each CPU.
 _NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
-# Drivers run there; who needs more asks for it.
+# Drivers run in the head; a pool can ask for more.
 _HEAD_CPU_LIMIT = 8
 _HEAD_MEMORY_LIMIT = "16Gi"
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
-# For plain tasks, and helpers of drivers, on nodes that do not say how many CPUs they ask for.
+# CPUs for plain tasks and helpers of drivers, on nodes whose pool does not set `resources.cpu`.
 SPARE_CPUS = 4
-# How soon the GCS calls a node dead that does not answer: after three questions of three seconds each.
+# The GCS declares a node dead that does not answer three requests of three seconds each.
 _NODE_HEALTH = {
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "3000",
     "RAY_health_check_failure_threshold": "3",
 }
 
-# A raylet connects to its object store before that listens, and Ray retries after a second, ten times.
+# A raylet connects to its object store before the store listens. By default, Ray retries ten times, once a second.
 _RETRY_SOON = {
     "RAY_raylet_client_connect_timeout_milliseconds": "50",
     "RAY_raylet_client_num_connect_attempts": "200",
@@ -61,7 +61,7 @@ _RETRY_SOON = {
 
 
 def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Manifest:
-    """The head has no accelerator and runs no ranks."""
+    """Return the head's template: it has no accelerator and runs no ranks."""
     head = oldest.spec.head or Head()
     container: dict[str, Any] = {
         "name": Container.HEAD,
@@ -90,9 +90,9 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
 
 
 def head_cpus(oldest: ResourcePool) -> dict[str, str]:
-    """Return how many CPUs Ray counts in the head, as `rayStartParams`.
+    """Return the `rayStartParams` that set how many CPUs Ray counts in the head.
 
-    KubeRay would count its limit, which says how many it may use at most, and Ray would send it as many tasks.
+    By default, KubeRay takes the limit, which is more than the head requests, and Ray would send it too many tasks.
     """
     head = oldest.spec.head or Head()
     if "cpu" in named_resources(head.pod_template, Container.HEAD):
@@ -101,9 +101,9 @@ def head_cpus(oldest: ResourcePool) -> dict[str, str]:
 
 
 def _head_resources(head: Head) -> dict[str, Any]:
-    """Requests, and limits also where the user asks for none, since a quota may want them.
+    """Return requests, and limits even if the user sets none, since a quota may require them.
 
-    What the user's template sets has no limit of ours: its request might be larger.
+    A resource that the user's template sets gets no limit of ours, since its request might be larger.
     """
     cpus = str(max(_HEAD_CPU_LIMIT, whole_cpus(head.resources.get("cpu", "1")) + 1))
     limits = {"cpu": cpus, "memory": _HEAD_MEMORY_LIMIT}
@@ -114,7 +114,7 @@ def _head_resources(head: Head) -> dict[str, Any]:
 
 
 def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Manifest:
-    """A node of the pool, with the user's template over it, and its own digest."""
+    """Return the template of the pool's nodes, with the user's template over it, and its own digest."""
     accelerator = pool.spec.accelerator
     devices = {accelerator.resource: str(device_count(pool))} if accelerator.resource else {}
     container: dict[str, Any] = {
@@ -150,10 +150,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
 
 
 def _with_users(template: Manifest, user: PodTemplate | None, container: str, images: Images) -> Manifest:
-    """The labels that objects are found by are ours, and so is the library, whatever a user's template says.
-
-    Probes are ours where the template has none.
-    """
+    """Merge the user's template over ours. Our labels and the library stay, and our probes where the user sets none."""
     merged = overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
     spec = merged["spec"]
     if not isinstance(spec, dict):
@@ -167,16 +164,16 @@ def _variables(values: Mapping[str, str]) -> list[Manifest]:
 
 
 def device_count(pool: ResourcePool) -> int:
-    """Devices of each of the pool's nodes."""
+    """Return the number of devices of each of the pool's nodes."""
     accelerator = pool.spec.accelerator
     return 0 if Vendor(accelerator.vendor) is Vendor.NONE else pool.spec.processes_per_node * accelerator.per_process
 
 
 def cpu_count(pool: ResourcePool) -> int:
-    """Logical CPUs of each of the pool's nodes: one for each rank that can sit there, and some for plain tasks.
+    """Return the logical CPUs of each node of the pool: one for each rank that fits, and some for plain tasks.
 
-    Ray's count must not hinder what the bundles allow. Bundles hold those of the ranks; the others are as many as the
-    node asks of Kubernetes.
+    Ray's count must not restrict what the bundles allow. The bundles hold the CPUs of the ranks. Plain tasks get as
+    many as the node requests from Kubernetes.
     """
     asked = pool.spec.resources.get("cpu")
     return pool.spec.processes_per_node * pool.spec.max_colocate_count + (whole_cpus(asked) if asked else SPARE_CPUS)
@@ -189,7 +186,7 @@ def _node_selector(pool: ResourcePool) -> dict[str, str]:
 
 
 def _affinity(pool: ResourcePool) -> dict[str, Any]:
-    """The topology in the words of Kubernetes."""
+    """Return the topology as Kubernetes' affinity."""
     topology = pool.spec.topology
     term = {
         "labelSelector": {"matchLabels": {CLUSTER_LABEL: pool.cluster, POOL_LABEL: pool.name}},

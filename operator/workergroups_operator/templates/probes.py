@@ -1,7 +1,7 @@
-"""What kubelet asks Ray's pods, to see whether they live and are ready.
+"""The probes by which kubelet sees whether Ray's pods live and are ready.
 
-KubeRay's own probes for Ray before 2.53 run wget in the container, and not each image with Ray has it: kubelet would
-end such a pod after ten minutes. These ask over HTTP what every Ray that is served answers, and without a token.
+For Ray before 2.53, KubeRay's own probes run wget in the container. Not every image has wget, and kubelet would kill
+such a pod after ten minutes. These probes use HTTP; every supported Ray answers them, without a token.
 """
 
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ _HEALTH = {
     Container.HEAD: {"path": "/api/gcs_healthz", "port": 8265},
     Container.WORKER: {"path": "/api/local_raylet_healthz", "port": 52365},
 }
-# As KubeRay has them: on a busy node a living Ray may not answer for minutes.
+# As in KubeRay: on a busy node, a healthy Ray may not answer for minutes.
 _PERIOD = {"periodSeconds": 5, "timeoutSeconds": 5}
 _FAILURES = {"livenessProbe": 120, "readinessProbe": 10}
 
 
 def with_probes(spec: Mapping[str, Any], container_name: str) -> dict[str, Any]:
-    """The pod's spec with probes in that container, but for those that a user's template has.
+    """Return the pod's spec with probes in that container, except for probes that a user's template sets.
 
-    What is no pod is returned as it is, and the API server says what is wrong with it.
+    A spec that is no pod stays as it is; the API server explains what is wrong with it.
     """
     containers = spec.get("containers")
     if not isinstance(containers, list):
@@ -31,15 +31,16 @@ def with_probes(spec: Mapping[str, Any], container_name: str) -> dict[str, Any]:
 
 
 def agent_probes() -> dict[str, Any]:
-    """Return the probes of the agent's containers, by which kubelet restarts one that hangs.
+    """Return the probes of the agent's containers, which make kubelet restart a container that hangs.
 
-    The process keeps its file's time of modification in the future. Each image with Ray has a shell, and needs no more.
+    The process keeps the modification time of its file in the future. The probes need only a shell, which each image
+    with Ray has.
     """
     alive = f"${Variable.ALIVE}"
     compare = f': > "{alive}.now" && test "{alive}" -nt "{alive}.now"'
     action = {"exec": {"command": ["sh", "-c", compare]}, "timeoutSeconds": 10}
     return {
-        # On a busy node it takes minutes to import what a process needs, and a restart would start that over.
+        # On a busy node, a process needs minutes for its imports, and a restart would begin them again.
         "startupProbe": {**action, "periodSeconds": 5, "failureThreshold": 60},
         "livenessProbe": {**action, "periodSeconds": 10, "failureThreshold": 3},
     }

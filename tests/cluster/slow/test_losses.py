@@ -86,7 +86,7 @@ def test_a_lost_head_turns_ready_away_and_comes_back(namespace, solo):
 
 def test_a_deleted_token_starts_the_cluster_anew_and_says_so(namespace, solo):
     namespace.run("delete", "secret", "solo")
-    namespace.until_said("solo", "the cluster is started anew, since Secret solo with Ray's token was deleted", 15)
+    namespace.until_said("solo", "the cluster is being restarted, since Secret solo with Ray's token was deleted", 15)
     comes_back_as_a_new_incarnation(namespace, solo)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from make import NODE_GROUP, SETTINGS, built, child, group, observed, pod, pool, wanted, workers
+from make import NODE_GROUP, SETTINGS, built, child, decided, group, observed, pod, pool, wanted, workers
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.vocabulary import Word
@@ -359,6 +359,13 @@ def test_only_pods_that_are_missing_or_new_are_tried():
     assert tried(children=ray_cluster(made), pods=running) == (set(), set())
     assert tried(children=ray_cluster(made), pods=running[:2]) == ({NODE_GROUP}, set())
     assert tried(children=ray_cluster(worker_group(NODE_GROUP, 2)), pods=running) == ({NODE_GROUP}, {NODE_GROUP})
+
+
+def test_pods_that_the_ray_cluster_has_no_room_for_are_not_tried():
+    large = pool("large", 1, 1, podTemplate={"metadata": {"annotations": {"a": 70_000 * "x"}}}, clusterName="actors")
+    seen = observed(pools=(pool(), large), pods=())
+    assert trials_of(seen, built(seen)).keys() == {"head", NODE_GROUP}
+    assert "large-uid-larg" in decided(seen).refused_pods
 
 
 def test_a_running_cluster_keeps_its_images_when_the_operators_defaults_change():

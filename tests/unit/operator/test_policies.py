@@ -245,7 +245,11 @@ def test_a_cluster_is_restarted_with_growing_pauses_and_not_for_ever(found, retr
 @pytest.mark.parametrize(
     ("retries", "reason", "words"),
     [
-        (again(0), "Restarting", "the running Ray knows only the old one: the cluster is restarted, and its ranks"),
+        (
+            again(0),
+            "Restarting",
+            "the running Ray knows only the old one: the operator restarts the cluster, and with it the ranks",
+        ),
         (again(1), "Restarting", "as after the last restart; trying again at 12:00:10Z, 2 of 5"),
         (again(5), "RestartFailed", "after each of 5 restarts: find out who changes the Secret"),
     ],

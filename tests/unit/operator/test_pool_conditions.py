@@ -58,7 +58,7 @@ def test_a_reserved_pool_is_ready():
             "KubeRayMissing",
             "install KubeRay",
         ),
-        (pool(), {"pods": ()}, "HeadStarting", "waiting for KubeRay to make the head"),
+        (pool(), {"pods": ()}, "HeadStarting", "waiting for KubeRay to create the head"),
         (pool(), {"pods": (), "complaint": "no quota"}, "HeadStarting", "KubeRay: no quota"),
         (
             pool(),
@@ -74,7 +74,7 @@ def test_a_reserved_pool_is_ready():
         ),
         (pool(), {"pods": (pod("head", phase="Pending"),)}, "HeadStarting", "pod to run"),
         (pool(), {"agent": AgentSign()}, "AgentStarting", "waiting for the agent"),
-        (pool(), {"pods": (pod("head"),)}, "NodesStarting", "0 of 2 nodes joined Ray; 0 of 2 pods made"),
+        (pool(), {"pods": (pod("head"),)}, "NodesStarting", "0 of 2 nodes joined Ray; 0 of 2 pods created"),
         (
             pool(),
             {"pods": (pod("head"), pod("worker", **UNSCHEDULABLE))},
@@ -107,14 +107,14 @@ def test_a_failed_write_changes_nothing_about_what_runs():
 def test_pods_that_are_refused_are_the_reason_with_the_api_servers_words():
     refused = {NODE_GROUP: Explanation("PodsRefused", "serviceaccount nobody not found")}
     ready = ready_of(pool(), pods=(pod("head"),), refused_pods=refused)
-    assert (ready.reason, ready.message) == ("PodsRefused", "0 of 2 pods made: serviceaccount nobody not found")
+    assert (ready.reason, ready.message) == ("PodsRefused", "0 of 2 pods created: serviceaccount nobody not found")
 
 
 def test_a_refused_template_is_the_reason_though_pods_of_the_one_before_still_wait_for_a_node():
     refused = {NODE_GROUP: Explanation("PodsRefused", "unknown field")}
     waiting = [pod("worker", name, **UNSCHEDULABLE) for name in ("p-0", "p-1")]
     ready = ready_of(pool(), pods=(pod("head"), *waiting), refused_pods=refused)
-    assert (ready.reason, ready.message) == ("PodsRefused", "0 of 2 pods made: unknown field")
+    assert (ready.reason, ready.message) == ("PodsRefused", "0 of 2 pods created: unknown field")
 
 
 def test_a_refused_template_does_not_matter_while_all_pods_are_there():
@@ -211,7 +211,7 @@ def test_the_deadline_is_in_the_status_until_the_pool_is_ready():
 def test_after_the_deadline_the_reason_says_so_and_the_message_still_says_what_is_missing():
     ready = ready_of(pool(progressDeadlineSeconds=60), pods=(pod("head"),))
     assert ready.reason == "DeadlineExceeded"
-    assert ready.message == "not ready within 60 s, by 12:00:00Z: 0 of 2 nodes joined Ray; 0 of 2 pods made"
+    assert ready.message == "not ready within 60 s, by 12:00:00Z: 0 of 2 nodes joined Ray; 0 of 2 pods created"
 
 
 def test_a_pool_that_was_ready_has_the_whole_deadline_again():
