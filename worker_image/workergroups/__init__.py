@@ -1,6 +1,6 @@
 """Worker groups on Ray: verl's single-controller programming model, on a laptop's Ray and on Kubernetes.
 
-What is named here is imported when it is first used, so that `workergroups.client` works where Ray is not.
+Each name is imported when it is first used, so that `workergroups.client` works without Ray.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _HOME = {
     "register": ".single_controller.base.decorator",
     "split_resource_pool": ".single_controller.ray.base",
 }
-"""In which module each of them is. None has the name of a module: that one would be found instead."""
+"""The module of each name. No name may be a module's too: the module would be found instead."""
 
 
 def __getattr__(name: str) -> Any:

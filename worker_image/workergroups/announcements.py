@@ -1,4 +1,4 @@
-"""What the agent tells drivers through Ray's control service (the GCS): records of JSON, by name."""
+"""What the agent tells drivers through Ray's control service (the GCS): JSON records, by name."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from .ray_private import key_value_store
 
 
 def announce(namespace: str, name: str, record: dict[str, Any]) -> None:
-    """Make the record the current one of that name. Writes nothing if it is."""
+    """Make the record the current one of that name; write nothing if it is already."""
     data = json.dumps(record).encode()
     if key_value_store.get(namespace, name) != data:
         key_value_store.put(namespace, name, data)
 
 
 def current(namespace: str, name: str) -> dict[str, Any] | None:
-    """The current record of that name; ``None`` if there is none, or what is there cannot be read."""
+    """Return the current record of that name; ``None`` if there is none that can be read."""
     data = key_value_store.get(namespace, name)
     return None if data is None else read(data)
 
 
 def read(data: bytes) -> dict[str, Any] | None:
-    """The record in a value; ``None`` if it cannot be read."""
+    """Parse a record; return ``None`` if it cannot be read."""
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):  # no JSON, or no text at all
@@ -31,10 +31,10 @@ def read(data: bytes) -> dict[str, Any] | None:
 
 
 def forget(namespace: str, name: str) -> None:
-    """Remove the record of what is gone."""
+    """Remove the record of that name."""
     key_value_store.delete(namespace, name)
 
 
 def is_count(value: Any) -> bool:
-    """Whether it is a number of things, from 1."""
+    """Return whether the value is an integer of at least 1."""
     return type(value) is int and value >= 1

@@ -1,8 +1,8 @@
 """Answers of programs in pods to programs outside the cluster, on a channel that nobody else writes to.
 
-Ray, the image and the user's ``sitecustomize`` print whatever they like, and at any time. So the shell that starts the
-program moves the answer's channel away before Python starts: what is printed goes to the standard error, the answer
-goes to the standard output of the shell. Failures take the same channel, since others also write to the standard error.
+Ray, the image and the user's ``sitecustomize`` may print at any time. So the shell that starts the program sets the
+channel aside before Python starts: everything printed goes to the standard error, and the answer to the shell's
+standard output. Failures take the same channel, since others also write to the standard error.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _START = f'{_VARIABLE}=3 exec python3 -m "$@" 3>&1 1>&2'
 
 
 def answer_command(module: str, words: Sequence[str]) -> list[str]:
-    """Return the command line that runs a module which answers, so that only the answer is printed."""
+    """Return the command line that runs a module that calls `give`, and prints nothing but the answer."""
     return ["sh", "-c", _START, "sh", module, *words]
 
 
 def give(answer: Callable[..., Any], *words: str) -> None:
     """Write what a function returns, or why it failed, as one JSON object to the answer's channel.
 
-    Without a channel of its own, as for a person in a shell, the answer goes to the standard output.
+    Without a channel, as in a person's shell, the answer goes to the standard output.
 
     Raises:
         SystemExit: The function failed; its traceback has been printed.

@@ -1,4 +1,4 @@
-"""``attach``: from a driver on a cluster, a handle on the ranks of one of its WorkerGroups."""
+"""``attach``: get a handle on the ranks of a WorkerGroup, from a driver on its cluster."""
 
 from __future__ import annotations
 
@@ -32,25 +32,24 @@ _attached: dict[tuple[str, int], str] = {}
 
 
 def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -> RayWorkerGroup:
-    """The WorkerGroup of that name, with the methods that its class registers.
+    """Return the WorkerGroup of that name, with the methods that its class registers.
 
     Connects to the cluster that this process is a driver of, unless it is connected. The class need not be importable
-    here. Closing the returned group leaves the ranks alone. Its ``resource_pool`` is a pool over the ranks' bundles: to
-    ask where they are (``local_rank_list()``), and to make groups of this program's own beside them.
+    here. Closing the returned group leaves the ranks alone. Its ``resource_pool`` is a pool over the ranks' bundles:
+    use it to find out where the ranks are (``local_rank_list()``), or to create groups on the same bundles.
 
-    The ranks are replaced when the WorkerGroup's spec or code has changed, when somebody has asked for it
-    (``workergroups restart``), or when the Ray cluster has been restarted; not when a rank has died. The new ranks are
-    a new incarnation with a higher number, which the returned group has as ``incarnation``. Calls of a group whose
-    ranks were replaced raise `IncarnationReplacedError`.
+    A WorkerGroup's ranks are replaced when its spec or its code changes, when it is restarted, and when its Ray cluster
+    is restarted; not because a rank died. The new ranks are a new incarnation with a higher number, which is the
+    returned group's ``incarnation``. Calls of a group whose ranks were replaced raise `IncarnationReplacedError`.
 
     Args:
         name: The WorkerGroup's name.
-        newer_than: The number of an incarnation that will not do: waits for a later one, or for the ranks of a
-            WorkerGroup that was made anew under the name.
-        timeout: Seconds to wait until all ranks of the current incarnation are there, and rank 0's process is up.
+        newer_than: The number of an incarnation: waits for a later one, or for the ranks of a WorkerGroup that was
+            recreated under this name.
+        timeout: Seconds to wait until all ranks of the current incarnation exist, and rank 0's process is up.
 
     Raises:
-        GroupNotFoundError: They are not; says which ranks are, or which groups there are instead.
+        GroupNotFoundError: They do not exist in time; the message names the ranks or the groups that do.
         ConnectionError: There is no Ray cluster to connect to.
     """
     if not ray.is_initialized():
@@ -64,7 +63,7 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
         try:
             group = _group_of(name, found, timeout=max(1.0, deadline - time.monotonic()))
         except RendezvousTimeoutError as error:
-            # Rank 0 ended just now, perhaps since its incarnation was replaced.
+            # Rank 0 has just ended, perhaps because its incarnation was replaced.
             if time.monotonic() >= deadline:
                 raise GroupNotFoundError(f"after {timeout:g} s, group {name!r} does not answer: {error}") from error
             continue
@@ -80,16 +79,16 @@ class _FoundRank:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Which group's ranks are wanted, and which of its incarnations are not."""
+    """The group whose ranks are wanted, and the incarnation that is not."""
 
     group: str
     newer_than: int | None
     """The incarnation that is not wanted."""
     uid: str | None
-    """Whose incarnation it was, if that is known: another WorkerGroup of that name counts from 1 anew."""
+    """The UID of the WorkerGroup that it belonged to, if known: a recreated WorkerGroup counts from 1 again."""
 
     def find(self) -> list[_FoundRank] | None:
-        """The ranks to attach to, in rank order, if they are all there."""
+        """Return the ranks to attach to, in rank order; ``None`` unless all exist."""
         current = incarnations.current(self.group)
         if current is not None and not self.includes(current):
             return None
@@ -102,7 +101,7 @@ class _Wanted:
         return _handles(max(candidates, key=_age_key)) if candidates else None
 
     def includes(self, incarnation: Incarnation) -> bool:
-        """Whether ranks of this incarnation will do."""
+        """Return whether this incarnation is acceptable."""
         if self.newer_than is None or incarnation.incarnation > self.newer_than:
             return True
         return self.uid is not None and incarnation.uid != self.uid
@@ -129,7 +128,7 @@ def _group_of(name: str, ranks: list[_FoundRank], *, timeout: float) -> RayWorke
 
 
 def _pool_of(name: str, rank_zero: ActorHandle) -> RayResourcePool | None:
-    """A pool over the ranks' bundles; ``None`` if some are being taken away, and the ranks with them."""
+    """Return a pool over the ranks' bundles; ``None`` if some bundles, and so their ranks, are being removed."""
     record = group_record.lookup(actor_id(rank_zero))
     table = placement_group_table()
     places = [(table.get(placement_group), index) for placement_group, index in record.places] if record else []
@@ -138,7 +137,7 @@ def _pool_of(name: str, rank_zero: ActorHandle) -> RayResourcePool | None:
 
 
 def _handles(ranks: list[RankName]) -> list[_FoundRank] | None:
-    """The ranks with their handles; ``None`` if one has ended since it was listed."""
+    """Return the ranks with their handles; ``None`` if one has ended since it was listed."""
     found = [(rank, _handle(rank)) for rank in ranks]
     with_handle = [_FoundRank(rank, handle) for rank, handle in found if handle is not None]
     return with_handle if len(with_handle) == len(ranks) else None
@@ -152,14 +151,14 @@ def _handle(rank: RankName) -> ActorHandle | None:
 
 
 def _age_key(ranks: list[RankName]) -> tuple[float, int]:
-    """Order incarnations by age: a group that was deleted and made again counts from 1 anew, so time goes first."""
+    """Return what orders incarnations by age: the time first, since a recreated group counts from 1 again."""
     first = _handle(ranks[0])
     state = actor_state(actor_id(first)) if first is not None else None
     return state.start_time if state else 0.0, ranks[0].incarnation
 
 
 def _incarnations(group: str) -> dict[Incarnation, list[RankName]]:
-    """The ranks of the group that exist, each incarnation's in rank order."""
+    """Return the existing ranks of the group by incarnation, in rank order."""
     found = defaultdict(list)
     for rank in _all_ranks():
         if rank.group == group:
@@ -168,7 +167,7 @@ def _incarnations(group: str) -> dict[Incarnation, list[RankName]]:
 
 
 def _all_ranks() -> list[RankName]:
-    """The ranks of all WorkerGroups on the cluster."""
+    """Return the ranks of all WorkerGroups on the cluster."""
     actors = ray.util.list_named_actors(all_namespaces=True)
     names = (RankName.parse(actor["name"]) for actor in actors if actor["namespace"] == NAMESPACE)
     return [name for name in names if name is not None]

@@ -1,4 +1,4 @@
-"""``attach_pool``: from a driver on a cluster, the bundles that are reserved for one of its ResourcePools."""
+"""``attach_pool``: get the bundles that are reserved for a ResourcePool, from a driver on its cluster."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .single_controller.ray.waiting import poll
 
 
 def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:
-    """The ResourcePool of that name: to make groups on, to split and to merge, as a pool that a program has made.
+    """Return the ResourcePool of that name. Create groups on it, split it or merge it like a pool of the program's own.
 
     Connects to the cluster that this process is a driver of, unless it is connected. Closing the returned pool, or
-    ending the program, leaves the reservation alone; the groups that the program has made on it end with it.
+    ending the program, leaves the reservation alone; groups that the program has created on it end with the program.
     WorkerGroups on the same bundles share their devices with these groups, up to the pool's ``maxColocateCount``.
 
     Args:
@@ -27,7 +27,7 @@ def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:
         timeout: Seconds to wait until all of its bundles are reserved.
 
     Raises:
-        PoolNotFoundError: They are not; says how many nodes have theirs, or which pools there are instead.
+        PoolNotFoundError: They are not in time; the message says how many nodes have theirs, or which pools exist.
         ConnectionError: There is no Ray cluster to connect to.
     """
     if not ray.is_initialized():
@@ -40,14 +40,14 @@ def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:
 
 @dataclass(frozen=True)
 class _Node:
-    """The bundles of one of a pool's nodes."""
+    """The bundles of one node of a pool."""
 
     name: PlacementName
     record: Record
 
 
 def _placed(pool: str) -> list[_Node] | None:
-    """The pool's nodes in their order, if all of them have their bundles."""
+    """Return the pool's nodes in order; ``None`` unless all have their bundles."""
     reservation = reservations.current(pool)
     if reservation is None:
         return None
@@ -56,7 +56,7 @@ def _placed(pool: str) -> list[_Node] | None:
 
 
 def _nodes(pool: str, uid: str) -> list[_Node]:
-    """The pool's nodes whose bundles are reserved."""
+    """Return the pool's nodes whose bundles are reserved."""
     named = ((PlacementName.parse(record["name"]), record) for record in _placement_groups())
     return [_Node(name, record) for name, record in named if name and (name.pool, name.uid) == (pool, uid)]
 

@@ -28,14 +28,14 @@ def _end_of_stderr(logs: str, pid: int) -> str:
         return ""
     text = Path(max(paths, key=os.path.getmtime)).read_text(errors="replace")
     fatal = _FATAL.search(text)
-    # Python and C++ say first what is wrong, and then at length where they were.
+    # Python and C++ first print what is wrong, and then long stacks.
     lines = [line for line in text[fatal.start() if fatal else 0 :].splitlines() if line and not line.startswith(":")]
     chosen = lines[:_LINES] if fatal else lines[-_LINES:]
     return "\n".join(["last lines of its standard error:", *chosen]) if chosen else ""
 
 
 def _kills_for_memory() -> str:
-    """How often the kernel has ended a process of this container because it was over its memory limit."""
+    """Return how often the kernel has killed a process of this container for exceeding its memory limit."""
     try:
         events = dict(line.split() for line in _MEMORY_EVENTS.read_text().splitlines())
     except OSError:

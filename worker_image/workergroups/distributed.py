@@ -1,4 +1,4 @@
-"""``init_process_group``: the ranks of a group become a process group of torch.distributed."""
+"""``init_process_group``: make the ranks of a group a process group of torch.distributed."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _COLLECTIVES = {"cuda": "nccl", "npu": "hccl"}
 
 
 def init_process_group(backend: str | None = None, *, timeout: float = 600.0) -> None:
-    """Join torch.distributed with the other ranks, at the group's master address; to be called on all ranks.
+    """Join torch.distributed with the other ranks, at the group's master address. Call it on all ranks.
 
-    Selects the rank's own device, or the first of several; it sees no others. Does nothing where torch.distributed is
-    set up already.
+    Selects the rank's device, or the first of several; a rank sees only its own devices. Does nothing if
+    torch.distributed is initialized already.
 
     Args:
-        backend: torch's name of it. By default gloo for tensors in host memory and, where the rank has a device, nccl
-            (or hccl) for those on it.
-        timeout: Seconds until all ranks must have called this; afterwards, the limit of each collective operation.
+        backend: torch's name of the backend. The default is gloo for tensors in host memory and, if the rank has a
+            device, nccl (or hccl) for tensors on it.
+        timeout: Seconds within which all ranks must call this; later the limit of each collective operation.
 
     Raises:
-        RendezvousTimeoutError: They have not.
-        RuntimeError: The process is no rank.
+        RendezvousTimeoutError: Some ranks did not call it in time.
+        RuntimeError: The process is not a rank.
     """
     if torch.distributed.is_initialized():
         return
     missing = [name for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
-        raise RuntimeError(f"this process is no rank of a group, since {', '.join(missing)} is not set")
+        raise RuntimeError(f"this process is not a rank of a group: {', '.join(missing)} is not set")
     device = _device()
     if device is not None:
         getattr(torch, device).set_device(int(os.environ.get("LOCAL_RANK", "0")))
@@ -46,7 +46,7 @@ def init_process_group(backend: str | None = None, *, timeout: float = 600.0) ->
 
 
 def _device() -> str | None:
-    """The kind of device that this rank has, by torch's name."""
+    """Return torch's name of the kind of device that this rank has; ``None`` without devices."""
     return next((name for name in _COLLECTIVES if hasattr(torch, name) and getattr(torch, name).is_available()), None)
 
 

@@ -25,7 +25,7 @@ class PlacementTimeoutError(TimeoutError):
 
 
 class PlacementImpossibleError(PlacementTimeoutError, InvalidValueError):
-    """A pool needs more than the whole cluster has, and nothing adds nodes to it. It was not waited for."""
+    """A pool needs more than the whole cluster has, and nothing adds nodes to it, so waiting would be in vain."""
 
 
 class PoolClosedError(RuntimeError):
@@ -33,7 +33,7 @@ class PoolClosedError(RuntimeError):
 
 
 class GroupClosedError(RuntimeError):
-    """The worker group was closed: its ranks are gone, or this handle no longer speaks for them."""
+    """The worker group was closed: its ranks are gone, or this handle on them was given up."""
 
 
 class GroupNotFoundError(TimeoutError):
@@ -41,7 +41,7 @@ class GroupNotFoundError(TimeoutError):
 
 
 class PoolNotFoundError(TimeoutError):
-    """The bundles of a ResourcePool of that name were not all found within the deadline."""
+    """Not all bundles of a ResourcePool of that name were found within the deadline."""
 
 
 class RendezvousTimeoutError(TimeoutError):
@@ -49,13 +49,13 @@ class RendezvousTimeoutError(TimeoutError):
 
 
 class LateCallError(TimeoutError):
-    """A call did not return within its deadline. The ranks go on with it; the message has their Python stacks.
+    """A call did not return within its deadline. The ranks continue with it; the message has their Python stacks.
 
     Attributes:
         method_name: The method that was called.
         ranks: The ranks that have not returned.
-        seconds: How long they have been at it.
-        stacks: What each of them is doing, by rank.
+        seconds: How long ago the call was made.
+        stacks: The Python stacks of each of these ranks.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class RankDiedError(RayActorError):  # type: ignore[misc]  # Ray's classes are u
 
     Attributes:
         rank: The rank within its group, from 0.
-        cause: Ray's account of the death, or the constructor's exception. The message adds what the rank's node knows.
+        cause: Ray's account of the death, or the constructor's exception. The message adds what the node knows of it.
     """
 
     def __init__(self, rank: int, actor_id: str, message: str, cause: str) -> None:
@@ -96,8 +96,7 @@ class IncarnationReplacedError(RankDiedError):
     Attributes:
         group: The WorkerGroup's name.
         incarnation: The incarnation whose ranks these were.
-        current: The incarnation that is current now; it may be the lower one, if the WorkerGroup was deleted and made
-            again.
+        current: The incarnation that is current now; it may be lower, if the WorkerGroup was deleted and recreated.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Which incarnation of each WorkerGroup is current, as the agent announces it in Ray's control service (the GCS).
 
-The agent announces an incarnation before it ends the ranks of an older one. So whoever sees those ranks end can tell
-that they were replaced, and from which incarnation on there are ranks again.
+The agent announces an incarnation before it ends the ranks of an older one. So a driver that sees those ranks end can
+tell that they were replaced, and by which incarnation.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ _KV_NAMESPACE = "workergroups-incarnations"
 
 @dataclass(frozen=True)
 class Incarnation:
-    """One making of a group's ranks."""
+    """One creation of a group's ranks."""
 
     uid: str
-    """The WorkerGroup object's UID: a group that was deleted and made again has another."""
+    """The WorkerGroup object's UID, which changes if the group is deleted and recreated."""
     incarnation: int
-    """How often that object's ranks were started, from 1."""
+    """How often that object's ranks have been created, from 1."""
 
 
 def announce(group: str, uid: str, incarnation: int) -> None:
-    """Say that this incarnation of the group is the current one. Writes nothing if that is known already."""
+    """Announce that this incarnation of the group is current; write nothing if it is announced already."""
     announcements.announce(_KV_NAMESPACE, group, {"uid": uid, "incarnation": incarnation})
 
 
 def current(group: str) -> Incarnation | None:
-    """The group's current incarnation; ``None`` if none was announced, or what is there cannot be read."""
+    """Return the group's current incarnation; ``None`` if no readable one was announced."""
     match announcements.current(_KV_NAMESPACE, group):
         case {"uid": str(uid), "incarnation": number} if announcements.is_count(number):
             return Incarnation(uid, number)
@@ -37,5 +37,5 @@ def current(group: str) -> Incarnation | None:
 
 
 def forget(group: str) -> None:
-    """Remove what was announced of a group that is gone."""
+    """Remove the announcement about a group that is gone."""
     announcements.forget(_KV_NAMESPACE, group)

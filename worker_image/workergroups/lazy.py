@@ -1,4 +1,4 @@
-"""torch, tensordict and numpy as modules that are imported when first used: the library works without them."""
+"""torch, tensordict and numpy, imported when they are first used: the library works without them."""
 
 from __future__ import annotations
 

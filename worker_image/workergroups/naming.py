@@ -1,6 +1,6 @@
-"""How the ranks of a WorkerGroup and the placement groups of a ResourcePool are named in Ray.
+"""The names in Ray of a WorkerGroup's ranks and a ResourcePool's placement groups.
 
-So that anyone finds them again, on the cluster or from outside.
+By these names, drivers, the agent and the command line find them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 NAMESPACE = "workergroups"
 """The one Ray namespace that holds the ranks of every WorkerGroup of a cluster."""
 NODE_GROUP_LABEL = "ray.io/node-group"
-"""Ray's label of a node, by which KubeRay says of which pool it is."""
+"""Ray's label of a node that names its KubeRay worker group, and so its pool."""
 
-# Users name their actors and placement groups in any way, so all parts are bounded. What we name has Kubernetes' names
-# and UIDs in it, and Ray's node ids.
+# Users may give their actors and placement groups any name, so all parts are bounded. The parts of our names are names
+# and UIDs of Kubernetes, and Ray's node ids.
 _NAME, _UID, _NUMBER = "[^/]{1,253}", "[^/]{1,64}", "[0-9]{1,9}"
 _RANK = re.compile(
     f"(?P<group>{_NAME})/(?P<uid>{_UID})/(?P<incarnation>{_NUMBER})/(?P<rank>{_NUMBER})-of-(?P<world_size>{_NUMBER})"
@@ -29,19 +29,19 @@ class RankName:
     group: str
     """The WorkerGroup's name, which users attach to."""
     uid: str
-    """The WorkerGroup object's UID: a group that was deleted and made again has another."""
+    """The WorkerGroup object's UID, which changes if the group is deleted and recreated."""
     incarnation: int
-    """How often the group's ranks were started, from 1: a higher one fences the ones before it."""
+    """How often the group's ranks have been created, from 1: a higher incarnation fences lower ones."""
     rank: int
     world_size: int
-    """The number of ranks in this incarnation; each name tells how many others there must be."""
+    """The number of ranks in this incarnation, so that each name tells how many ranks there must be."""
 
     def __str__(self) -> str:
         return f"{self.group}/{self.uid}/{self.incarnation}/{self.rank}-of-{self.world_size}"
 
     @classmethod
     def parse(cls, text: str) -> RankName | None:
-        """Read a Ray actor name; ``None`` for an actor that is no rank of a WorkerGroup."""
+        """Parse a Ray actor name; return ``None`` if the actor is not a rank of a WorkerGroup."""
         match = _RANK.fullmatch(text)
         if match is None:
             return None
@@ -58,7 +58,7 @@ class RankName:
 class PlacementName:
     """The placement group of one node of a pool, on one Ray node.
 
-    The Ray node is part of the name: on another one it is another placement group, and no half-lost one lives on.
+    The Ray node is part of the name: on another node, it is another placement group, and no half-lost one is reused.
     """
 
     pool: str
@@ -71,7 +71,7 @@ class PlacementName:
 
     @classmethod
     def parse(cls, text: str) -> PlacementName | None:
-        """The name, or ``None`` if it is not one of ours."""
+        """Parse a placement group's name; return ``None`` if it is not one of ours."""
         match = _PLACEMENT.fullmatch(text)
         if match is None:
             return None

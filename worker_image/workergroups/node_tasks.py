@@ -34,5 +34,5 @@ def run_on_nodes(function: Callable[..., T], nodes: Iterable[str], *args: Any, t
 
 @functools.cache
 def _task(function: Callable[..., Any]) -> Any:
-    """Cached, since Ray ships each remote function to the cluster once."""
+    """Return the function as a task. It is cached, since Ray ships each remote function to the cluster once."""
     return ray.remote(num_cpus=0, max_retries=0)(function)

@@ -1,6 +1,6 @@
-"""``python -m workergroups.rank_activity stacks|calls GROUP``: for those outside the cluster.
+"""Report stacks or unfinished calls of ranks: ``python -m workergroups.rank_activity stacks|calls GROUP``.
 
-The command line runs it in the head's pod. It makes no call of the ranks, so it answers while they hang.
+The command line runs this in the head's pod. It does not call the ranks, so it answers even while they hang.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ATTACH_SECONDS = 10.0
 
 
 def answer(question: str, group: str) -> Any:
-    """Return stacks by rank, or a list of calls."""
+    """Return the stacks by rank, or the list of calls."""
     ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
     attached = attach(group, timeout=_ATTACH_SECONDS)
     if question == "stacks":

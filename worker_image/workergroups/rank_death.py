@@ -1,4 +1,4 @@
-"""Saying which rank died, and why; and whether its group has been started again since."""
+"""Find out which rank died and why, and whether its group's ranks have been replaced since."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NODE_TIMEOUT = 10.0
 
 
 def rank_died(error: RayActorError, workers: Sequence[ActorHandle]) -> RayActorError:
-    """The error to raise for ranks of a group instead of Ray's, which does not know of ranks.
+    """Return the error to raise instead of Ray's, which does not know ranks.
 
-    Ray's own, if the actor is none of the group's, or may be alive.
+    Return Ray's error itself if the actor does not belong to the group, or may be alive.
     """
     ids = [actor_id(worker) for worker in workers]
     state = actor_state(error.actor_id) if error.actor_id else None
@@ -44,18 +44,18 @@ def rank_died(error: RayActorError, workers: Sequence[ActorHandle]) -> RayActorE
 
 
 def of_any_group(error: RayActorError) -> RayActorError:
-    """The error to raise where only Ray's is known: it tells of a WorkerGroup's ranks that were replaced."""
+    """Return the error to raise where the group is unknown: it reports replaced ranks of any WorkerGroup."""
     return rank_died(error, [])
 
 
 def _replaced(error: RayActorError, state: ActorState | None) -> IncarnationReplacedError | None:
-    """The error, if the actor was a rank of an incarnation that is no longer its WorkerGroup's current one."""
+    """Return the error if the actor was a rank of an incarnation that has been replaced, else ``None``."""
     name = RankName.parse(state.name) if state is not None else None
     current = incarnations.current(name.group) if name is not None else None
     if name is None or current is None:
         return None
     if current.uid != name.uid:
-        what = f"the WorkerGroup {name.group!r} was deleted and made again: this group's ranks were the former one's"
+        what = f"the WorkerGroup {name.group!r} was deleted and recreated: this group's ranks were the former one's"
     elif current.incarnation > name.incarnation:
         what = f"the ranks of WorkerGroup {name.group!r} were replaced by new ones: this group's ranks were"
     else:
@@ -80,7 +80,7 @@ def _cause(state: ActorState | None) -> str:
 
 
 def _left_behind(state: ActorState | None) -> list[str]:
-    """What its node knows of the death, which Ray does not: crashes and killings for memory."""
+    """Return what the node knows of the death, and Ray does not: crashes, and kills for memory."""
     if state is None or not state.pid:
         return []
     return run_on_nodes(crash_report, [state.node_id], state.pid, timeout=_NODE_TIMEOUT)

@@ -1,6 +1,6 @@
 """What is reserved for a ResourcePool: how many placement groups hold its bundles.
 
-The agent makes them, and announces each pool in Ray's control service (the GCS), so that drivers find them.
+The agent creates the placement groups, and announces each pool in Ray's control service (the GCS) to drivers.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ class Reservation:
     """What is reserved for a pool."""
 
     uid: str
-    """The ResourcePool object's UID: a pool that was deleted and made again has another."""
+    """The ResourcePool object's UID, which changes if the pool is deleted and recreated."""
     nodes: int
-    """How many nodes it is to have, with a placement group each."""
+    """How many nodes the pool should have, with a placement group each."""
 
 
 def announce(pool: str, uid: str, nodes: int) -> None:
-    """Say what is reserved for the pool. Writes nothing if that is known already."""
+    """Announce what is reserved for the pool; write nothing if it is announced already."""
     announcements.announce(_KV_NAMESPACE, pool, {"uid": uid, "nodes": nodes})
 
 
 def current(pool: str) -> Reservation | None:
-    """What is reserved for the pool; ``None`` if nothing was announced, or what is there cannot be read."""
+    """Return what is reserved for the pool; ``None`` if no readable reservation was announced."""
     match announcements.current(_KV_NAMESPACE, pool):
         case {"uid": str(uid), "nodes": nodes} if announcements.is_count(nodes):
             return Reservation(uid, nodes)
@@ -36,5 +36,5 @@ def current(pool: str) -> Reservation | None:
 
 
 def forget(pool: str) -> None:
-    """Remove what was announced of a pool that is gone."""
+    """Remove the announcement about a pool that is gone."""
     announcements.forget(_KV_NAMESPACE, pool)

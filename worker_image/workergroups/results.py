@@ -1,4 +1,4 @@
-"""Waiting for the results of calls that were made without waiting."""
+"""Wait for the results of calls that did not wait for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .rank_death import of_any_group
 
 
 def get(refs: Any, *, timeout: float | None = None) -> Any:
-    """As ``ray.get``, for what ``execute_all_async`` and methods with ``blocking=False`` return.
+    """Like ``ray.get``, for what ``execute_all_async`` and methods with ``blocking=False`` return.
 
     Raises:
         IncarnationReplacedError: The call was to ranks of a WorkerGroup that have been replaced since.

@@ -1,6 +1,7 @@
 """The agent of one RayCluster: three processes in two pods.
 
-`reporter` is on Kubernetes' side: it brings the plan, and takes reports to the custom resources. `observer` shares its
-pod and two directories with it (`exchange`): it looks at Ray, reports, and orders. `executor` is a driver in the head's
-container, which carries out the orders that it finds in the GCS (`orders`), and answers there (`account`).
+`reporter` talks to Kubernetes: it fetches the plan, and writes reports into the custom resources. `observer` shares a
+pod and two directories with it (`exchange`): it watches Ray, reports what it sees, and forwards orders. `executor` is a
+driver in the head's container: it carries out the orders that it finds in the GCS (`orders`), and answers there
+(`account`).
 """

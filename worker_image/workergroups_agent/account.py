@@ -1,4 +1,4 @@
-"""What the executor says of itself, in the GCS's key-value store: that it lives, and how launches stand."""
+"""What the executor reports in the GCS's key-value store: that it is alive, and how far launches are."""
 
 import time
 import uuid
@@ -20,12 +20,12 @@ NAMESPACE = "workergroups-executor"
 SIGN_LIMITS = Limits(size=1024, depth=4, values=16)
 ACCOUNT_LIMITS = Limits(size=8 * 1024 * 1024, depth=8, values=50_000)
 MAX_MESSAGE = 1024
-# So old may a sign of life be. The executor gives one with each look, several in a second.
+# The executor counts as silent if its last pulse is older than this. It writes several pulses a second.
 SILENT_SECONDS = 5.0
-# The first one comes once the head's raylet is up and the executor has imported Ray.
+# Its first pulse comes after the head's raylet has started and the executor has imported Ray.
 START_SECONDS = 20.0
 SILENCE = (
-    "the executor in the head's container does not answer, and nothing new is started until it is restarted: "
+    "the executor in the head's container does not answer, and nothing new starts until it is restarted: "
     f"see its lines in the log of the head's pod (`kubectl logs`, container {Container.HEAD})"
 )
 
@@ -33,13 +33,13 @@ _SIGN, _ACCOUNT = "sign-of-life", "account"
 
 
 class ExecutorPulse(ApiModel):
-    """Written after each look at Ray: an observer that sees it change knows that the executor looked since."""
+    """Written after each look at Ray: if it changes, the executor has looked since."""
 
     executor: Annotated[str, Field(max_length=64)]
     looks: int
-    # Which orders it carries out.
+    # The stamp of the orders that it carries out.
     orders: Annotated[str | None, Field(max_length=64)] = None
-    # Changes with the account.
+    # Grows by one with each change of the account.
     account: int = 0
 
 
@@ -51,7 +51,7 @@ def _only_of_executor(state: LaunchState) -> LaunchState:
 
 
 class LaunchAccount(ApiModel):
-    """How one launch stands."""
+    """How far one launch is."""
 
     uid: str
     incarnation: int
@@ -60,13 +60,13 @@ class LaunchAccount(ApiModel):
 
 
 class Account(ApiModel):
-    """All launches that are under way, or did not succeed."""
+    """All launches that run or did not succeed."""
 
     launches: tuple[LaunchAccount, ...] = ()
 
 
 class AccountWriter:
-    """The executor's side."""
+    """Writes pulse and account; the executor's side."""
 
     def __init__(self, gcs: Gcs) -> None:
         self._gcs = gcs
@@ -85,7 +85,7 @@ class AccountWriter:
 
 
 class AccountReader:
-    """The observer's side."""
+    """Reads pulse and account; the observer's side."""
 
     def __init__(self, gcs: Gcs, clock: Callable[[], float] = time.monotonic) -> None:
         self._gcs = gcs
@@ -100,7 +100,7 @@ class AccountReader:
         return self._sign.orders if self._sign else None
 
     def look(self) -> Heard:
-        """What the executor says now."""
+        """Return what the executor reports now."""
         sign = records.read(ExecutorPulse, self._gcs.get(NAMESPACE, _SIGN), SIGN_LIMITS)
         before = self._sign
         if sign is not None and sign != before:

@@ -1,6 +1,6 @@
-"""A process's sign of life for kubelet: a file whose time of modification lies in the future while the process works.
+"""A process's sign of life for the kubelet: a file whose modification time is in the future while the process works.
 
-Any shell can compare it with a file that it has just written, so a probe needs no other program in the image.
+A shell can compare it with a file that it has just written, so the probe needs no other program in the image.
 """
 
 import os
@@ -9,23 +9,23 @@ from pathlib import Path
 
 from workergroups_api.vocabulary import Variable
 
-# How long a process may do something else before it counts as hung.
+# A process that does not prolong its sign of life for this long counts as hung.
 ALIVE_SECONDS = 15.0
 
 
 class SignOfLife:
-    """The file; a process prolongs it from the loop without which it is of no use."""
+    """The file; a process prolongs it from its main loop."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @classmethod
     def from_environment(cls) -> "SignOfLife":
-        """Return the one for which the container's probe looks."""
+        """Return the sign of life that the container's probe checks."""
         return cls(Path(os.environ[Variable.ALIVE]))
 
     def prolong(self) -> None:
-        """Count as alive for another while, from now."""
+        """Count as alive for ALIVE_SECONDS from now on."""
         until = time.time() + ALIVE_SECONDS
         try:
             os.utime(self._path, (until, until))

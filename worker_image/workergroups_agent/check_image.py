@@ -1,7 +1,8 @@
-"""Look at the image that a pod of Ray is to run, before Ray starts in it, as an init container of that pod.
+"""Check the image of a Ray pod before Ray starts in it, in an init container of that pod.
 
-`python3 check_image.py` beside the library, which another init container has put there. What it finds, or what the
-image lacks, is the container's termination message; the operator reads it. Any Python 3 has to be able to run this.
+The container runs `python3 check_image.py` next to the library, which another init container has copied there. The
+operator reads the container's termination message: what was found, or what the image lacks. Any Python 3 must be able
+to run this file.
 """
 
 import compileall
@@ -18,9 +19,9 @@ MINIMUM_PYDANTIC = (2, 5)
 TERMINATION_LOG = Path("/dev/termination-log")
 LIBRARY = Path(__file__).resolve().parent.parent
 
-# Python runs one sitecustomize, the first that it finds: ours must run the image's own.
+# Python runs only the first sitecustomize that it finds, so ours must run the image's own.
 _SITE_CUSTOMIZE = '''\
-"""Brings back what PYTHONPATH had in the image, and the sitecustomize that this one hides."""
+"""Restores the image's PYTHONPATH, and runs the sitecustomize that this one hides."""
 
 import sys
 from importlib.machinery import PathFinder
@@ -32,13 +33,13 @@ if _hidden is not None and _hidden.loader is not None:
     _hidden.loader.exec_module(module_from_spec(_hidden))
 '''
 
-# The executor listens there from when the head's container runs.
+# The executor listens on this port as soon as the head's container runs.
 HEAD_RUNS_PORT = 6378
-# KubeRay's init container on a worker runs `ray health-check` until the head's GCS answers. Each time Ray is imported
-# with a fifth of a CPU, which takes 5 s, and the container pauses for 5 s after a failure. A connection costs nothing.
-# It ends as soon as the head's container runs: kubelet takes a second to start the worker's, and Ray's import another.
-# If nothing listens for a minute, this gives up, and KubeRay's own loop runs and reports why.
-# In Ray's container, `ray start` is ours.
+# KubeRay's init container on a worker runs `ray health-check` until the head's GCS answers. Each check imports Ray with
+# a fifth of a CPU, which takes 5 s, and the container pauses for 5 s after a failure. To try to connect is cheaper.
+# The wait ends as soon as the head's container runs: the worker needs another two seconds to start and to import Ray.
+# If nothing listens for a minute, KubeRay's own loop runs and reports why.
+# In Ray's container, this replaces `ray start` by ours.
 _BASH_ENV = """\
 unset BASH_ENV
 {restore}
@@ -62,19 +63,19 @@ fi
 
 
 def main() -> None:
-    """Exit with 1 if Ray cannot be run here."""
+    """Exit with 1 if this image cannot run Ray."""
     lacking = what_is_lacking()
     TERMINATION_LOG.write_text(lacking or found())
     if lacking:
         sys.exit(lacking)
     keep_python_path(os.environ.get("PYTHONPATH", ""))
     keep_bash_env(os.environ.get("BASH_ENV", ""))
-    # Not what is seldom used.
+    # debugpy and the like are seldom used, and compiling them would take time.
     compileall.compile_dir(str(LIBRARY), quiet=2, workers=1, rx=re.compile("/third_party/"))
 
 
 def what_is_lacking() -> str:
-    """Why no worker group can run in this image, and the way out; empty if one can."""
+    """Return why no worker group can run in this image, and the way out; empty if one can."""
     if sys.version_info[:2] < MINIMUM_PYTHON:
         return f"the image has Python {_python()}, and needs {_dotted(MINIMUM_PYTHON)} or later"
     ray = version_of("ray")
@@ -95,12 +96,12 @@ def what_is_lacking() -> str:
 
 
 def found() -> str:
-    """The versions by which the nodes of one Ray cluster must agree."""
+    """Return the versions, which must be the same on all nodes of a Ray cluster."""
     return f"ray {version_of('ray')} python {_python()}"
 
 
 def version_of(distribution: str) -> "str | None":
-    """The version of an installed distribution."""
+    """Return the version of a distribution, None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version  # Python 3.8
 
     try:
@@ -110,7 +111,7 @@ def version_of(distribution: str) -> "str | None":
 
 
 def keep_python_path(theirs: str) -> None:
-    """The pod's containers have our PYTHONPATH; what the image had in it is added when a Python starts."""
+    """Let each Python in the pod's containers add the image's PYTHONPATH to ours."""
     paths = [path for path in theirs.split(os.pathsep) if path and path != str(LIBRARY)]
     if paths:
         text = _SITE_CUSTOMIZE.format(paths=paths, library=str(LIBRARY))
@@ -118,7 +119,7 @@ def keep_python_path(theirs: str) -> None:
 
 
 def keep_bash_env(theirs: str) -> None:
-    """Ray's containers have our BASH_ENV: it makes them wait less, and restores the image's."""
+    """Write the file that BASH_ENV names in Ray's containers: it shortens waits, and restores the image's BASH_ENV."""
     quoted = shlex.quote(theirs)
     restore = f"export BASH_ENV={quoted}\n[ -r {quoted} ] && . {quoted}" if theirs else ""
     text = _BASH_ENV.format(restore=restore, python=shlex.quote(sys.executable), head_runs=HEAD_RUNS_PORT)

@@ -1,8 +1,8 @@
-"""What observer and reporter hand each other: a directory for each direction, which one writes and the other reads.
+"""The files that observer and reporter exchange: a directory for each direction, which one writes and the other reads.
 
-The reporter writes `orders`: the plan, and a file for each group's launch, so that one that cannot be written hurts no
-other. The observer writes `reports`: what it sees in Ray, a pulse, and the last lines of dead ranks. Each file is
-replaced as a whole. Whoever reads trusts nothing that lies there: see `files`.
+The reporter writes `orders`: the plan, and one file for each group's launch, so that one unwritable launch does not
+affect others. The observer writes `reports`: what it sees in Ray, a pulse, and the last lines of dead ranks. Each file
+is replaced as a whole. Readers do not trust the content: see `files`.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from workergroups_api.text import plain
 from workergroups_api.vocabulary import ORDERS, PLAN_FILE, PULSE_FILE, REPORTS, REPORTS_FILE, Variable
 
 POLL_SECONDS = 0.1
-# A launch holds a ConfigMap, which has up to 1 MiB, and six bytes for each of its bytes that JSON escapes.
+# A launch holds a ConfigMap of up to 1 MiB; JSON needs six bytes for each byte that it escapes.
 _LIMITS = Limits(size=8 * 1024 * 1024, depth=100, values=200_000)
 # The pulse is read ten times a second.
 _PULSE_LIMITS = Limits(size=4096, depth=2, values=20)
@@ -36,7 +36,7 @@ _Model = TypeVar("_Model", bound=ApiModel)
 
 
 class PreparedLaunch(ApiModel):
-    """What a planned group is launched from, or else why it cannot be launched yet."""
+    """What a planned group is launched from, or why it cannot be launched yet."""
 
     uid: str
     revision: str | None = None
@@ -61,7 +61,7 @@ class ReportedGroup(ApiModel):
 
 
 class Reports(ApiModel):
-    """All that the observer says, by name."""
+    """Everything that the observer reports, by name."""
 
     session: str | None = None
     pools: Mapping[str, ReportedPool] = Field(default_factory=dict)
@@ -69,18 +69,18 @@ class Reports(ApiModel):
 
 
 class Pulse(ApiModel):
-    """Written after each successful look at Ray: whoever sees it change knows that the observer looked since."""
+    """Written after each successful look at Ray: if it changes, the observer has looked since."""
 
     session: Annotated[str, Field(max_length=256)]
     count: int
-    # Digest of the reports that say what was seen.
+    # Digest of the reports that hold what the observer saw.
     reports: str | None = None
 
 
 class Exchange:
-    """Reads and writes the files; who polls asks for `*_stamp`, which is None while there is no file.
+    """Reads and writes the files. To poll a file, compare its `*_stamp`, which is None while there is no file.
 
-    What reads a file raises UnreadableFile if something else has its name, or if it holds something else.
+    Methods that read raise UnreadableFile if the name belongs to something else, or if the content is wrong.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -90,7 +90,7 @@ class Exchange:
         self._pulse = directory / REPORTS / PULSE_FILE
         self.previous_logs = PreviousLogs(directory / REPORTS)
         self._beats = 0
-        # Of the reports that were written or read last.
+        # Digest of the reports that were written or read last.
         self._digest: str | None = None
 
     @classmethod
@@ -99,7 +99,7 @@ class Exchange:
         return cls(Path(os.environ[Variable.EXCHANGE]))
 
     def write_plan(self, plan: ClusterPlan) -> None:
-        """Order what should exist in the Ray cluster."""
+        """Write the plan: what should exist in the Ray cluster."""
         write_file(self._plan, _encode(plan))
 
     def read_plan(self) -> ClusterPlan | None:
@@ -111,11 +111,11 @@ class Exchange:
         return stamp(self._plan)
 
     def write_launch(self, prepared: PreparedLaunch) -> None:
-        """Hand over what one group is launched from.
+        """Write what one group is launched from.
 
         Raises:
             OSError: There is no room.
-            ValueError: No file can hold what the user wrote; it is nested too deeply.
+            ValueError: The user's values are nested too deeply for a file.
         """
         write_file(self._launch(prepared.uid), _encode(prepared))
 
@@ -135,7 +135,7 @@ class Exchange:
                 path.unlink(missing_ok=True)
 
     def _launch(self, uid: str) -> Path:
-        # The plan is an object that users may edit, and no name in it leads out of the directory.
+        # Users may edit the plan, so no name in it may lead out of the directory.
         return self._orders / f"launch-{quote(uid, safe='', errors='replace')}.json"
 
     def write_reports(self, reports: Reports) -> None:
@@ -159,7 +159,7 @@ class Exchange:
         return stamp(self._reports)
 
     def beat(self, session: str) -> None:
-        """Vouch for the reports that were written last: the observer has looked at Ray, and they are what it saw."""
+        """Write a pulse: the observer has looked at Ray, and the reports that it wrote last are what it saw."""
         self._beats += 1
         write_file(self._pulse, _encode(Pulse(session=session, count=self._beats, reports=self._digest)))
 
@@ -168,17 +168,17 @@ class Exchange:
         return _decode(self._pulse, Pulse, _PULSE_LIMITS)
 
     def has_read_reports_of(self, pulse: Pulse) -> bool:
-        """Whether the pulse vouches for the very reports that this process has read last."""
+        """Return whether the pulse belongs to the reports that this process has read last."""
         return pulse.reports is not None and pulse.reports == self._digest
 
     def withdraw(self) -> None:
-        """Take reports and pulse back: the observer is not connected to Ray (any more)."""
+        """Remove reports and pulse: the observer is not, or no longer, connected to Ray."""
         self._pulse.unlink(missing_ok=True)
         self._reports.unlink(missing_ok=True)
 
 
 def _encode(value: ApiModel) -> bytes:
-    # Half a surrogate pair is no UTF-8, but it can be escaped.
+    # ASCII, since UTF-8 cannot hold half a surrogate pair.
     return json.dumps(value.to_json()).encode("ascii")
 
 

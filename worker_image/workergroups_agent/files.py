@@ -1,16 +1,16 @@
-"""Files that one process writes for another: replaced as a whole, and read within limits, whatever lies there."""
+"""Files that one process writes for another: replaced as a whole, and read within limits."""
 
 import contextlib
 import os
 import stat
 from pathlib import Path
 
-# Changes with each write of a file; empty if nobody can tell.
+# Changes with each write of a file; empty if the file cannot be examined.
 Stamp = tuple[int, ...]
 
 
 class UnreadableFile(ValueError):
-    """What has the file's name cannot be read as that file; the message is a sentence that says why."""
+    """The file cannot be read; the message is a sentence that says why."""
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -33,7 +33,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def read_file(path: Path, max_bytes: int) -> bytes | None:
-    """Return the content of a regular file, None if nothing has its name. Never waits for anybody.
+    """Return the content of a regular file, None if it does not exist. Never blocks.
 
     Raises:
         UnreadableFile: It is a link, a directory, a pipe or the like, is too large, or may not be read.
@@ -51,7 +51,7 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
 
 
 def stamp(path: Path) -> Stamp | None:
-    """Return a value that changes with each write of the file, None if nothing has its name."""
+    """Return a value that changes with each write of the file, None if it does not exist."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def stamp(path: Path) -> Stamp | None:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    # A pipe without a writer would block the one who opens it.
+    # Opening a pipe without a writer would block.
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor

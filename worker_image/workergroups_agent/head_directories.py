@@ -1,4 +1,4 @@
-"""Where the head keeps the present session: its `ray start` writes it into the GCS, and those of workers read it."""
+"""The directories of the head's session: `ray start` writes them to the GCS on the head, and reads them on workers."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ _KEY, _NAMESPACE = b"head_directories", b"workergroups"
 
 
 class HeadDirectories(NamedTuple):
-    """What Ray takes from the head's node when a worker starts, by Ray's names."""
+    """What Ray reads of the head's node when a worker starts, under Ray's names."""
 
     temp_dir: str
     session_dir: str
@@ -18,12 +18,12 @@ class HeadDirectories(NamedTuple):
 
 
 def announce(gcs: Any, session_dir: str) -> None:
-    """Write them by a client of the GCS."""
+    """Write the directories through a client of the GCS."""
     directories = json.dumps([str(Path(session_dir).parent), session_dir]).encode()
     start.put(gcs, _NAMESPACE, _KEY, directories, overwrite=True)
 
 
 def announced(gcs: Any) -> HeadDirectories | None:
-    """Read them, None before they are there."""
+    """Return the directories, None before the head has written them."""
     written = start.get(gcs, _NAMESPACE, _KEY)
     return HeadDirectories(*json.loads(written)) if written is not None else None

@@ -1,4 +1,4 @@
-"""How far the launch of a group is: pure functions that decisions and reports rest on."""
+"""How far the launch of a group is: pure functions that decisions and reports use."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,19 +19,19 @@ LAUNCHING = Explanation(LaunchState.LAUNCHING, "")
 
 @dataclass(frozen=True)
 class Launches:
-    """What is known of launches beside Ray's actors."""
+    """What is known of launches, apart from Ray's actors."""
 
     # What groups are launched from, by UID.
     prepared: Mapping[str, PreparedLaunch] = field(default_factory=dict)
-    # A task of this executor is at it.
+    # A task of this executor runs.
     running: frozenset[GroupKey] = frozenset()
-    # It could not begin, and is tried again in a while; why.
+    # Why the launch could not begin; it is retried.
     delayed: Mapping[GroupKey, Explanation] = field(default_factory=dict)
-    # It said itself that it failed; why.
+    # Why the launch failed, as its task reported.
     failed: Mapping[GroupKey, Explanation] = field(default_factory=dict)
-    # Its process died while it was at it; what is known of that.
+    # What is known of launches whose process died.
     died: Mapping[GroupKey, Explanation] = field(default_factory=dict)
-    # A task began to create ranks, and what became of it is not known.
+    # Tasks that began to create ranks, and whose end is unknown.
     begun: frozenset[GroupKey] = frozenset()
 
 
@@ -50,12 +50,12 @@ class RankPlacement:
 
 
 def key_of(group: PlannedGroup) -> GroupKey:
-    """What tells one incarnation of one group from all others."""
+    """Return what identifies one incarnation of one group."""
     return group.uid, group.incarnation
 
 
 def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, RankActor]:
-    """The group's ranks of this incarnation, dead ones included."""
+    """Return the group's ranks of this incarnation, dead ones included, by rank."""
     return {
         rank.name.rank: rank
         for rank in state.ranks
@@ -64,14 +64,14 @@ def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, RankActor]:
 
 
 def is_complete(group: PlannedGroup, state: RayState) -> bool:
-    """Whether every rank of this incarnation was created, whatever became of it."""
+    """Return whether every rank of this incarnation was created, dead ones included."""
     return len(ranks_of(group, state)) == group.world_size
 
 
 def launch_state(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Explanation:
-    """How far the executor is with a group, and a message if there is something to say.
+    """Return how far the executor is with a group, with a message if there is one.
 
-    `Launching` without a task at it means: launch it.
+    `Launching` without a running task means that the group should be launched.
     """
     key = key_of(group)
     ranks = ranks_of(group, state)
@@ -91,7 +91,7 @@ def launch_state(group: PlannedGroup, plan: ClusterPlan, state: RayState, launch
 
 
 def launches_to_tell(plan: ClusterPlan, state: RayState, launches: Launches) -> dict[GroupKey, Explanation]:
-    """What only the executor knows: the launches that it works at, and those that did not succeed."""
+    """Return what only the executor knows: the launches that run, and those that did not succeed."""
     told = {key_of(group): launch_state(group, plan, state, launches) for group in plan.groups}
     return {
         key: why
@@ -103,26 +103,26 @@ def launches_to_tell(plan: ClusterPlan, state: RayState, launches: Launches) -> 
 
 @dataclass(frozen=True)
 class Heard:
-    """What the observer has heard from the executor."""
+    """What the executor has told the observer."""
 
     # See `launches_to_tell`.
     launches: Mapping[GroupKey, Explanation] = field(default_factory=dict)
-    # Why nobody acts; None while the executor does.
+    # Why the executor does not answer; None while it does.
     silence: str | None = None
 
     @property
     def is_launching(self) -> bool:
-        """Whether ranks may come into being at any time."""
+        """Whether ranks may appear at any time."""
         return any(why.reason == LaunchState.LAUNCHING for why in self.launches.values())
 
 
 def observed_launch_state(
     group: PlannedGroup, plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLaunch], heard: Heard
 ) -> Explanation:
-    """How far a group is for somebody who sees Ray, and hears from the executor what Ray does not know.
+    """Return how far a group is, from Ray's records and what the executor reports.
 
-    What the executor says may be older or newer than what is seen. So a launch was cut short only if the executor,
-    who knows whether it is still at it, says so.
+    The executor's report may be older or newer than Ray's records. So only the executor, which knows whether the launch
+    still runs, can report that a launch was cut short.
     """
     ranks = ranks_of(group, state)
     if ended := _launched_or_interrupted(group, ranks):
@@ -138,7 +138,7 @@ def observed_launch_state(
 
 def _launched_or_interrupted(group: PlannedGroup, ranks: Mapping[int, RankActor]) -> Explanation | None:
     if any(rank.death is not None and rank.death.reason == RankEnd.OWNER_DIED for rank in ranks.values()):
-        # Ray ends even a detached actor with the process that asked for it, until it has all that it is made from.
+        # Until Ray has everything that a detached actor is created from, the actor ends with its creator's process.
         return _interrupted("the launching task's process ended while ranks were created")
     return LAUNCHED if len(ranks) == group.world_size else None
 
@@ -150,7 +150,7 @@ def _interrupted(message: str) -> Explanation:
 def _waits_for(
     group: PlannedGroup, plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLaunch]
 ) -> Explanation | None:
-    """What a launch that has not begun waits for; None if for nothing."""
+    """Return what a launch that has not begun waits for; None if it waits for nothing."""
     if group.session != state.session:
         return Explanation(
             LaunchState.WAITING_FOR_POOLS,
@@ -172,13 +172,13 @@ def _waits_for(
 
 
 def nodes_of(pool: PlannedPool, state: RayState) -> list[RayNode]:
-    """The pool's live Ray nodes by the names of their pods."""
+    """Return the pool's live Ray nodes in the order of their pods' names."""
     nodes = (node for node in state.nodes.values() if node.node_group == pool.node_group)
     return sorted(nodes, key=lambda node: (node.pod, node.id))
 
 
 def kept_placements(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int], PlacementName]:
-    """The placement groups that have an owner and a live node, by pool UID and index."""
+    """Return the placement groups that have an owner and a live node, by pool UID and index."""
     pools = {pool.uid: pool for pool in plan.reserved_pools}
     return {
         (placement.name.uid, placement.name.index): placement.name
@@ -190,7 +190,7 @@ def kept_placements(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int],
 
 
 def rank_placements(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> tuple[RankPlacement, ...] | None:
-    """Where the group's ranks run, in rank order; None while one of its bundles is not reserved."""
+    """Return where the group's ranks run, in rank order; None while a bundle is not reserved."""
     created = {placement.name for placement in state.placements if placement.state == "CREATED"}
     kept = kept_placements(plan, state)
     pools = {pool.name: pool for pool in plan.pools}

@@ -1,4 +1,4 @@
-"""Whether a GCS listens: to be asked before anything of Ray is, whose own attempts to connect take 15 seconds each."""
+"""Check whether a GCS listens before Ray connects to it: each of Ray's own attempts takes 15 seconds."""
 
 import logging
 import socket
@@ -12,7 +12,7 @@ LOG_SECONDS = 10.0
 
 
 def listens(address: str) -> bool:
-    """Return whether something takes connections at HOST:PORT now."""
+    """Return whether a process accepts connections at HOST:PORT."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=TIMEOUT_SECONDS):
@@ -22,7 +22,7 @@ def listens(address: str) -> bool:
 
 
 def wait_for_gcs(address: str) -> None:
-    """Wait until the GCS takes connections. No deadline: the operator has one, and reports what it waits for."""
+    """Wait until the GCS accepts connections, without a deadline: the operator has one, and reports why it waits."""
     began = logged = time.monotonic()
     while not listens(address):
         now = time.monotonic()
@@ -33,12 +33,12 @@ def wait_for_gcs(address: str) -> None:
 
 
 def listen_in_background(port: int) -> None:
-    """Take connections at a port of all addresses, and close them, as long as this process lives."""
+    """Accept connections at a port of all addresses, and close them, for the life of this process."""
     family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
     try:
         server = socket.create_server(("", port), family=family, dualstack_ipv6=family == socket.AF_INET6)
     except OSError as error:
-        LOGGER.warning("port %d cannot be listened at: %s; workers will wait for the GCS", port, error)
+        LOGGER.warning("cannot listen on port %d: %s; workers will wait for the GCS", port, error)
         return
     threading.Thread(target=_close_what_comes, args=[server], daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""What the observer orders the executor to do: the plan, and what each group is launched from, in the GCS's store."""
+"""Orders from the observer to the executor: the plan, and what each group is launched from, in the GCS's store."""
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,7 @@ from workergroups_api.bounded_json import Limits
 from workergroups_api.plan import ClusterPlan, PlannedGroup
 
 NAMESPACE = "workergroups-orders"
-# A plan is the content of a ConfigMap. A launch is a WorkerGroup and its ConfigMap, whose characters JSON may escape.
+# A plan fits into a ConfigMap. A launch holds a WorkerGroup and its ConfigMap, whose characters JSON may escape.
 PLAN_LIMITS = Limits(size=4 * 1024 * 1024, depth=16, values=400_000)
 LAUNCH_LIMITS = Limits(size=16 * 1024 * 1024, depth=400, values=1_000_000)
 
@@ -18,20 +18,20 @@ _STAMP, _PLAN, _LAUNCH = "stamp", "plan", "launch/"
 
 
 class OrderSender:
-    """The observer's side."""
+    """Writes the orders; the observer's side."""
 
     def __init__(self, gcs: Gcs) -> None:
         self._gcs = gcs
-        # By UID, those of earlier observers included.
+        # The UIDs whose launches are in the store, those of earlier observers included.
         self._sent = {name.removeprefix(_LAUNCH) for name in gcs.keys(NAMESPACE) if name.startswith(_LAUNCH)}
 
     def send_launch(self, launch: PreparedLaunch) -> None:
-        """Write what a group is launched from, before the plan that needs it."""
+        """Write what a group is launched from; call this before `send_plan`."""
         self._gcs.put(NAMESPACE, _LAUNCH + launch.uid, records.dump(launch))
         self._sent.add(launch.uid)
 
     def send_plan(self, plan: ClusterPlan) -> str:
-        """Order what should exist; returns the stamp of these orders."""
+        """Write what should exist; return the stamp of these orders."""
         stamp = uuid.uuid4().hex
         self._gcs.put(NAMESPACE, _PLAN, records.dump(plan))
         self._gcs.put(NAMESPACE, _STAMP, stamp.encode())
@@ -45,7 +45,7 @@ class OrderSender:
 
 
 class OrderReader:
-    """The executor's side: it reads values again when the stamp has changed."""
+    """Reads the orders again when their stamp has changed; the executor's side."""
 
     def __init__(self, gcs: Gcs) -> None:
         self._gcs = gcs
@@ -54,11 +54,11 @@ class OrderReader:
         self._launches: dict[str, PreparedLaunch | None] = {}
 
     def has_news(self) -> bool:
-        """Whether there are orders that have not been read."""
+        """Return whether there are unread orders."""
         return self._latest_stamp() not in (None, self.stamp)
 
     def plan(self) -> ClusterPlan | None:
-        """Return what should exist, None before the first order. A plan that cannot be read changes nothing."""
+        """Return what should exist, None before the first order. An unreadable plan is ignored."""
         stamp = self._latest_stamp()
         if stamp is not None and stamp != self.stamp:
             self._plan = records.read(ClusterPlan, self._gcs.get(NAMESPACE, _PLAN), PLAN_LIMITS) or self._plan
@@ -67,7 +67,7 @@ class OrderReader:
         return self._plan
 
     def launches(self, groups: Iterable[PlannedGroup]) -> Mapping[str, PreparedLaunch]:
-        """Return what these groups are launched from, by UID; others are no longer held in memory."""
+        """Return what these groups are launched from, by UID; drop all others from memory."""
         self._launches = {group.uid: self._launch(group) for group in groups}
         return {uid: launch for uid, launch in self._launches.items() if launch is not None}
 

@@ -11,9 +11,9 @@ RETRY_SECONDS = 0.1
 
 
 class Patience:
-    """A context for each look at Ray: one that fails is logged and forgiven, until looks have failed for too long.
+    """A context for each look at Ray: it logs and forgives a failed look, until looks have failed for too long.
 
-    A look may fail for any reason that users can bring about in the GCS.
+    Users can write to the GCS, so a look may fail for any reason.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -25,7 +25,7 @@ class Patience:
         """Begin a look."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
-        """Forgive an error of the look.
+        """Forgive a failed look.
 
         Raises:
             SessionEnded: Looks have failed for too long.

@@ -24,9 +24,9 @@ from workergroups_api.bounded_json import Limits, parse
 from workergroups_api.dead_rank import DeadRank
 from workergroups_api.vocabulary import REPORTS, Variable
 
-# The directory has 128 MiB, for the reports too.
+# The directory has 128 MiB, which the reports share.
 MAX_BYTES = 64 * 1024 * 1024
-# Of each group: the one whose rank died last, and the one before.
+# Incarnations of a group whose lines are kept: the latest, and the one before.
 MAX_INCARNATIONS = 2
 # The smallest file takes a page of memory.
 _PAGE_BYTES = 4096
@@ -54,7 +54,7 @@ def now() -> datetime:
 
 
 class PreviousLogs:
-    """The files: each has a line of JSON that says whose it is, and then the rank's own lines as they are."""
+    """The files: each begins with a line of JSON that describes the rank, followed by the rank's own lines."""
 
     def __init__(self, directory: Path, max_bytes: int = MAX_BYTES) -> None:
         self._directory = directory
@@ -63,11 +63,11 @@ class PreviousLogs:
 
     @classmethod
     def from_environment(cls) -> "PreviousLogs":
-        """Return those of the directory that the operator mounts into the agent's containers."""
+        """Return the files in the directory that the operator mounts into the agent's containers."""
         return cls(Path(os.environ[Variable.EXCHANGE]) / REPORTS)
 
     def begin(self) -> None:
-        """Note that from now on somebody listens to what ranks print.
+        """Record that the observer listens to ranks from now on.
 
         Raises:
             OSError: There is no room.
@@ -77,10 +77,10 @@ class PreviousLogs:
         write_file(self._since, now().isoformat().encode("ascii"))
 
     def since(self) -> str | None:
-        """Return when that was, in this life of the observer; None if nobody listens yet.
+        """Return since when this observer has listened to ranks; None if it does not yet.
 
         Raises:
-            UnreadableFile: Something else has the file's name, or it holds no time.
+            UnreadableFile: The file is not a regular file, or holds no time.
         """
         content = read_file(self._since, 100)
         if not content:
@@ -99,11 +99,11 @@ class PreviousLogs:
         write_file(self._path(dead.key), json.dumps(_fields(dead)).encode("ascii") + b"\n" + text)
 
     def kept(self) -> set[Key]:
-        """Return the ranks of which lines are kept."""
+        """Return the ranks whose lines are kept."""
         return {file.key for file in self._files()}
 
     def of_group(self, uid: str) -> list[DeadRank]:
-        """Return the ranks of a group of which lines can be read, in the order of their incarnations."""
+        """Return the ranks of a group whose lines can be read, in the order of their incarnations."""
         dead = []
         for key in sorted(key for key in self.kept() if key[0] == uid):
             with contextlib.suppress(UnreadableFile):
@@ -111,10 +111,10 @@ class PreviousLogs:
         return [found[0] for found in dead if found is not None]
 
     def read(self, key: Key) -> tuple[DeadRank, bytes] | None:
-        """Return who it was, and its lines; None if they are not kept (any more).
+        """Return the dead rank and its lines; None if they are not, or no longer, kept.
 
         Raises:
-            UnreadableFile: Something else has the file's name, or it holds something else.
+            UnreadableFile: The file is not a regular file, or its content is wrong.
         """
         path = self._path(key)
         content = read_file(path, _MAX_FILE_BYTES)
@@ -131,7 +131,7 @@ class PreviousLogs:
         self._path(key).unlink(missing_ok=True)
 
     def make_room(self) -> None:
-        """Remove incarnations of long ago, and then the oldest files until the others are few enough."""
+        """Remove outdated incarnations, and then the oldest files until the others fit."""
         files = sorted(self._files(), key=lambda file: file.written_ns)
         incarnations: dict[str, set[int]] = {}
         for file in files:
@@ -150,7 +150,7 @@ class PreviousLogs:
         for path in self._directory.glob("*.lines"):
             if not (match := _NAME.fullmatch(path.name)):
                 continue
-            # It may be gone by now.
+            # The file may be gone by now.
             with contextlib.suppress(OSError):
                 found = path.lstat()
                 key = match["uid"], int(match["incarnation"]), int(match["rank"])
@@ -167,7 +167,7 @@ def _fields(dead: DeadRank) -> dict[str, Any]:
 
 
 def _dead_rank(key: Key, found: Any) -> DeadRank:
-    """Return the rank that the file's name tells, with what the file says of its death."""
+    """Return the rank that the file's name identifies, with the death that its content describes."""
     uid, incarnation, rank = key
     try:
         return DeadRank.model_validate({**found, "uid": uid, "incarnation": incarnation, "rank": rank})
@@ -176,7 +176,7 @@ def _dead_rank(key: Key, found: Any) -> DeadRank:
 
 
 def answer(uid: str, incarnation: str = "", *ranks: str) -> Any:
-    """Return a group's dead ranks; or, of an incarnation, the text of each of these ranks, empty if it is not kept."""
+    """Return a group's dead ranks; with an incarnation, the text of each of these ranks, empty if it is not kept."""
     lines = PreviousLogs.from_environment()
     if not incarnation:
         return {"since": lines.since(), "dead": [_fields(dead) for dead in lines.of_group(uid)]}

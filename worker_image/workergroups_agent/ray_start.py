@@ -1,11 +1,11 @@
-"""`ray start`, with less to wait for: `python3 -m workergroups_agent.ray_start start ...`, on the head and on workers.
+"""A faster `ray start` for head and workers: `python3 -m workergroups_agent.ray_start start ...`.
 
-What Ray does in sequence, and need not:
+Ray does these things in sequence, and need not:
 
-- On the head it starts the dashboard, waits until that has written its address into the GCS, and only then starts the
-  raylet. The dashboard first imports its modules, for seconds. Here its address is written as soon as it is started.
-- Since Ray 2.60 a worker asks the GCS, every two seconds, for the head's node, and takes two directories from it. The
-  head announces them before its raylet has joined, so that both raylets start at the same time.
+- On the head, Ray starts the dashboard and waits for its address in the GCS before it starts the raylet. The dashboard
+  first imports its modules, for seconds. Here its address is written as soon as it is started.
+- Since Ray 2.60, a worker asks the GCS every two seconds for the head's node, and reads two directories from it. Here
+  the head announces them before its raylet has joined, so that both raylets start at the same time.
 - A worker imports Ray while the head's GCS starts.
 - A worker process with environment variables of its own imports Ray twice; `ray_private.setup_worker` imports it once.
 
@@ -27,12 +27,12 @@ from workergroups_agent import head_directories
 from workergroups_agent.listening import wait_for_gcs
 
 _WHEN_IDLE = str(Path(__file__).parent / "when_idle.py")
-# Of Ray's processes on which no node, placement group or rank depends, nor what is kept of one that dies soon. They
-# start when a CPU is idle, and at the latest after this time.
+# No node, placement group or rank depends on these processes of Ray, nor do the last lines of a rank that dies soon.
+# They start when a CPU is idle, and after WAIT_SECONDS at the latest.
 _MAY_WAIT = {"dashboard", "monitor", "ray_client_server"}
 WAIT_SECONDS = 10.0
 NICE = 10
-# After them, a worker asks for the head's node in Ray's own way, which reports what is wrong.
+# After this, a worker asks for the head's node in Ray's own way, which reports what is wrong.
 SECONDS = 20.0
 POLL_SECONDS = 0.1
 _LOCAL = ("127.0.0.1", "localhost")
@@ -41,16 +41,16 @@ _KEY = _NAMESPACE = b"dashboard"
 
 
 class Dashboard(NamedTuple):
-    """What a dashboard is told when it is started."""
+    """What the command line of a dashboard says."""
 
     gcs_address: str
     session_dir: str
     address: str
-    """The one that it is going to write."""
+    """The address that it is going to write into the GCS."""
 
 
 def dashboard_of(command: Sequence[str]) -> Dashboard | None:
-    """Return what a dashboard's command line says; None if that is too little, as from another version of Ray."""
+    """Return what a dashboard's command line says; None if an option is missing, as in another version of Ray."""
     options = dict(each[2:].split("=", 1) for each in command if each.startswith("--") and "=" in each)
     host, port, gcs, session = (options.get(name) for name in ("host", "port", "gcs-address", "session-dir"))
     ip = host if host in _LOCAL else options.get("node-ip-address")
@@ -58,17 +58,17 @@ def dashboard_of(command: Sequence[str]) -> Dashboard | None:
 
 
 def announce(dashboard: Dashboard) -> None:
-    """Write the address as the dashboard does, which writes it again when it listens; and where the session is."""
+    """Write the session's directories, and the dashboard's address; the dashboard writes that again when it listens."""
     try:
         gcs = ray_private.connect(dashboard.gcs_address)
         head_directories.announce(gcs, dashboard.session_dir)
         ray_private.put(gcs, _NAMESPACE, _KEY, dashboard.address.encode(), overwrite=False)
     except Exception as error:
-        print(f"Ray waits for its dashboard, since the GCS takes no address: {type(error).__name__}", flush=True)
+        print(f"Ray waits for its dashboard, since the GCS refuses its address: {type(error).__name__}", flush=True)
 
 
 def our_start_process(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Ray's start of a process: some wait for an idle CPU, and a raylet gets our `setup_worker`."""
+    """Return our start of a process of Ray: some wait for an idle CPU, and a raylet gets our `setup_worker`."""
 
     def start(command: list[str], process_type: str, *positional: Any, **named: Any) -> Any:
         if process_type == "raylet":
@@ -87,7 +87,7 @@ def our_start_process(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def our_find_head_node(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """A worker's question for the head's node: what was announced or, if it is there, the node itself."""
+    """Return our way to find the head's node: the announced directories, or else the node itself."""
 
     def ask(gcs: Any, *, timeout_per_retry: float | None = None, **choice: Any) -> Any:
         deadline = time.monotonic() + SECONDS
@@ -103,7 +103,7 @@ def our_find_head_node(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def gcs_of(arguments: Sequence[str]) -> str | None:
-    """Return the address that a worker is to join; the head has none."""
+    """Return the address of the GCS that a worker joins; None on the head."""
     return next((each.partition("=")[2] for each in arguments if each.startswith("--address=")), None)
 
 

@@ -1,6 +1,6 @@
-"""What is in the Ray cluster, straight from the GCS: nodes, our placement groups, our rank actors, dead ones included.
+"""What the Ray cluster holds, as the GCS knows it: nodes, our placement groups and rank actors, dead ones included.
 
-Ray's memory is the agent's memory: whatever agent runs next finds the same state here and goes on.
+The agent keeps no state of its own: the next agent finds the same state in Ray, and continues from there.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class RayNode:
 
 @dataclass(frozen=True)
 class Placement:
-    """A placement group of ours that is not removed."""
+    """One of our placement groups that is not removed."""
 
     name: PlacementName
     state: str
@@ -31,11 +31,11 @@ class Placement:
 
 @dataclass(frozen=True)
 class RankActor:
-    """A rank actor; of several with one name, the latest."""
+    """The actor of a rank; if several had its name, the latest."""
 
     name: RankName
     actor_id: str
-    # As Ray has it; ALIVE only once the constructor has returned.
+    # Ray's state; ALIVE only once the constructor has returned.
     state: str
     node_id: str
     start_time: int = 0
@@ -45,7 +45,7 @@ class RankActor:
 
     @property
     def is_alive(self) -> bool:
-        """Whether its process runs or is still to start."""
+        """Whether its process runs or will start."""
         return self.state != "DEAD"
 
 
@@ -53,12 +53,12 @@ class RankActor:
 class RayState:
     """The cluster at one time."""
 
-    # Which life of the cluster this is.
+    # The id of this life of the cluster.
     session: str
     nodes: Mapping[str, RayNode] = field(default_factory=dict)
     placements: tuple[Placement, ...] = ()
     ranks: tuple[RankActor, ...] = ()
-    # Pod by node id, of dead nodes too: a lost rank still says where it was.
+    # Pod by node id, of dead nodes too, so that a report on a lost rank names its pod.
     pods: Mapping[str, str] = field(default_factory=dict)
-    # By actor id, of ranks that wait for a debugger or have one, and of such as have died since.
+    # Where ranks wait for a debugger or have one, by actor id; ranks that have died since are included.
     pauses: Mapping[str, Pause] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Look at Ray: what the GCS's records say of nodes, our placement groups and our rank actors.
+"""Read nodes, our placement groups and our rank actors from the GCS's records.
 
-Users name actors and placement groups as they like, and may have any number of them. A record of theirs is dropped
-before it is parsed if possible, and one that cannot be parsed is none of ours.
+Users may have any number of actors and placement groups, with any names. Their records are dropped before they are
+parsed if possible. A record that cannot be parsed is not ours.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ MAX_POD_NAME = 253
 # Of an exception's text.
 MAX_MESSAGE = 1024
 
-# In the record of whatever has a name of ours; in those of other actors hardly ever.
+# Each record of ours contains these bytes; records of users' actors seldom do.
 _IN_RANK_NAMES = b"-of-"
 _IN_PLACEMENT_NAMES = b"/"
 
@@ -31,11 +31,11 @@ Parsed = TypeVar("Parsed")
 
 
 class RayReader:
-    """Asks one GCS, again and again."""
+    """Looks at one GCS, again and again."""
 
     def __init__(self, gcs: Gcs, own_node: str | None = None) -> None:
         """Args:
-        gcs: Whom to ask.
+        gcs: The GCS to read.
         own_node: The id of this process's Ray node, if it is on one.
         """
         self._gcs = gcs
@@ -44,13 +44,13 @@ class RayReader:
         self._ranks = _RankTable(gcs)
 
     def look(self, *, launching: bool = False) -> RayState:
-        """A few questions to the GCS.
+        """Ask the GCS a few questions; return what the cluster holds.
 
         Args:
             launching: Whether ranks are being created, or have just been.
 
         Raises:
-            SessionEnded: Another GCS answers, or this one does not know this process's node any more.
+            SessionEnded: Another GCS answers, or this one no longer knows this process's node.
             Exception: The GCS does not answer in time.
         """
         self._gcs.check_session()
@@ -80,8 +80,8 @@ class RayReader:
 class _RankTable:
     """The ranks, dead ones included.
 
-    The GCS remembers every actor that ever was, so the whole table is read only when there can be something new in it:
-    a rank that lives is not as it was, or is still to come up. And now and then, for ranks whose creation nobody
+    The GCS remembers every actor that ever existed. So the whole table is read only when it can have changed: when a
+    living rank has changed, or a rank is starting. It is also read from time to time, for ranks whose creation nobody
     announced.
     """
 
@@ -103,11 +103,11 @@ class _RankTable:
 
 
 class _Parser(Generic[Parsed]):
-    """Parses the GCS's records; one that has not changed is not parsed again."""
+    """Parses the GCS's records; unchanged records are not parsed again."""
 
     def __init__(self, parse: Callable[[bytes], Parsed | None], words: bytes) -> None:
         self._parse = parse
-        # In every record that is worth parsing.
+        # Every record that is worth parsing contains these bytes.
         self._words = words
         self._known: dict[bytes, Parsed | None] = {}
 
@@ -127,7 +127,7 @@ class _Parser(Generic[Parsed]):
 
 
 def _digest(raw: bytes) -> bytes:
-    """What stands for a record, which may hold a user's exception of any size."""
+    """Return a digest of a record, which may hold a user's exception of any size."""
     return hashlib.blake2b(raw, digest_size=16).digest()
 
 
@@ -161,12 +161,15 @@ def _death_of(record: records.ActorRecord) -> Death | None:
 
 
 def _state_of(record: records.ActorRecord) -> str:
-    """Ray calls an actor alive for a moment though its constructor raised; the name to show comes with its return."""
+    """Return Ray's state, except for a constructor that raised: for a moment, Ray calls such an actor alive.
+
+    Ray asks for the name to show once the constructor has returned.
+    """
     return "CONSTRUCTOR_RAISED" if record.state == "ALIVE" and not record.repr_name else record.state
 
 
 def _latest(ranks: Iterable[RankActor]) -> tuple[RankActor, ...]:
-    """Of several with one name the one that lives, or else the one that started last."""
+    """Of several actors with one name, return the living one, or else the one that started last."""
     latest: dict[RankName, RankActor] = {}
     for rank in ranks:
         known = latest.get(rank.name)

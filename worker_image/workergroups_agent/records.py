@@ -1,4 +1,4 @@
-"""Records in the GCS's key-value store: users can write to it, so these are read within limits."""
+"""Records in the GCS's key-value store. Users can write to it, so records are read within limits."""
 
 import json
 import logging
@@ -14,12 +14,12 @@ Record = TypeVar("Record", bound=ApiModel)
 
 def dump(record: ApiModel) -> bytes:
     """Return the record as JSON."""
-    # Half a surrogate pair is no UTF-8, but it can be escaped.
+    # ASCII, since UTF-8 cannot hold half a surrogate pair.
     return json.dumps(record.to_json()).encode("ascii")
 
 
 def read(model: type[Record], data: bytes | None, limits: Limits) -> Record | None:
-    """Return the record in a value, None if there is none or it cannot be read."""
+    """Return the record, None if there is no value or it cannot be read."""
     if data is None:
         return None
     try:

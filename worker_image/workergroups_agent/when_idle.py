@@ -1,6 +1,7 @@
-"""Become another program as soon as a CPU of this machine is idle: `python3 when_idle.py SECONDS PROGRAM ARGUMENT...`.
+"""Run another program as soon as a CPU of this machine is idle: `python3 when_idle.py SECONDS PROGRAM ARGUMENT...`.
 
-Standard library only: several of these wait while a Ray cluster starts, for that many seconds at most.
+The program starts after that many seconds at the latest. This needs only the standard library, since several of these
+processes wait while a Ray cluster starts.
 """
 
 import os
@@ -12,13 +13,13 @@ POLL_SECONDS = 0.5
 
 
 def idle_seconds() -> float:
-    """Return the seconds that all CPUs together have been idle, since the machine started."""
+    """Return for how many seconds all CPUs together have been idle since the machine started."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     return int(fields[4]) / os.sysconf("SC_CLK_TCK")
 
 
 def wait_for_idle_cpu(seconds: float) -> None:
-    """Return when all CPUs together have been idle for as long as one CPU can be, or after that many seconds."""
+    """Wait until the CPUs together are idle as much as one idle CPU would be, or for that many seconds."""
     now = time.monotonic()
     deadline = now + seconds
     while now < deadline:

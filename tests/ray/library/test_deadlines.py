@@ -70,7 +70,7 @@ def test_a_late_call_lists_the_ranks_and_where_they_are(group):
     error = late.value
     assert isinstance(error, TimeoutError)
     assert (error.method_name, error.ranks, error.seconds) == ("rest", [1], 0.3)
-    assert str(error).startswith("'rest' has not returned after 0.3 s on 1 of 2 ranks (1), which go on with it")
+    assert str(error).startswith("'rest' has not returned after 0.3 s on 1 of 2 ranks (1), which continue with it")
     assert re.search(r"rank 1 \(pid \d+ on node [\d.]+\)", error.stacks[1])
     assert "in deep_inside" in str(error)
     assert str(error).index("in deep_inside") < str(error).index("in rest")

@@ -188,7 +188,7 @@ def test_a_group_that_was_made_again_counts_as_newer_though_its_number_is_lower(
     trainer.start(3)
     group = attach(trainer.name)
     trainer.replace(1, uid="uid2")
-    with pytest.raises(IncarnationReplacedError, match=r"deleted and made again.* newer_than=3") as replaced:
+    with pytest.raises(IncarnationReplacedError, match=r"deleted and recreated.* newer_than=3") as replaced:
         group.where()
     assert replaced.value.current == 1
     assert attach(trainer.name, newer_than=3).where() == [0, 1]

@@ -123,7 +123,7 @@ def test_a_write_that_fails_hurts_nobody(world, monkeypatch, caplog):
     world.look(dead())
     world.look(dead())
     assert [record.message for record in caplog.records] == [
-        "the last lines of a rank cannot be kept: No space left on device"
+        "cannot keep the last lines of a rank: No space left on device"
     ]
 
 

@@ -59,7 +59,7 @@ def test_only_the_first_nodes_that_are_not_reserved_are_told():
 
 @pytest.mark.parametrize(
     ("scheduling_state", "words"),
-    [("INFEASIBLE", "fewer resources than its bundles need"), ("NO_RESOURCES", "others hold the Ray node's resources")],
+    [("INFEASIBLE", "fewer resources than its bundles need"), ("NO_RESOURCES", "hold the Ray node's resources")],
 )
 def test_a_reservation_that_fails_says_why(scheduling_state, words):
     said = pool_report(placement(index=0, node="n-b", state="PENDING", scheduling_state=scheduling_state))

@@ -1,1 +1,1 @@
-"""What the nodes of a pool have, and whether they reach each other: asked on the head, judged by who asks."""
+"""Checks what the nodes of a pool have, and whether they reach each other. The command line judges the answers."""

@@ -1,7 +1,7 @@
-"""``python -m workergroups.checking QUESTION``: for those outside the cluster, JSON for JSON.
+"""Answer a JSON question about a pool's nodes in JSON: ``python -m workergroups.checking QUESTION``.
 
-The command line runs it in the head's pod. It takes no resources of what runs on the cluster, but for an all-reduce a
-share of each device, as a group does.
+The command line runs this in the head's pod. It takes no resources of the cluster, except for an all-reduce: that takes
+a share of each device, like a group.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .probes import look_at_all, nodes_of
 def main(text: str) -> Answer:
     """Connect to Ray, and return the answer."""
     question: Question = json.loads(text)
-    # Where Ray hangs, nobody waits for as long; this process must not be what stays.
+    # If Ray hangs, the caller gives up earlier, and this process must not stay behind.
     signal.alarm(2 * seconds_for(question))
     ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
     return answer(question)
 
 
 def answer(question: Question) -> Answer:
-    """What the nodes say, and then what they do together."""
+    """Return what the nodes report, and the result of the all-reduce if the question asks for one."""
     nodes = nodes_of(question["node_group"])
     found, silent = look_at_all(nodes, question)
     all_reduce, not_measured = measure(question, nodes, found) if question["fabric"] else (None, None)

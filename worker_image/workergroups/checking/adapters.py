@@ -1,4 +1,4 @@
-"""The InfiniBand and RoCE adapters of this node, as the kernel shows them."""
+"""The InfiniBand and RoCE adapters of this node, as the kernel lists them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EMPTY_GID = re.compile("[0:]*")
 
 
 def adapters(root: Path = Path("/")) -> list[Adapter]:
-    """Each port of each adapter, by name."""
+    """Return each port of each adapter, in the order of their names."""
     ports = (root / "sys/class/infiniband").glob("*/ports/*")
     return [_adapter(root, port) for port in sorted(ports)]
 
@@ -39,5 +39,5 @@ def _adapter(root: Path, port: Path) -> Adapter:
 def _read(file: Path) -> str:
     try:
         return file.read_text().strip()
-    except OSError:  # of an index without an address, the kernel has no type
+    except OSError:  # the kernel has no type for an index without an address
         return ""

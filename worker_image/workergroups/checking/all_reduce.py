@@ -1,4 +1,4 @@
-"""How fast a pool's processes sum up a tensor together, as training does after each step."""
+"""Measure how fast a pool's processes sum up a tensor together, as training does after each step."""
 
 from __future__ import annotations
 
@@ -34,40 +34,40 @@ _MEBIBYTES = {"cuda": 256, "cpu": 16}
 def measure(
     question: Question, nodes: Sequence[PoolNode], answers: Sequence[NodeAnswer]
 ) -> tuple[AllReduce | None, str | None]:
-    """The result, or why there is none. What the processes were made of is gone afterwards."""
+    """Return the result, or why there is none. The processes are removed afterwards."""
     without_torch = [answer["node"] for answer in answers if "torch" not in answer["versions"]]
     if len(answers) != len(nodes) or not nodes:
         return None, "not all nodes answer"
     if without_torch:
-        return None, f"there is no torch that could be imported in {without_torch[0]}"
+        return None, f"pod {without_torch[0]} has no torch that can be imported: install torch in the pool's image"
     if len(nodes) * question["processes"] == 1:
         return None, None
     try:
         with _pool(question, nodes) as pool, RayWorkerGroup(pool, RayClassWithInitArgs(Adder)) as group:
-            # One that finds no room in its bundle is told as that, and not as one that the others wait for.
+            # A process that finds no room in its bundle must not be reported as one that is late for the measurement.
             with group.deadline(_START_SECONDS):
                 group.execute_all_sync("start")
             with group.deadline(_CALL_SECONDS):
                 measured: list[AllReduce] = group.execute_all_sync("measure")
-    except Exception as error:  # whatever torch, NCCL, or Ray have against it
+    except Exception as error:  # torch, NCCL and Ray may raise anything
         return None, _reason(error)
     return max(measured, key=lambda each: each["seconds"]), None
 
 
 class Adder(Worker):
-    """A process of the pool, as a rank of a group has it."""
+    """A rank on the pool that measures."""
 
     def start(self) -> None:
-        """Import what takes long."""
+        """Import torch, which takes long."""
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
 
     def measure(self) -> AllReduce:
-        """Meet the others, sum up, and see how long that takes."""
+        """Meet the other ranks, sum up a tensor, and return how long that takes."""
         init_process_group(timeout=_MEETING_SECONDS)
         total = torch.tensor([float(self.rank)], device=self.device)
         torch.distributed.all_reduce(total)
         if total.item() != sum(range(self.world_size)):
-            raise RuntimeError(f"the sum of the ranks 0 to {self.world_size - 1} came out as {total.item():g}")
+            raise RuntimeError(f"the sum of the ranks 0 to {self.world_size - 1} is wrong: {total.item():g}")
         mebibytes = _MEBIBYTES[self.device]
         seconds = self._seconds(torch.zeros(mebibytes * 2**20 // 4, device=self.device))
         torch.distributed.destroy_process_group()
@@ -81,7 +81,7 @@ class Adder(Worker):
         )
 
     def _seconds(self, tensor: Any) -> float:
-        """Of one round; those before have made the connections."""
+        """Return the seconds of one round, after rounds that have opened the connections."""
         for rounds in (2, _ROUNDS):
             start = time.perf_counter()
             for _ in range(rounds):
@@ -92,7 +92,7 @@ class Adder(Worker):
 
 @contextmanager
 def _pool(question: Question, nodes: Sequence[PoolNode]) -> Iterator[RayResourcePool]:
-    """The pool's bundles; or for a while ones of our own, where the pool reserves none."""
+    """Return the pool's bundles; if the pool reserves none, reserve some for the duration of the context."""
     if question["is_reserved"]:
         yield attach_pool(question["pool"], timeout=_RESERVE_SECONDS)
         return
@@ -116,17 +116,17 @@ def _pool(question: Question, nodes: Sequence[PoolNode]) -> Iterator[RayResource
 
 
 def _reserve(each: PoolNode, question: Question) -> PlacementGroup:
-    """On that very node: each has a resource of its own name."""
+    """Reserve bundles on that node, by the resource that each Ray node has under its own address."""
     bundle = {"CPU": 1.0, f"node:{each.address}": 0.001} | ({"GPU": question["devices"]} if question["devices"] else {})
     return placement_group([bundle] * question["processes"], strategy="STRICT_PACK")
 
 
 def _reason(error: Exception) -> str:
-    """In one line."""
+    """Return the error in one line."""
     if isinstance(error, LateCallError):
         where = next((text.splitlines()[0] for text in error.stacks.values() if text), "")
         return f"it has not ended within {error.seconds:.0f} s: {where}"
     if isinstance(error, RayTaskError):
-        # All that NCCL says: its last line alone may be but a number of bytes.
+        # NCCL's whole message, since its last line may be only a number of bytes.
         return f"{type(error.cause).__name__}: {' '.join(str(error.cause).split())}"
     return str(error).splitlines()[0] if str(error) else type(error).__name__

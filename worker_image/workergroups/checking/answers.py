@@ -1,33 +1,33 @@
-"""What is asked about a pool's nodes, and what is answered: JSON, so that who asks needs no Ray."""
+"""Questions about a pool's nodes and their answers, as JSON, so that the caller needs no Ray."""
 
 from __future__ import annotations
 
 from typing import TypedDict
 
 LOOK_SECONDS = 60
-"""Within which each node has to say what it has: torch is imported there, perhaps from a file system far away."""
+"""Each node must answer within this time: it imports torch, perhaps from a remote file system."""
 CONNECT_SECONDS = 40
 MEASURE_SECONDS = 200
 _START_SECONDS = 30
 
 
 class Question(TypedDict):
-    """Which nodes are asked, and for what."""
+    """Which nodes to check, and for what."""
 
     pool: str
     node_group: str
-    """What Ray calls the pool's nodes."""
+    """The KubeRay worker group of the pool's nodes."""
     vendor: str
     processes: int
-    """On each node."""
+    """Processes on each node."""
     devices: int
-    """Of each process."""
+    """Devices of each process."""
     is_reserved: bool
-    """Whether each process has its bundle."""
+    """Whether the pool reserves a bundle for each process."""
     writable: list[str]
-    """Directories in which each node is to be able to write."""
+    """Directories that must be writable on each node."""
     fabric: bool
-    """Whether an all-reduce is wanted too."""
+    """Whether to measure an all-reduce, too."""
 
 
 class Adapter(TypedDict):
@@ -36,7 +36,7 @@ class Adapter(TypedDict):
     name: str
     port: int
     interface: str
-    """The network interface of it, if it is one too."""
+    """The name of its network interface, if it has one."""
     state: str
     """ACTIVE, DOWN and the like."""
     link: str
@@ -45,32 +45,32 @@ class Adapter(TypedDict):
     is_usable: bool
     """Whether the pod may open it."""
     gids: dict[str, str]
-    """The type of each address, by its index."""
+    """The type of each GID, by index."""
 
 
 class NodeAnswer(TypedDict):
-    """What a node has."""
+    """What one node has."""
 
     node: str
-    """Its pod."""
+    """The node's pod."""
     devices: int | None
-    """``None`` if it cannot tell."""
+    """``None`` if the node cannot count them."""
     versions: dict[str, str]
     shared_memory: int
     """Bytes."""
     unwritable: dict[str, str]
-    """Why it cannot write, by directory."""
+    """Why a directory is not writable, by directory."""
     unreachable: dict[str, str]
-    """Why it cannot connect, by the other node."""
+    """Why another node cannot be reached, by node."""
     adapters: list[Adapter]
     settings: dict[str, str]
     """The variables that tell NCCL which adapters to use."""
     troubles: dict[str, str]
-    """What else went wrong, by what was looked at."""
+    """What else went wrong, by subject."""
 
 
 class AllReduce(TypedDict):
-    """How fast the pool's processes summed up a tensor."""
+    """How fast the pool's processes have summed up a tensor."""
 
     backend: str
     processes: int
@@ -81,16 +81,16 @@ class AllReduce(TypedDict):
 
 
 class Answer(TypedDict):
-    """What all nodes say."""
+    """The answers of all nodes."""
 
     nodes: list[NodeAnswer]
     silent: dict[str, str]
-    """Why there is no answer, by node."""
+    """Why a node did not answer, by node."""
     all_reduce: AllReduce | None
     not_measured: str | None
-    """Why there is no all-reduce."""
+    """Why no all-reduce was measured."""
 
 
 def seconds_for(question: Question) -> int:
-    """Within which there is an answer."""
+    """Return the seconds within which the question is answered."""
     return _START_SECONDS + LOOK_SECONDS + CONNECT_SECONDS + (MEASURE_SECONDS if question["fabric"] else 0)

@@ -1,4 +1,4 @@
-"""What the node has on which this runs."""
+"""Find out what the node has on which this runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AMD_DRIVER = Path("/sys/module/amdgpu/version")
 
 
 def look(name: str, question: Question) -> NodeAnswer:
-    """All that can be said without another node."""
+    """Return everything that can be found out without another node."""
     versions = {"Ray": ray.__version__, "Python": platform.python_version()}
     troubles: dict[str, str] = {}
     memory = os.statvfs("/dev/shm")
@@ -46,19 +46,19 @@ def look(name: str, question: Question) -> NodeAnswer:
 
 
 def nvidia_devices(listed: str) -> list[str]:
-    """The models of the devices in what ``nvidia-smi -L`` prints; where devices are divided, those of the parts."""
+    """Return the models of the devices that ``nvidia-smi -L`` prints; for partitioned devices, those of the parts."""
     whole = re.findall(r"(?m)^GPU \d+: (.+?) \(UUID", listed)
     parts = re.findall(r"(?m)^\s+(MIG \S+)\s+Device", listed)
     return parts or whole
 
 
 def nvidia_drivers(printed: str) -> list[str]:
-    """The versions in what ``nvidia-smi`` prints of its devices' drivers; it also prints warnings there."""
+    """Return the driver versions that ``nvidia-smi`` prints, without the warnings that it prints as well."""
     return re.findall(r"(?m)^\s*(\d+(?:\.\d+)+)\s*$", printed)
 
 
 def unwritable(directories: Iterable[str]) -> dict[str, str]:
-    """Those in which no file can be written, each with the reason; also one that does not answer is told."""
+    """Return the directories in which no file can be written, with the reasons; a file system may also hang."""
     found = dict.fromkeys(directories, f"no answer within {_WRITE_SECONDS} s")
 
     def attempt(directory: str) -> None:
@@ -66,13 +66,13 @@ def unwritable(directories: Iterable[str]) -> dict[str, str]:
             with tempfile.TemporaryFile(dir=directory) as file:
                 file.write(b"x")
                 file.flush()
-                os.fsync(file.fileno())  # a quota, or a server far away, may have something to say
+                os.fsync(file.fileno())  # a quota or a remote server may refuse only now
         except OSError as error:
             found[directory] = error.strerror or str(error)
         else:
             del found[directory]
 
-    # No thread can be ended that waits for a server.
+    # Threads that wait for a server cannot be ended, so these are daemons.
     threads = [threading.Thread(target=attempt, args=(directory,), daemon=True) for directory in list(found)]
     for thread in threads:
         thread.start()
@@ -83,7 +83,7 @@ def unwritable(directories: Iterable[str]) -> dict[str, str]:
 
 
 def _devices(vendor: str, versions: dict[str, str], troubles: dict[str, str]) -> int | None:
-    """How many there are; their model and their driver become versions."""
+    """Return the number of devices; add their models and drivers to the versions."""
     if vendor == Vendor.NVIDIA:
         return _nvidia(versions, troubles)
     if vendor == Vendor.AMD:
@@ -98,7 +98,7 @@ def _nvidia(versions: dict[str, str], troubles: dict[str, str]) -> int | None:
         models = nvidia_devices(_printed("nvidia-smi", "-L"))
         drivers = nvidia_drivers(_printed("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"))
     except FileNotFoundError:
-        troubles["devices"] = "there is no nvidia-smi in the pod, which NVIDIA's container runtime brings"
+        troubles["devices"] = "there is no nvidia-smi in the pod: NVIDIA's container runtime should provide it"
         return None
     except subprocess.TimeoutExpired:
         troubles["devices"] = f"nvidia-smi has not ended within {_COMMAND_SECONDS} s"
@@ -118,7 +118,7 @@ def _printed(*command: str) -> str:
 
 
 def _with_torch(versions: dict[str, str], troubles: dict[str, str]) -> dict[str, str]:
-    """The same with torch's and those that it was built with, if there is a torch."""
+    """Return the versions with torch's and those of what it was built with, if torch is installed."""
     if importlib.util.find_spec("torch") is None:
         return versions
     try:

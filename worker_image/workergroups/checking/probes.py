@@ -1,4 +1,4 @@
-"""A process on each node of a pool that says what is there, and to which the others connect."""
+"""Probes: a process on each node of a pool that reports what the node has, and to which the others connect."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class PoolNode:
 
     id: str
     name: str
-    """Its pod."""
+    """The node's pod."""
     address: str
 
 
 def nodes_of(node_group: str) -> list[PoolNode]:
-    """The pool's live nodes, by name."""
+    """Return the pool's live nodes, in the order of their pods' names."""
     found = (
         PoolNode(each.id, each.pod, each.address)
         for each in map(records.node, Gcs.of_driver().nodes())
@@ -48,7 +48,7 @@ def nodes_of(node_group: str) -> list[PoolNode]:
 
 
 def look_at_all(nodes: Sequence[PoolNode], question: Question) -> tuple[list[NodeAnswer], dict[str, str]]:
-    """What they say, and why others do not, by name. No process of it is left."""
+    """Return what the nodes report, and why others do not, by name. All probes have ended on return."""
     probes = {each: _start(each) for each in nodes}
     try:
         looked, silent = _answers(
@@ -79,11 +79,11 @@ class Probe:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def look(self, name: str, question: Question) -> tuple[NodeAnswer, int]:
-        """What the node has, and the port."""
+        """Return what the node has, and the port on which the probe listens."""
         return node.look(name, question), self._listener.getsockname()[1]
 
     def unreachable(self, others: Sequence[tuple[str, tuple[str, int]]]) -> dict[str, str]:
-        """Those of these nodes, by name, to whose address no connection can be made, and why."""
+        """Return why no connection to a node can be made, by the names of the unreachable nodes."""
         with ThreadPoolExecutor(max_workers=_CONNECTIONS_AT_ONCE) as threads:
             attempts = threads.map(_why_not, [address for _, address in others])
             return {name: why for (name, _), why in zip(others, attempts, strict=True) if why is not None}
@@ -103,13 +103,13 @@ def _why_not(address: tuple[str, int]) -> str | None:
 
 
 def _start(each: PoolNode) -> Any:
-    """Without any of the node's resources, since others may hold them all."""
+    """Start a probe that takes none of the node's resources, since others may hold them all."""
     here = NodeAffinitySchedulingStrategy(each.id, soft=False)
     return ray.remote(num_cpus=0, scheduling_strategy=here)(Probe).remote()
 
 
 def _answers(asked: Mapping[PoolNode, Any], seconds: float) -> tuple[dict[PoolNode, Any], dict[PoolNode, str]]:
-    """The results by node, and why there is none."""
+    """Return the results by node, and why other nodes have none."""
     if asked:
         ray.wait(list(asked.values()), num_returns=len(asked), timeout=seconds)
     found, missing = {}, {}

@@ -1,5 +1,4 @@
-"""`breakpoint()` and post-mortem debugging in ranks: a rank that stops says where, and waits for who comes in.
+"""`breakpoint()` and post-mortem debugging in ranks: a rank that stops announces where, and waits for a debugger.
 
-It listens on its own loopback only: who reaches it has been let into its pod, as by a tunnel through the API server, or
-is on the same machine.
+It listens on its loopback only. To reach it, a user needs access to its pod, such as a tunnel through the API server.
 """

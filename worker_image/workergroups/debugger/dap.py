@@ -1,4 +1,4 @@
-"""The client's side of the Debug Adapter Protocol, as far as a prompt needs it."""
+"""A client of the Debug Adapter Protocol, as far as a prompt needs it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Message = dict[str, Any]
 
 
 class DebuggerGoneError(ConnectionError):
-    """The other side has closed the connection, or does not speak the protocol."""
+    """debugpy has closed the connection, or something else listens on the port."""
 
 
 class RefusedError(Exception):
-    """The other side does not do what it was asked for, and says why."""
+    """debugpy refuses a request; the message says why."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One call on the stack of the thread that is stopped."""
+    """One call on the stack of the stopped thread."""
 
     id: int
     name: str
@@ -32,13 +32,13 @@ class Frame:
 
 
 class Attached:
-    """A connection to debugpy, until it is closed; then the program goes on.
+    """A connection to debugpy. When it is closed, the program continues.
 
     Args:
-        port: On this machine's loopback, where debugpy listens, or a tunnel to it.
+        port: The port on this machine's loopback where debugpy, or a tunnel to it, listens.
 
     Raises:
-        DebuggerGoneError: Nothing is there, or it has another client.
+        DebuggerGoneError: Nothing listens there, or debugpy has another client.
     """
 
     def __init__(self, port: int) -> None:
@@ -53,19 +53,19 @@ class Attached:
             self._attach()
         except (RefusedError, TimeoutError) as error:
             self._socket.close()
-            raise DebuggerGoneError(f"the debugger does not let anybody attach: {error}") from error
+            raise DebuggerGoneError(f"debugpy on port {port} does not accept the connection: {error}") from error
 
     def ask(self, command: str, **arguments: Any) -> Message:
-        """The body of the answer.
+        """Send a request; return the body of the answer.
 
         Raises:
-            RefusedError: It is refused.
-            DebuggerGoneError: There is no answer.
+            RefusedError: debugpy refuses the request.
+            DebuggerGoneError: debugpy does not answer.
         """
         return self._answer(self._send(command, **arguments))
 
     def event(self, *names: str) -> Message:
-        """The next event of one of these names."""
+        """Return the next event that has one of these names."""
         for event in self._events:
             if event["event"] in names:
                 self._events.remove(event)
@@ -79,33 +79,33 @@ class Attached:
             self._keep(message)
 
     def wait_until_stopped(self) -> int | None:
-        """Without a deadline: the number of the thread that stops; ``None`` if the program ends instead."""
+        """Wait, without a deadline, until a thread stops; return its number, ``None`` if the program ends instead."""
         self._socket.settimeout(None)
         event = self.event("stopped", "terminated", "exited")
         self._socket.settimeout(_ANSWER_SECONDS)
         return int(event["body"]["threadId"]) if event["event"] == "stopped" else None
 
     def frames(self, thread: int) -> list[Frame]:
-        """Of a thread that is stopped, the innermost first."""
+        """Return the stack of a stopped thread, the innermost call first."""
         found = self.ask("stackTrace", threadId=thread)["stackFrames"]
         return [
             Frame(each["id"], each["name"], (each.get("source") or {}).get("path", "?"), each["line"]) for each in found
         ]
 
     def evaluate(self, code: str, frame: Frame) -> str:
-        """What an expression is in a frame, as text; or a statement is carried out there.
+        """Evaluate an expression in a frame and return its value as text, or execute a statement there.
 
         Raises:
-            RefusedError: It raises an exception, which is told.
+            RefusedError: The code raises an exception, which is the message.
         """
         return str(self.ask("evaluate", expression=code, frameId=frame.id, context="repl")["result"])
 
     def close(self) -> None:
-        """Leave; the program goes on without the breakpoints that were set from here."""
+        """Disconnect. The program continues without the breakpoints that this client has set."""
         try:
             self.ask("disconnect", terminateDebuggee=False)
         except (OSError, RefusedError):
-            pass  # it is gone
+            pass  # debugpy is gone
         finally:
             self._socket.close()
 
@@ -146,7 +146,7 @@ class Attached:
                 length = int(value)
         body = self._file.read(length)
         if not body:
-            raise DebuggerGoneError("the debugger has closed the connection: another one may be attached")
+            raise DebuggerGoneError("debugpy has closed the connection: another debugger may be attached")
         message: Message = json.loads(body)
         return message
 

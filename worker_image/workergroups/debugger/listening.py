@@ -1,4 +1,4 @@
-"""debugpy on the loopback of a paused rank, where an editor or a prompt attaches."""
+"""debugpy on the loopback of a paused rank, where an editor or a prompt can attach."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from types import FrameType, ModuleType
 
 LOOPBACK = "127.0.0.1"
 FIRST_PORT = 5678
-"""debugpy's own. A node's first rank listens there, the others behind it, each at the first port that is free."""
+"""debugpy's default. Local rank n of a node listens on port 5678 + n, or on the next free port."""
 _PORTS = 1024
 _THIRD_PARTY = Path(__file__).resolve().parents[2] / "third_party"
-"""On a cluster, debugpy comes with the library."""
+"""On a cluster, the library brings debugpy along."""
 _LOOK_SECONDS = 0.1
 
 
@@ -23,22 +23,22 @@ class Debugpy:
     """debugpy in this process.
 
     Raises:
-        ImportError: There is none that is new enough.
+        ImportError: debugpy is not installed, or is too old.
     """
 
     def __init__(self) -> None:
         self._module = _load()
         self.port = 0
-        """Where it listens; 0 if it does not."""
+        """The port on which it listens; 0 if it does not."""
 
     def listen(self, local_rank: int) -> None:
-        """Listen from now on, unless it does already.
+        """Start to listen, unless it does already.
 
         Args:
-            local_rank: The rank's number on its node, from which the port follows.
+            local_rank: The rank's number on its node, which determines the port.
 
         Raises:
-            RuntimeError: It cannot.
+            RuntimeError: debugpy cannot listen.
         """
         if not self.port:
             self._module.configure(subProcess=False)  # what a rank starts is not debugged
@@ -46,11 +46,11 @@ class Debugpy:
 
     @property
     def is_attached(self) -> bool:
-        """Whether somebody is connected."""
+        """Whether a debugger is connected."""
         return bool(self._module.is_client_connected())
 
     def wait_until_attached(self) -> None:
-        """Until somebody has connected, and has set breakpoints."""
+        """Wait until a debugger has connected and has set breakpoints."""
         while not self.is_attached:
             time.sleep(_LOOK_SECONDS)
         self._module.wait_for_client()
@@ -62,13 +62,13 @@ class Debugpy:
         pydevd.settrace(suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, stop_at_frame=frame)
 
     def look_at(self, error: BaseException) -> None:
-        """Stop in the frame in which it was raised, and return when the person has seen enough."""
+        """Stop in the frame that raised the exception; return when the user continues."""
         self._module.trigger_exception_handler(error, as_uncaught=False)
 
 
 def _load() -> ModuleType:
-    """The one beside the library, or else the image's."""
-    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # it warns of what users cannot change
+    """Import the debugpy that the library brings along, or else the image's."""
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # users cannot change what it warns of
     sys.path.insert(0, str(_THIRD_PARTY))
     try:
         debugpy = importlib.import_module("debugpy")

@@ -1,4 +1,4 @@
-"""Which ranks are paused for a debugger, as they say themselves in Ray's control service (the GCS)."""
+"""Which ranks are paused for a debugger, as they announce in Ray's control service (the GCS)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from workergroups import announcements
 from workergroups.ray_private import key_value_store
 
 KV_NAMESPACE = "workergroups-pauses"
-"""Of the key-value store; the keys are actor ids."""
+"""The namespace of the key-value store; the keys are actor ids."""
 MAX_BYTES = 16 * 1024
-"""Of a record."""
+"""The largest record."""
 MAX_TEXT = 512
-"""Of a path, a name or an error, in characters."""
+"""Characters of a path, a name or an error."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class Pause:
     line: int
     function: str
     directory: str
-    """The part of the file's path that is the root of its package; empty if it is none of ``sys.path``."""
+    """The directory of ``sys.path`` that holds the file's package; empty if none does."""
     error: str
-    """The exception that is looked at after it was raised; empty for a breakpoint."""
+    """The exception, for post-mortem debugging; empty at a breakpoint."""
     port: int
     """Where debugpy listens, on the rank's loopback; 0 for the second or two until it does."""
     since: float
     """Seconds since the epoch, by the clock of the rank's node."""
     is_attached: bool = False
-    """Whether somebody has come in."""
+    """Whether a debugger is connected."""
 
     @property
     def where(self) -> str:
-        """For people."""
+        """The place, and the exception if there is one, for people."""
         what = f" after {self.error}" if self.error else ""
         return f"{self.file}:{self.line} in {self.function}{what}"
 
@@ -57,23 +57,23 @@ _TYPES = typing.get_type_hints(Pause)
 
 
 def announce(actor_id: str, pause: Pause) -> None:
-    """Make this the pause of the rank that is this actor."""
+    """Announce where the rank with this actor id is paused."""
     announcements.announce(KV_NAMESPACE, actor_id, dataclasses.asdict(pause))
 
 
 def withdraw(actor_id: str) -> None:
-    """The rank goes on."""
+    """Remove the announcement of a rank that continues."""
     announcements.forget(KV_NAMESPACE, actor_id)
 
 
 def withdraw_all(actor_ids: Iterable[str]) -> None:
-    """Of ranks that are dead."""
+    """Remove the announcements of dead ranks."""
     for actor_id in _announced_ids().intersection(actor_ids):
         withdraw(actor_id)
 
 
 def announced(actor_ids: Iterable[str] | None = None) -> dict[str, Pause]:
-    """The pauses of these ranks, or of all, by actor id; of dead ones too, until somebody withdraws them."""
+    """Return the pauses of these ranks, or of all, by actor id. Those of dead ranks are included until withdrawn."""
     ids = _announced_ids() if actor_ids is None else _announced_ids().intersection(actor_ids)
     found = {actor_id: parsed(announcements.current(KV_NAMESPACE, actor_id)) for actor_id in ids}
     return {actor_id: pause for actor_id, pause in found.items() if pause is not None}
@@ -84,12 +84,12 @@ def _announced_ids() -> set[str]:
 
 
 def read(data: bytes) -> Pause | None:
-    """The pause in a record of the key-value store; ``None`` for what no rank of ours has written."""
+    """Return the pause in a record of the key-value store; ``None`` if no rank of ours can have written it."""
     return parsed(announcements.read(data)) if len(data) <= MAX_BYTES else None
 
 
 def parsed(record: dict[str, Any] | None) -> Pause | None:
-    """The pause that is written there; ``None`` for what no rank of ours has written."""
+    """Return the pause that a record describes; ``None`` if no rank of ours can have written it."""
     if record is None or record.keys() != _TYPES.keys():
         return None
     if any(type(value) is not _TYPES[name] for name, value in record.items()):

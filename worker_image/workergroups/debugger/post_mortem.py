@@ -1,4 +1,4 @@
-"""The methods of a class, wrapped so that an exception that leaves one of them is looked at before it goes on."""
+"""Wrap the methods of a class so that a debugger sees an exception before it leaves one of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ OnError = Callable[[Exception], None]
 
 
 def with_post_mortem(cls: type, on_error: OnError) -> dict[str, Any]:
-    """The methods of a class by name, each with ``on_error`` called before an exception leaves it.
+    """Return the methods of a class by name, each of which calls ``on_error`` before an exception leaves it.
 
-    Of methods that call each other it is called for the outermost only: what one of them raises, another may catch.
+    If methods call each other, only the outermost one calls it, since a method may catch what another one raises.
     """
     methods = {name: inspect.getattr_static(cls, name) for name in dir(cls) if not name.startswith("__")}
     return {name: _wrap(method, on_error) for name, method in methods.items() if isinstance(method, FunctionType)}
@@ -72,11 +72,11 @@ _CALLS = {
     for code in wrap.__code__.co_consts
     if isinstance(code, CodeType)
 }
-"""The code of the functions above that are called in the methods' place."""
+"""The code of the functions above that replace methods."""
 
 
 class _Watched:
-    """What is called in the place of a method looks at an exception that leaves it, unless such a one has called it."""
+    """A context around a method: it passes an exception to ``on_error``, for the outermost method only."""
 
     def __init__(self, on_error: OnError) -> None:
         self._on_error = on_error

@@ -1,6 +1,6 @@
 """A prompt with pdb's commands for a paused rank: ``python -m workergroups.debugger.prompt PORT``.
 
-It speaks to debugpy as an editor would. pdb itself traces a program in a way that debugpy does not bear.
+It talks to debugpy as an editor does. pdb itself cannot trace a program together with debugpy.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _LINES_AROUND = 5
 
 
 def talk(port: int, name: str = "rank") -> None:
-    """Attach, and carry out what is typed, until the person leaves or the rank has gone on.
+    """Attach, and carry out commands until the user leaves or the rank continues.
 
     Args:
-        port: On this machine's loopback.
-        name: What the prompt shows.
+        port: The port on this machine's loopback.
+        name: The name that the prompt shows.
 
     Raises:
-        DebuggerGoneError: Nothing is there to attach to.
+        DebuggerGoneError: Nothing listens there.
     """
     session = Attached(port)
     try:
@@ -37,8 +37,8 @@ class Prompt(cmd.Cmd):
     """pdb's commands: h, w, u, d, l, p, pp, a, b, cl, n, s, r, c, q. Anything else is Python.
 
     Args:
-        session: Attached to a program that is stopped, or about to stop.
-        name: What the prompt shows.
+        session: A connection to a program that is stopped, or about to stop.
+        name: The name that the prompt shows.
     """
 
     def __init__(self, session: Attached, name: str) -> None:
@@ -51,49 +51,49 @@ class Prompt(cmd.Cmd):
         self._breakpoints: dict[str, list[int]] = {}
 
     def run(self) -> None:
-        """Until the person leaves, or the program ends or goes on without breakpoints."""
+        """Carry out commands until the user leaves, or the program ends or continues without breakpoints."""
         if self._stops():
             self.cmdloop()
 
     def default(self, line: str) -> None:
-        """Python, in the frame that is looked at."""
+        """Run the line as Python in the current frame."""
         self._evaluate(line.removeprefix("!"))
 
     def emptyline(self) -> bool:
-        """The last command is not carried out again: a step too far cannot be taken back."""
+        """Do nothing: repeating the last command could step too far, which cannot be undone."""
         return False
 
     def do_p(self, arg: str) -> None:
-        """p EXPRESSION: what it is."""
+        """p EXPRESSION: print its value."""
         self._evaluate(arg)
 
     def do_pp(self, arg: str) -> None:
-        """pp EXPRESSION: what it is, on several lines."""
+        """pp EXPRESSION: pretty-print its value."""
         text = self._value(f"__import__('pprint').pformat({arg})")
         print(ast.literal_eval(text) if text else "")
 
     def do_a(self, _arg: str) -> None:
-        """a: the names that the frame has, and what they are."""
+        """a: print the names in the frame and their values."""
         scope = self._session.ask("scopes", frameId=self._frame.id)["scopes"][0]
         for each in self._session.ask("variables", variablesReference=scope["variablesReference"])["variables"]:
             if each.get("type") and not each["name"].endswith(" variables"):
                 print(f"{each['name']} = {each['value']}")
 
     def do_w(self, _arg: str) -> None:
-        """w: the stack, the innermost call last; an arrow marks the frame that is looked at."""
+        """w: print the stack, the innermost call last; an arrow marks the current frame."""
         for number in range(len(self._frames) - 1, -1, -1):
             self._show(number)
 
     def do_u(self, _arg: str) -> None:
-        """u: look at the caller."""
+        """u: move to the caller's frame."""
         self._look_at(self._at + 1)
 
     def do_d(self, _arg: str) -> None:
-        """d: look at what is called."""
+        """d: move to the frame that was called."""
         self._look_at(self._at - 1)
 
     def do_l(self, _arg: str) -> None:
-        """l: the source around the line."""
+        """l: print the source around the current line."""
         frame = self._frame
         text = self._value(f"__import__('linecache').getlines({frame.file!r})")
         lines = ast.literal_eval(text) if text else []
@@ -102,7 +102,7 @@ class Prompt(cmd.Cmd):
             print(f"{number:5d} {'->' if number == frame.line else '  '} {line.rstrip()}")
 
     def do_b(self, arg: str) -> None:
-        """b [[FILE:]LINE]: stop there, too; without a line, where that is."""
+        """b [[FILE:]LINE]: set a breakpoint; without a line, list the breakpoints."""
         file, _, line = arg.rpartition(":")
         if not arg:
             for path, lines in self._breakpoints.items():
@@ -114,31 +114,31 @@ class Prompt(cmd.Cmd):
             self._set_breakpoints(path, [*self._breakpoints.get(path, []), int(line)])
 
     def do_cl(self, _arg: str) -> None:
-        """cl: stop nowhere else."""
+        """cl: clear all breakpoints."""
         for path in list(self._breakpoints):
             self._set_breakpoints(path, [])
 
     def do_n(self, _arg: str) -> bool:
-        """n: carry out this line."""
+        """n: execute this line."""
         return self._go_on("next")
 
     def do_s(self, _arg: str) -> bool:
-        """s: carry out this line, and stop in what it calls."""
+        """s: execute this line, and stop in a function that it calls."""
         return self._go_on("stepIn")
 
     def do_r(self, _arg: str) -> bool:
-        """r: carry out the rest of this function."""
+        """r: continue until this function returns."""
         return self._go_on("stepOut")
 
     def do_c(self, _arg: str) -> bool:
-        """c: go on, to the next breakpoint that was set here; if there is none, leave."""
+        """c: continue to the next breakpoint that was set here; if there is none, leave."""
         if not self._breakpoints:
             return True
-        print("until the next breakpoint; Ctrl-C leaves")
+        print("continuing to the next breakpoint; Ctrl-C leaves")
         return self._go_on("continue")
 
     def do_q(self, _arg: str) -> bool:
-        """q: leave; the rank goes on."""
+        """q: leave; the rank continues."""
         return True
 
     do_EOF = do_exit = do_quit = do_q
@@ -153,12 +153,12 @@ class Prompt(cmd.Cmd):
         return self._frames[self._at]
 
     def _go_on(self, how: str) -> bool:
-        """Whether there is nothing more to do: the program has ended."""
+        """Continue in that way; return whether the program has ended."""
         self._session.ask(how, threadId=self._thread)
         return not self._stops()
 
     def _stops(self) -> bool:
-        """Wait until the program stops, and show where; False if it has ended."""
+        """Wait until the program stops, and show where; return False if it has ended."""
         thread = self._session.wait_until_stopped()
         if thread is None:
             return False
@@ -168,7 +168,7 @@ class Prompt(cmd.Cmd):
 
     def _look_at(self, number: int) -> None:
         if not 0 <= number < len(self._frames):
-            print("there is no more")
+            print("there is no further frame")
             return
         self._at = number
         self._show(number)
@@ -185,7 +185,7 @@ class Prompt(cmd.Cmd):
             print(text)
 
     def _value(self, code: str) -> str:
-        """Empty, with the reason printed, if it raises an exception."""
+        """Return the value; if the code raises an exception, print that and return an empty text."""
         try:
             return self._session.evaluate(code, self._frame)
         except RefusedError as error:

@@ -1,4 +1,4 @@
-"""Stopping a rank: at `breakpoint()`, or where an exception left one of its methods."""
+"""Stop a rank at `breakpoint()`, or where an exception was raised that leaves one of its methods."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _stopper: _Stopper | None = None
 
 
 def enable(actor_id: str, name: str, local_rank: int) -> None:
-    """From now on `breakpoint()` stops this process here, and not in Ray's debugger, which listens to all pods.
+    """Let `breakpoint()` stop this process here and not in Ray's debugger, which listens to all pods.
 
     Args:
-        actor_id: Of the rank that this process is.
-        name: What people call the rank.
-        local_rank: Its number on its node.
+        actor_id: The actor id of the rank that this process is.
+        name: The rank's name for people.
+        local_rank: The rank's number on its node.
     """
     global _stopper
     _stopper = _Stopper(actor_id, name, local_rank)
@@ -43,13 +43,13 @@ def enable(actor_id: str, name: str, local_rank: int) -> None:
 
 
 def post_mortem(error: Exception) -> None:
-    """Stop where the exception was raised."""
+    """Stop this rank where the exception was raised, so that a debugger can attach."""
     if _stopper is not None:
         _stopper.look_at(error)
 
 
 class _Stopper:
-    """Stops this process for whoever wants to look into it."""
+    """Stops this process until a debugger has attached."""
 
     def __init__(self, actor_id: str, name: str, local_rank: int) -> None:
         self._actor_id, self._name, self._local_rank = actor_id, name, local_rank
@@ -59,12 +59,12 @@ class _Stopper:
         self._announcing = threading.Lock()
 
     def take_breakpoints(self) -> None:
-        """Ray and debugpy put their own there."""
+        """Take the hook of `breakpoint()`, which Ray and debugpy set to their own."""
         builtins.breakpoint = _builtin_breakpoint
         sys.breakpointhook = self._on_breakpoint
 
     def look_at(self, error: Exception) -> None:
-        """Stop where it was raised."""
+        """Stop where the exception was raised."""
         frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
         debugpy = self._attached_at(frame, line, error)
         if debugpy is not None:
@@ -77,7 +77,7 @@ class _Stopper:
             debugpy.stop_at(frame)
 
     def _attached_at(self, frame: FrameType, line: int, error: Exception | None) -> Debugpy | None:
-        """debugpy, once somebody is attached to it; ``None`` if nobody can be."""
+        """Return debugpy once a debugger is attached to it; ``None`` if none can attach."""
         with self._one_at_a_time:
             try:
                 self._debugpy = debugpy = self._debugpy or Debugpy()
@@ -90,15 +90,15 @@ class _Stopper:
                 return None
 
     def _wait(self, debugpy: Debugpy, pause: Pause) -> None:
-        """Say that this rank is paused until somebody attaches."""
-        self._announce(pause)  # to listen takes a second
+        """Announce that this rank is paused, and wait until a debugger attaches."""
+        self._announce(pause)  # before listening, which takes a second
         debugpy.listen(self._local_rank)
         self.take_breakpoints()
         self._announce(replace(pause, port=debugpy.port))
         _tell(
-            f"{self._name} is paused at {pause.where}: debugpy listens on 127.0.0.1:{debugpy.port}, to which "
-            f"`python -m workergroups.debugger.prompt {debugpy.port}` attaches, and from outside the cluster "
-            f"`workergroups debug`"
+            f"{self._name} is paused at {pause.where}: debugpy listens on 127.0.0.1:{debugpy.port}. Attach with "
+            f"`python -m workergroups.debugger.prompt {debugpy.port}` here, or with `workergroups debug` from outside "
+            "the cluster"
         )
         debugpy.wait_until_attached()
         attached = replace(pause, port=debugpy.port, is_attached=True)
@@ -111,13 +111,13 @@ class _Stopper:
             pauses.announce(self._actor_id, pause)
 
     def _withdraw(self, pause: Pause | None) -> None:
-        """Unless the rank has paused again since."""
+        """Withdraw the announcement, unless the rank has paused again since."""
         with self._announcing, _told_if_it_fails():
             if pause is not None and pause is self._announced:
                 pauses.withdraw(self._actor_id)
 
     def _withdraw_when_left(self, debugpy: Debugpy, attached: Pause) -> None:
-        """From a thread that debugpy leaves alone."""
+        """Withdraw the announcement when the debugger has left, from a thread that debugpy does not trace."""
 
         def watch() -> None:
             while debugpy.is_attached:
@@ -145,18 +145,18 @@ def _pause_at(frame: FrameType, line: int, error: Exception | None) -> Pause:
 
 
 def _root_of(file: str) -> str:
-    """The longest of Python's paths that the file is under."""
+    """Return the longest directory of ``sys.path`` that contains the file."""
     roots = [path.rstrip(os.sep) for path in sys.path if path and file.startswith(path.rstrip(os.sep) + os.sep)]
     return max(roots, key=len, default="")
 
 
 @contextlib.contextmanager
 def _told_if_it_fails() -> Iterator[None]:
-    """Without the GCS nobody outside learns of a pause; the user's method does not fail for that."""
+    """Print why an announcement failed; the user's method must not fail because of it."""
     try:
         yield
     except Exception as error:
-        _tell(f"the pause cannot be announced: {error}")
+        _tell(f"cannot announce the pause: {error}")
 
 
 def _tell(sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""The tensors of a `DataProto`: a TensorDict, or what arrived from other processes and was not looked at yet."""
+"""The tensors of a `DataProto`: a TensorDict, or packed tensors from other processes that nobody has used yet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BatchStore:
 
     @property
     def is_packed(self) -> bool:
-        """Whether nobody has looked at the tensors yet."""
+        """Whether the tensors are still packed, since nobody has used them yet."""
         return bool(self._parts)
 
     @property
@@ -40,7 +40,7 @@ class BatchStore:
         return sum(part.nbytes for part in self._parts) if self._parts else None
 
     def between(self, start: int, stop: int) -> BatchStore | None:
-        """The rows from ``start`` to before ``stop`` without looking at the tensors; ``None`` where that cannot be."""
+        """Return the rows from ``start`` to before ``stop`` without unpacking; ``None`` if that is impossible."""
         chosen: list[PackedBatch] = []
         offset = 0
         for part in self._parts:
@@ -61,13 +61,13 @@ class BatchStore:
         return [] if self._batch is None else list(self._batch.keys())
 
     def select(self, keys: Iterable[str]) -> BatchStore:
-        """Only these tensors, which must be there; those that are packed stay so."""
+        """Return a store with only these tensors, which must exist; packed tensors stay packed."""
         if self._parts:
             return BatchStore(parts=[part.select(keys) for part in self._parts])
         return BatchStore(None if self._batch is None else self._batch.select(*keys))
 
     def union(self, other: BatchStore) -> BatchStore | None:
-        """The tensors of both without looking at them; ``None`` where that cannot be."""
+        """Return the tensors of both without looking at them; ``None`` where that cannot be."""
         alike = [part.rows for part in self._parts] == [part.rows for part in other._parts]
         if not self._parts or not alike or set(self.keys) & set(other.keys):
             return None
@@ -76,7 +76,7 @@ class BatchStore:
 
     @staticmethod
     def join(stores: Sequence[BatchStore]) -> BatchStore | None:
-        """The rows of all stores without looking at the tensors; ``None`` where that cannot be."""
+        """Return the rows of all stores without looking at the tensors; ``None`` where that cannot be."""
         parts = [part for store in stores for part in store._parts]
         if all(store.is_packed for store in stores) and joinable(parts):
             return BatchStore(parts=parts)

@@ -1,4 +1,4 @@
-"""Memory for large joined batches: what is given up is used again if another batch needs it within some seconds.
+"""Memory for large joined batches: released memory is reused if another batch needs it within some seconds.
 
 For memory that it has not had before, the kernel has to find and to clear every page, which takes about as long as
 filling it; results of one size that follow each other would pay for that each time.
@@ -18,11 +18,11 @@ from workergroups.lazy import np
 _SMALLEST = 16 * 2**20
 """Bytes below which memory comes from numpy."""
 _KEPT_FOR = 10.0
-"""Seconds after which memory that nobody took again goes back to the kernel."""
+"""Seconds after which released memory that was not reused goes back to the kernel."""
 
 
 class Buffers:
-    """The memory of this process that joined batches have given up."""
+    """The memory that joined batches of this process have released."""
 
     def __init__(self) -> None:
         # (when it was given up, memory). Changed by single operations that are atomic, since arrays also end in the
@@ -31,7 +31,7 @@ class Buffers:
         self._keeper: threading.Thread | None = None
 
     def take(self, size: int) -> Any:
-        """A numpy array of ``size`` bytes with any contents; its memory comes back when nothing refers to it."""
+        """Return a numpy array of ``size`` bytes with any contents; its memory comes back when nothing refers to it."""
         if size < _SMALLEST or sys.platform != "linux":
             return np.empty(size, dtype=np.uint8)
         memory = self._again(size) or _new(size)
@@ -51,7 +51,7 @@ class Buffers:
                 self._claim(entry)
 
     def _again(self, size: int) -> mmap.mmap | None:
-        """Memory that fits without much waste."""
+        """Return released memory that fits without much waste, ``None`` if there is none."""
         fitting = (entry for entry in list(self._free) if size <= len(entry[1]) <= size + size // 4)
         return next((entry[1] for entry in fitting if self._claim(entry)), None)
 
@@ -79,4 +79,4 @@ def _new(size: int) -> mmap.mmap:
 
 
 BUFFERS = Buffers()
-"""Of this process."""
+"""The buffers of this process."""

@@ -9,7 +9,7 @@ from workergroups.lazy import np, torch
 
 
 def take(column: Any, index: Any) -> Any:
-    """The rows of a column that a slice or an array of indices or booleans selects."""
+    """Return the rows of a column that a slice or an array of indices or booleans selects."""
     if not _is_nested(column):
         return column[index]
     rows = column.unbind()
@@ -18,7 +18,7 @@ def take(column: Any, index: Any) -> Any:
 
 
 def join(columns: Sequence[Any]) -> Any:
-    """Columns one below the other."""
+    """Concatenate columns."""
     first = columns[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(columns, axis=0)
@@ -28,24 +28,24 @@ def join(columns: Sequence[Any]) -> Any:
 
 
 def repeat(column: Any, times: int, *, interleave: bool) -> Any:
-    """Each row ``times`` times in turn, or the whole column ``times`` times."""
+    """Return each row ``times`` times in turn, or the whole column ``times`` times."""
     rows = column.shape[0]
     order = np.repeat(np.arange(rows), times) if interleave else np.tile(np.arange(rows), times)
     return take(column, as_index(column, order))
 
 
 def repeat_rows(column: Any, times: Sequence[int]) -> Any:
-    """Row i ``times[i]`` times."""
+    """Repeat row i ``times[i]`` times."""
     return take(column, as_index(column, np.repeat(np.arange(column.shape[0]), times)))
 
 
 def as_index(column: Any, order: Any) -> Any:
-    """A numpy array of indices in the form that indexes the column."""
+    """Return a numpy array of indices in the form that indexes the column."""
     return order if isinstance(column, np.ndarray) else torch.from_numpy(order)
 
 
 def as_numpy(index: Any) -> Any:
-    """Indices or booleans as a numpy array."""
+    """Return indices or booleans as a numpy array."""
     if isinstance(index, torch.Tensor):
         return index.detach().cpu().numpy()
     array = np.asarray(index)
@@ -53,7 +53,7 @@ def as_numpy(index: Any) -> Any:
 
 
 def nbytes(column: Any) -> int:
-    """The memory that a column's elements take, in bytes."""
+    """Return the memory that a column's elements take, in bytes."""
     if isinstance(column, np.ndarray):
         return int(column.nbytes)
     values = column.values() if _is_nested(column) and column.layout == torch.jagged else column

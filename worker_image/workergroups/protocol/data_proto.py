@@ -61,7 +61,7 @@ class DataProto:
     def from_single_dict(
         cls, data: Mapping[str, Any], meta_info: dict[str, Any] | None = None, auto_padding: bool = False
     ) -> Self:
-        """A batch of a dictionary of tensors and numpy arrays.
+        """Return a batch of a dictionary of tensors and numpy arrays.
 
         Raises:
             TypeError: A value is neither.
@@ -84,7 +84,7 @@ class DataProto:
         num_batch_dims: int = 1,
         auto_padding: bool = False,
     ) -> Self:
-        """A batch of a dictionary of tensors and one of other columns, which become numpy arrays of objects.
+        """Return a batch of a dictionary of tensors and one of other columns, which become numpy arrays of objects.
 
         Args:
             tensors: Tensors of shape ``[rows, ...]``.
@@ -115,7 +115,7 @@ class DataProto:
     def from_tensordict(
         cls, tensor_dict: Any = None, meta_info: dict[str, Any] | None = None, num_batch_dims: int = 1
     ) -> Self:
-        """A batch of a TensorDict: its tensors, its stacks of other values as arrays, the rest as meta_info."""
+        """Return a batch of a TensorDict: its tensors, its stacks of other values as arrays, the rest as meta_info."""
         tensors, others, meta = {}, {}, dict(meta_info or {})
         for key, value in tensor_dict.items():
             if isinstance(value, torch.Tensor):
@@ -127,7 +127,7 @@ class DataProto:
         return cls.from_dict(tensors, others, meta, num_batch_dims)
 
     def to_tensordict(self) -> Any:
-        """One TensorDict with all columns; ``meta_info`` becomes its single values.
+        """Return one TensorDict with all columns; ``meta_info`` becomes its single values.
 
         Raises:
             ValueError: A name is used twice.
@@ -151,7 +151,7 @@ class DataProto:
 
     @staticmethod
     def load_from_disk(filepath: str | Path) -> DataProto:
-        """The batch that ``save_to_disk`` wrote. The file must be trusted: it can run code."""
+        """Return the batch that ``save_to_disk`` wrote. The file must be trusted: it can run code."""
         with open(filepath, "rb") as file:
             data: DataProto = pickle.load(file)
         return data
@@ -195,7 +195,7 @@ class DataProto:
         print(f"{prefix}, {text}" if prefix else text)
 
     def check_consistency(self) -> None:
-        """Check that all columns are of one length.
+        """Check that all columns have the same length.
 
         Raises:
             ValueError: They are not, or ``batch`` has not exactly one batch dimension.
@@ -224,7 +224,7 @@ class DataProto:
         meta_info_keys: Sequence[str] | None = None,
         deepcopy: bool = False,
     ) -> Self:
-        """The batch with some columns only; ``None`` means all of a kind.
+        """Return the batch with some columns only; ``None`` means all of a kind.
 
         Raises:
             KeyError: A tensor of that name is not there.
@@ -298,7 +298,7 @@ class DataProto:
     # -- choosing rows -------------------------------------------------------------------------------------------------
 
     def __getitem__(self, item: Any) -> Any:
-        """One row as a `DataProtoItem` for an integer; otherwise a batch of the rows that ``item`` selects."""
+        """Return one row as a `DataProtoItem` for an integer, else a batch of the rows that ``item`` selects."""
         if isinstance(item, slice):
             return self.slice(item.start, item.stop, item.step)
         if isinstance(item, int | np.integer):
@@ -308,7 +308,7 @@ class DataProto:
         return self.select_idxs(item)
 
     def slice(self, start: int | None = None, end: int | None = None, step: int | None = None) -> Self:
-        """The rows of a Python slice."""
+        """Return the rows of a Python slice."""
         chosen = slice(start, end, step)
         others = {key: column[chosen] for key, column in self.non_tensor_batch.items()}
         first, last, stride = chosen.indices(len(self))
@@ -317,12 +317,12 @@ class DataProto:
         return self._with_rows(chosen, others)
 
     def select_idxs(self, idxs: Any) -> Self:
-        """The rows at these indices, or where these booleans are true: a list, numpy array or tensor."""
+        """Return the rows at these indices, or where these booleans are true: a list, numpy array or tensor."""
         chosen = columns.as_numpy(idxs)
         return self._with_rows(chosen, {key: column[chosen] for key, column in self.non_tensor_batch.items()})
 
     def reorder(self, indices: Any) -> None:
-        """Put the rows into that order, in place."""
+        """Reorder the rows, in place."""
         ordered = self.select_idxs(indices)
         self._store, self.non_tensor_batch = ordered._store, ordered.non_tensor_batch
 
@@ -373,12 +373,12 @@ class DataProto:
         return [self.slice(min(i * size, rows), min((i + 1) * size, rows)) for i in range(chunks)]
 
     def split(self, split_size: int) -> list[Self]:
-        """Batches of ``split_size`` rows; the last one may be shorter."""
+        """Split into batches of ``split_size`` rows; the last one may be shorter."""
         return [self.slice(start, start + split_size) for start in range(0, len(self), split_size)]
 
     @staticmethod
     def concat(data: Sequence[DataProto]) -> DataProto:
-        """The rows of all batches, one below the other.
+        """Return the rows of all batches, one below the other.
 
         ``meta_info`` is merged; under ``metrics``, the batches' dictionaries (or lists of them) become one dictionary
         of lists, in the order of the batches.
@@ -407,12 +407,12 @@ class DataProto:
         return type(first)(tensordict.TensorDict(tensors, batch_size=[rows]), others, meta)
 
     def repeat(self, repeat_times: int = 2, interleave: bool = True) -> Self:
-        """Each row ``repeat_times`` times in turn, or, without ``interleave``, all rows that many times over."""
+        """Return each row ``repeat_times`` times in turn, or, without ``interleave``, all rows that many times over."""
         order = np.arange(len(self))
         return self.select_idxs(np.repeat(order, repeat_times) if interleave else np.tile(order, repeat_times))
 
     def sample_level_repeat(self, repeat_times: Any) -> Self:
-        """Row i ``repeat_times[i]`` times: a list, tuple, one-dimensional numpy array or tensor of ``rows`` numbers."""
+        """Repeat row i ``repeat_times[i]`` times: a list, tuple, 1-dimensional numpy array or tensor, one per row."""
         times = columns.as_numpy(repeat_times)
         return self.select_idxs(np.repeat(np.arange(len(self)), times))
 
@@ -446,7 +446,7 @@ class DataProto:
     # -- padding -------------------------------------------------------------------------------------------------------
 
     def is_padding_enabled(self) -> bool:
-        """Whether this batch is padded where it does not divide over ranks."""
+        """Return whether this batch is padded where it does not divide over ranks."""
         return bool(self.meta_info.get(DataProtoConfig.auto_padding_key)) or DataProtoConfig.auto_padding
 
     def padding(self, padding_size: int, padding_candidate: str = "last") -> None:
@@ -455,13 +455,13 @@ class DataProto:
         self._store, self.non_tensor_batch = padded._store, padded.non_tensor_batch
 
     def padded(self, padding_size: int, padding_candidate: str = "last") -> Self:
-        """A copy with ``padding_size`` copies of the last row appended, or of the ``"first"``."""
+        """Return a copy with ``padding_size`` copies of the last row appended, or of the ``"first"``."""
         rows = len(self)
         row = 0 if padding_candidate == "first" else rows - 1
         return self.select_idxs(np.concatenate([np.arange(rows), np.full(padding_size, row, dtype=np.int64)]))
 
     def without_padding(self, rows: int, padded_rows: int) -> Self:
-        """The first ``rows`` of a result that has a row for each of ``padded_rows`` of its input; or all of it."""
+        """Return the first ``rows`` rows if the result has ``padded_rows`` rows, like its input; else all of it."""
         return self.slice(0, rows) if len(self) == padded_rows else self
 
     # ------------------------------------------------------------------------------------------------------------------
@@ -481,7 +481,7 @@ class DataProto:
 
 
 def _object_array(values: Sequence[Any]) -> Any:
-    """A one-dimensional array of objects, also of sequences."""
+    """Return a one-dimensional array of objects, also of sequences."""
     array = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
         array[row] = value

@@ -1,4 +1,4 @@
-"""Folding the batch dimension into two, and back."""
+"""Fold the batch dimension into two, and back."""
 
 from __future__ import annotations
 

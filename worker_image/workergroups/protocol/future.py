@@ -11,7 +11,7 @@ from .joining import join
 
 
 class DataProtoFuture:
-    """The joined results of several ranks, or a chunk of them, before they are there.
+    """The joined results of several ranks, or a chunk of them, while they are being computed.
 
     Passing one to another group's method sends the references; the rank that needs the data gets it.
 
@@ -33,18 +33,18 @@ class DataProtoFuture:
 
     @staticmethod
     def concat(data: list[Any]) -> DataProtoFuture:
-        """The future of the joined results of ranks."""
+        """Return the future of the joined results of ranks."""
         return DataProtoFuture(join, data)
 
     def chunk(self, chunks: int) -> list[DataProtoFuture]:
-        """Futures of ``chunks`` chunks of equal length."""
+        """Return futures of ``chunks`` chunks of equal length."""
         return [
             DataProtoFuture(self.collect_fn, self.futures, _Then(self.dispatch_fn, _Chunk(index, chunks)))
             for index in range(chunks)
         ]
 
     def without_padding(self, rows: int, padded_rows: int) -> DataProtoFuture:
-        """The future of the same batch without padding; see `DataProto.without_padding`."""
+        """Return the future of the same batch without padding; see `DataProto.without_padding`."""
         return DataProtoFuture(self.collect_fn, self.futures, _Then(self.dispatch_fn, _Unpad(rows, padded_rows)))
 
     def get(self) -> Any:

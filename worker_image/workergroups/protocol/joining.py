@@ -12,12 +12,12 @@ from workergroups.lazy import torch
 
 
 def join(batches: Sequence[Any]) -> Any:
-    """The rows of all batches, one below the other: of `DataProto`s, of TensorDicts, or of what else joins itself.
+    """Concatenate the rows of all batches: `DataProto`s, TensorDicts, or objects of a class that can join them.
 
-    That is a class with a static or class method ``concat``, which takes a list, as verl's BatchMeta has it.
+    Such a class has a static or class method ``concat`` that takes a list, like verl's BatchMeta.
 
     Raises:
-        TypeError: They are not of one type, or of another.
+        TypeError: They have several types, or a type that cannot be joined.
     """
     first = batches[0]
     kinds = {type(batch).__name__ for batch in batches}

@@ -1,4 +1,4 @@
-"""Merging the ``meta_info`` of batches."""
+"""Merge the ``meta_info`` of batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def union_meta_info(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
 
 
 def merge_meta_info(infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The facts about all batches that are joined; their ``metrics`` become lists in the order of the batches.
+    """Return the facts about all batches that are joined; their ``metrics`` become lists in the order of the batches.
 
     Raises:
         ValueError: A key has different values.

@@ -1,9 +1,9 @@
-"""A batch of tensors on its way between processes.
+"""Batches of tensors as they travel between processes.
 
 Each tensor is packed as the array of its bytes, which pickle (protocol 5) leaves out of band, so that Ray copies it
-once into shared memory and readers map it. What arrives is read-only shared memory, so tensors are made from it only
-when somebody looks at them, by one copy that also joins the parts of several ranks. A batch that is only passed on is
-never copied into the process.
+once into shared memory and readers map it. What arrives is read-only shared memory. Tensors are made from it only when
+a program uses them, by one copy that also joins the parts of several ranks. A batch that is only passed on is never
+copied into the process.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PackedBatch(NamedTuple):
     columns: Mapping[str, PackedTensor | PackedJagged]
 
     def rows_between(self, start: int, stop: int) -> PackedBatch | None:
-        """The rows from ``start`` to before ``stop``, without copying; ``None`` if a column is jagged."""
+        """Return the rows from ``start`` to before ``stop``, without copying; ``None`` if a column is jagged."""
         columns = {}
         for key, column in self.columns.items():
             if isinstance(column, PackedJagged):
@@ -60,7 +60,7 @@ class PackedBatch(NamedTuple):
         return PackedBatch(stop - start, columns)
 
     def select(self, keys: Iterable[str]) -> PackedBatch:
-        """Only these columns."""
+        """Return a batch with only these columns."""
         return self._replace(columns={key: self.columns[key] for key in keys})
 
     @property
@@ -83,7 +83,7 @@ def pack(batch: Any) -> PackedBatch | None:
 
 
 def unpack(parts: Sequence[PackedBatch]) -> Any:
-    """The TensorDict of all rows of the parts, in memory of its own."""
+    """Return the TensorDict of all rows of the parts, in memory of its own."""
     copies: list[_Copy] = []
     joined = {key: _join([part.columns[key] for part in parts], copies) for key in parts[0].columns}
     _carry_out(copies)
@@ -92,7 +92,7 @@ def unpack(parts: Sequence[PackedBatch]) -> Any:
 
 
 def joinable(parts: Sequence[PackedBatch]) -> bool:
-    """Whether ``unpack`` can join the parts: the same dense columns, alike but for the number of rows."""
+    """Return whether ``unpack`` can join the parts: the same dense columns, alike but for the number of rows."""
 
     def layout(part: PackedBatch) -> dict[str, Any]:
         return {
@@ -114,21 +114,21 @@ def _pack_jagged(tensor: Any) -> PackedJagged:
 
 
 class _Copy(NamedTuple):
-    """Bytes to be copied."""
+    """Bytes to copy."""
 
     target: Any
     source: Any
 
 
 def _join(parts: Sequence[Any], copies: list[_Copy]) -> Any:
-    """The column of all parts, in memory that gets its contents by the copies that are added here."""
+    """Return the column of all parts, in memory that gets its contents by the copies that are added here."""
     if isinstance(parts[0], PackedJagged):
         (part,) = parts
         return PackedJagged(_join([part.values], copies), _join([part.offsets], copies))
     first: PackedTensor = parts[0]
     if len(parts) == 1 and first.data.flags.writeable:
         return first
-    # What arrived is shared memory: writing to it would change what other processes see.
+    # Received parts are shared memory: writing to them would change what other processes see.
     data = BUFFERS.take(sum(part.data.nbytes for part in parts))
     offset = 0
     for part in parts:
@@ -149,7 +149,7 @@ def _carry_out(copies: Sequence[_Copy]) -> None:
             np.copyto(*piece)
         return
     with ThreadPoolExecutor(_THREADS) as threads:
-        # numpy lets go of the interpreter's lock while it copies.
+        # numpy releases the interpreter's lock while it copies.
         list(threads.map(lambda piece: np.copyto(*piece), pieces))
 
 
@@ -161,5 +161,5 @@ def _unpack(column: PackedTensor | PackedJagged) -> Any:
 
 
 def _is_here(device: str) -> bool:
-    """Whether this process can bring a tensor back to the accelerator that it came from."""
+    """Return whether this process can bring a tensor back to the accelerator that it came from."""
     return not device.startswith("cpu") and bool(torch.accelerator.is_available())

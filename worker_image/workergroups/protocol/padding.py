@@ -6,7 +6,7 @@ from .data_proto import DataProto
 
 
 def pad_dataproto_to_divisor(data: DataProto, size_divisor: int) -> tuple[DataProto, int]:
-    """A batch whose length ``size_divisor`` divides, padded with its own first rows; and how many were added.
+    """Return a batch whose length ``size_divisor`` divides, padded with its own first rows; and how many were added.
 
     An empty batch is returned as it is.
     """
@@ -22,5 +22,5 @@ def pad_dataproto_to_divisor(data: DataProto, size_divisor: int) -> tuple[DataPr
 
 
 def unpad_dataproto(data: DataProto, pad_size: int) -> DataProto:
-    """The batch without its last ``pad_size`` rows."""
+    """Return the batch without its last ``pad_size`` rows."""
     return data[:-pad_size] if pad_size else data

@@ -1,4 +1,4 @@
-"""Tensors as plain tuples of names, shapes and bytes, for formats that know no tensors."""
+"""Tensors as plain tuples of names, shapes and bytes, for formats without tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def serialize_single_tensor(obj: Any) -> Encoded:
 
 
 def deserialize_single_tensor(arr: Encoded) -> Any:
-    """The tensor that was encoded, in memory of its own."""
+    """Return the tensor that was encoded, in memory of its own."""
     dtype, shape, data = arr
     return decode(dtype, shape, np.array(memoryview(data), dtype=np.uint8))
 
@@ -33,7 +33,7 @@ def serialize_tensordict(batch: Any) -> tuple[tuple[int, ...], str | None, dict[
 
 
 def deserialize_tensordict(arr: tuple[tuple[int, ...], str | None, dict[str, Any]]) -> Any:
-    """The TensorDict that was encoded."""
+    """Return the TensorDict that was encoded."""
     batch_size, device, columns = arr
     return tensordict.TensorDict(
         {key: _decode_column(column) for key, column in columns.items()}, batch_size=batch_size, device=device

@@ -36,7 +36,7 @@ def union_numpy_dict(tensor_dict1: dict[str, Any], tensor_dict2: dict[str, Any])
 
 
 def deep_equal(one: Any, two: Any) -> bool:
-    """Whether values are equal, where NaN equals NaN, and arrays are compared by dtype, shape and elements."""
+    """Return whether values are equal, where NaN equals NaN, and arrays are compared by dtype, shape and elements."""
     return _deep_equal(one, two, set())
 
 

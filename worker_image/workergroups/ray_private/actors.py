@@ -1,4 +1,4 @@
-"""What Ray's actor classes, handles and errors do not tell in public."""
+"""The hidden parts of Ray's actor classes, handles and errors."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from .death_cause import decode
 
 @dataclass(frozen=True)
 class NodeResources:
-    """One live node: its resources in all, and what no placement group or actor holds."""
+    """One live node: its total resources, and those that no placement group or actor holds."""
 
     node_id: str
     address: str
@@ -34,7 +34,7 @@ class ActorState:
     """One actor as the GCS sees it."""
 
     name: str
-    """Empty for none."""
+    """Empty if the actor has no name."""
     state: str
     """DEPENDENCIES_UNREADY, PENDING_CREATION, ALIVE (its constructor returned), RESTARTING or DEAD."""
     pid: int
@@ -56,7 +56,7 @@ class UnfinishedTask:
     state: str
     """``running``, with what it waits for if Ray knows; ``waiting for arguments``; or ``queued``."""
     since: float
-    """When it came into that state, in seconds since the epoch by the clock of the node that said so."""
+    """When it entered that state, in seconds since the epoch by the clock of the node that reported it."""
     job_id: str
     """The Ray job of its caller."""
 
@@ -74,7 +74,7 @@ _STATES = {
 
 
 def live_nodes() -> list[NodeResources]:
-    """All live nodes of the cluster."""
+    """Return all live nodes of the cluster."""
     available = ray._private.state.available_resources_per_node()
     return [
         NodeResources(
@@ -89,7 +89,7 @@ def live_nodes() -> list[NodeResources]:
 
 
 def actor_state(actor_id: str) -> ActorState | None:
-    """The actor with that hexadecimal id; ``None`` when the GCS does not know it."""
+    """Return the actor with that hexadecimal id; ``None`` when the GCS does not know it."""
     found = ray._private.state.actors(actor_id)
     if not found:
         return None
@@ -105,7 +105,7 @@ def actor_state(actor_id: str) -> ActorState | None:
 
 
 def unfinished_tasks() -> list[UnfinishedTask]:
-    """The calls of all actors on the cluster that have not ended, as far as Ray's processes have reported them."""
+    """Return the unfinished calls of all actors on the cluster, as far as Ray's processes have reported them."""
     return [
         _unfinished_task(event.task_info, event.state_updates.state_ts_ns)
         for event in ray._private.state.state._get_all_task_events()
@@ -118,7 +118,7 @@ def _has_ended(event: Any) -> bool:
 
 
 def _unfinished_task(info: Any, reached: Mapping[int, int]) -> UnfinishedTask:
-    """Of a task's description, and when it reached each state in nanoseconds since the epoch."""
+    """Return the call from its description and the times at which it reached each state, in ns since the epoch."""
     state = max(reached, key=lambda status: reached[status])
     return UnfinishedTask(
         actor_id=info.actor_id.hex(),
@@ -130,7 +130,7 @@ def _unfinished_task(info: Any, reached: Mapping[int, int]) -> UnfinishedTask:
 
 
 def node_of_bundles(placement_group: PlacementGroup) -> dict[int, str]:
-    """The node id of each bundle of a placed group, by bundle index."""
+    """Return the node id of each bundle of a placed group, by bundle index."""
     nodes: dict[int, str] = placement_group_table(placement_group)["bundles_to_node_id"]
     return nodes
 
@@ -141,11 +141,11 @@ def placement_group_handle(placement_group_id: str, bundles: list[dict[str, floa
 
 
 def is_removed(placement_group: PlacementGroup) -> bool:
-    """Whether the GCS has taken the placement group away."""
+    """Return whether the GCS has taken the placement group away."""
     return bool(placement_group_table(placement_group).get("state") == "REMOVED")
 
 
 def all_dead(actor_ids: Iterable[str]) -> bool:
-    """Whether none of these actors runs any more."""
+    """Return whether none of these actors runs any more."""
     states = (actor_state(actor_id) for actor_id in actor_ids)
     return all(state is None or state.state == "DEAD" for state in states)

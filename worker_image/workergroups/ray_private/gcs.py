@@ -1,4 +1,4 @@
-"""Ray's control service (the GCS), asked with a deadline by a process that has Ray's token, and needs no raylet."""
+"""Ask Ray's control service (the GCS) with deadlines, from a process that has Ray's token and needs no raylet."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 import ray
 from ray.core.generated import gcs_pb2
 
-# For one question. A healthy GCS answers within milliseconds.
+# The deadline of one question. A healthy GCS answers within milliseconds.
 DEADLINE_SECONDS = 2.0
 _SESSION_NAMESPACE, _SESSION_NAME = b"session", b"session_name"
 
 
 class SessionEnded(Exception):
-    """The Ray cluster is not the one that this process has connected to, or has given this process up."""
+    """Another Ray cluster has replaced the one that this process connected to, or that one no longer knows it."""
 
 
 class Gcs:
-    """The GCS of one life of a Ray cluster, and of no other."""
+    """The GCS of one life of a Ray cluster."""
 
     def __init__(self, client: Any, accessor: Any) -> None:
         self._client = client
@@ -29,7 +29,7 @@ class Gcs:
 
     @classmethod
     def connect(cls, address: str) -> Gcs:
-        """Connect a process that is on no Ray node.
+        """Connect a process that runs on no Ray node.
 
         Raises:
             Exception: The GCS refuses the token, or does not answer in time.
@@ -45,12 +45,12 @@ class Gcs:
 
     @classmethod
     def of_driver(cls) -> Gcs:
-        """The GCS that this process, a driver, is connected to."""
+        """Return the GCS that this process, a driver, is connected to."""
         return cls(ray._private.worker.global_worker.gcs_client, ray._private.state.state._connect_and_get_accessor())
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address at which the GCS listens."""
         return str(self._client.address)
 
     def check_session(self) -> None:
@@ -63,31 +63,31 @@ class Gcs:
             raise SessionEnded("the GCS is another one")
 
     def nodes(self) -> list[gcs_pb2.GcsNodeInfo]:
-        """All Ray nodes, dead ones included."""
+        """Return all Ray nodes, dead ones included."""
         return list(self._client.get_all_node_info(timeout=DEADLINE_SECONDS).values())
 
-    # The accessor takes no deadline. `check_session` comes before it in each look, and finds out whether the GCS hangs.
+    # The accessor takes no deadline: each look first calls `check_session`, which finds out whether the GCS hangs.
 
     def actors(self, state: str | None = None) -> list[bytes]:
-        """The records of all actors, or of those in this state."""
+        """Return the records of all actors, or of those in this state."""
         return list(self._accessor.get_actor_table(None, state))
 
     def placement_groups(self) -> list[bytes]:
-        """The records of all placement groups."""
+        """Return the records of all placement groups."""
         return list(self._accessor.get_placement_group_table())
 
     def keys(self, namespace: str) -> list[str]:
-        """All keys of a namespace of the key-value store, but for those that are no text."""
+        """Return all keys of a namespace of the key-value store, but for those that are no text."""
         found = self._client.internal_kv_keys(b"", namespace.encode(), timeout=DEADLINE_SECONDS)
         return [key.decode() for key in found if _is_text(key)]
 
     def get(self, namespace: str, key: str) -> bytes | None:
-        """One value, None if there is none."""
+        """Return one value, None if there is none."""
         value: bytes | None = self._client.internal_kv_get(key.encode(), namespace.encode(), timeout=DEADLINE_SECONDS)
         return value
 
     def get_many(self, namespace: str, keys: Iterable[str]) -> dict[str, bytes]:
-        """The values of those keys that there are."""
+        """Return the values of those keys that there are."""
         wanted = [key.encode() for key in keys]
         if not wanted:
             return {}

@@ -1,9 +1,9 @@
 """Start a worker process of Ray with its environment variables, as Ray's `setup_worker.py` does, without importing Ray.
 
 The raylet runs this before each process that has a runtime environment, such as each rank of a group with code. Ray's
-file imports all of Ray, half a second of a CPU, to set variables; then the worker imports Ray again. Environments that
-need more than variables are left to Ray's file. The name has to be Ray's: by it, the raylet leaves this out where a
-process has no runtime environment.
+file imports all of Ray to set variables, which takes half a second of CPU time; then the worker imports Ray again.
+Environments that need more than variables are left to Ray's file. This file must have the name of Ray's: by that name,
+the raylet skips it for processes without a runtime environment.
 """
 
 import json

@@ -33,7 +33,7 @@ FIND_HEAD_NODE = (ray._private.node.__name__, "get_all_node_info_until_retrieved
 
 
 def replace(function: tuple[str, str], ours: Callable[[Function], Function]) -> None:
-    """Put what ``ours`` makes of Ray's function in its place. A Ray without it starts as ever."""
+    """Replace Ray's function by what ``ours`` makes of it. A Ray without that function starts as usual."""
     module, name = function
     if (theirs := getattr(sys.modules[module], name, None)) is not None:
         setattr(sys.modules[module], name, ours(theirs))

@@ -1,4 +1,4 @@
-"""Keep what user processes made from doing anything in this process."""
+"""Keep objects of users' processes from running code in this process."""
 
 import logging
 from typing import Any
@@ -9,10 +9,10 @@ LOGGER = logging.getLogger(__name__)
 
 
 def refuse_to_unpickle() -> None:
-    """From now on this process, a driver of Ray's, unpickles no object, and prints no text, that another made.
+    """Keep this driver from unpickling objects and printing text of other processes.
 
-    Nothing here asks for an object. But Ray loads by itself the exception of a task that failed, when the last
-    reference to it goes, in order to log it; and it prints what any process of the driver's job calls an error.
+    The executor never fetches an object. But Ray unpickles the exception of a failed task in order to log it, when the
+    last reference to it is dropped. And it prints whatever a process of the driver's job reports as an error.
     """
     worker = ray._private.worker.global_worker
     worker.raise_errors = _leave
@@ -21,7 +21,7 @@ def refuse_to_unpickle() -> None:
 
 
 def _leave(*_arguments: Any, **_named: Any) -> None:
-    """What a user's process says is told by the reports, or not at all."""
+    """Ignore the text of a user's process: the reports hold what is needed."""
 
 
 def _refuse(*_arguments: Any, **_named: Any) -> Any:

@@ -1,6 +1,6 @@
 """Keep the executor running for the life of the head's container: `python3 -m workergroups_agent.executor ADDRESS`.
 
-Standard library only: of the two processes, only the one that it starts needs Ray.
+This process imports no Ray; only the process that it starts does.
 """
 
 import logging

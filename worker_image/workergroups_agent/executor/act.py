@@ -1,4 +1,4 @@
-"""Carry out actions in Ray. One that fails is tried again at the next look, and never stops the others."""
+"""Carry out actions in Ray. A failed action is retried at the next look, and does not stop the others."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -27,31 +27,31 @@ MAX_LOGGED = 300
 
 
 class ActionRunner:
-    """Carries out actions, and remembers what needs no second time."""
+    """Carries out actions, and remembers those that need not be repeated."""
 
     def __init__(self, launches: LaunchTasks) -> None:
         self._launches = launches
         self._endings = EndingTasks()
-        # Looks in a row at which an action failed.
+        # How many looks in a row had a failed action.
         self.failures = 0
         self._groups = _Announced(incarnations.announce, incarnations.forget)
         self._pools = _Announced(reservations.announce, reservations.forget)
 
     def act(self, actions: Iterable[Action], prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
-        """Carry out the actions in order. Returns whether there was nothing to do but what had been done before."""
+        """Carry out the actions in order; return whether all of them had been done before."""
         settled, failed = True, False
         for action in actions:
             try:
                 settled &= not self._act(action, prepared, state)
             except Exception as error:
                 settled, failed = False, True
-                # If Ray is gone, the next look says so and ends the process.
+                # If Ray is gone, the next look finds out and ends the process.
                 LOGGER.warning("%s failed: %s: %s", type(action).__name__, type(error).__name__, _brief(error))
         self.failures = self.failures + 1 if failed else 0
         return settled
 
     def forget_but(self, plan: ClusterPlan, state: RayState) -> None:
-        """Withdraw the announcements of what is gone, those of earlier executors and of ranks included."""
+        """Withdraw announcements about groups, pools and ranks that are gone, those of earlier executors included."""
         self._groups.forget_but({group.name for group in plan.groups}, {rank.name.group for rank in state.ranks})
         pools = {pool.name for pool in plan.reserved_pools}
         self._pools.forget_but(pools, {placement.name.pool for placement in state.placements})
@@ -60,7 +60,7 @@ class ActionRunner:
                 pauses.withdraw(rank.actor_id)
 
     def _act(self, action: Action, prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
-        """Whether something was to be done."""
+        """Carry out one action; return whether it had not been done before."""
         match action:
             case RemovePlacement(name):
                 LOGGER.info("removing placement group %s", name)
@@ -88,7 +88,7 @@ class ActionRunner:
 
 
 class _Announced:
-    """What this process has announced of groups, or of pools, and withdrawn."""
+    """The announcements about groups, or about pools, that this process has made and withdrawn."""
 
     def __init__(self, announce: Callable[[str, str, int], None], forget: Callable[[str], None]) -> None:
         self._announce = announce
@@ -97,7 +97,7 @@ class _Announced:
         self._forgotten: set[str] = set()
 
     def announce(self, name: str, uid: str, number: int) -> bool:
-        """Announce it if this process has not. Returns whether it had not."""
+        """Announce it unless this process has; return whether it had not."""
         if self._announced.get(name) == (uid, number):
             return False
         self._announce(name, uid, number)
@@ -105,7 +105,7 @@ class _Announced:
         return True
 
     def forget_but(self, names: set[str], seen: set[str]) -> None:
-        """Withdraw what was announced of all but these; others may have announced what was seen."""
+        """Withdraw all announcements but these. Earlier executors may have announced the names in `seen`."""
         gone = (self._announced.keys() | seen) - names - self._forgotten
         for name in gone:
             self._forget(name)

@@ -1,7 +1,7 @@
-"""What to do: a pure function from the plan, Ray's state and the launches to actions.
+"""Decide what to do: a pure function from the plan, Ray's state and the launches to actions.
 
-First goes what has no owner any more; then each pool's placement groups are made on the nodes that are there; then
-each group is launched once its bundles are reserved.
+First, what no longer has an owner is removed. Then each pool's placement groups are created on the existing nodes. Then
+each group whose bundles are reserved is launched.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from workergroups_api.vocabulary import LaunchState
 
 @dataclass(frozen=True)
 class RemovePlacement:
-    """Give the bundles back; Ray ends what runs in them."""
+    """Release the bundles; Ray ends the ranks in them."""
 
     name: PlacementName
 
@@ -57,7 +57,7 @@ class AnnouncePool:
 
 @dataclass(frozen=True)
 class EndRanks:
-    """End ranks that have no owner, from a task on one of these nodes; the first is best."""
+    """End ranks that have no owner, from a task on one of these nodes, preferably the first."""
 
     names: tuple[RankName, ...]
     node_ids: tuple[str, ...]
@@ -76,7 +76,7 @@ Action = RemovePlacement | CreatePlacement | Announce | AnnouncePool | EndRanks 
 
 
 def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Action]:
-    """Actions for now. New incarnations are announced before the ranks of old ones end."""
+    """Return the actions for now. A new incarnation is announced before the ranks of the old one end."""
     kept = kept_placements(plan, state)
     actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in kept.values()]
     actions += [
@@ -92,11 +92,11 @@ def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Actio
 
 
 def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
-    """All at once, where one of them is: to reach a rank is to load its class, so that is done in a pool's pod."""
+    """End all ranks at once, in a pool's pod: a process that reaches a rank loads its class, which is user code."""
     owned = {key_of(group) for group in plan.groups}
     ranks = [rank for rank in state.ranks if rank.is_alive and (rank.name.uid, rank.name.incarnation) not in owned]
     nodes = dict.fromkeys(rank.node_id for rank in ranks if rank.node_id in state.nodes)
-    # A rank that waits for its place is nowhere; any pod of the cluster will do.
+    # A rank that waits for its bundle is on no node; any pod of the cluster will do.
     nodes |= dict.fromkeys(node.id for node in state.nodes.values() if node.node_group is not None)
     if ranks and nodes:
         yield EndRanks(tuple(rank.name for rank in ranks), tuple(nodes))
@@ -105,9 +105,9 @@ def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
 def _reserve(
     pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName]
 ) -> Iterator[CreatePlacement]:
-    """Give the pool's nodes that have no placement group a free Ray node each, in the order of the pods' names.
+    """Create the pool's missing placement groups on its free Ray nodes, in the order of the pods' names.
 
-    They wait for each other, so that the order does not depend on who joined first.
+    Nothing is created until there is a node for each, so that the order does not depend on which node joined first.
     """
     taken = {name.node_id for name in kept.values()}
     free = [node for node in nodes_of(pool, state) if node.id not in taken]
@@ -120,7 +120,7 @@ def _reserve(
 
 
 def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Iterator[LaunchGroup]:
-    """Launch a group that waits for nothing, and of which nothing exists."""
+    """Launch a group that waits for nothing, and has no ranks yet."""
     key = key_of(group)
     if launch_state(group, plan, state, launches).reason != LaunchState.LAUNCHING:
         return

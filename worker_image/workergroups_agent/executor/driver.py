@@ -1,6 +1,6 @@
 """The executor's process: `python3 -m workergroups_agent.executor.driver ADDRESS PIPE`, started by `supervise`.
 
-It ends when Ray goes away, or when the one who reads the pipe does.
+It ends when Ray goes away, or when the reader of the pipe does.
 """
 
 import logging
@@ -19,7 +19,7 @@ from workergroups_agent.executor.loop import Executor
 
 
 def main() -> None:
-    """Give a sign of life through the pipe with each look."""
+    """Run the executor; write to the pipe after each look at Ray, as a sign of life."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     address, pipe = sys.argv[1], int(sys.argv[2])
     run(address, lambda: os.write(pipe, b"."))

@@ -1,7 +1,7 @@
 """How a launch went, as JSON in the GCS's key-value store.
 
-The launching task runs the user's code, so nothing that it returns is unpickled by the executor; this is what it reads
-instead. Whatever a user's code writes here can only be a wrong word on that one launch.
+The launching task runs user code, so the executor does not unpickle its result, but reads this record. User code that
+writes here can only misreport its own launch.
 """
 
 import json
@@ -32,7 +32,7 @@ class Step(Word):
 
 @dataclass(frozen=True)
 class Record:
-    """What a launching task says of itself."""
+    """What a launching task reports about itself."""
 
     attempt: str
     state: Step
@@ -40,18 +40,21 @@ class Record:
 
 
 def write(uid: str, incarnation: int, record: Record) -> None:
-    """Called by the launching task."""
+    """Write the record; called by the launching task."""
     fields = asdict(record) | {"message": plain(record.message, MAX_MESSAGE)}
     key_value_store.put(_NAMESPACE, f"{uid}/{incarnation}/record", json.dumps(fields).encode())
 
 
 def claim(uid: str, incarnation: int, attempt: str) -> bool:
-    """Called by the launching task before it creates ranks: only one attempt ever may, for names would collide."""
+    """Claim the incarnation; the launching task creates ranks only if this returns True.
+
+    Only one attempt may create them, since the ranks of two would have the same names.
+    """
     return key_value_store.put_if_absent(_NAMESPACE, f"{uid}/{incarnation}/claim", attempt.encode())
 
 
 def read(key: GroupKey) -> Record | None:
-    """None if there is none that makes sense."""
+    """Return the record, None if there is none that can be read."""
     data = _get(key, "record")
     if data is None:
         return None
@@ -64,19 +67,19 @@ def read(key: GroupKey) -> Record | None:
 
 
 def claimed_by(key: GroupKey) -> str | None:
-    """The attempt that began to create ranks, if one did."""
+    """Return the attempt that began to create ranks, None if none did."""
     data = _get(key, "claim")
     return None if data is None else data[:64].decode(errors="replace")
 
 
 def forget(key: GroupKey) -> None:
-    """Remove what is known of a launch."""
+    """Remove record and claim of a launch."""
     for kind in ("record", "claim"):
         key_value_store.delete(_NAMESPACE, f"{key[0]}/{key[1]}/{kind}")
 
 
 def known() -> set[GroupKey]:
-    """The launches of which something is known, by whichever executor they were."""
+    """Return the launches that have a record or a claim, those of earlier executors included."""
     return set(_group_keys(key_value_store.keys(_NAMESPACE)))
 
 

@@ -1,6 +1,6 @@
-"""What runs inside the pool's pods, as Ray tasks: only there is the user's code loaded.
+"""The Ray tasks that run in the pools' pods: user code is loaded only there.
 
-Nothing that these tasks return is read by the executor: how a launch ended stands in the GCS, see `launch_record`.
+The executor reads no result of these tasks. They record in the GCS how a launch ended: see `launch_record`.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ from workergroups_api.text import plain
 from workergroups_api.vocabulary import Vendor
 
 REGISTRATION_SECONDS = 60.0
-# Of a traceback, in the log of the launching process.
+# Characters of a traceback in the log of the launching process.
 MAX_TRACEBACK = 8192
 
 
 @dataclass(frozen=True)
 class CodeDirectory:
-    """A ConfigMap's files, and the directory where the ranks of every node look for them."""
+    """The directory where the ranks of every node look for their code, and the ConfigMap's files that belong there."""
 
     path: str
     files: Mapping[str, str]
@@ -47,7 +47,7 @@ class CodeDirectory:
 class Constructor:
     """A class of the ranks, and its constructor's arguments."""
 
-    # Empty for the one class of ranks without roles.
+    # Empty if the ranks have one class and no roles.
     role: str
     class_path: str
     init_args: tuple[Any, ...]
@@ -58,12 +58,12 @@ class Constructor:
 class LaunchOrder:
     """Everything that the launcher needs to create a group's ranks."""
 
-    # Which try this is: of two at once, only one creates ranks.
+    # The id of this try: of two concurrent tries, only one creates ranks.
     attempt: str
     name: str
     uid: str
     incarnation: int
-    # One without a role, or several with.
+    # One without a role, or one for each role.
     constructors: tuple[Constructor, ...]
     env: Mapping[str, str]
     placements: tuple[RankPlacement, ...]
@@ -73,7 +73,7 @@ class LaunchOrder:
 
 
 def place_code(code: CodeDirectory) -> str | None:
-    """Write the files where the ranks of this node will look for them; returns what went wrong."""
+    """Write the files where the ranks of this node look for them; return what went wrong, None if nothing did."""
     try:
         _write_code(code)
     except OSError as error:
@@ -93,7 +93,7 @@ def _write_code(code: CodeDirectory) -> None:
     try:
         draft.rename(target)
     except OSError:
-        # Another task of the same node was faster.
+        # Another task on the same node was faster.
         if not target.exists():
             raise
 
@@ -102,15 +102,15 @@ class Launcher:
     """A launch's process."""
 
     def launch(self, order: LaunchOrder, code: CodeDirectory | None, *placed: str | None) -> None:
-        """Create all ranks; the process says itself how that ended, and raises nothing."""
+        """Create all ranks. The process records how that ended, and raises nothing."""
         launch(order, code, *placed)
 
 
 def launch(order: LaunchOrder, code: CodeDirectory | None, *placed: str | None) -> None:
     """Create all ranks, detached, and record how that ended.
 
-    The code is put on this node here, not by a task before: that would be one more process to wait for. `placed` is
-    what the tasks that put it on the other nodes said.
+    The code is written to this node here and not by an earlier task, which would be one more process to wait for.
+    `placed` are the results of the tasks that wrote it to the other nodes.
     """
     launch_record.write(order.uid, order.incarnation, launch_record.Record(order.attempt, Step.LOADING))
     try:
@@ -135,14 +135,14 @@ def launch(order: LaunchOrder, code: CodeDirectory | None, *placed: str | None) 
 
 
 def end(names: Sequence[RankName]) -> None:
-    """End ranks; those that are gone already do not matter."""
+    """End ranks, and ignore those that are gone already."""
     for name in names:
         with contextlib.suppress(ValueError):
             ray.kill(ray.get_actor(str(name), namespace=NAMESPACE))
 
 
 def load_class(path: str) -> Any:
-    """The class at `package.module.Class`."""
+    """Import the class at `package.module.Class`."""
     module, _, name = path.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
@@ -151,7 +151,7 @@ def load_class(path: str) -> Any:
 
 
 def _load(constructors: Sequence[Constructor]) -> RayClassWithInitArgs:
-    """The class of the ranks, which holds the roles' if there are some."""
+    """Return the class of the ranks; it combines the roles' classes if there are roles."""
     loaded = {
         each.role: RayClassWithInitArgs(load_class(each.class_path), *each.init_args, **each.init_kwargs)
         for each in constructors
@@ -159,7 +159,7 @@ def _load(constructors: Sequence[Constructor]) -> RayClassWithInitArgs:
     if "" in loaded:
         return loaded[""]
     for role in loaded.values():
-        role.check_arguments()  # those of the whole are none
+        role.check_arguments()  # the combined class takes no arguments
     return create_colocated_worker_cls(loaded)
 
 
@@ -179,15 +179,18 @@ def _create(order: LaunchOrder, rank_class: RayClassWithInitArgs) -> list[Any]:
 
 
 def _wait_until_ray_has(created: list[Any]) -> None:
-    """Wait until the GCS has all that the ranks are made from.
+    """Wait until the GCS has everything that the ranks are created from.
 
-    Until then they end with this process, detached or not, and it ends with this task.
+    Until then they end with this process, detached or not, and this process ends with its task.
     """
     deadline = time.monotonic() + REGISTRATION_SECONDS
     for rank in created:
         while (state := actor_state(actor_id(rank))) is None or state.state == "DEPENDENCIES_UNREADY":
             if time.monotonic() > deadline:
-                raise TimeoutError(f"Ray has not taken all ranks within {REGISTRATION_SECONDS:g} s")
+                raise TimeoutError(
+                    f"Ray has not registered all ranks within {REGISTRATION_SECONDS:g} s: see gcs_server.out in "
+                    "/tmp/ray/session_latest/logs of the head's pod"
+                )
             time.sleep(0.02)
 
 

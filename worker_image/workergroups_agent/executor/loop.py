@@ -1,4 +1,4 @@
-"""The executor's loop: take orders, observe Ray, decide (pure), act, give an account."""
+"""The executor's loop: read orders, observe Ray, decide (pure), act, report."""
 
 import time
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from workergroups_agent.read_ray import RayReader
 from workergroups_api.backoff import Backoff
 from workergroups_api.plan import ClusterPlan
 
-# How soon a change in Ray is seen: while something is under way, and at rest.
+# How often to look at Ray: while something is in progress, and at rest.
 BUSY_SECONDS = 0.1
 REST_SECONDS = 0.5
-# How soon at the latest what has failed is retried.
+# The longest pause before a failed action is retried.
 RETRY_SECONDS = 5.0
-# How soon an order is.
+# How often to look for new orders.
 POLL_SECONDS = 0.1
-# A GCS that does not answer for so long is not waited for.
+# The executor ends if the GCS does not answer for this long.
 LOST_SECONDS = 30.0
 
 
@@ -40,11 +40,11 @@ class Executor:
         self._launches = LaunchTasks()
         self._runner = ActionRunner(self._launches)
         self._account = AccountWriter(gcs)
-        # What the latest decisions rested on; as long as it is the same, so are they.
+        # The input of the latest decisions: the same input needs no new ones.
         self._seen: tuple[ClusterPlan, RayState, Launches] | None = None
 
     def run_forever(self, beat: Callable[[], object]) -> None:
-        """Look and act until Ray cannot be asked any more. Each look is followed by a beat, also one that failed.
+        """Look and act until Ray no longer answers; call `beat` after each look, failed ones included.
 
         Raises:
             SessionEnded: Ray is gone.
@@ -56,7 +56,7 @@ class Executor:
             beat()
 
     def look(self) -> bool:
-        """Take one look at orders and Ray, and do what follows from it. Returns whether something is under way.
+        """Look at orders and Ray once, and act; return whether something is in progress.
 
         Raises:
             SessionEnded: This is not the Ray cluster that this process joined.

@@ -1,6 +1,6 @@
-"""The tasks of this executor in the pools' pods: launches of groups, and endings of ranks.
+"""The tasks of this executor in the pools' pods: they launch groups and end ranks.
 
-No result of theirs is ever fetched: it would be unpickled here, and a user's process may have made it.
+The executor never fetches their results: it would unpickle what a user's process may have made.
 """
 
 import contextlib
@@ -30,16 +30,16 @@ from workergroups_api.vocabulary import LaunchState
 
 LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
-# A task that ends ranks on a node that hangs is given up after this, and another node does it.
+# If a task that ends ranks takes longer than this, its node may hang, and another node does it.
 END_SECONDS = 5.0
-# A launch whose task did not start is retried after this, which doubles each time, until it has been tried that often.
+# A launch whose task did not start is retried after the first pause, which doubles up to the last, MAX_TRIES times.
 FIRST_RETRY_SECONDS = 2.0
 LAST_RETRY_SECONDS = 30.0
 MAX_TRIES = 6
 
 
 def retry_seconds(tries: int) -> float | None:
-    """Return when to retry a launch whose task did not start in that many tries, None if never."""
+    """Return the pause before a launch whose task failed to start that often is retried, None if it is given up."""
     return None if tries >= MAX_TRIES else Backoff(FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS).after(tries)
 
 
@@ -48,30 +48,30 @@ class _Task:
     """One try to launch a group."""
 
     attempt: str
-    # The process in which it runs; it ends when nobody holds this.
+    # The handle of its process, which ends when the handle is dropped.
     launcher: Any
     ref: Any
-    # The nodes without which it cannot succeed; the launching task's own comes first.
+    # The nodes that it needs; the launching task's own comes first.
     node_ids: tuple[str, ...]
     pod: str
 
 
 class LaunchTasks:
-    """Launches, by group UID and incarnation: which run, and what became of those that ended."""
+    """Launches, by group UID and incarnation: those that run, and how the others ended."""
 
     def __init__(self) -> None:
         self._running: dict[GroupKey, _Task] = {}
         self._failed: dict[GroupKey, Explanation] = {}
         self._died: dict[GroupKey, tuple[_Task, Explanation]] = {}
         self._delayed: dict[GroupKey, tuple[float, Explanation]] = {}
-        # How often their tasks did not start.
+        # How often a launch's task did not start.
         self._tries: dict[GroupKey, int] = {}
         self._begun: set[GroupKey] = set()
-        # Of these the GCS may hold a record; those of earlier executors are adopted at the first look.
+        # Launches with a record in the GCS; those of earlier executors are adopted at the first look.
         self._recorded: set[GroupKey] | None = None
 
     def snapshot(self, prepared: Mapping[str, PreparedLaunch]) -> Launches:
-        """What decisions and reports rest on."""
+        """Return what decisions and reports are made from."""
         return Launches(
             prepared=prepared,
             running=frozenset(self._running),
@@ -82,11 +82,11 @@ class LaunchTasks:
         )
 
     def are_running(self) -> bool:
-        """Whether a task is at work, or has ended since the last look."""
+        """Return whether a task runs, or has ended since the last look."""
         return bool(self._running)
 
     def ended(self) -> dict[GroupKey, launch_record.Record | None]:
-        """What tasks that have ended say of themselves. To be asked before Ray's state is, so that it is not older."""
+        """Return the records of tasks that have ended. Call this before reading Ray's state, which must be newer."""
         if not self._running:
             return {}
         refs = [task.ref for task in self._running.values()]
@@ -96,11 +96,11 @@ class LaunchTasks:
     def take_note(
         self, ended: Mapping[GroupKey, launch_record.Record | None], plan: ClusterPlan, state: RayState
     ) -> None:
-        """Bring what is known of launches up to Ray's state and the plan."""
+        """Update what is known of launches from Ray's state and the plan."""
         for key, record in ended.items():
             self._settle(key, self._running.pop(key), record, state)
         for key in [key for key, (task, _) in self._died.items() if _is_node_gone(task, state)]:
-            del self._died[key]  # It did not fail: its node did. The group is launched elsewhere.
+            del self._died[key]  # its node failed, not the launch: the group is launched elsewhere
         now = time.monotonic()
         self._delayed = {key: held for key, held in self._delayed.items() if held[0] > now}
         planned = {key_of(group): group for group in plan.groups}
@@ -108,19 +108,19 @@ class LaunchTasks:
         for key in self._running.keys() - planned.keys():
             with contextlib.suppress(ray.exceptions.RayError, ValueError):
                 ray.kill(self._running.pop(key).launcher)
-        # Of groups that are launched, or no longer planned, nothing needs to be known.
+        # Launches of groups that are complete, or no longer planned, can be forgotten.
         unfinished = {key for key, group in planned.items() if not is_complete(group, state)}
         self._forget_all_but(unfinished | self._running.keys())
 
     def start(self, action: LaunchGroup, prepared: PreparedLaunch, state: RayState) -> None:
-        """Begin to launch a group; one that cannot be is held as failed."""
+        """Begin to launch a group; record it as failed if Ray refuses."""
         key = key_of(action.group)
         node_ids = tuple(dict.fromkeys(placement.placement.node_id for placement in action.placements))
         attempt = uuid.uuid4().hex
         try:
             process, ref = _submit(action, prepared, attempt, node_ids)
         except Exception as error:
-            # Ray refuses what the user wrote; what it says may hold the user's values, so it is not logged.
+            # Ray's message may hold the user's values, so it is not logged.
             LOGGER.warning("launch of %s/%s cannot be submitted: %s", action.group.name, key[1], type(error).__name__)
             self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"Ray refuses the launch: {error}")
             return
@@ -166,7 +166,7 @@ class LaunchTasks:
             )
 
     def _adopt(self, planned: Iterable[GroupKey]) -> None:
-        """Learn from the GCS, once, how the launches of earlier executors went."""
+        """Read once from the GCS how the launches of earlier executors went."""
         if self._recorded is not None:
             return
         self._recorded = launch_record.known()
@@ -189,14 +189,14 @@ class LaunchTasks:
 
 
 class EndingTasks:
-    """Tasks that end ranks, one at a time, each on another node than one that hangs."""
+    """Tasks that end ranks, one at a time. If a task hangs, the next one runs on another node."""
 
     def __init__(self) -> None:
         self._running: dict[str, Any] = {}
         self._latest = -END_SECONDS
 
     def end(self, names: Sequence[RankName], node_ids: Sequence[str]) -> bool:
-        """End ranks, unless that is under way already; whether it has been begun now."""
+        """End ranks, unless a task is doing so; return whether a task was started."""
         done = set(_done(list(self._running.values())))
         self._running = {node_id: ref for node_id, ref in self._running.items() if ref not in done}
         if self._running and time.monotonic() - self._latest < END_SECONDS:
@@ -210,10 +210,10 @@ class EndingTasks:
 
 
 def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_ids: tuple[str, ...]) -> tuple[Any, Any]:
-    """Place the code on all nodes but the first; a process on the first places it there and creates the ranks.
+    """Write the code to all nodes but the first; a process on the first writes it there and creates the ranks.
 
-    It is an actor's: beside a task's process Ray starts another one, ahead of tasks that never come. And whatever the
-    user's module has done to it, nobody uses it again.
+    That process is an actor's. For a task, Ray would start a second process in advance; and another task might reuse a
+    process that the user's module has modified.
     """
     launch = prepared.launch
     assert launch is not None  # or else there would be no such action
@@ -254,10 +254,10 @@ def _constructors(launch: Launch) -> tuple[launcher.Constructor, ...]:
 
 
 def _check_env(launch: Launch) -> None:
-    """Refuse what no environment can hold.
+    """Refuse an environment that no process can have.
 
     Raises:
-        ValueError: Names the variable, or the size; not a value.
+        ValueError: It is too large, or a value is invalid; the message quotes no value.
     """
     if (size := env_bytes(launch.env)) > MAX_ENV_BYTES:
         raise ValueError(f"spec.env has {size} bytes as Ray passes it on, and may have {MAX_ENV_BYTES}: shorten it")
@@ -267,12 +267,12 @@ def _check_env(launch: Launch) -> None:
 
 
 def _task(function: Callable[..., Any], node_id: str) -> Any:
-    """A task that runs on that node."""
+    """Return the function as a task that runs on that node."""
     return _on(node_id, max_retries=0)(function)
 
 
 def _on(node_id: str, **options: Any) -> Any:
-    """What makes a task or an actor of that node, which takes none of its resources."""
+    """Return the decorator for a task or an actor on that node that takes none of its resources."""
     node = NodeAffinitySchedulingStrategy(node_id, soft=False)
     return partial(ray.remote, num_cpus=0, scheduling_strategy=node, **options)()
 

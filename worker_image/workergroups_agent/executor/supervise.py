@@ -1,4 +1,4 @@
-"""Start the executor, and start it again when it ends or hangs."""
+"""Start the executor, and restart it when it ends or hangs."""
 
 import logging
 import os
@@ -13,9 +13,9 @@ from workergroups_api.backoff import Backoff
 LOGGER = logging.getLogger(__name__)
 
 CHILD = ("-m", "workergroups_agent.executor.driver")
-# So long may an executor be silent: longer than all deadlines of one look together.
+# An executor that is silent for this long hangs: it is more than all deadlines of one look together.
 HANG_SECONDS = 60.0
-# And so long until its first look: on a busy node, importing Ray and waiting for the raylet take minutes.
+# Its first look may take this long: on a busy node, importing Ray and waiting for the raylet take minutes.
 START_SECONDS = 300.0
 # Before it is restarted, first and at most. One that has run for STEADY_SECONDS counts as the first to fail.
 FIRST_DELAY_SECONDS = 0.5
@@ -26,7 +26,7 @@ STEADY_SECONDS = 60.0
 def supervise(address: str) -> None:
     """Keep an executor running. Never returns.
 
-    Before the GCS is there, the executor has nothing to do, and its imports would take CPU from `ray start`.
+    The executor is started once the GCS listens: its imports would take CPU from `ray start`.
     """
     failures = 0
     while True:
@@ -35,16 +35,16 @@ def supervise(address: str) -> None:
         status = run_once([sys.executable, *CHILD, address], START_SECONDS, HANG_SECONDS)
         failures = 1 if time.monotonic() - began > STEADY_SECONDS else failures + 1
         delay = Backoff(FIRST_DELAY_SECONDS, LAST_DELAY_SECONDS).after(failures)
-        LOGGER.warning("the executor ended with status %d; starting it again in %g s", status, delay)
+        LOGGER.warning("the executor ended with status %d; restarting it in %g s", status, delay)
         time.sleep(delay)
 
 
 def run_once(command: list[str], start_seconds: float, hang_seconds: float) -> int:
-    """Run the command until it ends or hangs; returns its exit status.
+    """Run the command until it ends or hangs; return its exit status.
 
     Args:
-        command: It gets a pipe's number as its last argument, and gives signs of life by writing to it. Whatever it is
-            stuck in, SIGKILL ends it.
+        command: It gets a pipe's number as its last argument, and shows that it is alive by writing to it. SIGKILL ends
+            it if it hangs.
         start_seconds: The time until its first sign of life.
         hang_seconds: The time from each to the next.
     """
@@ -55,13 +55,13 @@ def run_once(command: list[str], start_seconds: float, hang_seconds: float) -> i
         while heard:
             heard = _hear(reader, hang_seconds)
         if heard is None:
-            LOGGER.warning("the executor hangs: it has given no sign of life in time")
+            LOGGER.warning("the executor hangs: it has shown no sign of life in time")
         child.kill()
     os.close(reader)
     return child.returncode
 
 
 def _hear(reader: int, seconds: float) -> bytes | None:
-    """Return what came in time: None for nothing, empty once the other side is closed."""
+    """Return what arrived in time: None if nothing did, empty once the other side is closed."""
     ready, _, _ = select.select([reader], [], [], seconds)
     return os.read(reader, 4096) if ready else None

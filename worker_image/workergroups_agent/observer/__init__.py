@@ -1,5 +1,5 @@
-"""The observer: look at Ray through the GCS alone, and report (pure). `loop` is the place to begin.
+"""The observer: it looks at Ray through the GCS alone, and reports (pure). Start reading at `loop`.
 
-It is on no Ray node, so that nobody's code can be sent to it. What must act is the executor, in the head's container;
-the observer hands it the plan and the launches that the reporter has brought.
+It runs on no Ray node, so that no user can send code to it. The executor in the head's container acts; the observer
+forwards to it the plan and the launches that the reporter has fetched.
 """

@@ -1,4 +1,4 @@
-"""Run the observer: connect to the GCS, then loop; when another GCS has taken its place, connect to that one."""
+"""Run the observer: connect to the GCS and loop; when another GCS has replaced it, connect to that one."""
 
 import logging
 import os
@@ -20,19 +20,19 @@ RETRY_SECONDS = 0.2
 
 
 def main() -> None:
-    """Observe until kubelet ends the container."""
+    """Observe until the kubelet ends the container."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     signal.signal(signal.SIGTERM, _leave)
     run(os.environ[Variable.GCS_ADDRESS], Exchange.from_environment(), SignOfLife.from_environment().prolong)
 
 
 def run(address: str, exchange: Exchange, is_alive: Callable[[], object]) -> None:
-    """Observe one life of the Ray cluster after the other. Never returns.
+    """Observe one life of the Ray cluster after another. Never returns.
 
     Args:
         address: Where the GCS listens.
-        exchange: From where orders come, and where reports go.
-        is_alive: Called again and again, also while no GCS answers: only a process that hangs should be restarted.
+        exchange: Where orders come from, and where reports go.
+        is_alive: Called continually, also while no GCS answers: only a process that hangs should be restarted.
     """
     told: str | None = None
     try:
@@ -48,7 +48,7 @@ def run(address: str, exchange: Exchange, is_alive: Callable[[], object]) -> Non
 
 
 def _observe_one(address: str, exchange: Exchange, is_alive: Callable[[], object]) -> str:
-    """Observe the GCS that listens there, if one does, until it is gone; returns why no more."""
+    """Observe the GCS at that address until it is gone; return why observing ended, or could not begin."""
     if not listens(address):
         return f"nothing listens at {address}"
     try:

@@ -1,4 +1,4 @@
-"""Forward the orders: from the exchange, where the reporter writes them, to the GCS, where the executor reads them."""
+"""Forward orders from the exchange, where the reporter writes them, to the GCS, where the executor reads them."""
 
 import logging
 import time
@@ -13,12 +13,12 @@ from workergroups_api.plan import ClusterPlan
 from workergroups_api.vocabulary import LaunchState
 
 LOGGER = logging.getLogger(__name__)
-# Orders that the executor has not taken are sent again after this: somebody may have removed them.
+# Orders that the executor has not read after this time are sent again: a user may have removed them.
 REPEAT_SECONDS = 2.0
 
 
 class Forwarder:
-    """Holds the plan, and of launches only what reports rest on; the rest may be large."""
+    """Forwards orders. It holds the plan, and of launches only what reports need, since the rest may be large."""
 
     def __init__(self, gcs: Gcs, exchange: Exchange, clock: Callable[[], float] = time.monotonic) -> None:
         self._exchange = exchange
@@ -26,11 +26,11 @@ class Forwarder:
         self._clock = clock
         self._plan: tuple[Stamp | None, ClusterPlan | None] = None, None
         self._launches: dict[str, tuple[Stamp | None, PreparedLaunch | None]] = {}
-        # What the latest orders rest on, their stamp, and when they were sent.
+        # What the latest orders were made from, their stamp, and when they were sent.
         self._sent: tuple[object, str, float] | None = None
 
     def plan(self) -> ClusterPlan | None:
-        """Return the plan, None before there is one. One that cannot be read leaves the one before in force."""
+        """Return the plan, None before there is one. If a new plan cannot be read, the previous one stays in force."""
         stamp = self._exchange.plan_stamp()
         if stamp != self._plan[0]:
             try:
@@ -42,7 +42,7 @@ class Forwarder:
         return self._plan[1]
 
     def forward(self, plan: ClusterPlan, wanted: Collection[str], taken: str | None) -> Mapping[str, PreparedLaunch]:
-        """Send what has changed, and what the executor has not taken.
+        """Send what has changed, and what the executor has not read.
 
         Args:
             plan: What should exist.

@@ -1,4 +1,4 @@
-"""Keep the last lines of each rank that dies, for `workergroups logs --previous`: its own files may go with its pod."""
+"""Keep the last lines of each rank that dies, for `workergroups logs --previous`: its log may vanish with its pod."""
 
 import logging
 import threading
@@ -19,12 +19,12 @@ from workergroups_api.vocabulary import RankEnd
 
 LOGGER = logging.getLogger(__name__)
 
-# A death is known before Ray's log monitor has read all that the process wrote.
+# A death is known before Ray's log monitor has read everything that the process wrote.
 SETTLE_SECONDS = 5.0
 # A group can be out of the plan for a while without being deleted.
 GONE_SECONDS = 600.0
 TIDY_SECONDS = 30.0
-# A look at Ray that ends so long after the head was lost has found it again.
+# A look at Ray that ends this long after the head was lost has found it again.
 FOUND_SECONDS = 2.0
 
 _HEAD_LOST_MESSAGE = "the agent lost the connection to Ray's head, with which all ranks end"
@@ -32,7 +32,7 @@ _HEAD_LOST_MESSAGE = "the agent lost the connection to Ray's head, with which al
 
 @dataclass
 class _Dying:
-    """A rank whose death is known, and whose last lines may still be on their way."""
+    """A rank whose death is known, and whose last lines may not all have arrived."""
 
     rank: RankActor
     died: datetime
@@ -41,28 +41,28 @@ class _Dying:
 
 
 class PreviousLogKeeper:
-    """Writes what dead ranks printed last: it is told of each look at Ray, and when Ray's head is lost."""
+    """Writes what dead ranks printed last; call it after each look at Ray, and when Ray's head is lost."""
 
     def __init__(self, lines: PreviousLogs, tails: Tails, clock: Callable[[], float] = time.monotonic) -> None:
         self._lines, self._tails, self._clock = lines, tails, clock
         self._state: RayState | None = None
         self._dead: set[RankName] = set()
         self._dying: dict[RankName, _Dying] = {}
-        # With Ray's head go its ranks, and soon this process: what it holds is written at once, and taken back if the
-        # head is there after all.
+        # When Ray's head is lost, its ranks end, and soon this process: lines are written at once, and removed again if
+        # the head still runs.
         self._presumed_dead = {key for key in lines.kept() if self._is_presumed(key)}
         self._lost = -FOUND_SECONDS
-        # Of which groups lines are kept that nobody plans: since when.
+        # Since when a group whose lines are kept has not been planned, by UID.
         self._unplanned: dict[str, float] = {}
         self._tidied = -TIDY_SECONDS
         self._lock = threading.Lock()
         try:
             lines.begin()
         except OSError as error:
-            LOGGER.warning("no last lines of ranks can be kept: %s", error.strerror)
+            LOGGER.warning("cannot keep last lines of ranks: %s", error.strerror)
 
     def look(self, state: RayState) -> None:
-        """Learn who has died, and write what has come of these since."""
+        """Learn which ranks have died, and write the lines of theirs that have arrived since."""
         with self._lock:
             if self._state is None or state.ranks is not self._state.ranks:
                 self._learn(state, is_first=self._state is None)
@@ -75,7 +75,7 @@ class PreviousLogKeeper:
             self._dying = {name: dying for name, dying in self._dying.items() if time_now < dying.until}
 
     def lose_head(self) -> None:
-        """The GCS does not answer: write what living ranks have printed. Called by the listener's thread."""
+        """Write what living ranks have printed, as the GCS does not answer. The listener's thread calls this."""
         with self._lock:
             if self._state is None:
                 return
@@ -86,7 +86,7 @@ class PreviousLogKeeper:
             self._lines.make_room()
 
     def forget_but(self, planned: Collection[str]) -> None:
-        """Remove the lines of groups that have not been among these (UIDs) for a while."""
+        """Remove the lines of groups whose UIDs have not been among these for a while."""
         time_now = self._clock()
         if time_now - self._tidied < TIDY_SECONDS:
             return
@@ -101,7 +101,7 @@ class PreviousLogKeeper:
 
     def _learn(self, state: RayState, *, is_first: bool) -> None:
         dead = {rank.name: rank for rank in state.ranks if not rank.is_alive}
-        if not is_first:  # nobody listened to those that were dead before
+        if not is_first:  # nothing was heard of ranks that died earlier
             for name in dead.keys() - self._dead:
                 self._dying[name] = _Dying(dead[name], now(), self._clock() + SETTLE_SECONDS)
         self._dead = set(dead)
@@ -109,7 +109,7 @@ class PreviousLogKeeper:
         self._tails.claim({rank.process for rank in listened_to if rank.process is not None})
 
     def _keep(self, dying: _Dying, state: RayState) -> bool:
-        """Write it if it is not what was written before. Returns whether it was not."""
+        """Write the rank's lines if they have changed; return whether they have."""
         dead = _dead_rank(dying.rank.name, failure_of(dying.rank, state), dying.died)
         known = dead, self._text(dying.rank)
         if known == dying.written:
@@ -144,7 +144,7 @@ class PreviousLogKeeper:
         try:
             self._lines.write(dead, text)
         except OSError as error:
-            LOGGER.warning("the last lines of a rank cannot be kept: %s", error.strerror)
+            LOGGER.warning("cannot keep the last lines of a rank: %s", error.strerror)
 
 
 def _key(name: RankName) -> Key:

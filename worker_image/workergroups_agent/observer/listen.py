@@ -1,6 +1,6 @@
-"""Listen to what workers print: Ray's log monitors send it to the GCS, and that to who subscribes.
+"""Listen to what workers print: Ray's log monitors send it to the GCS, which sends it to subscribers.
 
-What comes is text in messages of Ray's own, of which nothing is unpickled. It is a user's: it is never logged.
+Nothing in these messages is unpickled. The text is a user's, so it is never logged.
 """
 
 import contextlib
@@ -16,20 +16,20 @@ from workergroups_agent.observer.tails import Tails
 
 LOGGER = logging.getLogger(__name__)
 
-# In each window the thread may use so much of a processor's time. When it is spent, nothing is read until the next
-# one; and nobody is subscribed, or the GCS would hold for us up to a gigabyte of what is not read.
+# In each window, the thread may use BUDGET_SECONDS of CPU time. Then it unsubscribes until the next window: for a
+# subscriber that does not read, the GCS would hold up to a gigabyte.
 WINDOW_SECONDS = 5.0
 BUDGET_SECONDS = 1.0
-# Between two questions, so that many small batches come in one answer: most of the price is the question.
+# Between two polls, so that one answer holds many small batches: most of the cost is the poll.
 PAUSE_SECONDS = 0.1
 RETRY_SECONDS = 1.0
 STOP_SECONDS = 2.0
-# Of one batch: the memory of larger ones is given back at once.
+# Characters of a batch. The memory of larger batches is returned to the system at once.
 LARGE = 1024 * 1024
 
 
 class Listener:
-    """A thread that brings what workers print into their tails, and says so when Ray's head does not answer."""
+    """A thread that adds what workers print to their tails, and reports when Ray's head does not answer."""
 
     def __init__(self, address: str, tails: Tails, tell_of_lost_head: Callable[[], None]) -> None:
         self._address = address
@@ -44,7 +44,7 @@ class Listener:
         self._thread.start()
 
     def stop(self) -> None:
-        """Before the process ends: Python would cut the thread off in the midst of Ray's code, which aborts then."""
+        """Stop listening. Call this before the process ends: Ray aborts if Python ends the thread within Ray's code."""
         self._ends.set()
         if self._subscriber is not None:
             self._subscriber.close()
@@ -58,12 +58,12 @@ class Listener:
             except Exception as error:
                 if type(error) is not told:
                     told = type(error)
-                    LOGGER.warning("what ranks print cannot be read: %s", told.__name__)
+                    LOGGER.warning("cannot read what ranks print: %s", told.__name__)
             self._tails.mark_gap()
             self._ends.wait(RETRY_SECONDS)
 
     def _listen_through_windows(self) -> None:
-        """Read as long as a window's budget lasts, and then nothing for the rest of the window."""
+        """Read while a window's budget lasts, and then pause for the rest of the window."""
         while not self._ends.is_set():
             self._subscriber = subscribe_to_logs(self._address)
             try:
@@ -77,7 +77,7 @@ class Listener:
             self._ends.wait(max(0.0, until - time.monotonic()))
 
     def _listen(self) -> float:
-        """Read until a window's budget is spent; returns when that window ends."""
+        """Read until a window's budget is spent; return when that window ends."""
         until = time.monotonic() + WINDOW_SECONDS
         limit = time.thread_time() + BUDGET_SECONDS
         left = 0  # batches of the latest answer that are not read yet
@@ -102,6 +102,6 @@ class Listener:
 
 
 def _give_memory_back() -> None:
-    """The GNU C library keeps what is freed, and lines of some megabytes would make this process larger for good."""
+    """Let the GNU C library return freed memory, or a few megabytes of lines would enlarge this process for good."""
     with contextlib.suppress(AttributeError, OSError):  # another library
         ctypes.CDLL(None).malloc_trim(0)

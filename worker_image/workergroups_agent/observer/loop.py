@@ -1,4 +1,4 @@
-"""The observer's loop: hand the orders on, look at Ray, report (pure). It writes reports only when they changed."""
+"""The observer's loop: forward orders, look at Ray, report (pure). Reports are written only when they have changed."""
 
 import logging
 import time
@@ -20,16 +20,16 @@ from workergroups_agent.read_ray import RayReader
 from workergroups_api.plan import ClusterPlan
 
 LOGGER = logging.getLogger(__name__)
-# How soon a change in Ray is seen: while something is under way, and at rest.
+# How often to look at Ray: while something is in progress, and at rest.
 BUSY_SECONDS = 0.1
 REST_SECONDS = 0.25
 POLL_SECONDS = 0.05
-# A GCS that does not answer for so long may be gone for good; another one is looked for.
+# A GCS that does not answer for this long may be gone for good: the observer then looks for another one.
 LOST_SECONDS = 10.0
 
 
 class Observer:
-    """Reports what one GCS says."""
+    """Reports what one GCS holds."""
 
     def __init__(self, gcs: Gcs, exchange: Exchange) -> None:
         self.session = gcs.session
@@ -42,11 +42,11 @@ class Observer:
         self._listener = Listener(gcs.address, tails, self._keeper.lose_head)
         self._reports = Reports()
         self._written: Reports | None = None
-        # What the latest reports rest on; as long as it is the same, so are they.
+        # The input of the latest reports: the same input needs no new ones.
         self._seen: tuple[ClusterPlan, RayState, dict[str, PreparedLaunch], Heard] | None = None
 
     def run_forever(self, is_alive: Callable[[], object]) -> NoReturn:
-        """Look and report until the GCS is gone; after each look, also one that failed, tell that this is alive.
+        """Look and report until the GCS is gone; call `is_alive` before each look, also after failed ones.
 
         Raises:
             SessionEnded: Another GCS answers, or none.
@@ -63,7 +63,7 @@ class Observer:
             self._listener.stop()
 
     def look(self) -> bool:
-        """Take one look, and report it. Returns whether something is under way.
+        """Look once, and report; return whether something is in progress.
 
         Raises:
             SessionEnded: Another GCS answers.
@@ -85,7 +85,7 @@ class Observer:
         return changed or heard.is_launching
 
     def _tell(self, reports: Reports) -> None:
-        """Write the reports if they changed, and then that they are true now."""
+        """Write the reports if they have changed, and then the pulse that vouches for them."""
         self._reports = reports
         try:
             if reports != self._written:

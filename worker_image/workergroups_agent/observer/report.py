@@ -1,4 +1,4 @@
-"""What is true: a pure function from the plan, Ray's state and the executor's word to the reports."""
+"""Report what is true: a pure function from the plan, Ray's state and the executor's account to the reports."""
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -30,13 +30,13 @@ MAX_MESSAGE = 1024
 
 
 def report(plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLaunch], heard: Heard) -> Reports:
-    """Reports on all pools and groups.
+    """Return the reports on all pools and groups.
 
     Args:
         plan: What should exist.
         state: What Ray has.
         prepared: What the groups are launched from, by UID.
-        heard: What the executor says.
+        heard: What the executor reports.
     """
     kept = kept_placements(plan, state)
     told = {group.uid: observed_launch_state(group, plan, state, prepared, heard) for group in plan.groups}
@@ -77,13 +77,13 @@ def _pool(
 
 
 def _node(index: int, state: RayState, placement: Placement | None) -> NodeReport:
-    """Of a node that is not reserved."""
+    """Report on a node that is not reserved."""
     if placement is None:
         return NodeReport(index=index, state=NodeState.WAITING)
     pod = state.nodes[placement.name.node_id].pod
     short = {
         "INFEASIBLE": "the Ray node has fewer resources than its bundles need",
-        "NO_RESOURCES": "others hold the Ray node's resources",
+        "NO_RESOURCES": "other actors or tasks hold the Ray node's resources",
     }.get(placement.scheduling_state)
     message = f"placement group on {pod} is {placement.state}: {short}" if short else None
     return NodeReport(index=index, state=NodeState.RESERVING, pod=pod, message=message)
@@ -109,7 +109,7 @@ def _group(group: PlannedGroup, state: RayState, explanation: Explanation) -> Gr
 
 
 def _paused(ranks: Mapping[int, RankActor], state: RayState) -> dict[int, Pause]:
-    """Those that wait for a debugger, or have one."""
+    """Return where ranks wait for a debugger, or have one, by rank."""
     return {
         number: state.pauses[rank.actor_id]
         for number, rank in sorted(ranks.items())
@@ -130,9 +130,9 @@ def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
 
 
 def failure_of(rank: RankActor, state: RayState) -> RankFailure:
-    """Why a dead rank is dead, and where it was."""
+    """Return why a dead rank is dead, and where it was."""
     death = rank.death or Death(RankEnd.PROCESS_DIED, "Ray does not say why", "")
-    # Of a node that goes, Ray says many things, the last of them that the placement group was removed.
+    # Ray gives several reasons for a rank on a lost node, finally that its placement group was removed.
     went_with_node = rank.node_id not in state.nodes and death.reason in (RankEnd.PROCESS_DIED, RankEnd.REMOVED)
     return RankFailure(
         rank=rank.name.rank,

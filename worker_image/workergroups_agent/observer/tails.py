@@ -1,39 +1,39 @@
-"""The end of what each process has printed, in bounded memory, whatever it prints.
+"""The end of what each process has printed, in bounded memory.
 
-Lines may come before anybody can say which rank their process is. So those of any process are held, and those of
-ranks are held longer: see `claim`.
+Lines may arrive before it is known which rank printed them. So the lines of all processes are held, and those of ranks
+longer: see `claim`.
 """
 
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 
-# The address of a Ray node, and a process id there.
+# The address of a Ray node, and a process id on it.
 Process = tuple[str, int]
 
 MAX_BYTES = 64 * 1024
-# Of all ranks: each of 512 may have its 64 KiB, and of more each has less.
+# Of all ranks: 512 ranks have 64 KiB each, and more ranks share this room.
 MAX_RANK_BYTES = 512 * MAX_BYTES
-# Of all processes that are no ranks, or not known to be.
+# Of all processes that are not known to be ranks.
 MAX_OTHER_BYTES = 4 * 1024 * 1024
 
 GAP = "(lines are missing here: more was printed than the agent reads)"
 
 
 class Tails:
-    """The last bytes of processes. One thread may add while another reads."""
+    """The last bytes that processes have printed. One thread may add while another reads."""
 
     def __init__(self, each: int = MAX_BYTES, ranks: int = MAX_RANK_BYTES, others: int = MAX_OTHER_BYTES) -> None:
         self._each, self._max_ranks, self._max_others = each, ranks, others
         self._ranks: dict[Process, _Tail] = {}
-        # In the order in which they have printed.
+        # The process that printed last comes last.
         self._others: OrderedDict[Process, _Tail] = OrderedDict()
         self._others_size = 0
         self._gaps = 0
         self._lock = threading.Lock()
 
     def add(self, process: Process, lines: Sequence[str]) -> None:
-        """What a process has printed after what it had."""
+        """Append lines that a process has printed."""
         with self._lock:
             if (tail := self._ranks.get(process)) is not None:
                 tail.add(lines, self._gaps, self._share())
@@ -41,12 +41,12 @@ class Tails:
                 self._add_to_other(process, lines)
 
     def mark_gap(self) -> None:
-        """Whatever comes next, from whomever, something before it was not read."""
+        """Note that lines of any process may have been missed since the last one."""
         with self._lock:
             self._gaps += 1
 
     def claim(self, ranks: Collection[Process]) -> None:
-        """These processes are the ranks, and no others."""
+        """Take these processes as the ranks, and all others as none."""
         with self._lock:
             known = self._ranks
             self._ranks = {each: known[each] if each in known else self._take_other(each) for each in ranks}
@@ -54,7 +54,7 @@ class Tails:
                 tail.cut(self._share())
 
     def text(self, process: Process) -> bytes:
-        """The last lines of a rank's process; the first of them is whole, unless there is but one."""
+        """Return the last lines of a rank's process. The first line is complete, unless it is the only one."""
         with self._lock:
             tail = self._ranks.get(process)
             return tail.text() if tail is not None else b""
@@ -80,16 +80,16 @@ class Tails:
 
 
 class _Tail:
-    """One process's."""
+    """The tail of one process."""
 
     def __init__(self, gaps: int) -> None:
-        # One buffer, not many lines: a million of one letter each would take fifty times their size.
+        # One buffer, since a million lines of one letter each would take fifty times their size.
         self._bytes = bytearray()
         self._is_cut = False
         self._gaps = gaps
 
     def __len__(self) -> int:
-        # What an empty one takes counts too, or there could be any number of them.
+        # An empty tail counts as well, or there could be any number of them.
         return len(self._bytes) + 256
 
     def add(self, lines: Sequence[str], gaps: int, limit: int) -> None:
@@ -112,7 +112,7 @@ class _Tail:
 
 
 def _end_of(lines: Sequence[str], limit: int) -> bytes:
-    """Their last bytes, at least so many if there are; of long lines, not more is looked at."""
+    """Return the last bytes of the lines, at least `limit` if there are as many, without encoding more than needed."""
     parts: list[bytes] = []
     size = 0
     for line in reversed(lines):

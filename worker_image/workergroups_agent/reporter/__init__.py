@@ -1,6 +1,6 @@
-"""The reporter: what the executor is to do comes from Kubernetes, and what it says goes there.
+"""The reporter: it fetches orders from Kubernetes, and writes reports there.
 
-`serve` is the place to begin. `orders` brings plan and launches to the observer, `status` takes its reports to the
-custom resources, `lease` tells whether it is connected and what the agent vouches for. What they decide is in pure
-functions and values: `prepare`, `subtrees`, `writes` and `pulse`.
+Start reading at `serve`. `orders` hands plan and launches to the observer. `status` writes the observer's reports into
+the custom resources. `lease` publishes whether the observer is connected, and which statuses the agent vouches for.
+What they decide is in pure functions and values: `prepare`, `subtrees`, `writes` and `pulse`.
 """

@@ -14,7 +14,7 @@ from workergroups_api.vocabulary import Variable
 
 
 async def report_forever() -> None:
-    """Until kubelet ends it."""
+    """Report until the kubelet ends the container."""
     async with Kube.connect(AGENT_FIELD_MANAGER) as client:
         await serve(
             client,
@@ -26,7 +26,7 @@ async def report_forever() -> None:
 
 
 def main() -> None:
-    """As a container's first process it must ask for the signal that ends it."""
+    """Run the reporter. As a container's first process it must install a handler for the signal that ends it."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

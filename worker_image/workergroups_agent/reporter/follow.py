@@ -1,4 +1,4 @@
-"""Follow one object of the API server, whatever happens to it, to the server or to the connection."""
+"""Follow one object of the API server across deletions, restarts of the server and lost connections."""
 
 import asyncio
 import logging
@@ -16,16 +16,16 @@ RESYNC_SECONDS = 30
 # After a failure, and at most after several in a row.
 FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 5.0
-# Between two versions, so that a server that ends every watch at once is not asked without a pause.
+# After each version, so that a server that ends every watch at once is not asked without a pause.
 PAUSE_SECONDS = 0.05
 MAX_MESSAGE = 300
 
 
 async def follow(client: Kube, kind: Kind, namespace: str, name: str, tell: Callable[[Found], None]) -> None:
-    """Tell the object as it is now and after each change, None while it does not exist. Never returns.
+    """Pass the object to `tell` now and after each change, None while it does not exist. Never returns.
 
-    What was told stays true as far as anyone knows while the API server does not answer; only at first, an
-    `Unreadable` is told.
+    If the API server does not answer, the latest version stays valid; before the first one, `tell` gets an
+    `Unreadable`.
     """
     failures = 0
     has_told = False
@@ -38,8 +38,8 @@ async def follow(client: Kube, kind: Kind, namespace: str, name: str, tell: Call
                     failures = 0
                     await asyncio.sleep(PAUSE_SECONDS)
         except Exception as error:
-            # An object can be so odd that reading it raises anything; its content is not for the log.
-            LOGGER.warning("%s %s cannot be followed: %s", kind.kind, name, for_log(error))
+            # An odd object can raise any error, which may quote its content: that must not be logged.
+            LOGGER.warning("cannot follow %s %s: %s", kind.kind, name, for_log(error))
             if not has_told:
                 tell(Unreadable(describe(error)))
         # A watch that ends without a version counts as a failure, too.
@@ -48,7 +48,7 @@ async def follow(client: Kube, kind: Kind, namespace: str, name: str, tell: Call
 
 
 def describe(error: Exception) -> str:
-    """The kind of an error, and the API server's sentence if it is its."""
+    """Return the kind of an error, with the API server's message if it is one of its errors."""
     status = getattr(error, "status", None)
     if isinstance(status, int):
         return plain(f"{status}: {api_error_message(error)}", MAX_MESSAGE)
@@ -56,7 +56,7 @@ def describe(error: Exception) -> str:
 
 
 def for_log(error: Exception) -> str:
-    """The same without what the API server may quote of a user's object."""
+    """Return the same, but without what the API server may quote of a user's object."""
     status = getattr(error, "status", None)
     if isinstance(status, int) and status not in (401, 403, 404, 409):
         return f"{status} {getattr(error, 'reason', '')}"

@@ -8,14 +8,14 @@ from workergroups_api.plan import ClusterPlan
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Nothing could be read yet; why."""
+    """Why the object could not be read yet."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class CodeFiles:
-    """The present content of a code ConfigMap."""
+    """The current content of a code ConfigMap."""
 
     files: dict[str, str]
     digest: str
@@ -28,12 +28,12 @@ FoundCode = CodeFiles | Unreadable | None
 
 @dataclass
 class Known:
-    """The plan, the groups that it names, and their code, each as last read; who changes it counts `version` up."""
+    """The plan, its groups and their code, each as last read. Whoever changes it increments `version`."""
 
     plan: ClusterPlan | None = None
-    # By name; absent as long as nothing is known.
+    # By name; absent while nothing is known.
     groups: dict[str, Found] = field(default_factory=dict)
     code: dict[str, FoundCode] = field(default_factory=dict)
-    # Why the plan does not reach the observer, if it does not.
+    # Why the plan cannot be handed to the observer, if it cannot.
     trouble: str | None = None
     version: int = 0

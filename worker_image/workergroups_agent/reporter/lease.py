@@ -22,25 +22,25 @@ LOGGER = logging.getLogger(__name__)
 RENEW_SECONDS = 2.5
 DURATION_SECONDS = 10
 RETRY_SECONDS = 0.5
-# A beat that takes longer is given up: the next one says more.
+# A renewal that takes longer is given up: the next one has newer content.
 REQUEST_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What the Lease says: the session of the agent, and by UID why it does not vouch for an object's status."""
+    """The content of the Lease: the agent's session, and by UID why it does not vouch for an object's status."""
 
     holder: str | None = None
     doubts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def news(self) -> tuple[str | None, frozenset[str]]:
-        """What is told at once when it changes."""
+        """The part that is written at once when it changes."""
         return self.holder, frozenset(self.doubts)
 
 
 def lease_manifest(namespace: str, name: str, uid: str, statement: Statement, now: datetime) -> Manifest:
-    """What the reporter owns of the Lease; with the UID it cannot make one that its owner has deleted."""
+    """Return the fields of the Lease that the reporter owns; the UID keeps it from recreating a deleted Lease."""
     spec = {
         "renewTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "leaseDurationSeconds": DURATION_SECONDS,
@@ -56,32 +56,32 @@ def lease_manifest(namespace: str, name: str, uid: str, statement: Statement, no
 
 
 class Beats:
-    """When to write the Lease: at once when there are news, and else from time to time."""
+    """Decides when to write the Lease: at once when there are news, and otherwise periodically."""
 
     def __init__(self) -> None:
         self._written: Statement | None = None
         self._next = 0.0
 
     def is_due(self, statement: Statement, now: float) -> bool:
-        """Whether to write now. After a failure news wait for the next try, too."""
+        """Return whether to write now. After a failure, news wait for the next try, too."""
         return now >= self._next or (self._written is not None and self._written.news != statement.news)
 
     def succeeded(self, statement: Statement, now: float) -> None:
-        """The Lease says this."""
+        """Note that the Lease holds this."""
         self._written = statement
         self._next = now + RENEW_SECONDS
 
     def failed(self, now: float) -> None:
-        """What the Lease says is not known."""
+        """Note that the content of the Lease is unknown."""
         self._written = None
         self._next = now + RETRY_SECONDS
 
 
 class Holder:
-    """Who holds the Lease: the session that the observer is connected to, once all is told that it says of it.
+    """The holder of the Lease: the session that the observer is connected to, once all its reports are written.
 
-    The operator believes what the status says of the session that holds the Lease. An agent that comes back finds there
-    what the one before it wrote, which may be no longer so.
+    The operator trusts statuses of the session that holds the Lease. An agent that returns finds statuses that its
+    predecessor wrote, which may be outdated.
     """
 
     def __init__(self, has_told: Callable[[str, float], bool]) -> None:
@@ -89,14 +89,14 @@ class Holder:
         self._told: str | None = None
 
     def of(self, session: str | None, now: float) -> str | None:
-        """The holder while the observer is connected to this session, or to none."""
+        """Return the holder while the observer is connected to this session, or to none."""
         if session != self._told:
             self._told = session if session is not None and self._has_told(session, now) else None
         return self._told
 
 
 class LeaseKeeper:
-    """Writes the Lease that the operator has made; as long as there is none, asks for it."""
+    """Renews the Lease that the operator has created; until it exists, asks for it."""
 
     def __init__(
         self, client: Kube, namespace: str, cluster: str, exchange: Exchange, writer: StatusWriter, alive: SignOfLife
@@ -113,7 +113,7 @@ class LeaseKeeper:
         self._uid: str | None = None
 
     async def run(self) -> None:
-        """Never returns."""
+        """Renew the Lease. Never returns."""
         while True:
             self._alive.prolong()
             statement = self._statement(time.monotonic())
@@ -130,11 +130,11 @@ class LeaseKeeper:
         session = self._watch.session(pulse, now, vouches=vouches)
         holder = self._holder.of(session, now)
         if holder is None and trouble:
-            return Statement(None, {EVERY: f"what the agent's observer reports cannot be read: {trouble}"})
+            return Statement(None, {EVERY: f"the agent's reporter cannot read what its observer reports: {trouble}"})
         return Statement(holder, self._writer.doubts(now))
 
     def _pulse(self) -> tuple[Pulse | None, str | None]:
-        """The pulse, or why it cannot be read."""
+        """Return the pulse, or why it cannot be read."""
         try:
             return self._exchange.read_pulse(), None
         except UnreadableFile as error:
@@ -145,7 +145,7 @@ class LeaseKeeper:
             async with asyncio.timeout(REQUEST_SECONDS):
                 written = await self._write(statement)
         except Exception as error:
-            LOGGER.warning("Lease %s cannot be renewed: %s", self._name, for_log(error))
+            LOGGER.warning("cannot renew Lease %s: %s", self._name, for_log(error))
             if getattr(error, "status", None) in (404, 409, 422):
                 self._uid = None  # it is gone, and another one may have its name
             written = False

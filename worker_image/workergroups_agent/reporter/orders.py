@@ -1,4 +1,4 @@
-"""Bring the plan, and what its groups are launched from, into the executor's hands, whenever one changes."""
+"""Hand the plan, and what its groups are launched from, to the observer whenever they change."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup
 
 LOGGER = logging.getLogger(__name__)
-# Until a file that could not be written is tried again.
+# Before a file that could not be written is retried.
 RETRY_SECONDS = 1.0
 
 
@@ -37,7 +37,7 @@ class OrderKeeper:
         self._written: dict[str, PreparedLaunch] = {}
 
     async def run(self) -> None:
-        """Never returns."""
+        """Follow and hand over. Never returns."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(
                 follow(self._client, CONFIG_MAP, self._namespace, plan_name(self._cluster), self._take_plan)
@@ -51,13 +51,13 @@ class OrderKeeper:
                         await self._changed.wait()
 
     def _take_plan(self, found: Found) -> None:
-        """A plan that is gone or cannot be read leaves the one before in force."""
+        """Take a new plan. If it is deleted or cannot be read, the previous plan stays in force."""
         if found is None or isinstance(found, Unreadable):
             return
         try:
             plan = ClusterPlan.model_validate(json.loads(found["data"][PLAN_KEY]))
         except (KeyError, TypeError, ValueError) as error:
-            LOGGER.warning("the plan cannot be read: %s", type(error).__name__)
+            LOGGER.warning("cannot read the plan: %s", type(error).__name__)
             return
         if plan != self._known.plan:
             self._known.plan = plan
@@ -81,7 +81,7 @@ class OrderKeeper:
         self._changed.set()
 
     def _follow_named(self, tasks: asyncio.TaskGroup) -> None:
-        """Follow what the plan and its groups name now, and nothing else."""
+        """Follow what the plan and its groups name now, and stop following anything else."""
         groups = {group.name for group in self._known.plan.groups} if self._known.plan else set()
         self._follow_only(tasks, WORKER_GROUP, groups, self._known.groups, self._take_group)
         self._follow_only(tasks, CONFIG_MAP, self._code_names(), self._known.code, self._take_code)
@@ -117,7 +117,7 @@ class OrderKeeper:
         return names
 
     def _hand_over(self) -> bool:
-        """Write the files that changed, launches first. Returns whether all could be written."""
+        """Write the files that have changed, launches first; return whether all could be written."""
         plan = self._known.plan
         if plan is None:
             return True
@@ -130,7 +130,7 @@ class OrderKeeper:
                 self._exchange.write_plan(plan)
                 self._written_plan = plan
         except OSError as error:
-            LOGGER.warning("the plan cannot be handed over: %s", error)
+            LOGGER.warning("cannot hand over the plan: %s", error)
             self._tell_trouble(f"the plan cannot be handed over to it: {error.strerror}")
             return False
         self._tell_trouble(None)
@@ -139,8 +139,8 @@ class OrderKeeper:
     def _prepare(self, planned: PlannedGroup) -> PreparedLaunch:
         try:
             return prepare(planned, self._known.groups.get(planned.name), self._known.code)
-        except Exception as error:  # Whatever a group holds, the others are launched.
-            LOGGER.exception("the launch of %s cannot be prepared", planned.name)
+        except Exception as error:  # an odd group must not keep the others from being launched
+            LOGGER.exception("cannot prepare the launch of %s", planned.name)
             return without(planned.uid, f"the agent cannot handle this group: {type(error).__name__}: change its spec")
 
     def _tell_trouble(self, trouble: str | None) -> None:
@@ -155,7 +155,7 @@ class OrderKeeper:
             self._exchange.write_launch(prepared)
         except (OSError, ValueError, RecursionError) as error:
             why = f"the agent cannot hand the launch to Ray: {type(error).__name__}: {error}"
-            LOGGER.warning("the launch of %s cannot be written: %s", uid, type(error).__name__)
+            LOGGER.warning("cannot write the launch of %s: %s", uid, type(error).__name__)
             self._written.pop(uid, None)
             return self._hand_over_launch(uid, without(uid, why)) if prepared.launch else False
         self._written[uid] = prepared
@@ -163,7 +163,7 @@ class OrderKeeper:
 
 
 def _what_is_launched(found: Found) -> Any:
-    """What of a WorkerGroup its launch is made from; its status changes more often."""
+    """Return the parts of a WorkerGroup that its launch is made from; its status changes more often."""
     if not isinstance(found, dict):
         return found
     metadata = found["metadata"]

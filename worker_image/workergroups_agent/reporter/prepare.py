@@ -1,4 +1,4 @@
-"""What the executor gets to launch a group from: a pure function of the plan, the WorkerGroup and its code."""
+"""Prepare what the executor launches a group from: a pure function of the plan, the WorkerGroup and its code."""
 
 from collections.abc import Mapping
 
@@ -14,11 +14,11 @@ from workergroups_api.worker_group import WorkerGroupSpec, launch_of
 
 
 class Missing(Exception):
-    """The group cannot be launched yet; the sentence says what is missing."""
+    """The group cannot be launched yet; the message is a sentence that says what is missing."""
 
 
 def prepare(planned: PlannedGroup, group: Found, code: Mapping[str, FoundCode]) -> PreparedLaunch:
-    """The launch, if the version of the group that is planned is the one that is there."""
+    """Return the launch if the group's current version is the planned one, or else what it waits for."""
     try:
         launch = read_launch(planned, group)
         found = _code(launch, code)
@@ -31,22 +31,22 @@ def prepare(planned: PlannedGroup, group: Found, code: Mapping[str, FoundCode]) 
 
 
 def without(uid: str, message: str) -> PreparedLaunch:
-    """Instead of a launch, what it waits for."""
+    """Return what a launch waits for, in place of the launch."""
     return PreparedLaunch(uid=uid, missing=Explanation(LaunchState.WAITING_FOR_CODE, message))
 
 
 def read_launch(planned: PlannedGroup, group: Found) -> Launch:
-    """What the WorkerGroup says of its ranks.
+    """Return what the WorkerGroup says about its ranks.
 
     Raises:
-        Missing: It is not there, or says nothing that makes sense.
+        Missing: It does not exist, or cannot be read.
     """
     if isinstance(group, Unreadable):
         raise Missing(f"the agent cannot read the WorkerGroup: {group.why}")
     if not isinstance(group, dict) or not is_planned(planned, group):
         raise Missing("waiting for the agent's reporter to see the WorkerGroup")
     try:
-        # The spec alone: an odd status of an older version of ours must not stand in the way.
+        # Only the spec is read: an odd status from an older version must not get in the way.
         return launch_of(WorkerGroupSpec.model_validate(group.get("spec")), group["metadata"])
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
@@ -57,7 +57,7 @@ def read_launch(planned: PlannedGroup, group: Found) -> Launch:
 
 
 def is_planned(planned: PlannedGroup, group: Found) -> bool:
-    """Whether this is the very object that the plan means."""
+    """Return whether this is the object that the plan means."""
     return isinstance(group, dict) and group["metadata"].get("uid") == planned.uid
 
 

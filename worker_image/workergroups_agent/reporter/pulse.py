@@ -6,7 +6,7 @@ STALE_SECONDS = 3.0
 
 
 class PulseWatch:
-    """Remembers when the pulse changed, by the clock of whoever asks: no two processes' clocks are compared."""
+    """Remembers when the pulse changed, by the caller's clock: clocks of two processes are never compared."""
 
     def __init__(self) -> None:
         self._latest: Pulse | None = None
@@ -16,8 +16,8 @@ class PulseWatch:
     def session(self, pulse: Pulse | None, now: float, *, vouches: bool = True) -> str | None:
         """Return the Ray session that the observer is connected to; None if it is not.
 
-        The first pulse that is seen may be an old one: only one that changes counts. One that does not vouch for the
-        reports that were read counts as not seen.
+        The first pulse may be an old one, so only a pulse that changes counts. A pulse that does not vouch for the
+        reports that this process has read is ignored.
         """
         if pulse is not None and not vouches:
             pulse = self._latest

@@ -18,13 +18,13 @@ RESTART_SECONDS = 1.0
 async def serve(client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife) -> None:
     """Report until cancelled.
 
-    If one task ends by an error of ours, all begin again: the Lease must not vouch for what nobody writes any more.
+    If a bug ends one task, all are restarted: the Lease must not vouch for statuses that nobody writes any more.
     """
     while True:
         try:
             await _serve(client, namespace, cluster, exchange, alive)
         except Exception:
-            LOGGER.exception("the reporter's tasks begin again")
+            LOGGER.exception("a task of the reporter has failed; restarting all of them")
         await asyncio.sleep(RESTART_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Apply subtrees to the custom resources' status, each when it changed, and each for itself."""
+"""Apply subtrees to the custom resources' statuses, each on its own and only when it has changed."""
 
 import asyncio
 import logging
@@ -14,17 +14,17 @@ from workergroups_api.kube import Kube
 from workergroups_api.vouching import MAX_OBJECTS
 
 LOGGER = logging.getLogger(__name__)
-# How long the reports may lack an object of the plan.
+# The reports may lack an object of the plan for this long.
 UNREPORTED_SECONDS = 5.0
-# Until reports that could not be read are read again although nobody has written them since.
+# Before unreadable reports are read again although they have not changed.
 READ_AGAIN_SECONDS = 1.0
 MAX_WRITES = 20
-# A write that takes longer no longer keeps others from beginning.
+# A write that takes longer than this no longer occupies a slot.
 SLOT_SECONDS = 1.0
 
 
 class StatusWriter:
-    """Brings the subtrees to the API server. After its start it applies each once: nobody knows what exists."""
+    """Writes the subtrees to the API server. After a start it applies each once, since it does not know what exists."""
 
     def __init__(self, client: Kube, namespace: str, exchange: Exchange, known: Known) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class StatusWriter:
         # Why the reports cannot be read, if they cannot, and when to try again.
         self.trouble: str | None = None
         self._read_again_at = 0.0
-        # By UID, as all that follows.
+        # By UID, like everything that follows.
         self._writes: dict[str, Write] = {}
         # Why the reports do not cover an object, and since when.
         self._unreported: dict[str, tuple[str, float]] = {}
@@ -45,7 +45,7 @@ class StatusWriter:
         self._slots = asyncio.Semaphore(MAX_WRITES)
 
     async def run(self) -> None:
-        """Never returns."""
+        """Write statuses. Never returns."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 now = time.monotonic()
@@ -56,7 +56,7 @@ class StatusWriter:
                 await asyncio.sleep(POLL_SECONDS)
 
     def look(self, now: float) -> None:
-        """Bring what is wanted up to the reports and to what is known."""
+        """Update the wanted subtrees from the reports and from what is known."""
         has_read = self._read(now)
         if not has_read and self._version == self._known.version:
             return
@@ -71,18 +71,18 @@ class StatusWriter:
         self._log_unplanned()
 
     def has_told(self, session: str, now: float) -> bool:
-        """Whether the statuses hold all that is reported of the plan in this session, but for what is in doubt."""
+        """Return whether the statuses hold everything that is reported in this session, except for objects in doubt."""
         if self._known.plan is None or self._reports.session != session:
             return False
         untold = {uid for uid, write in self._writes.items() if not write.is_settled} | self._unreported.keys()
         return untold <= self._all_doubts(now).keys()
 
     def doubts(self, now: float) -> dict[str, str]:
-        """Return why nobody can vouch for an object's status, by UID."""
+        """Return why the agent cannot vouch for an object's status, by UID."""
         doubts = self._all_doubts(now)
         if len(doubts) <= MAX_OBJECTS:
             return doubts
-        # Objects that were deleted must not crowd out the others: the plan will soon lack them.
+        # Deleted objects must not crowd out the others: they will soon leave the plan.
         return {uid: why for uid, why in doubts.items() if uid not in self._writes or not self._writes[uid].is_gone}
 
     def _all_doubts(self, now: float) -> dict[str, str]:
@@ -91,19 +91,19 @@ class StatusWriter:
         return late | behind
 
     def _read(self, now: float) -> bool:
-        """Read the reports if they may be others than before. Returns whether they were read."""
+        """Read the reports if they may have changed; return whether they were read."""
         stamp = self._exchange.reports_stamp()
         if stamp == self._stamp and (self.trouble is None or now < self._read_again_at):
             return False
         self._stamp, before = stamp, self.trouble
         try:
-            # While there are none, the observer is not connected: what it said last stays.
+            # Without reports, the observer is not connected, and its latest reports stay valid.
             self._reports = self._exchange.read_reports() or self._reports
             self.trouble = None
         except UnreadableFile as error:
             self.trouble, self._read_again_at = str(error), now + READ_AGAIN_SECONDS
         if self.trouble not in (None, before):
-            LOGGER.warning("the reports cannot be read: %s", self.trouble)
+            LOGGER.warning("cannot read the reports: %s", self.trouble)
         return self.trouble is None
 
     def _log_unplanned(self) -> None:
@@ -116,7 +116,7 @@ class StatusWriter:
         try:
             await self._patch(subtree)
         except Exception as error:
-            LOGGER.warning("status of %s %s cannot be written: %s", subtree.kind.kind, subtree.name, for_log(error))
+            LOGGER.warning("cannot write the status of %s %s: %s", subtree.kind.kind, subtree.name, for_log(error))
             write.fail(error, time.monotonic())
         else:
             write.succeed(subtree)
@@ -125,7 +125,7 @@ class StatusWriter:
         manifest = {
             "apiVersion": subtree.kind.api_version,
             "kind": subtree.kind.kind,
-            # With the UID the write fails if the name has gone to another object meanwhile.
+            # With the UID, the write fails if another object has taken the name meanwhile.
             "metadata": {"name": subtree.name, "namespace": self._namespace, "uid": subtree.uid},
             "status": {FIELDS[subtree.kind]: dict(subtree.report)},
         }

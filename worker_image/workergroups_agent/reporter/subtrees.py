@@ -86,7 +86,7 @@ def _of_group(group: PlannedGroup, reports: Reports) -> GroupReport | None:
 
 
 def _group_report(planned: PlannedGroup, reports: Reports, known: Known) -> GroupReport | None:
-    """The observer's report, or else the one that was written before, with the digest of the code as it is now."""
+    """Return the observer's report, or else the written one, with the digest of the current code."""
     if planned.name not in known.groups:
         return None  # Of its code nothing is known either.
     written = _written(planned, known)

@@ -83,7 +83,7 @@ def test_a_prompt_shows_and_changes_what_a_rank_has(group):
         "(rank) 40\n",
         "(rank) 71\n",
         "*** NameError: name 'no_such_name' is not defined",
-        "there is no more",
+        "there is no further frame",
         "Documented commands",
     ):
         assert words in shown

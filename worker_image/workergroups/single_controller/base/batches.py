@@ -1,4 +1,4 @@
-"""Splitting batches over ranks and joining them again.
+"""Split batches over ranks, and join them again.
 
 A batch is anything with a length and ``chunk(chunks)``: a `DataProto`, a `DataProtoFuture`, a TensorDict. This module
 needs none of them to be installed.
@@ -21,9 +21,9 @@ from .call_notes import Padding
 def pad_arguments(
     chunks: int, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any], Padding | None]:
-    """Copies with padding of those batches that have padding on and do not divide by ``chunks``.
+    """Return padded copies of the batches that have padding on and do not divide by ``chunks``.
 
-    The caller's batches stay as they are. Without any such batch, the padding is ``None``.
+    The caller's batches do not change. If no batch needs padding, the padding is ``None``.
 
     Raises:
         ValueError: Batches to be padded differ in length, so that no one padding could be cut off the result.
@@ -68,7 +68,7 @@ def concat(output: Sequence[Any]) -> Any:
 
 
 def materialize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments with the data of those that are futures of batches."""
+    """Return the arguments with the data of those that are futures of batches."""
     if any(_is_future(value) for value in (*args, *kwargs.values())):
         args = tuple(arg.get() if _is_future(arg) else arg for arg in args)
         kwargs = {key: value.get() if _is_future(value) else value for key, value in kwargs.items()}
@@ -76,7 +76,7 @@ def materialize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[An
 
 
 def cut_padding(output: Any, padding: Padding) -> Any:
-    """The output without padding, if it is a batch with a row for each row of the padded input."""
+    """Return the output without padding, if it is a batch with a row for each row of the padded input."""
     cut = getattr(output, "without_padding", None)
     return output if cut is None else cut(*padding)
 

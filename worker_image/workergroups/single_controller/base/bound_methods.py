@@ -1,4 +1,4 @@
-"""Giving a group the methods that its ranks' class registers."""
+"""Give a group the methods that its ranks' class registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions whose arguments are the user's own beside one of ours: names of the two must never meet."""
+"""Functions that take the user's arguments and one of ours, whose names must never collide."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def first_by_name(name: str) -> Callable[[Method[S, R]], Method[S, R]]:
-    """Let a method's first argument, which is positional only, be given by this name as well, as verl's users do.
+    """Let callers give a method's first, positional-only argument by this name as well, as verl's users do.
 
-    A keyword of that name beside positional arguments is the user's: ``RayClassWithInitArgs(Model, cls="resnet")``.
+    A keyword of that name next to positional arguments is the user's: ``RayClassWithInitArgs(Model, cls="resnet")``.
     """
 
     def decorate(method: Method[S, R]) -> Method[S, R]:

@@ -1,4 +1,4 @@
-"""``@register``: says of a worker's method how a group calls it on its ranks."""
+"""``@register``: declare how a group calls a worker's method on its ranks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RegisteredMethod:
     """The role that the method belongs to, in a class of colocated roles."""
 
     def dispatch_fns(self) -> DispatchFns:
-        """The functions that split this method's arguments and collect its results."""
+        """Return the functions that split this method's arguments and collect its results."""
         if isinstance(self.dispatch_mode, Dispatch):
             return get_predefined_dispatch_fn(self.dispatch_mode)
         return self.dispatch_mode
@@ -101,7 +101,7 @@ def register(
 
 
 def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callable[..., Any]:
-    """The method as it runs on a rank: it gets data for futures, and returns nothing that nobody collects."""
+    """Return the method as it runs on a rank: it gets data for futures, and returns nothing that nobody collects."""
 
     def prepare(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], bool]:
         discard = take_discard(kwargs)
@@ -147,10 +147,10 @@ def _check_dispatch_mode(dispatch_mode: object) -> None:
 
 
 def registered_methods(cls: type) -> dict[str, RegisteredMethod]:
-    """The methods of a class that ``register`` decorates, inherited ones included, by name."""
+    """Return the methods of a class that ``register`` decorates, inherited ones included, by name."""
     found = {}
     for name in dir(cls):
-        # Statically, since a property or a descriptor of the user's must not run here.
+        # Look it up statically: a property or a descriptor of the user must not run here.
         registered = getattr(inspect.getattr_static(cls, name), MAGIC_ATTR, None)
         if isinstance(registered, RegisteredMethod):
             found[name] = registered

@@ -22,11 +22,11 @@ DispatchFn = Callable[..., tuple[Any, Any]]
 CollectFn = Callable[..., Any]
 
 _LARGE = 100_000
-"""Bytes from which on a value that goes to all ranks is stored once instead of sent once per rank."""
+"""A value for all ranks that has at least this many bytes is stored once instead of sent once per rank."""
 
 
 class DispatchFns(TypedDict):
-    """What a dispatch mode stands for; also what users pass to ``register`` for a mode of their own."""
+    """The functions of a dispatch mode; users pass such a dictionary to ``register`` for their own mode."""
 
     dispatch_fn: DispatchFn
     collect_fn: CollectFn
@@ -46,7 +46,7 @@ def dispatch_one_to_all(
 def dispatch_all_to_all(
     worker_group: WorkerGroup, /, *args: Any, **kwargs: Any
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Pass the arguments on as they are: lists of ``world_size`` are spread over the ranks, others are shared."""
+    """Pass the arguments on unchanged: lists of ``world_size`` are spread over the ranks, others are shared."""
     return args, kwargs
 
 

@@ -25,7 +25,7 @@ from .worker_group import WorkerGroup
 
 @dataclass(frozen=True)
 class MeshPlan:
-    """Who gets which chunk, and whose results count."""
+    """Which rank gets which chunk, and which ranks' results are collected."""
 
     chunk_of_rank: list[int]
     collected: list[int]
@@ -74,25 +74,25 @@ class MeshPlan:
 
 
 def make_nd_compute_dataproto_dispatch_fn(mesh_name: str) -> DispatchFns:
-    """The mode for methods of ranks that form the mesh of that name: one chunk per dp rank, joined results."""
+    """Return the mode for methods of ranks that form the mesh of that name: one chunk per dp rank, joined results."""
     plan = partial(_plan_of_mesh, mesh_name)
     return {"dispatch_fn": partial(_dispatch_chunks, plan), "collect_fn": partial(_collect_joined, plan)}
 
 
 def fns_of_3d_proto() -> DispatchFns:
-    """The functions of 3D_PROTO."""
+    """Return the functions of 3D_PROTO."""
     plan = partial(_plan_of_3d, "3D_PROTO", MeshPlan.of_3d_proto)
     return {"dispatch_fn": partial(_dispatch_chunks, plan), "collect_fn": partial(_collect_joined, plan)}
 
 
 def fns_of_3d_all_micro_dp() -> DispatchFns:
-    """The functions of 3D_ALL_MICRO_DP."""
+    """Return the functions of 3D_ALL_MICRO_DP."""
     plan = partial(_plan_of_3d, "3D_ALL_MICRO_DP", MeshPlan.of_3d_all_micro_dp)
     return {"dispatch_fn": partial(_dispatch_chunks, plan), "collect_fn": partial(_collect_joined, plan)}
 
 
 def fns_of_3d_pp_only() -> DispatchFns:
-    """The functions of 3D_PP_ONLY."""
+    """Return the functions of 3D_PP_ONLY."""
     plan = partial(_plan_of_3d, "3D_PP_ONLY", MeshPlan.of_3d_pp_only)
     return {"dispatch_fn": partial(_dispatch_same, plan), "collect_fn": partial(_collect_list, plan)}
 

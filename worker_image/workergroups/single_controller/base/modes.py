@@ -33,7 +33,7 @@ class _OpenEnumMeta(type):
             raise AttributeError(f"{cls.__name__} has no mode {name!r}; it has {known}") from None
 
     def names(cls) -> list[str]:
-        """The names of all members, in the order of registration."""
+        """Return the names of all members, in the order of registration."""
         return list(cls._registry)
 
 
@@ -55,7 +55,7 @@ class _OpenEnum(metaclass=_OpenEnumMeta):
 
     @classmethod
     def _named(cls, name: str) -> Self:
-        """The member of that name, here and in every process that unpickles one."""
+        """Return the member of that name, here and in every process that unpickles one."""
         member: Self = cls._registry[name]
         return member
 

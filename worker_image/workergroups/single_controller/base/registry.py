@@ -1,4 +1,4 @@
-"""Which functions each named dispatch mode stands for."""
+"""The functions of each named dispatch mode."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _REGISTRY: dict[Dispatch, DispatchFns] = {
 
 
 def get_predefined_dispatch_fn(dispatch_mode: Dispatch) -> DispatchFns:
-    """The two functions behind a named mode.
+    """Return the two functions behind a named mode.
 
     Raises:
         ValueError: No functions are registered for the mode.

@@ -55,15 +55,15 @@ class Worker:
         return self._world_size
 
     def get_master_addr_port(self) -> tuple[str, str]:
-        """The address and port at which the group's ranks meet, as ``MASTER_ADDR`` and ``MASTER_PORT`` give them."""
+        """Return the address and port where the group's ranks meet, from ``MASTER_ADDR`` and ``MASTER_PORT``."""
         return self._master_addr, self._master_port
 
     def get_cuda_visible_devices(self) -> str:
-        """The devices that this rank sees, as ``CUDA_VISIBLE_DEVICES`` gives them; ``"not set"`` without any."""
+        """Return the devices that this rank sees, as ``CUDA_VISIBLE_DEVICES`` gives them; ``"not set"`` without any."""
         return os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
 
     def get_fused_worker_by_name(self, worker_name: str) -> Any:
-        """The role of that name in this rank's process; ``None`` if there is none."""
+        """Return the role of that name in this rank's process; ``None`` if there is none."""
         return self.__dict__.get("fused_worker_dict", {}).get(worker_name)
 
     @register(dispatch_mode=Dispatch.ALL_TO_ALL, execute_mode=Execute.RANK_ZERO)
@@ -78,12 +78,12 @@ class Worker:
         return func(self, *args, **kwargs)
 
     def _register_dispatch_collect_info(self, mesh_name: str, dp_rank: int, is_collect: bool) -> None:
-        """Say this rank's place in a mesh, for the modes that `make_nd_compute_dataproto_dispatch_fn` makes.
+        """Register this rank's place in a mesh, for the modes that `make_nd_compute_dataproto_dispatch_fn` makes.
 
         Args:
             mesh_name: The mesh's name.
             dp_rank: Which chunk this rank gets.
-            is_collect: Whether this rank's result is collected; one rank of each dp rank should say so.
+            is_collect: Whether this rank's result is collected; set it for one rank of each dp rank.
 
         Raises:
             ValueError: The rank has registered for that mesh before.
@@ -94,7 +94,7 @@ class Worker:
         meshes[mesh_name] = (dp_rank, is_collect)
 
     def get_dispatch_collect(self) -> dict[str, dict[str, Any]]:
-        """This rank's place in all its meshes, in the form that ``set_dispatch_collect`` takes."""
+        """Return this rank's place in all its meshes, in the form that ``set_dispatch_collect`` takes."""
         meshes = self._meshes()
         return {
             "dispatch_dp_rank": {name: dp_rank for name, (dp_rank, _) in meshes.items()},
@@ -122,21 +122,21 @@ class Worker:
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def _query_dispatch_info(self, mesh_name: str) -> int:
-        """Which chunk this rank gets in that mesh."""
+        """Return which chunk this rank gets in that mesh."""
         return self._mesh(mesh_name)[0]
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def _query_collect_info(self, mesh_name: str) -> bool:
-        """Whether this rank's result is collected in that mesh."""
+        """Return whether this rank's result is collected in that mesh."""
         return self._mesh(mesh_name)[1]
 
     def register_parallel_ranks(self, *, tp_rank: int, pp_rank: int, dp_rank: int, micro_dp_rank: int = 0) -> None:
-        """Say this rank's place in a tp x pp x dp mesh, for 3D_PROTO, 3D_ALL_MICRO_DP and 3D_PP_ONLY."""
+        """Register this rank's place in a tp x pp x dp mesh, for 3D_PROTO, 3D_ALL_MICRO_DP and 3D_PP_ONLY."""
         self._parallel_ranks = ParallelRanks(tp_rank, pp_rank, dp_rank, micro_dp_rank)
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def _query_parallel_ranks(self) -> ParallelRanks:
-        """This rank's place in the tp x pp x dp mesh."""
+        """Return this rank's place in the tp x pp x dp mesh."""
         try:
             return self._parallel_ranks
         except AttributeError:
@@ -154,6 +154,6 @@ class Worker:
             ) from None
 
     def _meshes(self) -> dict[str, tuple[int, bool]]:
-        # Made on first use: a subclass may leave out this class's constructor.
+        # Created on first use: a subclass may not call this class's constructor.
         meshes: dict[str, tuple[int, bool]] = self.__dict__.setdefault("_registered_meshes", {})
         return meshes

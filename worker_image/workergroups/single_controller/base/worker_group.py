@@ -38,7 +38,7 @@ class ResourcePool:
         self._store.append(process_count)
 
     def __call__(self) -> list[int]:
-        """The same as ``store``."""
+        """Return the same as ``store``."""
         return self._store
 
     @property
@@ -81,7 +81,7 @@ class WorkerGroup(ABC):
     """
 
     def __init__(self) -> None:
-        # What the ranks have said about their places in each mesh, and the plans made of it.
+        # The places that the ranks have registered in each mesh, and the plans made from them.
         self._dispatch_info: dict[str, list[int]] = {}
         self._collect_info: dict[str, list[bool]] = {}
         self._mesh_plans: dict[str, Any] = {}

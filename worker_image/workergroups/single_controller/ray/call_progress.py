@@ -1,4 +1,4 @@
-"""How far a call is that a person waits for."""
+"""The progress of a call, for a user who waits for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CallProgress:
         self._not_up = list(workers[: len(refs)])
 
     def __call__(self) -> str:
-        """The line to show."""
+        """Return the line to show."""
         total = len(self._refs)
         self._not_up = [worker for worker in self._not_up if not _is_up(worker)]
         if self._not_up:

@@ -1,4 +1,4 @@
-"""The calls that a group's ranks have not finished, whoever made them."""
+"""The calls that a group's ranks have not finished, from any driver."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Call:
     method: str
     """``__init__`` for a rank that is still in its constructor."""
     state: str
-    """``running``, ``running, paused at`` where a debugger is waited for, ``waiting for arguments`` that other tasks
+    """``running``, ``running, paused at`` if it waits for a debugger, ``waiting for arguments`` that other tasks
     compute, or ``queued`` behind another call.
     """
     seconds: float
-    """How long it has been in that state, by the clocks of the nodes."""
+    """How long it has been in that state, by the nodes' clocks."""
     job_id: str
-    """The Ray job of the driver that made it."""
+    """The Ray job of the driver that made the call."""
 
 
 class Calls(tuple[Call, ...]):
-    """Calls in flight, by rank, the one that runs first.
+    """Calls in flight, by rank, running ones first.
 
     ``print`` shows a line for each method and state, with its ranks.
     """
@@ -48,9 +48,9 @@ class Calls(tuple[Call, ...]):
 
 
 def calls_in_flight(actor_ids: Sequence[str]) -> Calls:
-    """The unfinished calls of these actors, of which each one's place is its rank.
+    """Return the unfinished calls of these actors, which are given in rank order.
 
-    Ray's processes report what they do once a second, so the last second may be missing.
+    Ray's processes report once a second, so the last second may be missing.
     """
     ranks = {actor_id: rank for rank, actor_id in enumerate(actor_ids)}
     now = time.time()

@@ -28,7 +28,7 @@ _OWN_ATTRIBUTES = {"worker_dict", "fused_worker_dict"}
 class ColocatedWorker(Worker):
     """A rank with several roles; `create_colocated_worker_raw_cls` makes subclasses with roles.
 
-    Each role's instance is the attribute of the role's name, here and in the others' ``fused_worker_dict``.
+    Each role's instance is an attribute with the role's name, and an entry of the others' ``fused_worker_dict``.
     """
 
     role_classes: ClassVar[Mapping[str, RayClassWithInitArgs]] = {}
@@ -49,7 +49,7 @@ class ColocatedWorker(Worker):
 
 
 def create_colocated_worker_cls(class_dict: Mapping[str, RayClassWithInitArgs]) -> RayClassWithInitArgs:
-    """The class of ranks that have all these roles.
+    """Return the class of ranks that have all these roles.
 
     Args:
         class_dict: Each role's class and the arguments of its constructor.
@@ -61,12 +61,12 @@ def create_colocated_worker_cls(class_dict: Mapping[str, RayClassWithInitArgs]) 
 
 
 def create_colocated_worker_cls_fused(class_dict: Mapping[str, RayClassWithInitArgs]) -> RayClassWithInitArgs:
-    """As ``create_colocated_worker_cls``; for groups on which ``fuse`` is called."""
+    """Like ``create_colocated_worker_cls``, for groups on which ``fuse`` is called."""
     return RayClassWithInitArgs(create_colocated_worker_raw_cls(class_dict))
 
 
 def create_colocated_worker_raw_cls(class_dict: Mapping[str, RayClassWithInitArgs]) -> type[ColocatedWorker]:
-    """The class itself, to be subclassed: methods of the subclass use the roles as ``self.{role}``."""
+    """Return the class itself, to be subclassed: methods of the subclass use the roles as ``self.{role}``."""
     return _colocated_class("_".join([FUSED_WORKER_NAME, *class_dict]), class_dict)
 
 
@@ -89,7 +89,7 @@ def _colocated_class(name: str, class_dict: Mapping[str, RayClassWithInitArgs]) 
 
 
 def _delegate(role: str, method_name: str, method: Callable[..., Any], registered: RegisteredMethod) -> Any:
-    """A method of the colocated class that runs a role's method."""
+    """Return a method of the colocated class that runs a role's method."""
     delegate: Any
     if inspect.iscoroutinefunction(method):
 

@@ -1,7 +1,7 @@
 """What rank 0 publishes about its group in Ray's control service (the GCS), under its own actor id.
 
-It does so before its constructor runs: the other ranks wait for the record to learn where they meet, and drivers that
-attach learn the group's methods from it, even while every rank is busy.
+It publishes the record before its constructor runs: the other ranks learn from it where they meet, and drivers that
+attach learn the group's methods, even while every rank is busy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .method_table import Signatures
 from .waiting import poll
 
 RECORD_TIMEOUT = 300.0
-"""Seconds for which ranks and drivers wait for rank 0's record: its process must be up by then."""
+"""Seconds for which ranks and drivers wait for rank 0's record, and so for its process to start."""
 
 _KV_NAMESPACE = "workergroups"
 
@@ -29,20 +29,20 @@ Places = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class GroupRecord:
-    """The record."""
+    """What rank 0 publishes."""
 
     master_addr: str
     master_port: str
     methods: Mapping[str, bytes]
     """The class's registered methods, as `method_table.pickle_methods` made them."""
     signatures: Signatures
-    """How all of the class's methods are called."""
+    """The signatures of all methods of the class."""
     places: Places
     """Where the ranks are."""
 
 
 def publish(rank_zero: str, record: GroupRecord) -> None:
-    """Make the record known under rank 0's actor id."""
+    """Publish the record under rank 0's actor id."""
     key_value_store.put(_KV_NAMESPACE, rank_zero, cloudpickle.dumps(record))
 
 
@@ -52,7 +52,7 @@ def forget(rank_zero: str) -> None:
 
 
 def lookup(rank_zero: str) -> GroupRecord | None:
-    """The record that rank 0 has published, if it has."""
+    """Return the record that rank 0 has published, ``None`` if it has not."""
     data = key_value_store.get(_KV_NAMESPACE, rank_zero)
     if data is None:
         return None
@@ -61,7 +61,7 @@ def lookup(rank_zero: str) -> GroupRecord | None:
 
 
 def wait_for_record(rank_zero: str, *, timeout: float = RECORD_TIMEOUT) -> GroupRecord:
-    """The record of rank 0, as soon as there is one.
+    """Wait for rank 0's record and return it.
 
     Raises:
         RendezvousTimeoutError: Rank 0 died, or did not publish its record within ``timeout`` seconds.
@@ -80,7 +80,7 @@ def wait_for_record(rank_zero: str, *, timeout: float = RECORD_TIMEOUT) -> Group
     if record is None:
         state = actor_state(rank_zero)
         raise RendezvousTimeoutError(
-            f"rank 0 published no address within {timeout:g} s: Ray says that its actor {rank_zero} is "
+            f"rank 0 published no address within {timeout:g} s: Ray reports that its actor {rank_zero} is "
             f"{state.state if state else 'unknown'}"
         )
     return record

@@ -1,4 +1,4 @@
-"""Saying which ranks have not returned from a call, for how long, and where they are."""
+"""Report which ranks have not returned from a call, for how long, and where they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STACKS_TIMEOUT = 15.0
 
 
 def late_call(method_name: str, refs: Sequence[Any], workers: Sequence[ActorHandle], seconds: float) -> LateCallError:
-    """The error for a call that did not return on all ranks in time.
+    """Return the error for a call that did not return on all ranks in time.
 
     Args:
         method_name: The method that was called.
@@ -33,26 +33,26 @@ def late_call(method_name: str, refs: Sequence[Any], workers: Sequence[ActorHand
     where = "\n".join(f"{stack}\n" for stack in found.values())
     message = (
         f"{method_name!r} has not returned after {seconds:.1f} s on {len(late)} of {len(refs)} ranks "
-        f"({', '.join(map(str, late))}), which go on with it:\n{where}"
+        f"({', '.join(map(str, late))}), which continue with it:\n{where}"
     )
     return LateCallError(message, method_name, late, seconds, found)
 
 
 def stacks(workers: Mapping[int, ActorHandle]) -> dict[int, str]:
-    """What each rank is doing: its process and node, and the Python stacks of its threads, or why there are none."""
+    """Return what each rank is doing: process, node and the Python stacks of its threads, or why there are none."""
     ids = {rank: actor_id(worker) for rank, worker in workers.items()}
     states = {rank: actor_state(actor_id) for rank, actor_id in ids.items()}
     running = {rank: state for rank, state in states.items() if state is not None and state.state != "DEAD"}
     asked = [ids[rank] for rank in running]
     nodes = _nodes_of(running.values()) if running else ()
-    # Nodes that do not answer share one time-out.
+    # All nodes share one time-out.
     answers = run_on_nodes(stack_dump.dump, nodes, asked, timeout=_STACKS_TIMEOUT)
     dumps = {actor_id: stack for answer in answers for actor_id, stack in answer.items()}
     return {rank: _describe(rank, states[rank], dumps.get(ids[rank])) for rank in workers}
 
 
 def _nodes_of(states: Any) -> set[str]:
-    """The nodes that these actors may be on. Ray tells an actor's node only once its constructor has returned."""
+    """Return the nodes that these actors may be on. Ray knows an actor's node once its constructor has returned."""
     if all(state.node_id and state.state == "ALIVE" for state in states):
         return {state.node_id for state in states}
     return {node.node_id for node in live_nodes()}

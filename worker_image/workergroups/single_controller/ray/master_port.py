@@ -1,4 +1,4 @@
-"""The port where a group's ranks meet (``MASTER_PORT``): chosen by rank 0's process, and kept free for it."""
+"""The port where a group's ranks meet (``MASTER_PORT``): rank 0's process chooses it and keeps it free."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _reservation: socket.socket | None = None
 
 
 def reserve_master() -> tuple[str, str]:
-    """The address of this node, and a port that stays reserved for this process until it ends.
+    """Return the address of this node, and a port that stays reserved for this process until it ends.
 
-    The reservation is a socket that is bound but does not listen. The kernel gives such a port to nobody who asks for
-    any free port, while a second socket may still bind it and listen on it if both set SO_REUSEADDR, as the TCPStore
-    of ``torch.distributed`` does. So no other process can take the port between its choice and its use.
+    The reservation is a socket that is bound but does not listen. The kernel never assigns such a port to a process
+    that asks for any free port. But a second socket can bind it and listen on it if both set SO_REUSEADDR, as the
+    TCPStore of ``torch.distributed`` does. So no other process can take the port between its choice and its use.
     """
     global _reservation
     if _reservation is None:

@@ -1,4 +1,4 @@
-"""Registered methods on their way to drivers that do not have the class they belong to."""
+"""Send registered methods to drivers that do not have their class."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from workergroups.single_controller.base.decorator import Execute, RegisteredMet
 
 
 def pickle_methods(methods: Mapping[str, RegisteredMethod]) -> dict[str, bytes]:
-    """Pickle each method by itself, since one that a driver cannot load must not hide the others."""
+    """Pickle each method on its own, since a method that a driver cannot load must not hide the others."""
     return {name: _pickle(registered) for name, registered in methods.items()}
 
 
 def unpickle_methods(pickled: Mapping[str, bytes]) -> dict[str, RegisteredMethod]:
-    """Load what ``pickle_methods`` made. A method that cannot be loaded here says why when it is called."""
+    """Load what ``pickle_methods`` made. A method that cannot be loaded here raises the reason when it is called."""
     return {name: _unpickle(name, data) for name, data in pickled.items()}
 
 
@@ -32,7 +32,7 @@ Signatures = Mapping[str, Sequence[tuple[str, Any, bool]]]
 
 
 def signatures_of(actor_class: Any) -> Signatures:
-    """How the methods of a Ray actor class are called, without any type or value of the user's."""
+    """Return the signatures of an actor class's methods, without types or values of the user."""
     return {
         method: [(parameter.name, parameter.kind, parameter.default is not Parameter.empty) for parameter in parameters]
         for method, parameters in actors.signatures_of(actor_class).items()
@@ -40,9 +40,9 @@ def signatures_of(actor_class: Any) -> Signatures:
 
 
 def restore_signatures(handle: ActorHandle, signatures: Signatures) -> None:
-    """Let a handle take the arguments that its class takes.
+    """Let a handle accept the arguments that its class accepts.
 
-    In a driver that cannot import the class, Ray puts a stand-in for it whose methods take keyword arguments only.
+    In a driver that cannot import the class, Ray uses a placeholder whose methods accept only keyword arguments.
     """
     restored = {
         method: [
@@ -61,8 +61,8 @@ def _pickle(registered: RegisteredMethod) -> bytes:
             data = cloudpickle.dumps(registered)
             return data
         except Exception:
-            # The user's functions use something that cannot travel; by reference, they reach drivers that have
-            # their module.
+            # The user's functions use something that cannot be pickled. As references, they work in drivers that
+            # have their module.
             pass
     data = cloudpickle.dumps(registered)
     return data
@@ -85,7 +85,7 @@ def _unusable(reason: str) -> RegisteredMethod:
 
 @contextlib.contextmanager
 def _by_value(registered: RegisteredMethod) -> Iterator[None]:
-    """Let the modules of the user's own dispatch functions be pickled with their code, not as a reference."""
+    """Pickle the modules of the user's dispatch functions with their code, not as references."""
     with contextlib.ExitStack() as stack:
         for module in _modules_of_functions(registered):
             cloudpickle.register_pickle_by_value(module)

@@ -1,4 +1,4 @@
-"""Placing a pool's bundles: one placement group per node, all or none, within a deadline."""
+"""Place a pool's bundles: one placement group per node, all or none, within a deadline."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def place(
     """Reserve ``process_on_nodes[i]`` bundles on node i; placement group i in the returned list holds them.
 
     Groups of equal size are ordered by their nodes' addresses, as numbers, so that ranks keep their nodes when a pool
-    is made again on the same cluster.
+    is recreated on the same cluster.
 
     Args:
         name: The groups are called ``name`` with 0, 1, ... appended.
@@ -56,29 +56,29 @@ def place(
     groups: dict[int, PlacementGroup] = {}
     started = time.monotonic()
     try:
-        # The largest groups first: a smaller one that Ray puts on the only node for a larger one would stay there, and
-        # the pool would wait for itself.
+        # The largest groups come first: a smaller group might take the only node for a larger one, and the pool would
+        # wait for itself.
         for size in sorted(set(process_on_nodes), reverse=True):
             of_size = [index for index, count in enumerate(process_on_nodes) if count == size]
             for index in of_size:
                 groups[index] = _create(f"{name}{index}", [dict(bundle)] * size, strategy, detached)
             _wait_placed(name, [groups[index] for index in of_size], strategy, started, timeout)
     except BaseException:
-        # Groups left behind would hold resources, and their names would stand in the way of the next try.
+        # Groups left behind would hold resources, and the next try could not use their names.
         remove(list(groups.values()))
         raise
     return _order_by_node([groups[index] for index in range(len(groups))])
 
 
 def remove(groups: Sequence[PlacementGroup]) -> None:
-    """Remove placement groups, and with them the actors in them; returns when they are gone."""
+    """Remove placement groups and the actors in them; return when the groups are gone."""
     for group in groups:
         remove_placement_group(group)
     wait_for_end(lambda: all(is_removed(group) for group in groups), what="the pool's placement groups")
 
 
 def _refuse_impossible(name: str, process_on_nodes: Sequence[int], bundle: Mapping[str, float], strategy: str) -> None:
-    """Do not wait for what only more nodes could give, where nobody adds any."""
+    """Raise instead of waiting if only more nodes would help, and nothing adds nodes."""
     if not has_started_ray():
         return
     why = explain_impossible(process_on_nodes, bundle, live_nodes(), one_node=strategy == "STRICT_PACK")
@@ -114,7 +114,7 @@ def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, started
     pending = not_ready(ready)
     if not pending:
         return
-    # The groups are alike: what one of them lacks, the others lack.
+    # The groups are alike, so they lack the same resources.
     shortage = explain_shortage(bundles, live_nodes(), one_node=strategy == "STRICT_PACK")
     raise PlacementTimeoutError(
         f"pool {name!r} was not placed within {timeout:g} s: {len(pending)} of {len(groups)} placement groups of "
@@ -123,7 +123,7 @@ def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, started
 
 
 def _order_by_node(groups: list[PlacementGroup]) -> list[PlacementGroup]:
-    """Sort groups by node address, but only among groups of one size: group i keeps ``process_on_nodes[i]`` bundles."""
+    """Sort groups of the same size by node address: group i must keep its ``process_on_nodes[i]`` bundles."""
     addresses = {node.node_id: node.address for node in live_nodes()}
     by_size = defaultdict(list)
     for group in groups:
@@ -134,7 +134,7 @@ def _order_by_node(groups: list[PlacementGroup]) -> list[PlacementGroup]:
 
 
 def _address_key(address: str) -> tuple[int, int, str]:
-    """Order addresses as numbers (.7 before .69), IPv4 before IPv6, and names last."""
+    """Return what orders addresses as numbers (.7 before .69), IPv4 before IPv6, and names last."""
     try:
         parsed = ipaddress.ip_address(address.strip("[]"))
     except ValueError:

@@ -11,13 +11,13 @@ from workergroups.ray_private.cluster_state import live_nodes
 from .resource_pool import RayResourcePool
 from .waiting import poll
 
-# What a closed pool has given back is free for Ray's control service after its nodes' next report.
+# Ray's control service counts the resources of a closed pool as free after the next report of its nodes.
 _REPORT_SECONDS = 5.0
 
 
 @dataclass
 class ResourcePoolManager:
-    """What verl's trainers ask for pools.
+    """Creates the pools of a trainer, as verl's class of this name.
 
     Args:
         resource_pool_spec: By pool: how many processes, with a GPU each, on each of its nodes.
@@ -31,10 +31,10 @@ class ResourcePoolManager:
     resource_pool_dict: dict[str, RayResourcePool] = field(default_factory=dict)
 
     def create_resource_pool(self) -> None:
-        """Make the pools. Each is reserved when it is first used.
+        """Create the pools. Each is reserved when it is first used.
 
         Raises:
-            ValueError: The cluster has fewer GPUs free than they need in all, and that for 5 s.
+            ValueError: For 5 s, the cluster has had fewer free GPUs than all pools need.
         """
         self._check_resource_available()
         for name, process_on_nodes in self.resource_pool_spec.items():
@@ -43,10 +43,10 @@ class ResourcePoolManager:
             )
 
     def get_resource_pool(self, role: Hashable) -> RayResourcePool:
-        """The pool of a role.
+        """Return the pool of a role.
 
         Raises:
-            KeyError: No pool is made for it.
+            KeyError: The role has no pool.
         """
         try:
             return self.resource_pool_dict[self.mapping[role]]
@@ -55,7 +55,7 @@ class ResourcePoolManager:
             raise UnknownKeyError(f"there is no pool for role {role}; there are pools for {known or 'none'}") from None
 
     def get_n_gpus(self) -> int:
-        """How many GPUs all pools have."""
+        """Return how many GPUs all pools have."""
         return sum(sum(process_on_nodes) for process_on_nodes in self.resource_pool_spec.values())
 
     def _check_resource_available(self) -> None:

@@ -1,4 +1,4 @@
-"""Showing a person at a terminal how far a long wait is. Logs stay quiet: nothing is written where nobody watches."""
+"""Show the progress of a long wait at a terminal. Nothing is written to logs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import ray
 from ray.exceptions import GetTimeoutError, RayTaskError
 
 _QUIET_FOR = 2.0
-"""Seconds for which a wait is not worth mentioning."""
+"""Seconds before progress is shown."""
 _REFRESH = 1.0
 _CLEAR_LINE = "\r\x1b[K"
 
 
 def get(output: Any, *, timeout: float | None, describe: Callable[[], str]) -> Any:
-    """As ``ray.get``; where a person watches a long wait, a line that says what ``describe`` returns, each second."""
+    """Like ``ray.get``; at a terminal, show what ``describe`` returns every second during a long wait."""
     if sys.stderr is None or not sys.stderr.isatty():
         return ray.get(output, timeout=timeout)
     started = time.monotonic()
@@ -39,7 +39,7 @@ def get(output: Any, *, timeout: float | None, describe: Callable[[], str]) -> A
 
 @contextlib.contextmanager
 def _line() -> Iterator[Callable[[str], None]]:
-    """Writes texts over each other in one line of the terminal, which is empty again at the end."""
+    """Return a function that shows a text in one line of the terminal, which is cleared at the end."""
     shown = False
 
     def show(text: str) -> None:

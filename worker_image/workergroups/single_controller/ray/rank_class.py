@@ -1,4 +1,4 @@
-"""The actor class of a rank: the user's class, whose process becomes the rank before the constructor runs."""
+"""The actor class of a rank: a subclass of the user's class that sets its process up before the constructor runs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class RayClassWithInitArgs(ClassWithInitArgs):
     """A rank's class with the arguments of its constructor.
 
     Args:
-        cls: A class, with or without ``@ray.remote``; a `Worker` or any other. It may be given by name; where it is
-            given by position, a keyword ``cls`` is the constructor's.
+        cls: A class, with or without ``@ray.remote``; a `Worker` or any other. It may be given by keyword; if it is
+            given by position, a keyword ``cls`` belongs to the constructor.
         *args: Positional arguments of its constructor, the same for each rank.
         **kwargs: Keyword arguments of its constructor, of any name.
     """
@@ -45,7 +45,7 @@ class RayClassWithInitArgs(ClassWithInitArgs):
         return user_class(self.cls)
 
     def check_arguments(self) -> None:
-        """Find out here, and not in every rank, that the constructor does not take these arguments.
+        """Check here, and not in every rank, that the constructor accepts these arguments.
 
         Raises:
             TypeError: It does not.
@@ -62,7 +62,7 @@ class RayClassWithInitArgs(ClassWithInitArgs):
 
 
 def user_class(cls: Any) -> type:
-    """The class as the user wrote it, with or without ``@ray.remote``."""
+    """Return the class as the user wrote it, with or without ``@ray.remote``."""
     if isinstance(cls, ActorClass):
         return actors.class_of(cls)
     if isinstance(cls, type):
@@ -72,9 +72,9 @@ def user_class(cls: Any) -> type:
 
 @functools.lru_cache(maxsize=256)
 def rank_actor_class(cls: Any, post_mortem: bool = False) -> Any:
-    """The Ray actor class of the ranks of ``cls``; its constructor takes what `launch_arguments` makes.
+    """Return the Ray actor class of the ranks of ``cls``, whose constructor takes what `launch_arguments` returns.
 
-    Cached, since Ray ships each actor class to the cluster once.
+    It is cached, since Ray ships each actor class to the cluster once.
 
     Args:
         cls: The user's class.
@@ -112,22 +112,22 @@ def rank_actor_class(cls: Any, post_mortem: bool = False) -> Any:
 
 
 def _shown_name(rank: Any, base: Any) -> str:
-    """What Ray shows before a rank's lines: what its class says, or else the class's name.
+    """Return what Ray shows before a rank's lines: what its class's ``__repr__`` returns, or else the class's name.
 
-    Never empty: by that name the agent knows that the constructor has returned. Ray asks for it then, and calls an
-    actor alive for a moment also when its constructor has raised.
+    It is never empty: by it, the agent knows that the constructor has returned. Ray asks for it only then, but briefly
+    calls an actor alive even if its constructor has raised.
     """
     name = str(base.__name__)
     if base.__repr__ is object.__repr__:
         return name
     try:
         return str(base.__repr__(rank)) or name
-    except Exception:  # The user's, and no reason for the rank to die.
+    except Exception:  # an error in the user's __repr__ must not end the rank
         return name
 
 
 def _shortened(error: Exception) -> Exception:
-    """The error, or one that says the same in fewer words: Ray's control service keeps the words of each rank's."""
+    """Return the error, or a shorter one, since Ray's control service stores the text of each rank's error."""
     text = str(error)
     if len(text) <= MAX_ERROR_CHARACTERS:
         return error
@@ -135,10 +135,10 @@ def _shortened(error: Exception) -> Exception:
 
 
 def launch_arguments(launch: RankLaunch, ray_cls_with_init: RayClassWithInitArgs) -> tuple[Any, ...]:
-    """What the constructor of a rank's actor class takes.
+    """Return the arguments for the constructor of a rank's actor class.
 
-    All are positional: a keyword of the user's could have the name of a parameter of Ray's (such as ``self``). And none
-    is inside another, so that Ray gives the constructor the values of object references.
+    All are positional, since a user's keyword could have the name of one of Ray's parameters, such as ``self``. None is
+    nested in another, so that Ray replaces object references by their values.
     """
     kwargs = ray_cls_with_init.kwargs
     return launch, tuple(kwargs), *ray_cls_with_init.args, *kwargs.values()

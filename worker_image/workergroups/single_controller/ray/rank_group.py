@@ -40,7 +40,7 @@ class RankGroup(WorkerGroup):
         resource_pool: Where the ranks run, if that is known.
         ray_cls_with_init: The ranks' class and the arguments of its constructor, if they are known.
         name_prefix: Begins the ranks' names.
-        incarnation: Which making of its WorkerGroup's ranks these are, for a group that `attach` returned.
+        incarnation: The number of these ranks' incarnation, for a group that `attach` returned.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class RankGroup(WorkerGroup):
 
     @first_by_name("method_name")
     def execute_all_sync(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
-        """As ``execute_all``, but waits: the ranks' results in rank order."""
+        """Like ``execute_all``, but wait: return the ranks' results in rank order."""
         results: list[Any] = self._get(method_name, self.execute_all(method_name, *args, **kwargs))
         return results
 
     @first_by_name("method_name")
     def execute_all_async(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
-        """Start a method on all ranks; object references in rank order.
+        """Start a method on all ranks; return object references in rank order.
 
         When every argument is a list of ``world_size``, element i goes to rank i. Otherwise, all ranks get the same.
 
@@ -121,22 +121,22 @@ class RankGroup(WorkerGroup):
 
     @first_by_name("method_name")
     def execute_all(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
-        """The same as ``execute_all_async``."""
+        """Do the same as ``execute_all_async``."""
         return self.execute_all_async(method_name, *args, **kwargs)
 
     @first_by_name("method_name")
     def execute_rank_zero_sync(self, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
-        """Run a method on rank 0; its result."""
+        """Run a method on rank 0; return its result."""
         return self._get(method_name, self.execute_rank_zero(method_name, *args, **kwargs))
 
     @first_by_name("method_name")
     def execute_rank_zero_async(self, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
-        """Start a method on rank 0; its object reference. Errors as of ``execute_all_async``."""
+        """Start a method on rank 0; return its object reference. Errors are those of ``execute_all_async``."""
         return self._start(self._ranks.workers[0], method_name, args, kwargs)
 
     @first_by_name("method_name")
     def execute_rank_zero(self, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
-        """The same as ``execute_rank_zero_async``."""
+        """Do the same as ``execute_rank_zero_async``."""
         return self.execute_rank_zero_async(method_name, *args, **kwargs)
 
     def share(self, value: Any) -> Any:
@@ -145,9 +145,9 @@ class RankGroup(WorkerGroup):
 
     @contextlib.contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Within this block, each call that waits for its results must have them after ``seconds``.
+        """Limit each call in this block that waits for its results to ``seconds``.
 
-        A call that has not raises `LateCallError`, which lists the ranks that have not returned and where they are.
+        A late call raises `LateCallError`, which lists the ranks that have not returned and where they are.
         """
         before, self._call_timeout = self._call_timeout, seconds
         try:
@@ -156,22 +156,22 @@ class RankGroup(WorkerGroup):
             self._call_timeout = before
 
     def stacks(self) -> dict[int, str]:
-        """What each rank is doing now: its process and node, and the Python stacks of its threads.
+        """Return what each rank is doing now: its process and node, and the Python stacks of its threads.
 
-        Any process on the cluster may ask, also while every rank is busy: ``attach(name).stacks()``.
+        Any process on the cluster may ask, even while every rank is busy: ``attach(name).stacks()``.
         """
         return stacks(dict(enumerate(self._ranks.workers)))
 
     def calls(self) -> Calls:
-        """The calls that ranks have not finished: which rank, which method, running or queued, how long, whose.
+        """Return the calls that ranks have not finished: rank, method, state, duration and the caller's job.
 
-        Any process on the cluster may ask, whoever made the calls: ``print(attach(name).calls())``. What happened in
-        the last second may be missing.
+        Any process on the cluster may ask about the calls of any driver: ``print(attach(name).calls())``. The last
+        second may be missing.
         """
         return calls_in_flight(self._ranks.actor_ids)
 
     def spawn(self, prefix_set: Iterable[str]) -> dict[str, RoleGroup]:
-        """One handle for each of these roles of a group of colocated roles, with that role's methods.
+        """Return a handle for each of these roles of a group of colocated roles, with that role's methods.
 
         Raises:
             ValueError: The ranks' class has no such role.
@@ -200,7 +200,7 @@ class RankGroup(WorkerGroup):
         self.close()
 
     def __getattr__(self, name: str) -> Any:
-        # Only names that are nowhere else come here: the registered methods are attributes.
+        # This is called only for unknown names: the registered methods are attributes.
         if name.startswith("_"):
             raise AttributeError(name)
         known = ", ".join(sorted(method for method in self._methods if not method.startswith("_")))

@@ -1,4 +1,4 @@
-"""What happens in a rank's process before its class's constructor runs."""
+"""Set a rank's process up before the constructor of its class runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROTECTED_ENV = frozenset(
         "ASCEND_RT_VISIBLE_DEVICES",
     }
 )
-"""Environment variables that say which rank a process is and what it sees; users may not set them."""
+"""Environment variables that define which rank a process is and which devices it sees; users may not set them."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,21 @@ class RankLaunch:
     devices_per_rank: int
     """How many devices each bundle has."""
     master: tuple[str, str] | None
-    """Address and port if the user chose them; otherwise rank 0 chooses."""
+    """Address and port if the user chose them; otherwise rank 0 chooses them."""
     rank_zero: str | None
     """Rank 0's actor id; ``None`` for rank 0 itself."""
     methods: Mapping[str, bytes]
     """The class's registered methods, which rank 0 publishes; empty for the others."""
     signatures: Signatures
-    """How the class's methods are called, likewise."""
+    """The signatures of the class's methods, which rank 0 publishes; empty for the others."""
     places: group_record.Places
-    """Where the ranks are, likewise."""
+    """Where the ranks are, which rank 0 publishes; empty for the others."""
 
     def __call__(self) -> None:
-        """Set this process's environment up; rank 0 publishes the group's record as well.
+        """Set this process's environment; rank 0 also publishes the group's record.
 
         Raises:
-            RendezvousTimeoutError: Rank 0 did not say where the ranks meet.
+            RendezvousTimeoutError: Rank 0 did not publish in time where the ranks meet.
         """
         actor_id = ray.get_runtime_context().get_actor_id()
         stack_dump.enable(actor_id)
@@ -73,8 +73,8 @@ class RankLaunch:
         os.environ.update(
             RANK=str(self.rank),
             WORLD_SIZE=str(self.world_size),
-            # verl's meaning: the rank's place among the processes that see the same devices. It sees those of
-            # its own bundle only, of which it is the group's only rank.
+            # verl's meaning: the rank's number among the processes that see the same devices. A rank sees only the
+            # devices of its bundle, and no other rank of the group shares that.
             LOCAL_RANK="0",
             LOCAL_WORLD_SIZE="1",
             RAY_LOCAL_RANK=str(self.local_rank),
@@ -89,7 +89,6 @@ class RankLaunch:
     def _own_devices(self) -> list[str]:
         resource = "NPU" if self.device_name == "npu" else "GPU"
         assigned = ray.get_runtime_context().get_accelerator_ids()[resource]
-        # As this process found them when it started, before Ray left it the assigned ones only.
         of_node = accelerators_at_start(resource)
         return bundle_devices(assigned, of_node, self.devices_per_rank)
 

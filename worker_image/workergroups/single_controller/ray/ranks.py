@@ -1,4 +1,4 @@
-"""Creating the ranks of a group: one actor per seat, all at once."""
+"""Create the ranks of a group: one actor per seat, all at once."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Seat(NamedTuple):
     local_world_size: int
     """The number of the group's ranks on its node."""
     num_gpus: float | None = None
-    """The share of one accelerator of its bundle that the rank takes; by default as `create_ranks` is told."""
+    """The share of one accelerator that the rank takes; the default is the argument of `create_ranks`."""
     devices: int | None = None
-    """How many accelerators its bundle has, all of which the rank sees; by default as `create_ranks` is told."""
+    """How many accelerators its bundle has, all of which it sees; the default is the argument of `create_ranks`."""
 
 
 def create_ranks(
@@ -52,8 +52,8 @@ def create_ranks(
     """Create one actor per seat, in rank order, and return without waiting for any of them.
 
     The ranks' processes find each other: rank 0 chooses the port at which they meet, and the others' constructors wait
-    until they know it. Nothing but the actors is made, so this can run in a driver, an actor or a task, and with
-    ``detached`` the ranks outlive it.
+    for it. This creates nothing but the actors, so it can run in a driver, an actor or a task, and with ``detached``
+    the ranks outlive it.
 
     Args:
         ray_cls_with_init: The ranks' class and the arguments of its constructor.
@@ -65,15 +65,15 @@ def create_ranks(
         num_gpus: The share of one accelerator of its bundle that each rank takes; 0 for none.
         devices_per_rank: How many accelerators each bundle has. A rank sees them all, and so does every other rank in
             its bundle. If it is more than one, all accelerators of a node must be in one placement group.
-        device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that are but numbers in Ray.
+        device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that exist only as numbers in Ray.
         wg_prefix: The ranks' WG_PREFIX.
         post_mortem: Whether ranks pause for a debugger before an exception leaves their constructor or a method.
-        master: Address and port at which the ranks meet, instead of those that rank 0 would choose.
+        master: Address and port at which the ranks meet; by default, rank 0 chooses them.
 
     Raises:
         ValueError: ``worker_env`` sets a protected variable, the numbers of names and seats differ, or
             ``devices_per_rank`` does not fit ``num_gpus``, or the bundles, or the nodes.
-        TypeError: The constructor does not take these arguments, or a variable's value is not a string.
+        TypeError: The constructor does not accept these arguments, or a variable's value is not a string.
     """
     if len(names) != len(seats):
         raise ValueError(f"there must be one name per seat, not {len(names)} names for {len(seats)} seats")
@@ -127,7 +127,7 @@ def create_ranks(
 
 
 def check_worker_env(worker_env: Mapping[str, str]) -> None:
-    """Refuse what users may not set in a rank's environment.
+    """Refuse variables that users may not set in a rank's environment.
 
     Raises:
         ValueError: A protected variable.
@@ -143,7 +143,7 @@ def check_worker_env(worker_env: Mapping[str, str]) -> None:
 
 
 def _check_devices(seats: Sequence[Seat], resource: str) -> None:
-    """Refuse seats of whose devices a rank would see the wrong ones."""
+    """Refuse seats that would show a rank the wrong devices."""
     whole: dict[int, list[PlacementGroup]] = {}
     for seat in seats:
         share, devices = seat.num_gpus or 0, 1 if seat.devices is None else seat.devices
@@ -158,14 +158,14 @@ def _check_devices(seats: Sequence[Seat], resource: str) -> None:
 
 
 def _share(num_gpus: float, device_name: str) -> dict[str, Any]:
-    """Ray's options for a share of an accelerator."""
+    """Return Ray's options for a share of an accelerator."""
     if not num_gpus:
         return {}
     return {"resources": {"NPU": num_gpus}} if device_name == "npu" else {"num_gpus": num_gpus}
 
 
 def _actor_options(user_options: Mapping[str, Any], worker_env: Mapping[str, str] | None) -> dict[str, Any]:
-    """Ray's options that all ranks have in common: what the user asked for, and the environment."""
+    """Return Ray's options that all ranks share: the user's, and the environment."""
     options: dict[str, Any] = dict(user_options)
     if worker_env:
         check_worker_env(worker_env)

@@ -1,4 +1,4 @@
-"""A pool over bundles that somebody else has reserved, from what the GCS says of them."""
+"""A pool over bundles that another process has reserved, from the GCS's records of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from workergroups.ray_private.cluster_state import placement_group_handle
 from .resource_pool import Bundle, RayResourcePool
 
 Record = Mapping[str, Any]
-"""What `placement_group_table` says of a placement group."""
+"""What `placement_group_table` returns for a placement group."""
 
 
 def pool_over(name_prefix: str, places: Sequence[tuple[Record, int]]) -> RayResourcePool:
-    """A pool over these bundles, each given by its placement group and its index there, in rank order.
+    """Return a pool over these bundles, each given by its placement group and its index there, in rank order.
 
     Closing it leaves the reservation alone.
     """

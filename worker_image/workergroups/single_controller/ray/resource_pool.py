@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DEFAULT_PLACEMENT_TIMEOUT = 300.0
 """Seconds for which a pool waits for its placement groups, unless it is told otherwise."""
 
-# "cpu" is what verl's get_device_name() says where there is no device: the GPUs are logical there, numbers only.
+# verl's get_device_name() returns "cpu" if there is no device: the GPUs are only numbers in Ray then.
 _RESOURCE_OF_DEVICE = {"cuda": "GPU", "amd": "GPU", "npu": "NPU", "cpu": "GPU"}
 
 
@@ -35,19 +35,19 @@ class Bundle(NamedTuple):
     placement_group: PlacementGroup
     bundle_index: int
     devices: int | None = None
-    """How many accelerators it has, if that is not what the pool says."""
+    """How many accelerators it has, if not as many as the pool's settings say."""
 
 
 class RayResourcePool(ResourcePool):
     """Resources for ``sum(process_on_nodes)`` processes: one placement group per node, one bundle per process.
 
-    Nothing is reserved before the first group is made on the pool, or ``get_placement_groups`` is called. ``close()``,
-    or leaving a ``with`` block, gives everything back and ends the ranks on it.
+    Nothing is reserved before the first group is created on the pool, or ``get_placement_groups`` is called.
+    ``close()``, or leaving a ``with`` block, releases everything and ends the ranks on it.
 
     Args:
         process_on_nodes: Processes on each node; nodes may differ.
         use_gpu: Whether each process has a GPU (or NPU).
-        name_prefix: Begins the placement groups' names; random by default.
+        name_prefix: The start of the placement groups' names; random by default.
         max_colocate_count: How many groups may share the pool: each bundle has that many CPUs, and each rank takes
             1/max_colocate_count of its bundle's GPU.
         detached: Whether the reservation outlives the driver.
@@ -81,16 +81,16 @@ class RayResourcePool(ResourcePool):
     def get_placement_groups(
         self, strategy: str = "STRICT_PACK", name: str | None = None, device_name: str = "cuda"
     ) -> list[PlacementGroup]:
-        """The placement groups in rank order, reserved on the first call.
+        """Return the placement groups in rank order; the first call reserves them.
 
         Args:
             strategy: Ray's placement strategy for the processes of one node.
-            name: Begins the groups' names instead of ``name_prefix``.
-            device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that are but numbers in Ray.
+            name: The start of the groups' names, instead of ``name_prefix``.
+            device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that exist only as numbers in Ray.
 
         Raises:
-            PlacementTimeoutError: Not placed within the pool's ``timeout``; says which resource is short.
-            PlacementImpossibleError: It could never be, on a Ray that this program has started.
+            PlacementTimeoutError: Not placed within the pool's ``timeout``; the message names the short resource.
+            PlacementImpossibleError: They can never be placed on the Ray that this program has started.
             PoolClosedError: The pool was closed.
         """
         return [group for group, _ in groupby(b.placement_group for b in self.bundles(strategy, name, device_name))]
@@ -98,9 +98,9 @@ class RayResourcePool(ResourcePool):
     def bundles(
         self, strategy: str = "STRICT_PACK", name: str | None = None, device_name: str = "cuda"
     ) -> list[Bundle]:
-        """The bundle of each process in rank order; arguments and errors as of ``get_placement_groups``."""
+        """Return the bundle of each process in rank order; arguments and errors as for ``get_placement_groups``."""
         if self._closed:
-            raise PoolClosedError(f"pool {self.name_prefix!r} is closed; make a new RayResourcePool")
+            raise PoolClosedError(f"pool {self.name_prefix!r} is closed; create a new RayResourcePool")
         if self._placed is None:
             counts = "_".join(map(str, self._store))
             self._owned_groups = placement.place(
@@ -119,7 +119,7 @@ class RayResourcePool(ResourcePool):
         return self._placed
 
     def seats(self, strategy: str = "STRICT_PACK", device_name: str = "cuda") -> list[Seat]:
-        """Where each rank of a group on this pool runs, in rank order."""
+        """Return where each rank of a group on this pool runs, in rank order."""
         return [
             Seat(bundle.placement_group, bundle.bundle_index, local_rank, local_world_size, devices=bundle.devices)
             for bundle, local_rank, local_world_size in zip(
@@ -131,19 +131,19 @@ class RayResourcePool(ResourcePool):
         ]
 
     def close(self) -> None:
-        """Give the reservation back, ending the ranks on it. Pools made by split or merge have none of their own.
+        """Release the reservation and end the ranks on it. Pools from split or merge have no reservation themselves.
 
-        Returns when Ray has taken them away; warns of those that it has not after 30 s.
+        Returns when Ray has removed everything; warns of what is left after 30 s.
         """
         owned, self._owned_groups = self._owned_groups, []
         self._closed = True
         placement.remove(owned)
-        # Ray ends the actors of a placement group some time after the group itself is gone.
+        # Ray ends the actors of a placement group a while after it has removed the group.
         wait_for_end(lambda: all_dead(self._rank_ids), what="the ranks on the pool")
 
     @classmethod
     def over(cls, bundles: list[Bundle], name_prefix: str, *, use_gpu: bool, max_colocate_count: int) -> Self:
-        """A pool over bundles, node after node, that another owner has reserved and keeps."""
+        """Return a pool over bundles, node after node, that another owner has reserved and keeps."""
         counts = [len(list(same)) for _, same in groupby(bundle.placement_group for bundle in bundles)]
         pool = cls(counts, use_gpu, name_prefix, max_colocate_count, detached=True)
         pool._placed = bundles
@@ -151,7 +151,7 @@ class RayResourcePool(ResourcePool):
         return pool
 
     def note_ranks(self, actor_ids: Iterable[str]) -> None:
-        """Remember ranks that were created on this pool, so that closing it waits for their end."""
+        """Remember ranks that were created on this pool, so that closing it waits until they have ended."""
         ids = set(actor_ids)
         for origin in self._origins:
             origin._rank_ids |= ids
@@ -179,7 +179,7 @@ class RayResourcePool(ResourcePool):
         name_prefix: str,
         more_origins: Iterable[RayResourcePool] = (),
     ) -> RayResourcePool:
-        """A pool of this one's settings on bundles that are reserved already."""
+        """Return a pool with this one's settings over bundles that are reserved already."""
         counts = [len(list(same)) for _, same in groupby(bundle.placement_group for bundle in bundles)]
         pool = cls(
             counts,
@@ -200,7 +200,7 @@ class SubRayResourcePool(RayResourcePool):
 
 
 def split_resource_pool(resource_pool: RayResourcePool, split_size: int | list[int]) -> list[RayResourcePool]:
-    """Split a pool into pools over disjoint ranges of its bundles. The results can be split again.
+    """Split a pool into pools over disjoint ranges of its bundles, which can be split further.
 
     Args:
         resource_pool: The pool; its resources are reserved if they were not.
@@ -232,7 +232,7 @@ def split_resource_pool(resource_pool: RayResourcePool, split_size: int | list[i
 
 
 def merge_resource_pool(rp1: RayResourcePool, rp2: RayResourcePool) -> RayResourcePool:
-    """One pool over the bundles of both: the ranks on ``rp1`` first, then those on ``rp2``.
+    """Return one pool over the bundles of both: the ranks on ``rp1`` first, then those on ``rp2``.
 
     Raises:
         ValueError: The pools differ in a setting that must be equal.
@@ -265,5 +265,5 @@ def accelerator_resource(device_name: str) -> str:
 
 
 def random_prefix() -> str:
-    """Six letters or digits that keep the names of pools and groups apart."""
+    """Return six random letters or digits, which keep names of pools and groups apart."""
     return "".join(random.choices(string.ascii_letters + string.digits, k=6))

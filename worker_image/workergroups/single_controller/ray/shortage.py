@@ -1,4 +1,4 @@
-"""Why bundles do not fit on a cluster: which resource is short, how much is needed and how much there is."""
+"""Explain why bundles do not fit on a cluster: which resource is short, how much is needed and how much exists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def explain_shortage(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Nod
         one_node: Whether one node must hold all bundles (STRICT_PACK), or all nodes together.
 
     Returns:
-        One clause per short resource, with what is required, free and there in all.
+        One clause per short resource, with the required, free and total amounts.
     """
     required = _sum_of(bundles)
     if short := _short(required, nodes, one_node=one_node):
@@ -30,7 +30,7 @@ def explain_shortage(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Nod
 def explain_impossible(
     process_on_nodes: Sequence[int], bundle: Mapping[str, float], nodes: Sequence[NodeResources], *, one_node: bool
 ) -> str | None:
-    """Why a pool would not fit even if nothing else ran; ``None`` if it might.
+    """Return why a pool would not fit even if nothing else ran; ``None`` if it might.
 
     Args:
         process_on_nodes: Bundles per placement group.

@@ -1,8 +1,8 @@
 """The Python stacks of a rank whose main thread is busy, even in C code that holds the interpreter's lock.
 
-A rank's process registers a signal on which Python's faulthandler writes the stacks of all threads. It runs inside the
-signal handler, so it needs neither a thread nor the lock, and user methods stay in the main thread. It writes to
-a file in memory, which a reader on the same node finds by its name among the processes' open files.
+A rank's process registers a signal on which Python's faulthandler writes the stacks of all threads. The faulthandler
+runs inside the signal handler, so it needs neither a thread nor the lock, and user methods stay in the main thread. It
+writes to a file in memory, which a reader on the same node finds by its name among the processes' open files.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ def enable(actor_id: str) -> None:
     global _file
     if _file is None and hasattr(os, "memfd_create"):
         _file = os.memfd_create(_FILE_NAME + actor_id)
-        # Readers empty the file before each dump, so each write must go to its end, wherever that is.
+        # Readers empty the file before each dump, so each write must go to the file's current end.
         fcntl.fcntl(_file, fcntl.F_SETFL, os.O_APPEND)
         faulthandler.register(_SIGNAL, file=_file, all_threads=True, chain=False)
 
 
 def dump(actor_ids: Collection[str]) -> dict[str, str]:
-    """The stacks of those of these actors that run on this node: their threads, the innermost call first."""
+    """Return the stacks of these actors that run on this node: all threads, the innermost call first."""
     return {actor_id: _dump(pid, path) for pid, path, actor_id in _stack_files() if actor_id in actor_ids}
 
 
 def _stack_files() -> list[tuple[int, Path, str]]:
-    """(process, path of its stack file, actor) of each process of this node that called ``enable``.
+    """Return (process, path of its stack file, actor) of each process of this node that has called ``enable``.
 
-    No other process is ever sent the signal, which would end it.
+    Other processes must not get the signal, which would end them.
     """
     found = []
     for process in Path("/proc").iterdir():
@@ -70,7 +70,7 @@ def _dump(pid: int, path: Path) -> str:
 
 
 def _read_when_settled(descriptor: int) -> str:
-    """What is in the file once it has not grown for a moment."""
+    """Return the content of the file once it has stopped growing."""
     deadline = time.monotonic() + _DUMP_TIMEOUT
     size = 0
     while time.monotonic() < deadline:
@@ -83,7 +83,7 @@ def _read_when_settled(descriptor: int) -> str:
 
 
 def _without_rays_threads(text: str) -> str:
-    """Leave out threads that only Ray and the standard library run."""
+    """Return the text without threads that run only Ray and the standard library."""
     threads = re.split(r"\n\n+", text.strip())
     of_users = [thread for thread in threads if _has_user_frame(thread)]
     return "\n".join(of_users or threads[-1:])

@@ -1,9 +1,9 @@
 """Which devices a rank sees: those of its bundle, and no others.
 
-A rank asks Ray for a share of one device only, since several groups share a bundle and Ray shares single devices, no
-more. So of a bundle with several devices, Ray tells a rank one, and leaves only that one visible. The others follow:
-Ray gives bundles whole devices in the order of the node's list of them, so where a placement group of bundles of n
-devices takes all devices of a node, the bundles are the list's blocks of n. (`whole_nodes` makes sure that it does.)
+Several groups share a bundle, and Ray can only share single devices, so a rank asks Ray for a share of one device. If
+its bundle has several devices, Ray tells it one, and leaves only that one visible. The others follow from it: Ray
+assigns whole devices to bundles in the order of the node's list. If a placement group takes all devices of a node, its
+bundles of n devices are the blocks of n in that list. (`whole_nodes` checks that it takes them all.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEAVE_VISIBLE_ENV = (
 
 
 def bundle_devices(assigned: Sequence[str], of_node: Sequence[str] | None, count: int) -> list[str]:
-    """The devices of a rank's bundle, in the node's order.
+    """Return the devices of a rank's bundle, in the node's order.
 
     Args:
         assigned: The ids of the devices of which Ray gave the rank a share; empty for none.
@@ -43,23 +43,23 @@ def bundle_devices(assigned: Sequence[str], of_node: Sequence[str] | None, count
 
 
 def device_env(own_ids: Sequence[str], device_name: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables to set in a rank's process so that it uses its own devices.
+    """Return the variables to set in a rank's process so that it uses its own devices.
 
     Args:
         own_ids: The ids of the rank's devices; may be empty.
-        device_name: The group's kind of device; the pod's vendor variable goes before it.
-        environ: The process's environment as Ray set it up.
+        device_name: The group's kind of device; the pod's vendor variable takes precedence.
+        environ: The process's environment as Ray has set it.
     """
     if not own_ids:
         return {}
     if any(environ.get(name) for name in _LEAVE_VISIBLE_ENV):
-        # The user told Ray to leave all devices visible, so the rank must be told which one is its own.
+        # The user told Ray to leave all devices visible, so LOCAL_RANK tells the rank which one is its own.
         return {"LOCAL_RANK": own_ids[0]}
     own = ",".join(own_ids)
     vendor = environ.get(Variable.ACCELERATOR_VENDOR, device_name)
     if device_name == "npu":
         return {"ASCEND_RT_VISIBLE_DEVICES": own}
     if vendor == Vendor.AMD or "HIP_VISIBLE_DEVICES" in environ:
-        # ROCm software reads either name, and where both are set they must agree.
+        # ROCm software reads either variable; if both are set, they must agree.
         return {"HIP_VISIBLE_DEVICES": own, "CUDA_VISIBLE_DEVICES": own}
     return {"CUDA_VISIBLE_DEVICES": own}

@@ -1,4 +1,4 @@
-"""Waiting with a deadline."""
+"""Wait with a deadline."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import ray
 T = TypeVar("T")
 
 _END_TIMEOUT = 30.0
-"""Seconds within which Ray should have taken away what was ended; normally it does at once."""
+"""Seconds within which Ray should have removed what was ended; normally it does so at once."""
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.2
 
 
 def poll(question: Callable[[], T | None], *, timeout: float) -> T | None:
-    """Ask again and again, ever less often, until the answer is truthy; ``None`` after ``timeout`` seconds."""
+    """Ask repeatedly, with growing pauses, until the answer is truthy; return ``None`` after ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     pause = _FIRST_PAUSE
     while not (answer := question()):
@@ -31,7 +31,7 @@ def poll(question: Callable[[], T | None], *, timeout: float) -> T | None:
 
 
 def wait_for_end(gone: Callable[[], bool], *, what: str) -> None:
-    """Wait until ``gone`` says so. If it does not in time, warn that ``what`` may go on holding its resources."""
+    """Wait until ``gone`` returns True. If it does not in time, warn that ``what`` may still hold its resources."""
     if not poll(gone, timeout=_END_TIMEOUT):
         warnings.warn(
             f"Ray has not ended {what} within {_END_TIMEOUT:g} s: they may still hold their resources. "
@@ -42,7 +42,7 @@ def wait_for_end(gone: Callable[[], bool], *, what: str) -> None:
 
 
 def not_ready(refs: Iterable[Any]) -> list[Any]:
-    """Those of these references whose values or errors are not there yet."""
+    """Return the references that have neither a value nor an error yet."""
     refs = list(refs)
     pending: list[Any] = ray.wait(refs, num_returns=len(refs), timeout=0)[1]
     return pending

@@ -1,4 +1,4 @@
-"""Whether ranks that have several devices each can tell which: only on nodes whose devices are all in one pool."""
+"""Check that ranks with several devices each can tell which: all devices of their nodes must be in one pool."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from workergroups.ray_private.cluster_state import live_nodes
 
 
 def check_whole_nodes(placement_groups: Iterable[PlacementGroup], resource: str, per_bundle: int) -> None:
-    """Refuse placement groups from which `visible_devices.bundle_devices` would conclude the wrong devices.
+    """Refuse placement groups for which `visible_devices.bundle_devices` would return wrong devices.
 
     Args:
-        placement_groups: Those that hold the ranks' bundles. One that is not placed yet is not looked at.
+        placement_groups: Those that hold the ranks' bundles. Unplaced ones are not checked.
         resource: Ray's name of the devices.
         per_bundle: How many of them each bundle should have.
 
@@ -39,5 +39,5 @@ def _check(table: Mapping[str, Any], totals: Mapping[str, float], resource: str,
         if node in totals and totals[node] != amount:
             raise ValueError(
                 f"node {node} has {totals[node]:g} {resource}, of which {table['name']!r} holds {amount:g}: ranks with "
-                f"{per_bundle} each need nodes of their own, for Ray tells a rank only one of its devices"
+                f"{per_bundle} each need nodes of their own, since Ray tells a rank only one of its devices"
             )

@@ -34,28 +34,28 @@ class RayWorkerGroup(RankGroup):
     does. ``close()``, or leaving a ``with`` block, ends the ranks that this group created.
 
     Attributes:
-        incarnation (int | None): Which making of its WorkerGroup's ranks these are, for a group that `attach` returned.
+        incarnation (int | None): The number of these ranks' incarnation, for a group that `attach` returned.
 
     Args:
         resource_pool: Where the ranks run; ``None`` for a handle on ranks that exist (see ``from_detached``).
         ray_cls_with_init: The ranks' class and the arguments of its constructor.
         bin_pack: Whether the processes of one entry of the pool must be on one node.
-        name_prefix: Begins the ranks' names; random by default.
+        name_prefix: The start of the ranks' names; random by default.
         detached: Whether the ranks outlive the driver.
         worker_names: The names of ranks that exist, in rank order.
         worker_handles: Their handles, instead of finding them by name.
-        ray_wait_register_center_timeout: Seconds until rank 0 must have said where the ranks meet.
+        ray_wait_register_center_timeout: Seconds within which rank 0 must publish where the ranks meet.
         master_addr: The address at which the ranks meet, given together with ``master_port``. By default, rank 0's
             process chooses both.
         master_port: The port at which the ranks meet.
         use_gpu: Whether each rank takes its share of a GPU; as the pool says by default.
-        device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that are but numbers in Ray.
+        device_name: ``"cuda"``, ``"amd"``, ``"npu"``, or ``"cpu"`` for GPUs that exist only as numbers in Ray.
         worker_env: More environment variables for the ranks' processes.
 
     Raises:
-        PlacementTimeoutError: The pool's resources are not there; says which.
+        PlacementTimeoutError: The cluster lacks resources for the pool; the message names them.
         ValueError: ``worker_env`` sets a protected variable, or one of ``master_addr`` and ``master_port`` is missing.
-        TypeError: The class's constructor does not take the arguments.
+        TypeError: The class's constructor does not accept the arguments.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class RayWorkerGroup(RankGroup):
             raise ValueError("a group on a resource pool needs ray_cls_with_init, the class of its ranks")
         else:
             names = _worker_names(resource_pool, ray_cls_with_init, name_prefix)
-            # What can be refused is refused before the pool waits for its resources.
+            # Refuse wrong arguments before the pool waits for its resources.
             ray_cls_with_init.check_arguments()
             check_worker_env(worker_env or {})
             num_gpus = _gpu_share(resource_pool, use_gpu)
@@ -120,7 +120,7 @@ class RayWorkerGroup(RankGroup):
         ray_cls_with_init: RayClassWithInitArgs | None = None,
         **kwargs: Any,
     ) -> Self:
-        """A handle on ranks that another group or process created.
+        """Return a handle on ranks that another group or process created.
 
         The class is optional: without it, the group gets the methods that the ranks themselves have published. Closing
         the handle leaves the ranks alone.
@@ -135,7 +135,7 @@ class RayWorkerGroup(RankGroup):
         )
 
     def close(self) -> None:
-        """End the ranks, if this group created them, and return when they are gone; then refuse further calls.
+        """End the ranks if this group created them, return when they are gone, and refuse further calls.
 
         Warns of ranks that Ray has not ended after 30 s.
         """
@@ -165,7 +165,7 @@ def _registered_methods(ranks: GroupRanks, rank_class: RayClassWithInitArgs | No
 
 
 def _incarnation(names: Sequence[str]) -> int | None:
-    """Which incarnation of a WorkerGroup ranks of these names are; ``None`` if they are no WorkerGroup's."""
+    """Return the incarnation of ranks with these names; ``None`` if they do not belong to a WorkerGroup."""
     first = RankName.parse(names[0]) if names else None
     return first.incarnation if first is not None else None
 
@@ -186,7 +186,7 @@ def _gpu_share(pool: RayResourcePool, use_gpu: bool | None) -> float:
 
 
 def _worker_names(pool: RayResourcePool, rank_class: RayClassWithInitArgs, prefix: str) -> list[str]:
-    """verl's names: prefix, class, and which process of which entry of the pool, as in ``Ab3xYzActor_0:3``."""
+    """Return verl's names: prefix, class, the pool's entry and the process in it, as in ``Ab3xYzActor_0:3``."""
     name = f"{prefix}{rank_class.user_class.__name__}"
     return [f"{name}_{node}:{local_rank}" for node, count in enumerate(pool.store) for local_rank in range(count)]
 
