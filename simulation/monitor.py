@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from simulation.api import Api
 from simulation.pace import PACE
 from simulation.scene import Scene, read
-from simulation.truth import contradiction, outdated
-from workergroups_api.conditions import Condition, find
+from simulation.truth import condition_of, contradiction, outdated
+from workergroups_api.conditions import Condition
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType
@@ -76,7 +76,7 @@ class Monitor:
                 continue
             self.objects[key] = subject = read(kind, body)
             if before is not None and before.uid == subject.uid:
-                self._note_turn(key, _ready(before), _ready(subject))
+                self._note_turn(key, condition_of(before), condition_of(subject))
 
     def _note_turn(self, key: tuple[str, str], before: Condition | None, after: Condition | None) -> None:
         was, is_now = before and before.status, after and after.status
@@ -144,7 +144,3 @@ class Monitor:
         if cluster in self.scene.world.frozen:
             return FROZEN_BOUND_SECONDS
         return BOUND_SECONDS if cluster and self.scene.world.pods(cluster, Component.AGENT) else AWAY_BOUND_SECONDS
-
-
-def _ready(subject: ResourcePool | WorkerGroup) -> Condition | None:
-    return find(subject.status.conditions, ConditionType.READY)

@@ -9,11 +9,10 @@ from simulation.api import Api
 from simulation.monitor import Monitor
 from simulation.scene import Scene
 from simulation.story import BROKEN, Story
-from simulation.truth import contradiction, outdated, says_true
+from simulation.truth import condition_of, contradiction, outdated, says_true
 from simulation.world import is_foreign
 from workergroups_api import manifest as kinds
 from workergroups_api.children import CHILDREN
-from workergroups_api.conditions import Condition, find
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
@@ -45,7 +44,7 @@ async def unsettled(scene: Scene, monitor: Monitor, story: Story) -> list[str]:
 
 def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: ResourcePool) -> list[str]:
     broken = story.pools[pool.name].broken
-    ready, up_to_date = _condition(pool), _condition(pool, ConditionType.UP_TO_DATE)
+    ready, up_to_date = condition_of(pool), condition_of(pool, ConditionType.UP_TO_DATE)
     says = f"pool {pool.name} ({broken or 'healthy'}) says {ready}"
     if ready is None or ready.observed_generation != pool.generation:
         return [f"{says}, not of generation {pool.generation}"]
@@ -60,10 +59,6 @@ def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: Resource
     return [] if word in ready.message or is_leaving else [f"{says}, without a word of {word!r}"]
 
 
-def _condition(subject: ResourcePool | WorkerGroup, type_: ConditionType = ConditionType.READY) -> Condition | None:
-    return find(subject.status.conditions, type_)
-
-
 def _worker_pods(scene: Scene, pool: ResourcePool) -> list[Manifest]:
     name = node_group(pool.name, pool.uid)
     return [
@@ -76,7 +71,7 @@ def _worker_pods(scene: Scene, pool: ResourcePool) -> list[Manifest]:
 def _unsettled_group(
     scene: Scene, monitor: Monitor, story: Story, group: WorkerGroup, pools: Mapping[str, ResourcePool]
 ) -> list[str]:
-    ready, cluster, status = _condition(group), monitor.cluster_of(group), group.status
+    ready, cluster, status = condition_of(group), monitor.cluster_of(group), group.status
     says = f"group {group.name} says {ready}"
     if ready is None or ready.observed_generation != group.generation:
         return [f"{says}, not of generation {group.generation}"]

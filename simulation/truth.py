@@ -3,16 +3,21 @@
 from simulation.ray import Gcs
 from simulation.world import World
 from workergroups_api import launch
-from workergroups_api.conditions import find
+from workergroups_api.conditions import Condition, find
 from workergroups_api.names import node_group
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ConditionType
 from workergroups_api.worker_group import WorkerGroup
 
 
+def condition_of(subject: ResourcePool | WorkerGroup, type_: ConditionType = ConditionType.READY) -> Condition | None:
+    """Return a condition of the object's status; None while it is absent."""
+    return find(subject.status.conditions, type_)
+
+
 def says_true(subject: ResourcePool | WorkerGroup, type_: ConditionType = ConditionType.READY) -> bool:
     """Whether the object's status claims this condition."""
-    found = find(subject.status.conditions, type_)
+    found = condition_of(subject, type_)
     return found is not None and found.status == "True"
 
 

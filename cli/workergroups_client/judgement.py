@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from workergroups.checking.answers import AllReduce, Answer, NodeAnswer
-from workergroups_api.vocabulary import Reservation, Vendor
 
 from .check_findings import CheckFinding, differences, finding
 from .fabric import judge_adapters
@@ -41,15 +40,14 @@ class Requirements:
     @classmethod
     def of(cls, spec: ResourcePoolSpec) -> Requirements:
         """Return the requirements of a spec."""
-        accelerator, processes = spec.accelerator, spec.processes_per_node
         return cls(
             nodes=spec.nodes,
-            processes=processes,
-            vendor=accelerator.vendor,
-            devices=0 if Vendor(accelerator.vendor) is Vendor.NONE else processes * accelerator.per_process,
+            processes=spec.processes_per_node,
+            vendor=spec.accelerator.vendor,
+            devices=spec.devices_per_node,
             shared_memory=None if spec.shared_memory is None else bytes_of(spec.shared_memory),
             writable=tuple(volume.mount_path for volume in spec.volumes if not volume.read_only),
-            is_reserved=Reservation(spec.reservation) is Reservation.EAGER,
+            is_reserved=spec.is_reserved,
         )
 
 

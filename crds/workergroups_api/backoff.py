@@ -23,5 +23,5 @@ class Backoff:
 
     def after(self, failures: int) -> float:
         """Return the seconds before the next try after that many failures in a row; each one doubles the pause."""
-        # So many doublings reach any longest pause that makes sense; a float has no room for many more.
+        # That many doublings reach any longest pause that makes sense; a float has no room for many more.
         return min(self.last, self.first * 2.0 ** min(failures - 1, 64)) if failures > 0 else 0.0

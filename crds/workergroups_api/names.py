@@ -8,14 +8,8 @@ API_VERSION = f"{GROUP}/{VERSION}"
 CLUSTER_LABEL = f"{GROUP}/cluster"
 # On worker pods: the pool that they belong to.
 POOL_LABEL = f"{GROUP}/pool"
-# "head", "worker" or "agent".
+# On every pod: what it is, a `vocabulary.Component`.
 COMPONENT_LABEL = f"{GROUP}/component"
-
-# The containers in which Ray runs.
-HEAD_CONTAINER = "ray-head"
-WORKER_CONTAINER = "ray-worker"
-# The agent's container that never runs a user's image.
-REPORTER_CONTAINER = "reporter"
 
 # Digest of the manifest that the operator applied last. If it differs, the operator applies the object again.
 MANIFEST_ANNOTATION = f"{GROUP}/manifest"

@@ -22,6 +22,7 @@ from workergroups_api.pod_settings import (
     Volumes,
 )
 from workergroups_api.report import PoolReport
+from workergroups_api.vocabulary import Reservation, Vendor
 
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 # The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
@@ -270,6 +271,17 @@ class ResourcePoolSpec(ApiModel):
         ),
     ] = 600
 
+    @property
+    def is_reserved(self) -> bool:
+        """Whether a bundle is reserved for each process."""
+        return Reservation(self.reservation) is Reservation.EAGER
+
+    @property
+    def devices_per_node(self) -> int:
+        """How many devices each node has; 0 on CPUs."""
+        is_on_cpus = Vendor(self.accelerator.vendor) is Vendor.NONE
+        return 0 if is_on_cpus else self.processes_per_node * self.accelerator.per_process
+
 
 SPEC_RULES = schema(
     cel(
@@ -351,7 +363,7 @@ class ResourcePool(ApiObject):
     @property
     def is_reserved(self) -> bool:
         """Whether a bundle is reserved for each process."""
-        return self.spec.reservation == "Eager"
+        return self.spec.is_reserved
 
     @property
     def world_size(self) -> int:

@@ -7,7 +7,6 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Vendor
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
@@ -39,7 +38,7 @@ def config_map(plan: ClusterPlan) -> Manifest:
 
 def _pool(pool: ResourcePool) -> PlannedPool:
     spec = pool.spec
-    devices = {} if Vendor(spec.accelerator.vendor) is Vendor.NONE else {"GPU": float(spec.accelerator.per_process)}
+    devices = {"GPU": float(spec.accelerator.per_process)} if spec.devices_per_node else {}
     return PlannedPool(
         name=pool.name,
         uid=pool.uid,

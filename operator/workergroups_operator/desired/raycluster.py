@@ -19,7 +19,6 @@ from workergroups_operator.templates import Templates
 from workergroups_operator.templates.outdated import superseded
 from workergroups_operator.templates.pods import (
     cpu_count,
-    device_count,
     head_cpus,
 )
 
@@ -80,7 +79,7 @@ def _node_group(
         "maxReplicas": pool.spec.nodes,
         "rayStartParams": {
             "num-cpus": str(cpu_count(pool)),
-            "num-gpus": str(device_count(pool)),
+            "num-gpus": str(pool.spec.devices_per_node),
         },
         "template": template,
         # KubeRay deletes these, and creates others.

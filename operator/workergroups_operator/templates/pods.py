@@ -13,7 +13,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
-from workergroups_api.vocabulary import Component, Container, Variable, Vendor
+from workergroups_api.vocabulary import Component, Container, Variable
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.policy.images import Images, image_of
 from workergroups_operator.templates.executor import with_executor
@@ -116,7 +116,7 @@ def _head_resources(head: Head) -> dict[str, Any]:
 def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Manifest:
     """Return the template of the pool's nodes, with the user's template over it, and its own digest."""
     accelerator = pool.spec.accelerator
-    devices = {accelerator.resource: str(device_count(pool))} if accelerator.resource else {}
+    devices = {accelerator.resource: str(pool.spec.devices_per_node)} if accelerator.resource else {}
     container: dict[str, Any] = {
         "name": Container.WORKER,
         "image": image_of(pool, images),
@@ -161,12 +161,6 @@ def _with_users(template: Manifest, user: PodTemplate | None, container: str, im
 
 def _variables(values: Mapping[str, str]) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in values.items()]
-
-
-def device_count(pool: ResourcePool) -> int:
-    """Return the number of devices of each of the pool's nodes."""
-    accelerator = pool.spec.accelerator
-    return 0 if Vendor(accelerator.vendor) is Vendor.NONE else pool.spec.processes_per_node * accelerator.per_process
 
 
 def cpu_count(pool: ResourcePool) -> int:

@@ -83,7 +83,7 @@ def pack(batch: Any) -> PackedBatch | None:
 
 
 def unpack(parts: Sequence[PackedBatch]) -> Any:
-    """Return the TensorDict of all rows of the parts, in memory of its own."""
+    """Return the TensorDict of all rows of the parts, which shares no memory with them."""
     copies: list[_Copy] = []
     joined = {key: _join([part.columns[key] for part in parts], copies) for key in parts[0].columns}
     _carry_out(copies)

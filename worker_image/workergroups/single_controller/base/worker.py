@@ -59,7 +59,7 @@ class Worker:
         return self._master_addr, self._master_port
 
     def get_cuda_visible_devices(self) -> str:
-        """Return the devices that this rank sees, as ``CUDA_VISIBLE_DEVICES`` gives them; ``"not set"`` without any."""
+        """Return the devices that this rank sees, as ``CUDA_VISIBLE_DEVICES`` gives them; ``"not set"`` by default."""
         return os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
 
     def get_fused_worker_by_name(self, worker_name: str) -> Any:
