@@ -83,7 +83,7 @@ def test_without_torch_nothing_is_measured(agent, monkeypatch):
     agent.until(joined)
     found = [{"node": each.name, "versions": {}} for each in probes.nodes_of(NODE_GROUP)]
     monkeypatch.setattr("workergroups.checking.__main__.look_at_all", lambda *_: (found, {}))
-    assert "there is no torch" in answer(question(fabric=True))["not_measured"]
+    assert "no torch that can be imported" in answer(question(fabric=True))["not_measured"]
 
 
 def test_devices_that_a_job_holds_are_not_waited_for_long(agent, monkeypatch):
