@@ -50,7 +50,7 @@ class Calls(tuple[Call, ...]):
 def calls_in_flight(actor_ids: Sequence[str]) -> Calls:
     """Return the unfinished calls of these actors, which are given in rank order.
 
-    Ray's processes report once a second, so the last second may be missing.
+    Ray's processes report once a second: a call that has just begun may be missing, and one that has just ended listed.
     """
     ranks = {actor_id: rank for rank, actor_id in enumerate(actor_ids)}
     now = time.time()

@@ -165,8 +165,8 @@ class RankGroup(WorkerGroup):
     def calls(self) -> Calls:
         """Return the calls that ranks have not finished: rank, method, state, duration and the caller's job.
 
-        Any process on the cluster may ask about the calls of any driver: ``print(attach(name).calls())``. The last
-        second may be missing.
+        Any process on the cluster may ask about the calls of any driver: ``print(attach(name).calls())``. The
+        answer is about a second old: a call that has just begun may be missing, and one that has just ended listed.
         """
         return calls_in_flight(self._ranks.actor_ids)
 
