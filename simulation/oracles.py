@@ -25,8 +25,10 @@ from workergroups_api.names import (
 )
 from workergroups_api.report import ranges
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import ConditionType
+from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
+
+CODE_IS_MISSING = "its code is missing"
 
 
 async def unsettled(scene: Scene, monitor: Monitor, story: Story) -> list[str]:
@@ -78,6 +80,10 @@ def _unsettled_group(
     why_not = _why_not_ready(scene, story, group, pools, cluster)
     if ready.status != "True":
         return [] if why_not else [says]
+    up_to_date = condition_of(group, ConditionType.UP_TO_DATE)
+    if why_not == CODE_IS_MISSING and up_to_date is not None and up_to_date.reason == Reason.CODE_MISSING:
+        untrue = contradiction(scene.world, group, cluster)  # the ranks that ran before keep running
+        return [f"{says}: {untrue}"] if untrue else []
     if why_not:
         return [f"{says}, but {why_not}"]
     untrue = contradiction(scene.world, group, cluster) or outdated(scene.world, group, cluster, monitor.code_of(group))
@@ -108,7 +114,7 @@ def _why_not_ready(
         return f"its class is {failing}"
     written = story.groups[group.name].spec
     if written.get("code") and written["code"]["configMap"]["name"] not in story.code:
-        return "its code is missing"
+        return CODE_IS_MISSING
     gcs = scene.world.gcs.get(cluster) if cluster else None
     ranks = gcs.ranks_of(group.uid, group.status.incarnation) if gcs else {}
     dead = sorted(number for number, rank in ranks.items() if not rank.is_alive)

@@ -49,7 +49,7 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
         return _finding(
             "Unknown",
             Reason.CODE_MISSING,
-            f"ConfigMap {group.launch.config_map} no longer exists; the ranks keep running with the code that it had",
+            f"there is no ConfigMap {group.launch.config_map}: create it; the ranks keep running as they were launched",
         )
     report = group.status.ranks or GroupReport()
     if report.incarnation != incarnation.number:

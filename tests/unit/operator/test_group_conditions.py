@@ -149,6 +149,16 @@ def test_old_code_that_still_runs_is_said():
     assert update_of(gone, ready_pool()).ready.status == "True"
 
 
+def test_ranks_keep_running_while_a_spec_names_code_that_never_existed():
+    first = update_of(group(status=ranks()), ready_pool()).after.to_json()
+    renamed = group(status=first | ranks(code=None), **CODE)
+    update = update_of(renamed, ready_pool())
+    assert (update.after.incarnation, update.ready.status) == (1, "True")
+    said = find(update.after.conditions, "UpToDate")
+    assert said.reason == "CodeMissing"
+    assert "there is no ConfigMap code: create it" in said.message
+
+
 def pause(rank: int, **more: Any) -> dict[str, Any]:
     said = {"rank": rank, "where": "train.py:12 in Trainer.step", "port": 5680, "since": "2026-01-01T00:00:00Z"}
     return said | more
