@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from demo.console import DemoError, Kubectl
+from tools.demo.console import DemoError, Kubectl
 
 from .facts import Manifest, container_moments, facts, log_moments
 

@@ -8,7 +8,7 @@ import pytest
 from drivers import JOB, drive, look
 from kubectl import Refused, config_map, group, kubectl, pool, writes
 
-from truth.watch import GROUPS, Watch
+from tests.truth.watch import GROUPS, Watch
 
 
 @pytest.fixture(scope="module", autouse=True)

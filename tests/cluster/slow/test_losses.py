@@ -4,8 +4,8 @@ import pytest
 from drivers import look
 from kubectl import group, kubectl, pool
 
-from truth.judge import relapses
-from truth.watch import GROUPS, POOLS, Watch
+from tests.truth.judge import relapses
+from tests.truth.watch import GROUPS, POOLS, Watch
 
 
 def test_a_group_on_a_pool_that_comes_later_waits_for_it(namespace, clean):

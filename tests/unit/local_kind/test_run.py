@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from local_cluster.console import ClusterError
-from local_kind import __main__ as commands
+from tools.local_cluster.console import ClusterError
+from tools.local_kind import __main__ as commands
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def done(monkeypatch):
     signal.signal(signal.SIGTERM, before)
 
 
-CLEAN = [sys.executable, "-m", "demo", "clean"]
+CLEAN = [sys.executable, "-m", "tools.demo", "clean"]
 
 
 def test_a_run_ends_with_the_commands_status(done):
