@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from drivers import drive, look
-from kubectl import group, pool
+from tests.cluster.drivers import drive, look
+from tests.cluster.kubectl import group, pool
 
 from tests.truth.judge import untruth
 from tests.truth.watch import GROUPS, POOLS, Watch

@@ -2,8 +2,8 @@
 
 import os
 
-from drivers import drive
-from kubectl import config_map, group, pool
+from tests.cluster.drivers import drive
+from tests.cluster.kubectl import config_map, group, pool
 
 from workergroups.client import Cluster, Pool
 

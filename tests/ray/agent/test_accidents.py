@@ -4,9 +4,9 @@ import json
 
 import pytest
 import ray
-from planned import Group, launch
+from tests.ray.agent.planned import Group, launch
 from ray.util import placement_group, remove_placement_group
-from test_executor import all_ready
+from tests.ray.agent.test_executor import all_ready
 
 import workergroups
 from workergroups.debugger import pauses

@@ -4,7 +4,7 @@ import os
 
 import pytest
 import ray
-from planned import Group, pool
+from tests.ray.agent.planned import Group, pool
 
 import workergroups
 from workergroups import (

@@ -1,8 +1,8 @@
 """A rank sees exactly the devices of its bundle."""
 
 import pytest
-from planned import Group, pool
-from test_executor import all_ready
+from tests.ray.agent.planned import Group, pool
+from tests.ray.agent.test_executor import all_ready
 
 import workergroups
 

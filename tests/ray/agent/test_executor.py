@@ -4,7 +4,7 @@ import os
 import signal
 
 import ray
-from planned import Agent, Group, launch, pool
+from tests.ray.agent.planned import Agent, Group, launch, pool
 
 import workergroups
 

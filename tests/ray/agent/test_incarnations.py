@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 import ray
-from planned import Agent, Group, launch
-from test_executor import all_ready, is_in, ranks
+from tests.ray.agent.planned import Agent, Group, launch
+from tests.ray.agent.test_executor import all_ready, is_in, ranks
 
 import workergroups
 from workergroups.naming import NAMESPACE

@@ -1,6 +1,6 @@
 """Several roles in each rank, as a WorkerGroup's `roles` say."""
 
-from planned import Group
+from tests.ray.agent.planned import Group
 
 import workergroups
 from workergroups_api.launch import Launch, RoleLaunch

@@ -1,7 +1,7 @@
 """What the executor does, from the plan and Ray's state."""
 
 import pytest
-from ray_world import (
+from tests.unit.agent.ray_world import (
     KEY,
     NODES,
     RESERVED,

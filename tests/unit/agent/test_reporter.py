@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from ray_world import SESSION, group, plan, pool
+from tests.unit.agent.ray_world import SESSION, group, plan, pool
 
 from workergroups_agent.exchange import Pulse, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.reporter.known import CodeFiles, Known, Unreadable

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fake_cluster import FakeCluster, pool
+from tests.unit.client.fake_cluster import FakeCluster, pool
 
 from workergroups_client import head_programs, pod_programs
 from workergroups_client.errors import ClientError

@@ -1,7 +1,7 @@
 """Which job is meant."""
 
 import pytest
-from fake_cluster import FakeCluster, pool
+from tests.unit.client.fake_cluster import FakeCluster, pool
 
 from workergroups_client import job_lookup
 from workergroups_client.errors import NotFoundError, UnreachableError

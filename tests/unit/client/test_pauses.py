@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fake_cluster import FakeCluster, condition, group
+from tests.unit.client.fake_cluster import FakeCluster, condition, group
 
 from workergroups_cli import launch_json
 from workergroups_client.errors import ClientError

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fake_cluster import FakeCluster, condition, group, pool
+from tests.unit.client.fake_cluster import FakeCluster, condition, group, pool
 
 from workergroups_cli.output import print_json
 from workergroups_client.errors import ClientError

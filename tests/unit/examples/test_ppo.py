@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import algorithms
+from examples.ppo import algorithms
 import pytest
 import torch
-from task import END, make_prompts, make_response_mask, score
+from examples.ppo.task import END, make_prompts, make_response_mask, score
 from torch.testing import assert_close
 
 # Two responses, the second with one token less.

@@ -1,7 +1,7 @@
 """Which bundles groups sit on."""
 
 import pytest
-from make import group, pool
+from tests.unit.operator.make import group, pool
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import PlannedBundles

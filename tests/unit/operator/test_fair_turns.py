@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from virtual_time import now, run
+from tests.unit.operator.virtual_time import now, run
 
 from workergroups_operator.fair_turns import NAMESPACE_TURNS, TURNS, FairTurns
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from make import (
+from tests.unit.operator.make import (
     CONNECTED,
     CREATED,
     HEAD,

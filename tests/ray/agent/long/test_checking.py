@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 import ray
-from planned import NODE_GROUP, pool
+from tests.ray.agent.planned import NODE_GROUP, pool
 from ray.util import placement_group_table
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 

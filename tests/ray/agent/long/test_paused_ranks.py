@@ -2,7 +2,7 @@
 
 import pytest
 import ray
-from planned import Group, launch
+from tests.ray.agent.planned import Group, launch
 
 import workergroups
 from workergroups.debugger import pauses
