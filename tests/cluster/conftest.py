@@ -4,6 +4,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+
 from tests.cluster.kubectl import Namespace, config_map, kubectl
 
 ACCUMULATOR = (Path(__file__).parent / "accumulator.py").read_text()

@@ -3,9 +3,9 @@
 import time
 
 import pytest
+
 from tests.cluster.drivers import drive, look
 from tests.cluster.kubectl import group, pool
-
 from tests.truth.judge import untruth
 from tests.truth.watch import GROUPS, POOLS, Watch
 

@@ -5,9 +5,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
 from tests.cluster.drivers import JOB, drive, look
 from tests.cluster.kubectl import Refused, config_map, group, kubectl, pool, writes
-
 from tests.truth.watch import GROUPS, Watch
 
 

@@ -1,9 +1,9 @@
 """What breaks a whole cluster, and what waits long for pods: a lower tier shows these too, in seconds."""
 
 import pytest
+
 from tests.cluster.drivers import look
 from tests.cluster.kubectl import group, kubectl, pool
-
 from tests.truth.judge import relapses
 from tests.truth.watch import GROUPS, POOLS, Watch
 

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import yaml
+
 from tests.cluster.kubectl import config_map
 from tests.cluster.packages import mounted
 

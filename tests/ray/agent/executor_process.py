@@ -5,7 +5,6 @@ import sys
 import time
 
 from tests.ray.agent.planned import pool, write_orders
-
 from workergroups_agent.exchange import Exchange
 
 OBSERVER = """

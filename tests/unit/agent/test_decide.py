@@ -1,6 +1,7 @@
 """What the executor does, from the plan and Ray's state."""
 
 import pytest
+
 from tests.unit.agent.ray_world import (
     KEY,
     NODES,
@@ -14,7 +15,6 @@ from tests.unit.agent.ray_world import (
     ranks,
     state,
 )
-
 from workergroups.naming import RankName
 from workergroups_agent.executor.decide import (
     Announce,

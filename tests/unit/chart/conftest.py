@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+
 from tests.unit.chart.helm import Helm, local_clusters_helm
 
 

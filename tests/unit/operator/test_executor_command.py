@@ -7,6 +7,7 @@ import os
 import subprocess
 
 import pytest
+
 from tests.unit.operator.make import observed, pool, wanted
 
 RAY_START = "ray start --head"

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+
 from tests.unit.operator.make import (
     CONNECTED,
     CREATED,
@@ -21,7 +22,6 @@ from tests.unit.operator.make import (
     statuses,
     workers,
 )
-
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.names import RESTART_ANNOTATION
 from workergroups_operator.failures import Failures

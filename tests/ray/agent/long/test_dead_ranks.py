@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from tests.ray.agent.planned import Group, launch
 
 # Rank 1 ends right after its last words; and it is no tidy one.

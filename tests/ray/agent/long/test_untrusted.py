@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from tests.ray.agent.planned import Group, launch
 from tests.ray.agent.test_executor import all_ready, is_in, ranks
 
