@@ -6,14 +6,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 _STARTED = time.monotonic()
-_TAIL_LINES = 25
+_TAIL_LINES = 40
 
 
-class ClusterError(Exception):
+class ToolError(Exception):
     """Something that the user has to know about; its text is the whole message, without a traceback."""
 
 
@@ -24,27 +25,39 @@ def say(message: str) -> None:
 
 def run(
     argv: Sequence[str | Path],
+    env: Mapping[str, str] | None = None,
     *,
-    env: dict[str, str] | None = None,
-    cwd: Path | None = None,
+    cwd: Path = REPOSITORY,
+    stdin: str | None = None,
+    show_progress: bool = False,
 ) -> str:
     """Run a command to its end and return what it wrote to standard output.
 
+    What it writes to standard error goes to the terminal if asked to.
+
     Raises:
-        ClusterError: it is not there, or it exited non-zero; the message holds the end of its output.
+        ToolError: it is not there, or it exited non-zero; the message holds the end of its output.
     """
     command = [str(word) for word in argv]
     try:
-        done = subprocess.run(command, env={**os.environ, **(env or {})}, cwd=cwd, capture_output=True, text=True)
+        done = subprocess.run(
+            command,
+            env={**os.environ, **(env or {})},
+            cwd=cwd,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=None if show_progress else subprocess.PIPE,
+            text=True,
+        )
     except FileNotFoundError:
-        raise ClusterError(f"there is no {command[0]} on this machine") from None
+        raise ToolError(f"there is no {command[0]} on this machine: install it and put it on PATH") from None
     if done.returncode != 0:
-        output = _last_lines(done.stdout + done.stderr)
-        raise ClusterError(f"`{' '.join(command)}` exited {done.returncode}:\n{output}")
+        output = _last_lines(done.stdout + (done.stderr or ""))
+        raise ToolError(f"`{' '.join(command)}` exited {done.returncode}:\n{output}".rstrip())
     return done.stdout
 
 
-def run_logged(argv: Sequence[str | Path], log: Path, *, env: dict[str, str] | None = None) -> None:
+def run_logged(argv: Sequence[str | Path], log: Path, *, env: Mapping[str, str] | None = None) -> None:
     """Run a long command with its output in a file, and show the file's end only when the command fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [str(word) for word in argv]
@@ -57,7 +70,7 @@ def run_logged(argv: Sequence[str | Path], log: Path, *, env: dict[str, str] | N
             stderr=subprocess.STDOUT,
         )
     if done.returncode != 0:
-        raise ClusterError(f"`{' '.join(command)}` exited {done.returncode}\n{tail(log)}")
+        raise ToolError(f"`{' '.join(command)}` exited {done.returncode}\n{tail(log)}")
 
 
 def tail(log: Path) -> str:
@@ -73,12 +86,12 @@ def wait_until(what: str, check: Callable[[], bool], *, seconds: float) -> None:
     """Poll until `check` holds.
 
     Raises:
-        ClusterError: the deadline passed, or the check itself found that waiting is pointless.
+        ToolError: the deadline passed, or the check itself found that waiting is pointless.
     """
     deadline = time.monotonic() + seconds
     while not check():
         if time.monotonic() > deadline:
-            raise ClusterError(f"waited {seconds:.0f} s in vain for: {what}")
+            raise ToolError(f"waited {seconds:.0f} s in vain for: {what}")
         time.sleep(0.1)
 
 

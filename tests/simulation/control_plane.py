@@ -8,21 +8,22 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
+from tools.console import REPOSITORY
+from tools.local_cluster import cluster, components
+from tools.local_cluster.api_server import ApiServer, command_line
 from workergroups_api.names import GROUP, VERSION
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 START_SECONDS = 90
 # What makes pods of Deployments, removes what has no owner any more, and makes namespaces usable.
 CONTROLLERS = (
@@ -91,11 +92,6 @@ def control_plane(checkout: Path = REPOSITORY) -> Iterator[Access]:
 
 def binaries() -> Path:
     """The local cluster's, built if the cache has none."""
-    sys.path.insert(0, str(REPOSITORY))
-    try:
-        from tools.local_cluster import cluster, components
-    finally:
-        sys.path.remove(str(REPOSITORY))
     directory = components.binaries()
     if not directory.is_dir():
         with cluster.exclusive():
@@ -119,8 +115,7 @@ class _ControlPlane:
 
     def start(self) -> Access:
         self._write_credentials()
-        etcd = self._start_etcd()
-        self._start_api_server(etcd)
+        self._start_api_server()
         self._wait_for("kube-apiserver", lambda: self._get("/readyz") is not None)
         # Before the garbage collector starts: of kinds that come later, it learns late.
         self._kubectl(
@@ -143,7 +138,7 @@ class _ControlPlane:
 
     def _write_credentials(self) -> None:
         certificate = ["-out", self.access.certificate, "-addext", "subjectAltName=IP:127.0.0.1"]
-        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", self._key]
+        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", str(self._key)]
         command = ["openssl", "req", "-x509", *key, *certificate, "-subj", "/CN=simulation", "-days", "30"]
         subprocess.run(command, check=True, capture_output=True)
         rows = [f'{self.access.tokens[user]},{user},{user},"{groups}"' for user, groups in USERS.items()]
@@ -152,49 +147,36 @@ class _ControlPlane:
             self._kubeconfig(user).write_text(json.dumps(self.access.kubeconfig(user)))
 
     @property
-    def _key(self) -> str:
-        return str(self._directory / "server.key")
+    def _key(self) -> Path:
+        return self._directory / "server.key"
 
     def _kubeconfig(self, user: str) -> Path:
         return self._directory / f"{user}.kubeconfig"
 
-    def _start_etcd(self) -> str:
+    def _start_api_server(self) -> None:
         client, peer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
+        credentials = (Path(self.access.certificate), self._key)
+        server = ApiServer(
+            address="127.0.0.1",
+            port=self._port,
+            etcd_client=client,
+            etcd_peer=peer,
+            etcd_data=self._directory / "etcd",
+            service_addresses="10.96.0.0/16",
+            serving=credentials,
+            signing=credentials,
+            issuer="https://simulation",
+        )
         flags = {
-            "name": "simulation",
-            "data-dir": self._directory / "etcd",
-            "listen-client-urls": client,
-            "advertise-client-urls": client,
-            "listen-peer-urls": peer,
-            "initial-advertise-peer-urls": peer,
-            "initial-cluster": f"simulation={peer}",
-            "unsafe-no-fsync": "true",
-            "log-level": "warn",
-        }
-        self._run("etcd", flags)
-        return client
-
-    def _start_api_server(self, etcd: str) -> None:
-        flags = {
-            "etcd-servers": etcd,
-            "bind-address": "127.0.0.1",
-            "advertise-address": "127.0.0.1",
             "endpoint-reconciler-type": "none",
-            "secure-port": self._port,
-            "service-cluster-ip-range": "10.96.0.0/16",
             "authorization-mode": "RBAC",
-            "allow-privileged": "true",
             "token-auth-file": self._directory / "tokens.csv",
-            "tls-cert-file": self.access.certificate,
-            "tls-private-key-file": self._key,
-            "service-account-issuer": "https://simulation",
-            "service-account-key-file": self.access.certificate,
-            "service-account-signing-key-file": self._key,
             "max-requests-inflight": 4000,
             "max-mutating-requests-inflight": 2000,
         }
+        self._run(server.etcd(self._programs))
         # It has little to keep and much to do: collecting its garbage rarely spares a seventh of its CPU time.
-        self._run("kube-apiserver", flags, GOGC="400")
+        self._run(server.kube_apiserver(self._programs, flags), GOGC="400")
 
     def _start_controllers(self) -> None:
         flags = {
@@ -208,7 +190,7 @@ class _ControlPlane:
             "concurrent-namespace-syncs": 20,
             "service-account-private-key-file": self._key,
         }
-        self._run("kube-controller-manager", flags)
+        self._run(command_line(self._programs / "kube-controller-manager", flags))
 
     def _start_kuberay(self) -> None:
         flags = {
@@ -223,7 +205,7 @@ class _ControlPlane:
         # A pod that is gone before KubeRay has seen it stops its group for 30 s, and until it looks again for any
         # other reason: by itself after five minutes, here sooner.
         environment = {"KUBECONFIG": str(self._kubeconfig("kuberay")), "RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "10"}
-        self._run("ray-operator", flags, **environment)
+        self._run(command_line(self._programs / "ray-operator", flags), **environment)
 
     def _grant_operator(self) -> None:
         """What the chart grants, to the user under whose name the operator runs here."""
@@ -237,14 +219,13 @@ class _ControlPlane:
             "create", "clusterrolebinding", "simulated", "--clusterrole=workergroups-operator", "--user=operator"
         )
 
-    def _run(self, program: str, flags: Mapping[str, object], **environment: str) -> None:
+    def _run(self, argv: Sequence[str], **environment: str) -> None:
+        program = Path(argv[0]).name
         log = (self._directory / f"{program}.log").open("wb")
         self._logs.append(log)
         # The kernel ends it when this process ends.
-        command = ["setpriv", "--pdeathsig=KILL", str(self._programs / program)]
-        arguments = [f"--{name}={value}" for name, value in flags.items()]
         self._running[program] = subprocess.Popen(
-            [*command, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            ["setpriv", "--pdeathsig=KILL", *argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
         )
 
     def _wait_for(self, program: str, done: Callable[[], bool]) -> None:

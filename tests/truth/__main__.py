@@ -1,4 +1,4 @@
-"""Try the faults on the cluster that kubectl reaches: `python -m tests.truth [--rounds N] [--busy [WITH]] [--only X]`."""
+"""Try the faults on kubectl's cluster: `python -m tests.truth [--rounds N] [--busy [WITH]] [--only NAME]`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from tools.demo.console import DemoError, say
+from tools.console import ToolError, say
 
 from . import machine
 from .faults import FAULTS, NO_FAULTS, Fault, NoFault
@@ -41,7 +41,7 @@ def main() -> int:
                 say(f"round {number + 1} of {arguments.rounds}")
                 for fault in tried:
                     verdicts[fault.name].append(measure(stage, fault))
-    except DemoError as error:
+    except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     finally:

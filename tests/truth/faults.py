@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tools.demo.console import Kubectl
+from tools.demo.kubectl import Kubectl
 from tools.demo.names import OPERATOR_NAMESPACE
 from workergroups_api.vocabulary import Component, Container
 

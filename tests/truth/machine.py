@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from tools.demo.console import run
+from tools.console import run
 from tools.local_cluster import cgroups, processes
 from tools.local_cluster.layout import ADMIN_KUBECONFIG
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
-from tools.demo.console import say
+from tools.console import say
 
 from . import machine
 from .faults import Fault, NoFault

@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from tools.demo.console import DemoError, Kubectl, run, say
+from tools.console import ToolError, run, say
+from tools.demo.kubectl import Kubectl
 from workergroups_api.names import API_VERSION, CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_api.vocabulary import Component, Container
 
@@ -31,7 +32,7 @@ _CONTAINERS = {
 }
 
 
-class StageError(DemoError):
+class StageError(ToolError):
     """The pool or its group cannot be brought back; its text says what they wait for."""
 
 
@@ -105,7 +106,7 @@ class Stage:
                 self._make_anew()
             try:
                 answer = self.ask()
-            except DemoError as error:
+            except ToolError as error:
                 say(f"  the ranks do not answer: {str(error)[-200:]}")
                 self._make_anew()
                 continue

@@ -5,8 +5,9 @@ import os
 import shlex
 import sys
 
+from tools.console import ToolError, say
 from tools.demo import clusters, measure, quickstart, release
-from tools.demo.console import DemoError, Kubectl, say
+from tools.demo.kubectl import Kubectl
 from tools.demo.names import DEMO_NAMESPACE, OPERATOR_NAMESPACE
 
 
@@ -21,7 +22,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         _run(arguments.command)
-    except DemoError as error:
+    except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0

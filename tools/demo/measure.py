@@ -1,6 +1,6 @@
 """What the operator and the quickstart's agent use of memory, as their control groups count it."""
 
-from tools.demo.console import Kubectl
+from tools.demo.kubectl import Kubectl
 
 # The working set, as `kubectl top` has it: usage without the file cache that can be dropped at once.
 # First control groups v2, then v1.

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from tools.demo.console import REPOSITORY, DemoError, Kubectl, say
+from tools.console import REPOSITORY, ToolError, say
+from tools.demo.kubectl import Kubectl
 from tools.demo.names import DEMO_NAMESPACE
 
 EXAMPLE = "examples/quickstart"
@@ -72,7 +73,7 @@ def _tell_until(ready: Future[float], kubectl: Kubectl) -> None:
             tell(waits_for, time.monotonic() - began)
         time.sleep(_LOOK_SECONDS)
     if ready.exception():
-        raise DemoError(f"not ready after {_DEADLINE_SECONDS} s: {_first_not_ready(kubectl) or ready.exception()}")
+        raise ToolError(f"not ready after {_DEADLINE_SECONDS} s: {_first_not_ready(kubectl) or ready.exception()}")
     say(f"the group is ready, {time.monotonic() - began:.0f} s after apply")
 
 

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
+from tools.console import run, say
 from tools.demo.clusters import Cluster, Images
-from tools.demo.console import run, say
 from tools.demo.names import OPERATOR_NAMESPACE, RELEASE
 
 _CHART = "charts/workergroups"

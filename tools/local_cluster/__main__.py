@@ -5,8 +5,8 @@ import json
 import os
 import sys
 
+from tools.console import ToolError
 from tools.local_cluster import cluster, components, images, oci
-from tools.local_cluster.console import ClusterError
 from tools.local_cluster.layout import ADMIN_KUBECONFIG, NODES
 
 
@@ -19,7 +19,7 @@ def main() -> int:
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # `su` without a login shell lacks them
     try:
         _run(arguments)
-    except ClusterError as error:
+    except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tools.local_cluster.console import ClusterError, wait_until
+from tools.console import ToolError, wait_until
 from tools.local_cluster.layout import NODES
 
 _NAME = "workergroups"
@@ -67,7 +67,7 @@ def remove(name: str = _NAME) -> None:
             with suppress(OSError):
                 group.rmdir()
         if time.monotonic() > deadline:
-            raise ClusterError(f"cannot remove the control group {groups[-1]}")
+            raise ToolError(f"cannot remove the control group {groups[-1]}")
 
 
 def exist(name: str = _NAME) -> bool:

@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
+from tools.console import ToolError
 from tools.local_cluster import cgroups, network, processes
-from tools.local_cluster.console import ClusterError
 from tools.local_cluster.layout import CACHE, NODES, STATE
 
 
@@ -20,7 +20,7 @@ def remove_cluster() -> None:
     network.remove()
     cgroups.remove()
     if mounts := _mounts():
-        raise ClusterError(f"these mounts have to go before their files can be removed: {', '.join(mounts)}")
+        raise ToolError(f"these mounts have to go before their files can be removed: {', '.join(mounts)}")
     shutil.rmtree(STATE, ignore_errors=True)
 
 

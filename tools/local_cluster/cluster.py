@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from tools.console import ToolError, say
 from tools.local_cluster import (
     cgroups,
     cleanup,
@@ -20,7 +21,6 @@ from tools.local_cluster import (
     pki,
     processes,
 )
-from tools.local_cluster.console import ClusterError, say
 from tools.local_cluster.layout import ADMIN_KUBECONFIG, CACHE, NODES, PAUSE_IMAGE, STATE
 
 _COMPLETE = STATE / "complete"
@@ -69,7 +69,7 @@ def down(*, purge: bool) -> None:
     """Take the cluster down and make sure that nothing of it is left."""
     cleanup.remove_cluster()
     if remains := cleanup.leftovers():
-        raise ClusterError(f"could not remove everything; left: {_summary(remains)}")
+        raise ToolError(f"could not remove everything; left: {_summary(remains)}")
     say("the cluster is down: no process, mount, control group, namespace or network link is left")
     if purge:
         shutil.rmtree(CACHE, ignore_errors=True)

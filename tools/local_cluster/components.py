@@ -6,8 +6,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from tools.console import ToolError, run, run_logged, say
 from tools.local_cluster import packages
-from tools.local_cluster.console import ClusterError, run, run_logged, say
 from tools.local_cluster.layout import CACHE, HERE
 
 MODULE = HERE / "go"
@@ -52,7 +52,7 @@ def pinned(pattern: str) -> re.Match[str]:
     """Find a pin in `go.mod`."""
     found = re.search(pattern, (MODULE / "go.mod").read_text())
     if found is None:
-        raise ClusterError(f"{MODULE / 'go.mod'} names no version that matches {pattern}")
+        raise ToolError(f"{MODULE / 'go.mod'} names no version that matches {pattern}")
     return found
 
 

@@ -1,13 +1,13 @@
 """The control plane: etcd, the API server and what watches it, as processes on the host."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
+from tools.console import ToolError, answers, run
 from tools.local_cluster import pki, processes
-from tools.local_cluster.console import ClusterError, answers, run
+from tools.local_cluster.api_server import ApiServer, command_line
 from tools.local_cluster.layout import (
     ADMIN_KUBECONFIG,
-    API_SERVER,
+    API_PORT,
     DNS_READY_PORT,
     ETCD_CLIENT,
     ETCD_PEER,
@@ -18,21 +18,23 @@ from tools.local_cluster.layout import (
     STATE,
 )
 
+_SERVER = ApiServer(
+    address=HOST_ADDRESS,
+    port=API_PORT,
+    etcd_client=ETCD_CLIENT,
+    etcd_peer=ETCD_PEER,
+    etcd_data=STATE / "etcd",
+    service_addresses=SERVICE_CIDR,
+    serving=pki.certificate("apiserver"),
+    signing=pki.certificate("service-accounts"),
+    issuer="https://kubernetes.default.svc.cluster.local",
+)
+
 
 def start_api_server(binaries: Path) -> None:
     """Start etcd and the API server, and wait for the API server to be ready."""
-    etcd_flags: dict[str, str | Path] = {
-        "name": "local",
-        "data-dir": STATE / "etcd",
-        "listen-client-urls": ETCD_CLIENT,
-        "advertise-client-urls": ETCD_CLIENT,
-        "listen-peer-urls": ETCD_PEER,
-        "initial-advertise-peer-urls": ETCD_PEER,
-        "initial-cluster": f"local={ETCD_PEER}",
-        "unsafe-no-fsync": "true",
-    }
-    processes.start("etcd", [binaries / "etcd", *_flags(etcd_flags)])
-    processes.start("kube-apiserver", [binaries / "kube-apiserver", *_flags(_api_server_flags())])
+    processes.start("etcd", _SERVER.etcd(binaries))
+    processes.start("kube-apiserver", _SERVER.kube_apiserver(binaries, _access()))
     processes.wait_for("kube-apiserver", "the API server to be ready", lambda: ready(binaries), seconds=90)
 
 
@@ -46,9 +48,9 @@ def start_controllers(binaries: Path) -> None:
         "service-account-private-key-file": pki.certificate("service-accounts")[1],
         "use-service-account-credentials": "true",
     }
-    processes.start("kube-controller-manager", [binaries / "kube-controller-manager", *_flags(flags)])
+    processes.start("kube-controller-manager", command_line(binaries / "kube-controller-manager", flags))
     flags = {"kubeconfig": pki.kubeconfig("kube-scheduler"), "bind-address": "127.0.0.1", "leader-elect": "false"}
-    processes.start("kube-scheduler", [binaries / "kube-scheduler", *_flags(flags)])
+    processes.start("kube-scheduler", command_line(binaries / "kube-scheduler", flags))
 
 
 def start_dns(binaries: Path) -> None:
@@ -72,7 +74,7 @@ def start_kuberay(binaries: Path) -> None:
         "use-kubernetes-proxy": "true",
     }
     environment = {"KUBECONFIG": str(pki.kubeconfig("kuberay-operator"))}
-    processes.start("kuberay-operator", [binaries / "ray-operator", *_flags(flags)], env=environment)
+    processes.start("kuberay-operator", command_line(binaries / "ray-operator", flags), env=environment)
 
 
 def wait_until_usable(binaries: Path) -> None:
@@ -93,7 +95,7 @@ def ready(binaries: Path) -> bool:
     """Tell whether the API server says that it is ready."""
     try:
         return kubectl(binaries, "get", "--raw", "/readyz") == "ok"
-    except ClusterError:
+    except ToolError:
         return False
 
 
@@ -124,32 +126,16 @@ cluster.local in-addr.arpa {{
 """
 
 
-def _api_server_flags() -> dict[str, str | Path]:
-    certificate, key = pki.certificate("apiserver")
+def _access() -> dict[str, object]:
+    """Return the API server's flags for what it accepts and how it reaches kubelets and webhooks."""
     kubelet_certificate, kubelet_key = pki.certificate("apiserver-kubelet-client")
-    token_certificate, token_key = pki.certificate("service-accounts")
     return {
-        "etcd-servers": ETCD_CLIENT,
-        "bind-address": HOST_ADDRESS,
-        "advertise-address": HOST_ADDRESS,
-        "secure-port": API_SERVER.rpartition(":")[2],
-        "service-cluster-ip-range": SERVICE_CIDR,
         "authorization-mode": "Node,RBAC",
         "enable-admission-plugins": "NodeRestriction",
-        "allow-privileged": "true",
         "client-ca-file": pki.CA,
-        "tls-cert-file": certificate,
-        "tls-private-key-file": key,
         "kubelet-client-certificate": kubelet_certificate,
         "kubelet-client-key": kubelet_key,
         "kubelet-preferred-address-types": "InternalIP",
-        "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
-        "service-account-key-file": token_certificate,
-        "service-account-signing-key-file": token_key,
         # Webhooks are called at their pods, not by way of the node that translates for the host.
         "enable-aggregator-routing": "true",
     }
-
-
-def _flags(values: Mapping[str, str | Path]) -> list[str]:
-    return [f"--{name}={value}" for name, value in values.items()]

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.console import REPOSITORY, ToolError, run, run_logged, say
 from tools.local_cluster import oci, packages
-from tools.local_cluster.console import ClusterError, run, run_logged, say
-from tools.local_cluster.layout import CACHE, PAUSE_IMAGE, REPOSITORY
+from tools.local_cluster.layout import CACHE, PAUSE_IMAGE
 
 _IMAGES = {"workergroups-operator": "operator/Dockerfile", "workergroups-worker": "worker_image/Dockerfile"}
 _TEST_IMAGES = {
@@ -62,10 +62,10 @@ def tags() -> dict[str, str]:
     """Return what the last build made.
 
     Raises:
-        ClusterError: nothing has been built.
+        ToolError: nothing has been built.
     """
     if not _TAGS.exists():
-        raise ClusterError("no image has been built; run `python3 -m tools.local_cluster build-images`")
+        raise ToolError("no image has been built; run `python3 -m tools.local_cluster build-images`")
     return dict(json.loads(_TAGS.read_text()))
 
 
@@ -101,7 +101,7 @@ def build_base() -> str:
 def _reference(name: str, dockerfile: str, base: str) -> str:
     """The name and a hash over all that goes into the image."""
     if not (REPOSITORY / dockerfile).exists():
-        raise ClusterError(f"there is no {dockerfile} to build {name} from")
+        raise ToolError(f"there is no {dockerfile} to build {name} from")
     digest = hashlib.sha256(base.encode())
     for path in _inputs(REPOSITORY / dockerfile):
         executable = (REPOSITORY / path).stat().st_mode & 0o111
@@ -125,7 +125,7 @@ def _inputs(dockerfile: Path) -> list[str]:
     words = [words for words in copies if not any(word.startswith("--from=") for word in words)]
     sources = [word for copy in words for word in copy[:-1] if not word.startswith("--")]
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--"]
-    listed = run([*command, *sources, str(dockerfile)], cwd=REPOSITORY)
+    listed = run([*command, *sources, str(dockerfile)])
     return sorted(path for path in set(listed.split("\0")) if path and (REPOSITORY / path).is_file())
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
 
 # Kept across `up` and `down`: binaries, images and what the nodes have imported. `down --purge` removes it.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workergroups" / "local-cluster"
@@ -21,7 +20,8 @@ HOST_ADDRESS = "10.213.0.1"
 POD_CIDR = "10.213.8.0/21"
 SERVICE_CIDR = "10.213.128.0/20"
 API_SERVICE_ADDRESS = "10.213.128.1"
-API_SERVER = f"https://{HOST_ADDRESS}:6443"
+API_PORT = 6443
+API_SERVER = f"https://{HOST_ADDRESS}:{API_PORT}"
 ETCD_CLIENT = "http://127.0.0.1:23790"
 ETCD_PEER = "http://127.0.0.1:23800"
 DNS_READY_PORT = 8181

@@ -7,7 +7,7 @@ anywhere but the cluster. Removing the namespace removes all of that at once.
 from contextlib import suppress
 from pathlib import Path
 
-from tools.local_cluster.console import ClusterError, run
+from tools.console import ToolError, run
 from tools.local_cluster.layout import HOST_ADDRESS, NODES, SERVICE_CIDR, Node
 
 _BRIDGE = "wg-bridge"
@@ -36,14 +36,14 @@ def inside(node: Node) -> list[str]:
 def remove() -> None:
     """Remove whatever is there of the namespaces and the bridge; links and routes go with them."""
     for node in NODES:
-        with suppress(ClusterError):
+        with suppress(ToolError):
             run(["ip", "netns", "delete", node.namespace])
-        with suppress(ClusterError):
+        with suppress(ToolError):
             run(["ip", "link", "delete", _host_link(node)])
-    with suppress(ClusterError):
+    with suppress(ToolError):
         run(["ip", "link", "delete", _BRIDGE])
     if _NAMESPACES.exists() and not any(_NAMESPACES.iterdir()):
-        with suppress(ClusterError):  # `ip netns` mounts the directory, other tools may only make it
+        with suppress(ToolError):  # `ip netns` mounts the directory, other tools may only make it
             run(["umount", _NAMESPACES])
 
 

@@ -10,8 +10,8 @@ import shutil
 import socket
 from pathlib import Path
 
+from tools.console import answers, run, say
 from tools.local_cluster import cgroups, network, pki, processes
-from tools.local_cluster.console import answers, run, say
 from tools.local_cluster.control_plane import kubectl
 from tools.local_cluster.layout import HOST_ADDRESS, LOGS, PAUSE_IMAGE, POD_CIDR, Node
 

@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from tools.local_cluster.console import ClusterError, run, say
+from tools.console import ToolError, run, say
 from tools.local_cluster.layout import CACHE, PAUSE_IMAGE, Node
 from tools.local_cluster.node import ctr
 
@@ -73,9 +73,9 @@ def load(reference: str, node: Node) -> None:
     """Import an image into a node's containerd, unless it is there."""
     manifest = references().get(reference)
     if manifest is None:
-        raise ClusterError(f"no image {reference} has been built; there are: {', '.join(references())}")
+        raise ToolError(f"no image {reference} has been built; there are: {', '.join(references())}")
     if not node.containerd_socket.exists():
-        raise ClusterError(f"node {node.name} is not running; run `python3 -m tools.local_cluster up` first")
+        raise ToolError(f"node {node.name} is not running; run `python3 -m tools.local_cluster up` first")
     if _stored_images(node).get(reference) != manifest["digest"] or not _is_whole(reference, node):
         _import(reference, manifest, node)
     _remove_replaced(reference, node)
@@ -105,7 +105,7 @@ def _import(reference: str, manifest: dict[str, Any], node: Node) -> None:
             archive.addfile(entry, io.BytesIO(index))
         output = importer.stdout.read().decode()
     if importer.returncode != 0:
-        raise ClusterError(f"cannot import {reference} into node {node.name}:\n{output}")
+        raise ToolError(f"cannot import {reference} into node {node.name}:\n{output}")
 
 
 def _stored_images(node: Node) -> dict[str, str]:

@@ -2,12 +2,10 @@
 
 import os
 import shutil
-from collections.abc import Sequence
-from pathlib import Path
 
-from tools.local_cluster.console import run, say
+from tools.console import run, say
 
-# The command that shows that a package is there, for each package.
+# The command or file that shows that a package is there, for each package.
 _CLUSTER = {
     "containerd": "containerd",
     "runc": "runc",
@@ -20,42 +18,26 @@ _CLUSTER = {
     "ca-certificates": "update-ca-certificates",
 }
 _IMAGES = {"buildah": "buildah", "debootstrap": "debootstrap", "git": "git"}
-_DOCKER = {"iptables": "iptables"}
 _PIP = {"python3-venv": "/usr/share/doc/python3-venv"}
 
 
 def install_for_cluster() -> None:
     """Install what `up` needs."""
-    _install(_CLUSTER)
+    install(_CLUSTER)
 
 
 def install_for_images() -> None:
     """Install what `build-images` needs."""
-    _install(_IMAGES)
-
-
-def unpack(names: Sequence[str], directory: Path) -> None:
-    """Unpack packages into a directory, installing and starting nothing."""
-    archives = directory / "archives"
-    archives.mkdir(parents=True)
-    run(["apt-get", "update"])
-    run(["apt-get", "download", *names], cwd=archives)
-    for archive in archives.iterdir():
-        run(["dpkg-deb", "--extract", archive, directory])
-    shutil.rmtree(archives)
-
-
-def install_for_docker() -> None:
-    """Install what a Docker engine needs beside containerd and runc."""
-    _install(_DOCKER)
+    install(_IMAGES)
 
 
 def install_for_venv() -> None:
     """Install what the system's Python needs to make a virtual environment."""
-    _install(_PIP)
+    install(_PIP)
 
 
-def _install(packages: dict[str, str]) -> None:
+def install(packages: dict[str, str]) -> None:
+    """Install the packages that are missing, as the command or file of each shows."""
     missing = [name for name, proof in packages.items() if not _present(proof)]
     if not missing:
         return

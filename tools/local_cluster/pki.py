@@ -4,7 +4,7 @@ import base64
 import json
 from pathlib import Path
 
-from tools.local_cluster.console import run
+from tools.console import run
 from tools.local_cluster.layout import (
     ADMIN_KUBECONFIG,
     API_SERVER,

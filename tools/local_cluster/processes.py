@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tools.console import ToolError, tail, wait_until
 from tools.local_cluster import cgroups
-from tools.local_cluster.console import ClusterError, tail, wait_until
 from tools.local_cluster.layout import LOGS, STATE
 
 _PIDS = STATE / "pids"
@@ -60,7 +60,7 @@ def stop(name: str) -> None:
         os.kill(running, signal.SIGTERM)
         try:
             wait_until(f"{name} to end", lambda: pid(name) is None, seconds=5)
-        except ClusterError:
+        except ToolError:
             os.kill(running, signal.SIGKILL)
     (_PIDS / name).unlink(missing_ok=True)
 
@@ -70,13 +70,13 @@ def wait_for(name: str, what: str, check: Callable[[], bool], *, seconds: float)
 
     def still_possible() -> bool:
         if pid(name) is None:
-            raise ClusterError(f"{name} ended while this was waited for: {what}")
+            raise ToolError(f"{name} ended while this was waited for: {what}")
         return check()
 
     try:
         wait_until(what, still_possible, seconds=seconds)
-    except ClusterError as error:
-        raise ClusterError(f"{error}\n{tail(log(name))}") from None
+    except ToolError as error:
+        raise ToolError(f"{error}\n{tail(log(name))}") from None
 
 
 def _start_time(process: int) -> int | None:

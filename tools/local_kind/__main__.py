@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from tools.console import ToolError, say
 from tools.demo.clusters.choice import Choice, choose, look
 from tools.local_cluster import cluster, components
-from tools.local_cluster.console import ClusterError, say
 from tools.local_cluster.images import build_base
 from tools.local_kind import engine, images, kuberay, tools
 from tools.local_kind.layout import BASE_IMAGE, KUBERAY_CHART, NODE_IMAGE, STATE, TOOLS
@@ -32,7 +32,7 @@ def main() -> int:
                 down()
             case "run":
                 return run(arguments.argv)
-    except ClusterError as error:
+    except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -47,7 +47,7 @@ def run(argv: Sequence[str]) -> int:
         up()
         return inside(argv)
     finally:
-        with suppress(ClusterError):
+        with suppress(ToolError):
             inside([sys.executable, "-m", "tools.demo", "clean"])
         down()
 
@@ -59,7 +59,7 @@ def up() -> None:
         say(f"kind runs on your own Docker ({choice.why})")
         return
     if os.geteuid() != 0:
-        raise ClusterError(f"{choice.why}; to start an engine here needs root")
+        raise ToolError(f"{choice.why}; to start an engine here needs root")
     say(f"kind runs on a Docker engine and with images made here ({choice.why})")
     with cluster.exclusive():
         components.ensure_built()
@@ -78,7 +78,7 @@ def inside(argv: Sequence[str]) -> int:
     if not engine.is_running():
         choice = _without_ours()
         if choice.name != "kind":
-            raise ClusterError(f"{choice.why}; run `python3 -m tools.local_kind up` first")
+            raise ToolError(f"{choice.why}; run `python3 -m tools.local_kind up` first")
         return subprocess.run(argv, env={**os.environ, **_CHOSEN}).returncode
     variables = _CHOSEN | {"KIND_NODE_IMAGE": NODE_IMAGE, "KUBERAY_CHART": str(KUBERAY_CHART), "BASE_IMAGE": BASE_IMAGE}
     path = f"{TOOLS}:{components.binaries()}:{engine.environment()['PATH']}"

@@ -11,11 +11,12 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.local_cluster import cgroups, packages
-from tools.local_cluster.console import ClusterError, run, say, tail, wait_until
+from tools.console import ToolError, run, say, tail, wait_until
+from tools.local_cluster import cgroups
+from tools.local_cluster.packages import install_for_cluster
+from tools.local_kind import packages
 from tools.local_kind.layout import CONTROL_GROUP, DEBIAN, HERE, SOCKET, STATE
 
-_PACKAGES = ("docker.io", "libdevmapper1.02.1", "slirp4netns", "libslirp0")
 _CONTAINERS = "containers"
 _LOG = STATE / "dockerd.log"
 _PID = STATE / "engine.pid"
@@ -34,17 +35,16 @@ exec dockerd --config-file "$1"
 def start() -> None:
     """Start the engine and wait until it answers."""
     say("starting a Docker engine of Debian's packages")
-    packages.install_for_cluster()
-    packages.install_for_docker()
-    packages.unpack(_PACKAGES, DEBIAN)
+    install_for_cluster()
+    packages.provide()
     config = STATE / "daemon.json"
     config.write_text(json.dumps(_config(), indent=2))
     cgroups.create(CONTROL_GROUP, (_CONTAINERS,))
     _PID.write_text(str(_start(config)))
     try:
         wait_until("the Docker engine to answer", _answers, seconds=60)
-    except ClusterError as error:
-        raise ClusterError(f"{error}\n{tail(_LOG)}") from None
+    except ToolError as error:
+        raise ToolError(f"{error}\n{tail(_LOG)}") from None
 
 
 def is_running() -> bool:
@@ -121,6 +121,6 @@ def _config() -> dict[str, object]:
 def _answers() -> bool:
     try:
         docker("version")
-    except ClusterError:
+    except ToolError:
         return False
     return True

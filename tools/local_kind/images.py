@@ -4,8 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
+from tools.console import run, run_logged, say
 from tools.local_cluster import components, images, oci
-from tools.local_cluster.console import run, run_logged, say
 from tools.local_kind import engine, tools
 from tools.local_kind.layout import BASE_IMAGE, HERE, KUBERAY_IMAGE, NODE_IMAGE, STATE, TOOLS
 

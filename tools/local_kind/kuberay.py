@@ -3,8 +3,8 @@
 import json
 import shutil
 
+from tools.console import run
 from tools.local_cluster import components
-from tools.local_cluster.console import run
 from tools.local_kind.layout import KUBERAY_CHART, KUBERAY_IMAGE, STATE
 
 _NAMESPACE = "kuberay"

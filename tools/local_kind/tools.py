@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
+from tools.console import run, run_logged, say
 from tools.local_cluster import components
-from tools.local_cluster.console import run, run_logged, say
 from tools.local_kind import engine
 from tools.local_kind.layout import STATE, TOOLS
 

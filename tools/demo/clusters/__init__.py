@@ -2,12 +2,12 @@
 
 import os
 
+from tools.console import ToolError, say
 from tools.demo.clusters.base import Cluster, Images
 from tools.demo.clusters.choice import choose, look
 from tools.demo.clusters.current import CurrentCluster
 from tools.demo.clusters.kind import KindCluster
 from tools.demo.clusters.local import LocalCluster
-from tools.demo.console import DemoError, say
 
 __all__ = ["Cluster", "Images", "for_demo", "for_tests", "to_remove"]
 
@@ -41,5 +41,5 @@ def _there() -> list[str]:
 
 def _of_kind(name: str) -> Cluster:
     if name not in _KINDS:
-        raise DemoError(f"CLUSTER={name}: choose one of {', '.join(_KINDS)}")
+        raise ToolError(f"CLUSTER={name}: choose one of {', '.join(_KINDS)}")
     return _KINDS[name]()

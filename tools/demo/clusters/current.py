@@ -3,8 +3,8 @@
 import os
 from collections.abc import Sequence
 
+from tools.console import ToolError, run
 from tools.demo.clusters.base import TEST_IMAGES, Cluster, Images
-from tools.demo.console import DemoError, run
 from tools.demo.names import DEMO_NAMESPACE, OPERATOR_NAMESPACE, RELEASE
 
 _CRDS = ("resourcepools.workergroups.dev", "workergroups.workergroups.dev")
@@ -16,7 +16,7 @@ class CurrentCluster(Cluster):
     def start(self) -> None:
         """See that it answers and has KubeRay."""
         if "rayclusters" not in run(["kubectl", "api-resources", "--api-group=ray.io", "--output=name"]):
-            raise DemoError("this cluster has no RayCluster kind: install KubeRay 1.6.2 or later")
+            raise ToolError("this cluster has no RayCluster kind: install KubeRay 1.6.2 or later")
 
     def provide_images(self, vendors: Sequence[str]) -> Images:
         """The user built and pushed them."""
@@ -40,14 +40,14 @@ class CurrentCluster(Cluster):
             return
         others = run(["kubectl", "get", "resourcepools,workergroups", "--all-namespaces", "--output=name"]).split()
         if others:
-            raise DemoError(f"the CustomResourceDefinitions stay, since there are still {', '.join(others)}")
+            raise ToolError(f"the CustomResourceDefinitions stay, since there are still {', '.join(others)}")
         run(["kubectl", "delete", *served.split()], show_progress=True)
 
 
 def _given(variable: str) -> str:
     reference = os.environ.get(variable)
     if not reference:
-        raise DemoError(
+        raise ToolError(
             f"CLUSTER=current needs {variable}: build the image (operator/Dockerfile, worker_image/Dockerfile, "
             f"tests/cluster/images), push it to a registry that the cluster pulls from, and set {variable} to its "
             "reference"

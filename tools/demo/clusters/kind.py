@@ -9,8 +9,8 @@ import os
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from tools.console import REPOSITORY, run, say
 from tools.demo.clusters.base import TEST_IMAGES, Cluster, Images
-from tools.demo.console import REPOSITORY, run, say
 
 _NAME = "workergroups"
 _KUBECONFIG = REPOSITORY / ".demo" / "kind.kubeconfig"

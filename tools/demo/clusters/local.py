@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from tools.console import run
 from tools.demo.clusters.base import TEST_IMAGES, Cluster, Images
-from tools.demo.console import run
 from tools.local_cluster.layout import STATE
 
 
