@@ -109,8 +109,8 @@ test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool
 test-long: $(READY) ## on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long
 
-# Uses Docker if kind can get its images there, else our own engine and images; see tools/local_kind/. Removes all of it afterwards,
-# whatever happens.
+# Uses Docker if kind can get its images there, else our own engine and images; see tools/local_kind/. Removes all of it
+# afterwards, whatever happens. Only this and the next target use that folder.
 .PHONY: test-kind
 test-kind: $(READY) ## the cluster tier on kind: starts Docker and kind, and removes them
 	@$(PYTHON) -m tools.local_kind run $(MAKE) --no-print-directory test-cluster
