@@ -16,11 +16,11 @@ VERL_VERSION := 0.9.1
 VERL := .verl
 BIN := .venv/bin
 WRITE_REFERENCE := docs/generate_reference.py
-SOURCES := cli crds operator worker_image local_cluster local_kind demo bench simulation fuzz truth tests examples charts $(WRITE_REFERENCE)
+SOURCES := cli crds operator worker_image tools bench tests examples charts $(WRITE_REFERENCE)
 # These must run on the oldest Python that Ray supports.
 IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer alive.py exchange.py \
   files.py head_directories.py previous_logs.py listening.py check_image.py ray_start.py when_idle.py)
-TYPED := cli crds operator worker_image local_cluster local_kind demo bench simulation fuzz truth $(WRITE_REFERENCE)
+TYPED := cli crds operator worker_image tools bench $(addprefix tests/,simulation fuzz truth) $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready
@@ -33,11 +33,11 @@ help: ## list the targets
 
 .PHONY: demo
 demo: python3 ## cluster, operator, examples/quickstart, results
-	@$(PYTHON) -m demo run
+	@$(PYTHON) -m tools.demo run
 
 .PHONY: measure
 measure: ## memory of the operator and of the demo's agent
-	@$(PYTHON) -m demo measure
+	@$(PYTHON) -m tools.demo measure
 
 .PHONY: bench
 bench: $(BENCH_READY) ## this library, verl and raw Ray compared; writes docs/benchmarks.md and its picture
@@ -45,12 +45,12 @@ bench: $(BENCH_READY) ## this library, verl and raw Ray compared; writes docs/be
 
 .PHONY: bench-start
 bench-start: $(READY) ## seconds from apply to the first answer, and to KubeRay's ready; writes docs/timeline.md; ROUNDS=3
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; \
+	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; \
 	$(BIN)/python -m bench.start --rounds=$(or $(ROUNDS),3) --page=docs/timeline.md
 
 .PHONY: clean
 clean: ## remove what demo and tests created, including the cluster
-	@$(PYTHON) -m demo clean
+	@$(PYTHON) -m tools.demo clean
 
 .PHONY: test
 test: ## run lint and all tiers, and print how long each took
@@ -87,14 +87,14 @@ FIRST ?=
 MINUTES ?= 0
 .PHONY: simulate
 simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
-	$(BIN)/python -m simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
+	$(BIN)/python -m tests.simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
 
 # The same variables. KIND=served: only the cases of that kind.
 CASES ?= 10000
 KIND ?=
 .PHONY: fuzz
 fuzz: $(READY) ## odd objects, files and names, edits in any order: one case for each seed: CASES=10000 FIRST=1 KIND= MINUTES=2
-	$(BIN)/python -m fuzz --cases=$(CASES) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST)) $(if $(KIND),--kind=$(KIND))
+	$(BIN)/python -m tests.fuzz --cases=$(CASES) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST)) $(if $(KIND),--kind=$(KIND))
 
 .PHONY: test-ray
 test-ray: $(READY) ## library and agent on a local Ray
@@ -102,22 +102,22 @@ test-ray: $(READY) ## library and agent on a local Ray
 
 .PHONY: test-cluster
 test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; \
+	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; \
 	$(BIN)/pytest tests/cluster --ignore-glob='*/slow' --ignore-glob='*/long'
 
 .PHONY: test-long
 test-long: $(READY) ## on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long
+	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long
 
-# Uses Docker if kind can get its images there, else our own engine and images; see local_kind/. Removes all of it afterwards,
-# whatever happens.
+# Uses Docker if kind can get its images there, else our own engine and images; see tools/local_kind/. Removes all of it
+# afterwards, whatever happens. Only this and the next target use that folder.
 .PHONY: test-kind
 test-kind: $(READY) ## the cluster tier on kind: starts Docker and kind, and removes them
-	@$(PYTHON) -m local_kind run $(MAKE) --no-print-directory test-cluster
+	@$(PYTHON) -m tools.local_kind run $(MAKE) --no-print-directory test-cluster
 
 .PHONY: demo-kind
 demo-kind: python3 ## the demo on kind: starts Docker and kind, and removes them
-	@$(PYTHON) -m local_kind run $(MAKE) --no-print-directory demo
+	@$(PYTHON) -m tools.local_kind run $(MAKE) --no-print-directory demo
 
 # The tests of the single controller and of DataProto that need no device.
 VERL_TESTS := $(addprefix single_controller/test_,auto_padding_on_cpu.py colocated_workers.py colocated_workers_fused.py \
@@ -142,19 +142,19 @@ $(VERL)/ready: tests/verl/source.txt | $(READY)
 # Not part of `make test`: minutes of broken clusters and stopped nodes are too slow for every run.
 .PHONY: test-slow
 test-slow: $(READY) $(BENCH_READY) ## on the cluster: tests that take minutes, see docs/testing.md
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/slow
+	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/slow
 
 .PHONY: truth
 truth: $(READY) ## for how many seconds a status is wrong, fault by fault, on the cluster; writes docs/truth.md; TRUTH="--rounds=5 --busy"
-	@variables=$$($(PYTHON) -m demo prepare-tests); eval "$$variables"; $(BIN)/python -m truth --page=docs/truth.md $(TRUTH)
+	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/python -m tests.truth --page=docs/truth.md $(TRUTH)
 
 .PHONY: cluster-up
 cluster-up: python3 ## start the cluster with the operator; print what to export
-	@$(PYTHON) -m demo prepare-tests
+	@$(PYTHON) -m tools.demo prepare-tests
 
 .PHONY: images
 images: python3 ## build the two images for the local cluster
-	@$(PYTHON) -m local_cluster build-images
+	@$(PYTHON) -m tools.local_cluster build-images
 
 .PHONY: generate
 generate: $(READY) ## write the CustomResourceDefinitions and docs/reference.md from the code

@@ -21,8 +21,8 @@ from pathlib import Path
 from aiohttp import web
 
 from bench.waiting_pools import Users, operator
-from simulation.api import Api
-from simulation.control_plane import Access, control_plane
+from tests.simulation.api import Api
+from tests.simulation.control_plane import Access, control_plane
 
 NAMESPACES = 100
 NEW_POOLS = 10

@@ -23,9 +23,9 @@ from typing import Any
 
 import yaml
 
-from simulation.api import Api, eventually
-from simulation.control_plane import Access, control_plane
-from simulation.scene import group, pool
+from tests.simulation.api import Api, eventually
+from tests.simulation.control_plane import Access, control_plane
+from tests.simulation.scene import group, pool
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
 
 NAMESPACES = 10

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.page import put
-from demo.console import say
+from tools.console import say
 
 from .rounds import ANSWERS, READY, Round, kuberay, ours
 

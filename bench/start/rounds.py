@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from demo.console import DemoError, Kubectl
+from tools.console import ToolError
+from tools.demo.kubectl import Kubectl
 
 from .facts import Manifest, container_moments, facts, log_moments
 
@@ -125,7 +126,7 @@ def _until(is_so: Callable[[], bool], seen: dict[str, float]) -> None:
     deadline = time.monotonic() + _SECONDS
     while not is_so():
         if time.monotonic() > deadline:
-            raise DemoError(f"the start has not come to its end within {_SECONDS} s; so far: {', '.join(seen)}")
+            raise ToolError(f"the start has not come to its end within {_SECONDS} s; so far: {', '.join(seen)}")
         time.sleep(0.1)
 
 

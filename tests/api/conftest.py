@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from simulation.control_plane import control_plane
+from tests.simulation.control_plane import control_plane
 
 CLOSE_SECONDS = 120
 _NUMBERS = itertools.count(1)
@@ -33,7 +33,7 @@ def namespace_labels():
 @pytest.fixture
 def scene(access, runner, namespace_labels):
     """A namespace of the test's own, with an operator for it."""
-    from simulation.scene import Scene
+    from tests.simulation.scene import Scene
 
     stack = AsyncExitStack()
     namespace = f"t{os.getpid()}-{next(_NUMBERS)}"

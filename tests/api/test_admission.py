@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from simulation import scene as objects
-from simulation.api import Api, ApiError, path_of
+from tests.simulation import scene as objects
+from tests.simulation.api import Api, ApiError, path_of
 from workergroups_api.manifest import WORKER_GROUP, kind_of
 
 NAMESPACE = "admission"

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from simulation.api import eventually
-from simulation.scene import condition
+from tests.simulation.api import eventually
+from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL

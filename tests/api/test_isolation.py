@@ -7,10 +7,10 @@ from itertools import count
 
 import pytest
 
-from simulation.api import ApiError, eventually
-from simulation.faults import INTERNAL, QUOTA, TOO_MANY, Cut, Rule
-from simulation.monitor import SLACK_SECONDS
-from simulation.scene import condition
+from tests.simulation.api import ApiError, eventually
+from tests.simulation.faults import INTERNAL, QUOTA, TOO_MANY, Cut, Rule
+from tests.simulation.monitor import SLACK_SECONDS
+from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator import try_pods, work_queue

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from simulation import oracles
-from simulation.api import eventually
-from simulation.monitor import SLACK_SECONDS
-from simulation.scene import condition
+from tests.simulation import oracles
+from tests.simulation.api import eventually
+from tests.simulation.monitor import SLACK_SECONDS
+from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import RESTART_ANNOTATION, RESTARTED_AT_ANNOTATION

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from simulation.api import ApiError, eventually
-from simulation.machines import BROKEN_IMAGE, NO_SUCH_NODE
-from simulation.monitor import Monitor
-from simulation.scene import condition, pool
+from tests.simulation.api import ApiError, eventually
+from tests.simulation.machines import BROKEN_IMAGE, NO_SUCH_NODE
+from tests.simulation.monitor import Monitor
+from tests.simulation.scene import condition, pool
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from simulation.monitor import SLACK_SECONDS
-from simulation.scene import condition
+from tests.simulation.monitor import SLACK_SECONDS
+from tests.simulation.scene import condition
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP
 
 SHARED = {"clusterName": "shared"}

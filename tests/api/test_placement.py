@@ -1,6 +1,6 @@
 """Pods where every node is tainted, and where a quota wants requests and limits of every container."""
 
-from simulation.api import eventually
+from tests.simulation.api import eventually
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
 QUOTA = {"limits.cpu": "100", "limits.memory": "200Gi", "requests.cpu": "50", "requests.memory": "100Gi"}

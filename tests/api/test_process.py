@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from simulation.control_plane import kubeconfig
+from tests.simulation.control_plane import kubeconfig
 
 END_SECONDS = 10
 SABOTAGE_SECONDS = 4

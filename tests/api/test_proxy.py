@@ -6,9 +6,9 @@ import json
 import aiohttp
 import pytest
 
-from simulation.api import Api, eventually
-from simulation.faults import TOO_MANY, Close, Cut, CutBody, Delay, Faults, Gap, Repeat, Rule, Stale
-from simulation.proxy import Proxy
+from tests.simulation.api import Api, eventually
+from tests.simulation.faults import TOO_MANY, Close, Cut, CutBody, Delay, Faults, Gap, Repeat, Rule, Stale
+from tests.simulation.proxy import Proxy
 
 
 class Told(Faults):

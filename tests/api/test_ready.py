@@ -1,6 +1,6 @@
 """The whole path in a simulated world."""
 
-from simulation.scene import condition
+from tests.simulation.scene import condition
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
 

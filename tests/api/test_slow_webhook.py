@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from simulation.api import eventually
-from simulation.faults import WRITES, Delay, Rule
-from simulation.scene import OPERATOR, Scene, pool
+from tests.simulation.api import eventually
+from tests.simulation.faults import WRITES, Delay, Rule
+from tests.simulation.scene import OPERATOR, Scene, pool
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
 NAMESPACES = 6

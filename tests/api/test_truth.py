@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from simulation.api import eventually
-from simulation.faults import UNAVAILABLE, CutBody, Delay, Rule
-from simulation.monitor import SLACK_SECONDS, Monitor
-from simulation.scene import OPERATOR, condition
+from tests.simulation.api import eventually
+from tests.simulation.faults import UNAVAILABLE, CutBody, Delay, Rule
+from tests.simulation.monitor import SLACK_SECONDS, Monitor
+from tests.simulation.scene import OPERATOR, condition
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from simulation.api import eventually
-from simulation.faults import WEBHOOK, Delay, Refuse, Rule
-from simulation.monitor import SLACK_SECONDS
-from simulation.scene import OPERATOR, condition
+from tests.simulation.api import eventually
+from tests.simulation.faults import WEBHOOK, Delay, Refuse, Rule
+from tests.simulation.monitor import SLACK_SECONDS
+from tests.simulation.scene import OPERATOR, condition
 from workergroups_api.manifest import EVENT, RESOURCE_POOL, WORKER_GROUP
 
 # Until an operator that is told by the Lease has written Unknown.

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from simulation import operator
-from simulation.api import eventually
-from simulation.faults import WATCH_ERRORS, CutBody, Refuse, Rule, Say, Silence
-from simulation.scene import OPERATOR
-from simulation.scene import group as scene_group
+from tests.simulation import operator
+from tests.simulation.api import eventually
+from tests.simulation.faults import WATCH_ERRORS, CutBody, Refuse, Rule, Say, Silence
+from tests.simulation.scene import OPERATOR
+from tests.simulation.scene import group as scene_group
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_operator.timings import Timings

@@ -4,7 +4,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from kubectl import Namespace, config_map, kubectl
+
+from tests.cluster.kubectl import Namespace, config_map, kubectl
 
 ACCUMULATOR = (Path(__file__).parent / "accumulator.py").read_text()
 

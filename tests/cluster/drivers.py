@@ -3,7 +3,7 @@
 import ast
 from typing import Any
 
-from kubectl import Namespace
+from tests.cluster.kubectl import Namespace
 
 # The README's way takes seconds to start.
 JOB = "ray job submit --log-color=false -- python"

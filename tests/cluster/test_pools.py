@@ -3,11 +3,11 @@
 import time
 
 import pytest
-from drivers import drive, look
-from kubectl import group, pool
 
-from truth.judge import untruth
-from truth.watch import GROUPS, POOLS, Watch
+from tests.cluster.drivers import drive, look
+from tests.cluster.kubectl import group, pool
+from tests.truth.judge import untruth
+from tests.truth.watch import GROUPS, POOLS, Watch
 
 NVIDIA = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
 AMD = {"vendor": "amd", "product": "AMD-Instinct-MI300X"}

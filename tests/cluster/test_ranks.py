@@ -5,10 +5,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from drivers import JOB, drive, look
-from kubectl import Refused, config_map, group, kubectl, pool, writes
 
-from truth.watch import GROUPS, Watch
+from tests.cluster.drivers import JOB, drive, look
+from tests.cluster.kubectl import Refused, config_map, group, kubectl, pool, writes
+from tests.truth.watch import GROUPS, Watch
 
 
 @pytest.fixture(scope="module", autouse=True)

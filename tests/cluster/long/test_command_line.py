@@ -13,9 +13,9 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine, read_until
-from kubectl import config_map, group, kubectl, manifest, pool
 
+from tests.cluster.command_line import CommandLine, read_until
+from tests.cluster.kubectl import config_map, group, kubectl, manifest, pool
 from workergroups.client import Cluster, Pool
 
 RANKS = """

@@ -6,9 +6,9 @@ import time
 from datetime import datetime
 
 import pytest
-from command_line import CommandLine
-from kubectl import config_map, group, pool
 
+from tests.cluster.command_line import CommandLine
+from tests.cluster.kubectl import config_map, group, pool
 from workergroups.debugger.dap import Attached
 
 RANKS = """

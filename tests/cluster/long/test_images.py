@@ -2,9 +2,8 @@
 
 import os
 
-from drivers import drive
-from kubectl import config_map, group, pool
-
+from tests.cluster.drivers import drive
+from tests.cluster.kubectl import config_map, group, pool
 from workergroups.client import Cluster, Pool
 
 OLDEST, TOO_OLD, OURS = (os.environ[f"{name}_IMAGE"] for name in ("OLDEST_RAY", "TOO_OLD_RAY", "OPERATOR"))

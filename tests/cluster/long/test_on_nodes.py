@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from command_line import CommandLine, read_until
-from kubectl import kubectl, pool
-from packages import mounted
 
+from tests.cluster.command_line import CommandLine, read_until
+from tests.cluster.kubectl import kubectl, pool
+from tests.cluster.packages import mounted
 from workergroups.client import Cluster, Pool
 
 PACKAGES = mounted(Path(find_spec("torch").origin).parents[1])

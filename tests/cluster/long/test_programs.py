@@ -2,8 +2,8 @@
 
 import json
 
-from drivers import drive
-from kubectl import group, pool
+from tests.cluster.drivers import drive
+from tests.cluster.kubectl import group, pool
 
 NVIDIA = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
 ACCUMULATOR = {"class": "accumulator.Accumulator"}

@@ -1,7 +1,7 @@
 """What a driver on the head can do to the rest."""
 
-from drivers import look, ready_head
-from kubectl import group, pool
+from tests.cluster.drivers import look, ready_head
+from tests.cluster.kubectl import group, pool
 
 HOG = """
 import time

@@ -2,7 +2,7 @@
 
 import os
 
-from kubectl import pool
+from tests.cluster.kubectl import pool
 
 OLDEST = os.environ["OLDEST_RAY_IMAGE"]
 CPUS = {"vendor": "none"}

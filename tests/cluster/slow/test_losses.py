@@ -1,11 +1,11 @@
 """What breaks a whole cluster, and what waits long for pods: a lower tier shows these too, in seconds."""
 
 import pytest
-from drivers import look
-from kubectl import group, kubectl, pool
 
-from truth.judge import relapses
-from truth.watch import GROUPS, POOLS, Watch
+from tests.cluster.drivers import look
+from tests.cluster.kubectl import group, kubectl, pool
+from tests.truth.judge import relapses
+from tests.truth.watch import GROUPS, POOLS, Watch
 
 
 def test_a_group_on_a_pool_that_comes_later_waits_for_it(namespace, clean):

@@ -5,8 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import yaml
-from kubectl import config_map
-from packages import mounted
+
+from tests.cluster.kubectl import config_map
+from tests.cluster.packages import mounted
 
 PACKAGES = Path(find_spec("torch").origin).parents[1]
 EXAMPLE = Path(__file__).parents[3] / "examples" / "ppo"

@@ -5,8 +5,8 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from kubectl import pool
-from packages import mounted
+from tests.cluster.kubectl import pool
+from tests.cluster.packages import mounted
 
 # With torch and pytest.
 PACKAGES = Path(find_spec("torch").origin).parents[1]

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from drivers import ready_head
-from kubectl import pool
-from packages import mounted
+from tests.cluster.drivers import ready_head
+from tests.cluster.kubectl import pool
+from tests.cluster.packages import mounted
 
 REPOSITORY = Path(__file__).parents[3]
 CHECK = (REPOSITORY / "examples" / "verl" / "check.py").read_text()

@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 import pytest
 import ray
-from executor_process import EXECUTOR, Process
-from planned import NODE_GROUP, Agent
 from ray.cluster_utils import Cluster
 from ray.util import placement_group_table
 
+from tests.ray.agent.executor_process import EXECUTOR, Process
+from tests.ray.agent.planned import NODE_GROUP, Agent
 from workergroups.naming import NAMESPACE
 
 

@@ -4,8 +4,7 @@ import subprocess
 import sys
 import time
 
-from planned import pool, write_orders
-
+from tests.ray.agent.planned import pool, write_orders
 from workergroups_agent.exchange import Exchange
 
 OBSERVER = """

@@ -4,11 +4,11 @@ import json
 
 import pytest
 import ray
-from planned import Group, launch
 from ray.util import placement_group, remove_placement_group
-from test_executor import all_ready
 
 import workergroups
+from tests.ray.agent.planned import Group, launch
+from tests.ray.agent.test_executor import all_ready
 from workergroups.debugger import pauses
 from workergroups.naming import NAMESPACE
 from workergroups.ray_private.gcs import Gcs

@@ -4,9 +4,9 @@ import os
 
 import pytest
 import ray
-from planned import Group, pool
 
 import workergroups
+from tests.ray.agent.planned import Group, pool
 from workergroups import (
     PoolNotFoundError,
     RayClassWithInitArgs,

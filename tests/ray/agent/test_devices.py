@@ -1,10 +1,10 @@
 """A rank sees exactly the devices of its bundle."""
 
 import pytest
-from planned import Group, pool
-from test_executor import all_ready
 
 import workergroups
+from tests.ray.agent.planned import Group, pool
+from tests.ray.agent.test_executor import all_ready
 
 
 def seen(name):

@@ -4,9 +4,9 @@ import os
 import signal
 
 import ray
-from planned import Agent, Group, launch, pool
 
 import workergroups
+from tests.ray.agent.planned import Agent, Group, launch, pool
 
 
 def ranks(reports, name="trainer"):

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 import ray
-from planned import Agent, Group, launch
-from test_executor import all_ready, is_in, ranks
 
 import workergroups
+from tests.ray.agent.planned import Agent, Group, launch
+from tests.ray.agent.test_executor import all_ready, is_in, ranks
 from workergroups.naming import NAMESPACE
 from workergroups_agent.executor import launch_record
 

@@ -1,8 +1,7 @@
 """Several roles in each rank, as a WorkerGroup's `roles` say."""
 
-from planned import Group
-
 import workergroups
+from tests.ray.agent.planned import Group
 from workergroups_api.launch import Launch, RoleLaunch
 
 CODE = """

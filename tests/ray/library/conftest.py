@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import ray
@@ -11,11 +11,13 @@ from ray._raylet import PlacementGroupID
 from ray.util import placement_group_table, remove_placement_group
 from ray.util.placement_group import PlacementGroup
 
+REPOSITORY = Path(__file__).parents[3]
+
 
 @pytest.fixture(scope="module")
 def ray_environment(ray_environment):
-    """Ranks import what these test modules define; under pytest, Ray does not pass the driver's module path on."""
-    ray_environment.setenv("PYTHONPATH", os.path.dirname(__file__))
+    """Ranks import what these modules define; under pytest, Ray does not pass the driver's module path on."""
+    ray_environment.setenv("PYTHONPATH", str(REPOSITORY))
     return ray_environment
 
 

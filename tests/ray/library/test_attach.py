@@ -28,7 +28,7 @@ pool = RayResourcePool([2], max_colocate_count=2, name_prefix="pool", detached=T
 
 @ray.remote(num_cpus=0)
 def launch(seats, incarnation, start, count):
-    from trainer_code import Trainer
+    from tests.ray.library.trainer_code import Trainer
 
     names = [str(RankName("trainer", "uid1", incarnation, rank, 2)) for rank in range(2)]
     ranks = create_ranks(
@@ -55,7 +55,7 @@ results = {
     "share": group.share(6),
     "plain": group.execute_all_sync("plain", x=[1, 2]),
     "master": [group.master_address, group.master_port],
-    "imported": "trainer_code" in sys.modules,
+    "imported": any(name.endswith("trainer_code") for name in sys.modules),
 }
 group.close()
 print(json.dumps(results))
@@ -65,7 +65,7 @@ print(json.dumps(results))
 def run(program, **environment):
     address = ray.get_runtime_context().gcs_address
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-P", "-c", program],  # -P: not with the modules of the directory in which it starts
         env={**os.environ, "RAY_ADDRESS": address, **environment},
         capture_output=True,
         text=True,

@@ -1,7 +1,8 @@
 """What the executor does, from the plan and Ray's state."""
 
 import pytest
-from ray_world import (
+
+from tests.unit.agent.ray_world import (
     KEY,
     NODES,
     RESERVED,
@@ -14,7 +15,6 @@ from ray_world import (
     ranks,
     state,
 )
-
 from workergroups.naming import RankName
 from workergroups_agent.executor.decide import (
     Announce,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from odd_files import CONTENTS, NO_FILES, put_content
-from ray_world import PREPARED, group, plan, pool
 
+from tests.unit.agent.odd_files import CONTENTS, NO_FILES, put_content
+from tests.unit.agent.ray_world import PREPARED, group, plan, pool
 from workergroups_agent.exchange import Exchange, PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.files import UnreadableFile
 from workergroups_api.conditions import Explanation

@@ -3,8 +3,8 @@
 import os
 
 import pytest
-from odd_files import NO_FILES, put_directory
 
+from tests.unit.agent.odd_files import NO_FILES, put_directory
 from workergroups_agent.files import UnreadableFile, read_file, stamp, write_file
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ray_world import KEY, PREPARED, group, plan, pool
 
+from tests.unit.agent.ray_world import KEY, PREPARED, group, plan, pool
 from workergroups_agent import account, orders
 from workergroups_agent.account import SILENCE, SILENT_SECONDS, START_SECONDS, AccountReader, AccountWriter
 from workergroups_agent.launch_state import Heard

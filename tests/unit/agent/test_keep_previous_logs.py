@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ray_world import rank, state
 
+from tests.unit.agent.ray_world import rank, state
 from workergroups.naming import RankName
 from workergroups_agent.observer.keep_previous_logs import (
     FOUND_SECONDS,

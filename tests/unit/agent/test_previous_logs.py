@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from odd_files import CONTENTS, NO_FILES
 
+from tests.unit.agent.odd_files import CONTENTS, NO_FILES
 from workergroups_agent.files import UnreadableFile
 from workergroups_agent.previous_logs import PreviousLogs
 from workergroups_api.dead_rank import DeadRank

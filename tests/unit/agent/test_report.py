@@ -1,8 +1,21 @@
 """What the observer reports, from the plan, Ray's state and what the executor knows of launches."""
 
 import pytest
-from ray_world import KEY, NODES, RESERVED, SESSION, group, launches, placement, plan, pool, rank, ranks, state
 
+from tests.unit.agent.ray_world import (
+    KEY,
+    NODES,
+    RESERVED,
+    SESSION,
+    group,
+    launches,
+    placement,
+    plan,
+    pool,
+    rank,
+    ranks,
+    state,
+)
 from workergroups.deaths import Death
 from workergroups.naming import RankName
 from workergroups_agent.exchange import PreparedLaunch

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
-from ray_world import SESSION, group, plan, pool
 
+from tests.unit.agent.ray_world import SESSION, group, plan, pool
 from workergroups_agent.exchange import Pulse, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.reporter.known import CodeFiles, Known, Unreadable
 from workergroups_agent.reporter.lease import Beats, Holder, Statement, lease_manifest

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
-from odd_files import NO_FILES
-from ray_world import SESSION, group, plan, pool
 
+from tests.unit.agent.odd_files import NO_FILES
+from tests.unit.agent.ray_world import SESSION, group, plan, pool
 from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.reporter.known import Known

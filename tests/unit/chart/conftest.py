@@ -3,7 +3,8 @@
 import shutil
 
 import pytest
-from helm import Helm, local_clusters_helm
+
+from tests.unit.chart.helm import Helm, local_clusters_helm
 
 
 @pytest.fixture(scope="session")

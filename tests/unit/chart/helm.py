@@ -37,6 +37,6 @@ class Helm:
 
 def local_clusters_helm() -> str | None:
     """Where `make cluster-up` has put one, if it has."""
-    command = [sys.executable, "-m", "local_cluster", "bin"]
+    command = [sys.executable, "-m", "tools.local_cluster", "bin"]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     return shutil.which("helm", path=done.stdout.strip()) if done.returncode == 0 else None

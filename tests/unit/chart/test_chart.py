@@ -4,8 +4,8 @@ import ast
 
 import pytest
 import yaml
-from helm import CHART, IMAGES, Refused
 
+from tests.unit.chart.helm import CHART, IMAGES, Refused
 from workergroups_operator.settings import Settings
 
 NAME = "workergroups-operator"

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from fake_cluster import FakeCluster, pool
 
+from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_client import head_programs, pod_programs
 from workergroups_client.errors import ClientError
 from workergroups_client.head_programs import ask_library, ray_status

@@ -1,8 +1,8 @@
 """Which job is meant."""
 
 import pytest
-from fake_cluster import FakeCluster, pool
 
+from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_client import job_lookup
 from workergroups_client.errors import NotFoundError, UnreachableError
 from workergroups_client.job_lookup import all_jobs, the_job

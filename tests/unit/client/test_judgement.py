@@ -1,8 +1,8 @@
 """What is wrong with a pool's nodes: which, what they have, and what the others have."""
 
 import pytest
-from fake_cluster import FakeCluster, pool
 
+from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_client.check_findings import differences, finding
 from workergroups_client.judgement import Requirements, bytes_of, judge
 from workergroups_client.names import find

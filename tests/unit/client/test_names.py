@@ -1,8 +1,8 @@
 """Which pool or group a name means."""
 
 import pytest
-from fake_cluster import FakeCluster, group, pool
 
+from tests.unit.client.fake_cluster import FakeCluster, group, pool
 from workergroups_client.errors import ClientError, NotFoundError
 from workergroups_client.names import GROUP, POOL, find, find_all, none_here, pools_of, ray_cluster
 

@@ -1,8 +1,8 @@
 """Which Ray node a number means."""
 
 import pytest
-from fake_cluster import FakeCluster, pool
 
+from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_client.errors import NotFoundError
 from workergroups_client.names import find
 from workergroups_client.nodes import node_id

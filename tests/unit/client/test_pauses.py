@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from fake_cluster import FakeCluster, condition, group
 
+from tests.unit.client.fake_cluster import FakeCluster, condition, group
 from workergroups_cli import launch_json
 from workergroups_client.errors import ClientError
 from workergroups_client.names import find

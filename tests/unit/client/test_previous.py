@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-import fake_cluster
 import pytest
-from fake_cluster import FakeCluster
 
+from tests.unit.client import fake_cluster
+from tests.unit.client.fake_cluster import FakeCluster
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_client import previous
 from workergroups_client.errors import ClientError, NotFoundError

@@ -1,8 +1,8 @@
 """Ranks of a group, and ranges of them."""
 
 import pytest
-from fake_cluster import FakeCluster, group
 
+from tests.unit.client.fake_cluster import FakeCluster, group
 from workergroups_client.errors import ClientError, NotFoundError
 from workergroups_client.names import find
 from workergroups_client.ranks import RankActor, choose, ranks_of

@@ -3,8 +3,8 @@
 import itertools
 
 import pytest
-from fake_cluster import SOON, FakeCluster, condition, pool
 
+from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, pool
 from workergroups_client import readiness
 from workergroups_client.errors import CannotBeReadyError, DeadlineError, UnreachableError
 from workergroups_client.names import find

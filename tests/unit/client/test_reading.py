@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from fake_cluster import FakeCluster, condition, group, pool
 
+from tests.unit.client.fake_cluster import FakeCluster, condition, group, pool
 from workergroups_cli.output import print_json
 from workergroups_client.errors import ClientError
 from workergroups_client.names import find

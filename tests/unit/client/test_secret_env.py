@@ -5,8 +5,8 @@ import subprocess
 from base64 import b64encode
 
 import pytest
-from fake_cluster import FakeCluster, pool
 
+from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_client import secret_env
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
 from workergroups_client.names import find

@@ -1,8 +1,8 @@
 """When waiting is over, and when it is in vain."""
 
 import pytest
-from fake_cluster import SOON, FakeCluster, condition, group, pool
 
+from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, pool
 from workergroups_client.names import find
 from workergroups_client.readiness import why
 from workergroups_client.status import status_of

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from demo.clusters.choice import Choice, Facts, choose, look
+from tools.demo.clusters.choice import Choice, Facts, choose, look
 
 HAD = Facts(engine_answers=True, image="kindest/node:v1", image_is_had=True)
 
@@ -56,7 +56,7 @@ def test_what_docker_answers_is_found_out_and_never_waited_for(
     tmp_path, monkeypatch, docker, engine_answers, image_is_had
 ):
     commands(tmp_path, monkeypatch, docker)
-    monkeypatch.setattr("demo.clusters.choice._SECONDS", 0.5)
+    monkeypatch.setattr("tools.demo.clusters.choice._SECONDS", 0.5)
     assert look("", ()) == Facts("", (), (), engine_answers, "mine:1", image_is_had)
 
 

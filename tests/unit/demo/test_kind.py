@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.clusters import kind
+from tools.demo.clusters import kind
 
 NODES = {
     "workergroups.dev/node in (plain,nvidia)": "worker worker2",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[3]
-_FOLDERS = (".", "docs", "examples/**", "changelog.d", "local_cluster", "local_kind")
+_FOLDERS = (".", "docs", "examples/**", "changelog.d", "tools/*")
 PAGES = sorted({path for folder in _FOLDERS for path in REPOSITORY.glob(f"{folder}/*.md")})
 # Their blocks are made by programs.
 GENERATED = {"reference.md"}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import algorithms
 import pytest
 import torch
-from task import END, make_prompts, make_response_mask, score
 from torch.testing import assert_close
+
+from examples.ppo import algorithms
+from examples.ppo.task import END, make_prompts, make_response_mask, score
 
 # Two responses, the second with one token less.
 MASK = torch.tensor([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from local_cluster.console import ClusterError
-from local_kind import __main__ as commands
+from tools.console import ToolError
+from tools.local_kind import __main__ as commands
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def done(monkeypatch):
     signal.signal(signal.SIGTERM, before)
 
 
-CLEAN = [sys.executable, "-m", "demo", "clean"]
+CLEAN = [sys.executable, "-m", "tools.demo", "clean"]
 
 
 def test_a_run_ends_with_the_commands_status(done):
@@ -32,11 +32,11 @@ def test_a_run_ends_with_the_commands_status(done):
 
 def test_what_could_not_be_brought_up_is_taken_away(done, monkeypatch):
     def fail(*_):
-        raise ClusterError("no engine")
+        raise ToolError("no engine")
 
     monkeypatch.setattr(commands, "up", fail)
     monkeypatch.setattr(commands, "inside", fail)
-    with pytest.raises(ClusterError, match="no engine"):
+    with pytest.raises(ToolError, match="no engine"):
         commands.run(["make", "demo"])
     assert done == ["down"]
 

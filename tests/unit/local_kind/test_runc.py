@@ -6,7 +6,7 @@ from importlib.util import module_from_spec, spec_from_loader
 
 import pytest
 
-from local_kind.layout import HERE
+from tools.local_kind.layout import HERE
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import asyncio
 import copy
 import secrets
 
-import make
 import pytest
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
-from make import KEY, built, decided, observed, pool
-from virtual_time import now, run
 
+from tests.unit.operator import make
+from tests.unit.operator.make import KEY, built, decided, observed, pool
+from tests.unit.operator.virtual_time import now, run
 from workergroups_operator.apply import Applier, covers, is_applied
 from workergroups_operator.desired import desired
 

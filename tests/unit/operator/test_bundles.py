@@ -1,8 +1,8 @@
 """Which bundles groups sit on."""
 
 import pytest
-from make import group, pool
 
+from tests.unit.operator.make import group, pool
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import PlannedBundles
 from workergroups_operator.policy.bundles import assign_bundles

@@ -1,8 +1,8 @@
 """What runs of an object goes on when the object can no longer be read; only its status reports that."""
 
 import pytest
-from make import NODE_GROUP, built, child, decided, group, metadata, observed, pool
 
+from tests.unit.operator.make import NODE_GROUP, built, child, decided, group, metadata, observed, pool
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator.desired.access import access

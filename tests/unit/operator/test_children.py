@@ -1,8 +1,8 @@
 """What the operator creates and what it watches, compared with the one table of its children."""
 
 import kopf
-from make import child, group, observed, pool, wanted
 
+from tests.unit.operator.make import child, group, observed, pool, wanted
 from workergroups_api.children import CHILDREN, child_names
 from workergroups_api.manifest import POD, RESOURCE_POOL, SERVICE_ACCOUNT, WORKER_GROUP, identity, kind_of
 from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)

@@ -1,6 +1,6 @@
 import pytest
-from make import child, observed, pool
 
+from tests.unit.operator.make import child, observed, pool
 from workergroups_operator.observed import node_group_of
 from workergroups_operator.policy.cluster_size import without_room
 

@@ -5,8 +5,20 @@ from pathlib import Path
 
 import pytest
 import yaml
-from make import NODE_GROUP, SETTINGS, built, child, decided, group, observed, pod, pool, wanted, workers
 
+from tests.unit.operator.make import (
+    NODE_GROUP,
+    SETTINGS,
+    built,
+    child,
+    decided,
+    group,
+    observed,
+    pod,
+    pool,
+    wanted,
+    workers,
+)
 from workergroups_api.conditions import Explanation
 from workergroups_api.vocabulary import Word
 from workergroups_operator.try_pods import trials_of

@@ -7,7 +7,8 @@ import os
 import subprocess
 
 import pytest
-from make import observed, pool, wanted
+
+from tests.unit.operator.make import observed, pool, wanted
 
 RAY_START = "ray start --head"
 OVERWRITE = {"metadata": {"annotations": {"ray.io/overwrite-container-cmd": "true"}}}

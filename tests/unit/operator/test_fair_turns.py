@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from virtual_time import now, run
 
+from tests.unit.operator.virtual_time import now, run
 from workergroups_operator.fair_turns import NAMESPACE_TURNS, TURNS, FairTurns
 
 QUICK = 0.02

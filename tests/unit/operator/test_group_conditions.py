@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from make import HEAD, NOW, SESSION, group, observed, pool, ready_pool, status_of, statuses
 
+from tests.unit.operator.make import HEAD, NOW, SESSION, group, observed, pool, ready_pool, status_of, statuses
 from workergroups_api.conditions import find
 from workergroups_operator.observed import AgentSign
 

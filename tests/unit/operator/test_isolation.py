@@ -1,8 +1,20 @@
 """An object that makes a pure step raise is found, reports it, and its neighbours are served without it."""
 
 import pytest
-from make import CREATED, NOW, SETTINGS, TIMINGS, child, group, observed, pod, pool, statuses, workers
 
+from tests.unit.operator.make import (
+    CREATED,
+    NOW,
+    SETTINGS,
+    TIMINGS,
+    child,
+    group,
+    observed,
+    pod,
+    pool,
+    statuses,
+    workers,
+)
 from workergroups_api.conditions import Explanation, find
 from workergroups_operator.isolation import pure_steps, without_culprits
 from workergroups_operator.status.unknown import unknown

@@ -1,8 +1,8 @@
 """The library in pods of any image, and what is said of images in which Ray cannot be run."""
 
 import pytest
-from make import child, observed, pod, pool, ready_pool, reservation, status_of
 
+from tests.unit.operator.make import child, observed, pod, pool, ready_pool, reservation, status_of
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.pod_trouble import pod_trouble
 from workergroups_operator.templates.library import with_library

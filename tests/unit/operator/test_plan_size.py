@@ -1,7 +1,6 @@
 import json
 
-from make import decided, group, observed, pool
-
+from tests.unit.operator.make import decided, group, observed, pool
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import PlannedBundles, PlannedGroup
 from workergroups_api.retries import Retries

@@ -1,8 +1,8 @@
 """Pods belong to a cluster by their owners' UIDs; labels and names can be copied."""
 
 import pytest
-from make import KEY, child, observed, pod, pool, statuses
 
+from tests.unit.operator.make import KEY, child, observed, pod, pool, statuses
 from workergroups_operator.policy.pod_owners import mistaken_heads, mistaken_nodes, pods_by_owner, replica_sets_of
 
 CLUSTER = {"kind": "RayCluster", "metadata": {"name": "actors", "uid": "cluster-1"}}

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from make import KEY, NOW, child, observed, owned_by, pod, pool, statuses
 
+from tests.unit.operator.make import KEY, NOW, child, observed, owned_by, pod, pool, statuses
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_operator.observed import AgentSign

@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from make import (
+
+from tests.unit.operator.make import (
     CONNECTED,
     CREATED,
     HEAD,
@@ -21,7 +22,6 @@ from make import (
     statuses,
     workers,
 )
-
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.names import RESTART_ANNOTATION
 from workergroups_operator.failures import Failures

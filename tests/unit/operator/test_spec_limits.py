@@ -1,6 +1,6 @@
 import pytest
-from make import pool
 
+from tests.unit.operator.make import pool
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
-from virtual_time import now, run
 
+from tests.unit.operator.virtual_time import now, run
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import AGAIN, NAMESPACE_QUESTIONS, PENDING, PodTrials, Trial

@@ -4,8 +4,8 @@ import asyncio
 from functools import partial
 
 import pytest
-from virtual_time import now, run
 
+from tests.unit.operator.virtual_time import now, run
 from workergroups_operator.fair_turns import QUICK_SECONDS, TURNS
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings

@@ -2,10 +2,10 @@
 
 import pytest
 
-from truth.faults import Fault, NoFault
-from truth.judge import Verdict, relapses, seconds_not_true, untruth
-from truth.table import holds, markdown, publish
-from truth.watch import Seen
+from tests.truth.faults import Fault, NoFault
+from tests.truth.judge import Verdict, relapses, seconds_not_true, untruth
+from tests.truth.table import holds, markdown, publish
+from tests.truth.watch import Seen
 
 
 def seen(at, status, life="session/1"):

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 import ray
-from planned import NODE_GROUP, pool
 from ray.util import placement_group_table
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from tests.ray.agent.planned import NODE_GROUP, pool
 from workergroups import attach_pool
 from workergroups.checking import all_reduce, probes
 from workergroups.checking.__main__ import answer

@@ -3,7 +3,8 @@
 import time
 
 import pytest
-from planned import Group, launch
+
+from tests.ray.agent.planned import Group, launch
 
 # Rank 1 ends right after its last words; and it is no tidy one.
 CODE = """

@@ -2,9 +2,9 @@
 
 import pytest
 import ray
-from planned import Group, launch
 
 import workergroups
+from tests.ray.agent.planned import Group, launch
 from workergroups.debugger import pauses
 from workergroups.debugger.dap import Attached
 

@@ -3,8 +3,9 @@
 import time
 
 import pytest
-from planned import Group, launch
-from test_executor import all_ready, is_in, ranks
+
+from tests.ray.agent.planned import Group, launch
+from tests.ray.agent.test_executor import all_ready, is_in, ranks
 
 # One that fetches what tasks return, and does or does not unpickle it.
 CURIOUS = """

@@ -5,11 +5,11 @@ import signal
 import time
 
 import pytest
-from executor_process import Process
-from planned import NODE_GROUP, Group, launch
 from ray.cluster_utils import Cluster
-from test_executor import all_ready
 
+from tests.ray.agent.executor_process import Process
+from tests.ray.agent.planned import NODE_GROUP, Group, launch
+from tests.ray.agent.test_executor import all_ready
 from workergroups_agent.account import SILENCE
 
 

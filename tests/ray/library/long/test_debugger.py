@@ -6,11 +6,11 @@ import subprocess
 import sys
 import time
 
-import debugged
 import pytest
 import ray
-from debugged import Debugged
 
+from tests.ray.library import debugged
+from tests.ray.library.debugged import Debugged
 from workergroups import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 from workergroups.debugger import pauses
 from workergroups.debugger.dap import Attached, DebuggerGoneError

@@ -1,0 +1,75 @@
+"""The kinds of cases, which of them a seed is, and in which processes they are played."""
+
+import asyncio
+import os
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+from tests.fuzz import edits, files, names, served
+from tests.fuzz.case import Check, Outcome, choices_of
+from tests.simulation.control_plane import Access
+
+# How many of a hundred cases are of each kind; by what they cost, and by what they find.
+KINDS = {"served": 30, "files": 35, "names": 34, "edits": 1}
+# Consecutive seeds, of which those of a kind share a process.
+BATCH = 200
+_CHECKS: dict[str, Check] = {"files": files.check, "names": names.check}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Cases of one kind that share a process."""
+
+    kind: str
+    seeds: Sequence[int]
+
+    @property
+    def needs_api_server(self) -> bool:
+        """Whether there must be a control plane."""
+        return self.kind not in _CHECKS
+
+
+def units(seeds: Sequence[int], only: str | None) -> Iterator[Unit]:
+    """Return the work in order, of all kinds or of one."""
+    for start in range(0, len(seeds), BATCH):
+        of_kind: dict[str, list[int]] = {}
+        for seed in seeds[start : start + BATCH]:
+            of_kind.setdefault(_kind_of(seed), []).append(seed)
+        for kind, found in sorted(of_kind.items(), key=lambda item: item[1][0]):
+            if only in (None, kind):
+                # Each history of edits has a namespace, and a process, of its own.
+                yield from (Unit(kind, [seed]) for seed in found) if kind == "edits" else (Unit(kind, found),)
+
+
+def _kind_of(seed: int) -> str:
+    return choices_of(seed, "kind").choices(list(KINDS), list(KINDS.values()))[0]
+
+
+def play(unit: Unit, access: Access | None, pipe: Connection) -> None:
+    """Play a unit in this process, which ends with it."""
+    try:
+        match unit.kind, access:
+            case "served", Access():
+                outcome = asyncio.run(served.play(access, unit.seeds))
+            case "edits", Access():
+                outcome = asyncio.run(edits.play(access, unit.seeds[0]))
+            case _:
+                outcome = _checked(unit, pipe)
+    except BaseException:
+        outcome = Outcome(unit.kind, unit.seeds, failures={unit.seeds[0]: traceback.format_exc()})
+    pipe.send(outcome)
+    # Threads that were killed in the middle of things are not waited for.
+    os._exit(0)
+
+
+def _checked(unit: Unit, pipe: Connection) -> Outcome:
+    outcome = Outcome(unit.kind, unit.seeds)
+    for seed in unit.seeds:
+        pipe.send(seed)
+        try:
+            outcome.note(_CHECKS[unit.kind](choices_of(seed, unit.kind)))
+        except Exception:
+            outcome.failures[seed] = traceback.format_exc()
+    return outcome

@@ -1,0 +1,210 @@
+"""Records of Ray's GCS with fuzzed fields: actors, placement groups, nodes and keys that users name as they like."""
+
+import json
+import random
+from collections.abc import Callable, Iterable
+from time import process_time
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from ray.core.generated import gcs_pb2
+
+from tests.fuzz.case import Wrong
+from tests.fuzz.files import GROUP, LAUNCH, PLAN, POOL, SESSION
+from tests.fuzz.values import NUMBERS, any_json, as_json, text
+from workergroups.naming import NAMESPACE, NODE_GROUP_LABEL
+from workergroups_agent.account import AccountReader
+from workergroups_agent.executor.decide import decide
+from workergroups_agent.launch_state import Launches
+from workergroups_agent.observer.report import report
+from workergroups_agent.orders import OrderReader
+from workergroups_agent.read_ray import RayReader
+
+LOOK_SECONDS = 3.0
+# The reports must stay a file that the reporter reads, and statuses that etcd takes.
+MAX_REPORT_BYTES = 1_000_000
+RECORDS = (0, 1, 3, 20)
+_NAMES: tuple[Callable[[random.Random], str], ...] = (
+    lambda _: f"{GROUP.name}/{GROUP.uid}/1/0-of-1",
+    lambda choices: f"{GROUP.name}/{GROUP.uid}/{_number(choices)}/{_number(choices)}-of-{_number(choices)}",
+    lambda choices: f"{text(choices)}/{GROUP.uid}/1/0-of-1",
+    lambda choices: f"{POOL.name}/{POOL.uid}/{_number(choices)}/{choices.choice(('aa', text(choices)))}",
+    lambda choices: text(choices, 5000),
+    lambda choices: "/".join(text(choices) for _ in range(choices.randint(2, 2000))),
+    lambda choices: "-of-" * choices.choice((1, 2, 100_000)),
+)
+
+
+def check(choices: random.Random) -> str:
+    """Look at a Ray that answers with odd records, decide and report on it, twice."""
+    gcs = _OddGcs(choices)
+    began = process_time()
+    reader = RayReader(gcs)  # type: ignore[arg-type]
+    account = AccountReader(gcs)  # type: ignore[arg-type]
+    for _ in range(2):
+        state = reader.look()
+        launches = Launches(prepared={GROUP.uid: LAUNCH})
+        decide(PLAN, state, launches)
+        reports = report(PLAN, state, {GROUP.uid: LAUNCH}, account.look())
+        said = json.dumps(reports.to_json()).encode("ascii")
+        if len(said) > MAX_REPORT_BYTES:
+            raise Wrong(f"the reports have {len(said)} bytes")
+        if reports.pools.keys() | reports.groups.keys() != {POOL.name, GROUP.name}:
+            raise Wrong(f"reports on {sorted(reports.pools)} and {sorted(reports.groups)}")
+    orders = OrderReader(gcs)  # type: ignore[arg-type]
+    orders.plan()
+    orders.launches([GROUP])
+    if (took := process_time() - began) > LOOK_SECONDS:
+        raise Wrong(f"two looks take {took:.1f} s")
+    return "looked"
+
+
+class _OddGcs:
+    """Answers as a GCS does into which users wrote what they liked."""
+
+    session = SESSION
+    address = "127.0.0.1:6379"
+
+    def __init__(self, choices: random.Random) -> None:
+        self._choices = choices
+        self._records: dict[str, list[bytes]] = {
+            "actors": [_actor(choices) for _ in range(choices.choice(RECORDS))],
+            "placements": [_placement(choices) for _ in range(choices.choice(RECORDS))],
+        }
+        self._nodes = [_node(choices) for _ in range(choices.choice(RECORDS))]
+
+    def check_session(self) -> None:
+        """It is the same one."""
+
+    def nodes(self) -> list[gcs_pb2.GcsNodeInfo]:
+        """Nodes as Ray's client parses them."""
+        return self._nodes
+
+    def actors(self, state: str | None = None) -> list[bytes]:
+        """Records, in an order of the moment."""
+        return self._choices.sample(self._records["actors"], len(self._records["actors"]))
+
+    def placement_groups(self) -> list[bytes]:
+        """Records."""
+        return self._records["placements"]
+
+    def keys(self, namespace: str) -> list[bytes]:
+        """Keys, those of the actors among them."""
+        odd = [text(self._choices).encode(errors="surrogatepass") for _ in range(self._choices.choice(RECORDS))]
+        return [*odd, b"\xff\xfe", b"", b"aa"]
+
+    def get(self, namespace: str, key: str) -> bytes | None:
+        """A value, whatever the key."""
+        return _value(self._choices)
+
+    def get_many(self, namespace: str, keys: Iterable[str]) -> dict[str, bytes]:
+        """Values of these keys."""
+        return {key: _value(self._choices) or b"" for key in keys}
+
+
+def _value(choices: random.Random) -> bytes | None:
+    chance = choices.random()
+    if chance < 0.2:
+        return None
+    if chance < 0.4:
+        return choices.randbytes(choices.choice((0, 1, 100, 20_000)))
+    known: list[Any] = [
+        PLAN.to_json(),
+        LAUNCH.to_json(),
+        {"attempt": "a", "state": "Failed", "message": text(choices)},
+        {"executor": "e", "looks": choices.choice(NUMBERS), "account": choices.choice(NUMBERS)},
+        {"launches": [{"uid": GROUP.uid, "incarnation": 1, "state": "LaunchFailed", "message": text(choices)}]},
+        _pause(choices),
+    ]
+    value = choices.choice((any_json(choices), *known))
+    if isinstance(value, dict) and value and choices.random() < 0.5:
+        value[choices.choice(list(value))] = any_json(choices)
+    return as_json(value)
+
+
+def _pause(choices: random.Random) -> dict[str, Any]:
+    fields: dict[str, Any] = {"node_id": "aa", "file": text(choices), "line": 1, "function": "f", "directory": ""}
+    return fields | {
+        "error": "",
+        "port": choices.choice((0, 70_000)),
+        "since": choices.choice((0.0, 1e300, -1.0)),
+        "is_attached": False,
+    }
+
+
+# Records.
+
+
+def _actor(choices: random.Random) -> bytes:
+    record = _filled(gcs_pb2.ActorTableData(), choices)
+    record.name = _text_of_protobuf(choices.choice(_NAMES)(choices))
+    record.ray_namespace = choices.choice((NAMESPACE, NAMESPACE, NAMESPACE, "x"))
+    return _serialized(record, choices)
+
+
+def _placement(choices: random.Random) -> bytes:
+    record = _filled(gcs_pb2.PlacementGroupTableData(), choices)
+    record.name = _text_of_protobuf(choices.choice(_NAMES)(choices))
+    record.ray_namespace = choices.choice((NAMESPACE, NAMESPACE, NAMESPACE, "x"))
+    return _serialized(record, choices)
+
+
+def _node(choices: random.Random) -> gcs_pb2.GcsNodeInfo:
+    record = _filled(gcs_pb2.GcsNodeInfo(), choices)
+    record.state = gcs_pb2.GcsNodeInfo.ALIVE if choices.random() < 0.7 else gcs_pb2.GcsNodeInfo.DEAD
+    record.labels[NODE_GROUP_LABEL] = choices.choice((POOL.node_group, _text_of_protobuf(text(choices))))
+    return record
+
+
+def _serialized(record: Message, choices: random.Random) -> bytes:
+    """The record, sometimes broken."""
+    raw = bytearray(record.SerializeToString())
+    if raw and choices.random() < 0.2:
+        raw[choices.randrange(len(raw))] ^= 1 << choices.randrange(8)
+    return bytes(raw)
+
+
+def _filled(message: Any, choices: random.Random, depth: int = 3) -> Any:
+    """Set fields of a record to odd values of their types."""
+    for field in message.DESCRIPTOR.fields:
+        if choices.random() < 0.5 or (field.message_type and (not depth or field.message_type.GetOptions().map_entry)):
+            continue
+        is_many = field.is_repeated
+        if field.message_type:
+            _filled(getattr(message, field.name).add() if is_many else getattr(message, field.name), choices, depth - 1)
+        elif is_many:
+            getattr(message, field.name).append(_field_value(field, choices))
+        else:
+            setattr(message, field.name, _field_value(field, choices))
+    return message
+
+
+def _field_value(field: FieldDescriptor, choices: random.Random) -> Any:
+    match field.cpp_type:
+        case FieldDescriptor.CPPTYPE_STRING if field.type == FieldDescriptor.TYPE_BYTES:
+            return choices.choice((b"", b"\xaa", choices.randbytes(28), choices.randbytes(3000)))
+        case FieldDescriptor.CPPTYPE_STRING:
+            return _text_of_protobuf(text(choices, 5000))
+        case FieldDescriptor.CPPTYPE_BOOL:
+            return choices.random() < 0.5
+        case FieldDescriptor.CPPTYPE_DOUBLE | FieldDescriptor.CPPTYPE_FLOAT:
+            return choices.choice((0.0, -1.0, float("inf"), float("nan"), 1e30))
+        case FieldDescriptor.CPPTYPE_ENUM:
+            return choices.choice((*(value.number for value in field.enum_type.values), 99))
+        case FieldDescriptor.CPPTYPE_INT32:
+            return choices.choice((0, 1, -1, 2**31 - 1, -(2**31)))
+        case FieldDescriptor.CPPTYPE_UINT32:
+            return choices.choice((0, 1, 2**32 - 1))
+        case FieldDescriptor.CPPTYPE_UINT64:
+            return choices.choice((0, 1, 2**64 - 1))
+    return choices.choice((0, 1, -1, 2**63 - 1, -(2**63)))
+
+
+def _text_of_protobuf(value: str) -> str:
+    """Protobuf takes no half surrogate pairs."""
+    return value.encode(errors="replace").decode()
+
+
+def _number(choices: random.Random) -> str:
+    return choices.choice(("0", "1", "01", "-1", "9" * 20, "9" * 5000, "\u0661", "\u00b2", "1e3", "", str(2**63)))

@@ -1,0 +1,73 @@
+"""Odd pools and groups: drawn from what the schemas let through, with odd labels, annotations and statuses."""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from tests.fuzz.schema import drawn as drawn_from
+from tests.fuzz.schema import schema_of
+from tests.fuzz.values import as_json, large, text
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.names import CLUSTER_LABEL, RESTARTED_AT_ANNOTATION
+
+# Pods of a pool: those that make many cost the machine, and show nothing that these do not.
+NODES = (1, 1, 1, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class OddObject:
+    """An object as somebody sends it, and a status that somebody writes into it; both as JSON."""
+
+    kind: Kind
+    name: str
+    body: bytes
+    status: bytes | None = None
+
+
+def drawn(choices: random.Random, namespace: str, name: str, neighbour: str) -> OddObject:
+    """Return an object that may share the cluster, or the pool, of the healthy `neighbour`."""
+    kind = choices.choice((RESOURCE_POOL, WORKER_GROUP, WORKER_GROUP))
+    spec = drawn_from(schema_of(kind, "spec"), choices)
+    if kind is RESOURCE_POOL:
+        _place_pool(spec, choices, neighbour)
+    else:
+        _place_group(spec, choices, neighbour)
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": _metadata(choices, namespace, name),
+        "spec": spec,
+    }
+    status = {"status": drawn_from(schema_of(kind, "status"), choices)} if choices.random() < 0.3 else None
+    return OddObject(kind, name, as_json(body), None if status is None else as_json(status))
+
+
+def _place_pool(spec: dict[str, Any], choices: random.Random, neighbour: str) -> None:
+    cluster = choices.choice((neighbour, neighbour, neighbour, "odd", None))
+    if cluster is not None:
+        spec["clusterName"] = cluster
+    spec["nodes"] = choices.choice(NODES)
+
+
+def _place_group(spec: dict[str, Any], choices: random.Random, neighbour: str) -> None:
+    if choices.random() < 0.7:
+        spec["pools"] = [{"name": neighbour}]
+    if choices.random() < 0.9:
+        spec.pop(choices.choice(("worker", "roles")), None)
+        if not spec.get("roles") and "worker" not in spec:
+            spec.pop("roles", None)
+            spec["worker"] = drawn_from(schema_of(WORKER_GROUP, "spec")["properties"]["worker"], choices)
+        elif spec.get("roles"):
+            spec.pop("worker", None)
+
+
+def _metadata(choices: random.Random, namespace: str, name: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace}
+    if choices.random() < 0.3:
+        metadata["annotations"] = {f"example.com/a{number}": text(choices, 5000) for number in range(3)}
+        metadata["annotations"][RESTARTED_AT_ANNOTATION] = text(choices)
+    if choices.random() < 0.03:
+        metadata["annotations"] = {"example.com/large": str(large(choices))[:250_000]}
+    if choices.random() < 0.2:
+        metadata["labels"] = {CLUSTER_LABEL: choices.choice((name, "healthy", "x"))}
+    return metadata

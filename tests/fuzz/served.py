@@ -1,0 +1,169 @@
+"""Odd objects on a real API server, next to a healthy pool and group which must not notice them."""
+
+import asyncio
+import contextlib
+import random
+import re
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fuzz import objects
+from tests.fuzz.case import Outcome, Wrong, choices_of
+from tests.fuzz.objects import OddObject
+from tests.simulation.api import ApiError, path_of
+from tests.simulation.control_plane import Access
+from tests.simulation.monitor import SLACK_SECONDS
+from tests.simulation.program import Program
+from tests.simulation.scene import Scene
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
+
+HEALTHY = "healthy"
+BOTH = (RESOURCE_POOL, WORKER_GROUP)
+# How soon each object has a condition, or a change of a healthy one is seen; a batch comes all at once.
+BOUND_SECONDS = 5.0
+SECONDS_FOR_EACH = 0.2
+READY_SECONDS = 120.0
+# The limit that the chart sets.
+MEMORY_MIB = 256.0
+LOOK_SECONDS = 0.1
+# The API server's own words on requests as a whole, which name no field.
+_OF_THE_WHOLE = re.compile(
+    r"entity too large|request is too large|larger than max|exceeded max depth|too deep|out of range"
+)
+_NAMES_A_FIELD = re.compile(r"\b(spec|metadata|status|apiVersion|kind)\b")
+
+
+@dataclass
+class _Served:
+    """An odd object that the API server took."""
+
+    seed: int
+    odd: OddObject
+
+
+async def play(access: Access, seeds: Sequence[int]) -> Outcome:
+    """Play a batch of cases in one namespace."""
+    outcome = Outcome("served", seeds)
+    namespace = f"f{seeds[0]}-{int(time.time() * 1000) % 10**8}"
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as directory:
+        async with Scene.open(access, namespace, random.Random(seeds[0])) as scene:
+            program = Program([namespace], Path(directory) / "operator.log")
+            scene.operator = program.start()
+            await _Batch(scene, program, outcome).play(seeds)
+    return outcome
+
+
+class _Batch:
+    def __init__(self, scene: Scene, program: Program, outcome: Outcome) -> None:
+        self.scene = scene
+        self.program = program
+        self.outcome = outcome
+        self.bound = BOUND_SECONDS + SLACK_SECONDS
+
+    async def play(self, seeds: Sequence[int]) -> None:
+        self.bound += SECONDS_FOR_EACH * len(seeds)
+        try:
+            await self._begin()
+            async with self._neighbours_watched():
+                served = [odd for seed in seeds if (odd := await self._create(seed))]
+                await self._all_have_a_condition(served)
+                await self._an_edit_is_seen()
+            await self._a_dead_rank_is_seen()
+            if self.program.failure:
+                raise Wrong(str(self.program.failure))
+            if (peak := self.program.peak_mib()) > MEMORY_MIB:
+                raise Wrong(f"the operator used {peak:.0f} MiB, its limit is {MEMORY_MIB:.0f} MiB")
+            self.outcome.note(f"peak below {(int(peak) // 32 + 1) * 32} MiB")
+        except (Wrong, AssertionError) as error:
+            self.outcome.failures[seeds[0]] = f"{error}\n{self.program.last_lines()}"
+
+    async def _begin(self) -> None:
+        await self.scene.pool(HEALTHY, progressDeadlineSeconds=600)
+        await self.scene.group(HEALTHY)
+        await self.scene.ready(WORKER_GROUP, HEALTHY, seconds=READY_SECONDS)
+        await self.scene.ready(RESOURCE_POOL, HEALTHY, seconds=READY_SECONDS)
+
+    async def _create(self, seed: int) -> _Served | None:
+        odd = objects.drawn(choices_of(seed, "object"), self.scene.namespace, f"o{seed}", HEALTHY)
+        try:
+            await self.scene.api.send("POST", path_of(odd.kind, self.scene.namespace), odd.body)
+        except ApiError as error:
+            self._refused(seed, error)
+            return None
+        self.outcome.note(f"{odd.kind.kind} taken")
+        await self._write_status(seed, odd)
+        return _Served(seed, odd)
+
+    async def _write_status(self, seed: int, odd: OddObject) -> None:
+        if odd.status is None:
+            return
+        path = path_of(odd.kind, self.scene.namespace, odd.name, "status")
+        try:
+            await self.scene.api.send("PATCH", path, odd.status, "application/merge-patch+json")
+        except ApiError as error:
+            self._refused(seed, error)
+
+    def _refused(self, seed: int, error: ApiError) -> None:
+        self.outcome.note(f"refused with {error.status}")
+        if not _NAMES_A_FIELD.search(error.message) and not _OF_THE_WHOLE.search(error.message):
+            self.outcome.failures[seed] = f"refused, and no field is named: {error}"
+
+    async def _all_have_a_condition(self, served: Sequence[_Served]) -> None:
+        waiting = {(each.odd.kind, each.odd.name): each.seed for each in served}
+        until = time.monotonic() + self.bound
+        while waiting and time.monotonic() < until:
+            for kind in BOTH:
+                for name, row in (await self.scene.api.table(kind, self.scene.namespace)).items():
+                    if row["Ready"] and row["Reason"]:
+                        seed = waiting.pop((kind, name), None)
+                        if seed is not None:
+                            self.outcome.note(f"{kind.kind} {row['Ready']} {row['Reason']}")
+            await asyncio.sleep(LOOK_SECONDS)
+        for (kind, name), seed in waiting.items():
+            self.outcome.failures[seed] = f"{kind.kind} {name} has no condition after {self.bound:.1f} s"
+
+    @asynccontextmanager
+    async def _neighbours_watched(self) -> AsyncIterator[None]:
+        """Fail if a healthy object is not Ready at any time."""
+        watching = asyncio.create_task(self._watch_neighbours())
+        try:
+            yield
+            if watching.done():
+                watching.result()
+        finally:
+            watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Wrong):
+                await watching
+
+    async def _watch_neighbours(self) -> None:
+        while True:
+            for kind in BOTH:
+                ready = await self.scene.condition(kind, HEALTHY)
+                if ready.get("status") != "True":
+                    raise Wrong(f"the healthy {kind.kind} turned: {ready}")
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _an_edit_is_seen(self) -> None:
+        for kind in BOTH:
+            edited = await self.scene.edit(kind, HEALTHY, {"progressDeadlineSeconds": 601})
+            began = time.monotonic()
+            while (await self.scene.get(kind, HEALTHY))["status"].get("observedGeneration") != edited["metadata"][
+                "generation"
+            ]:
+                if time.monotonic() - began > self.bound:
+                    raise Wrong(f"an edit of the healthy {kind.kind} is not seen after {self.bound:.1f} s")
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def _a_dead_rank_is_seen(self) -> None:
+        """And a restart by annotation is, too."""
+        uid = (await self.scene.get(WORKER_GROUP, HEALTHY))["metadata"]["uid"]
+        rank = next(rank for rank in self.scene.world.live_ranks(HEALTHY) if rank.name.uid == uid)
+        self.scene.world.kill_rank(HEALTHY, rank)
+        await self.scene.until(WORKER_GROUP, HEALTHY, "Ready", "False", seconds=self.bound)
+        await self.scene.annotate(WORKER_GROUP, HEALTHY, RESTARTED_AT_ANNOTATION, "now")
+        await self.scene.ready(WORKER_GROUP, HEALTHY, seconds=self.bound)

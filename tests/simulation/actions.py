@@ -1,0 +1,211 @@
+"""What happens in a history, one action at a time: by users (`users`), by the world, and to our own processes."""
+
+import random
+from collections.abc import Awaitable, Callable
+
+from tests.simulation.api import ApiError
+from tests.simulation.scene import Scene
+from tests.simulation.story import Story
+from tests.simulation.users import Action, Users
+from workergroups_api import manifest as kinds
+from workergroups_api.children import CHILDREN
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.vocabulary import Component
+
+FORBIDDEN = 403
+
+
+class Actions:
+    """Each returns what it did, None if there was nothing to do."""
+
+    def __init__(
+        self, scene: Scene, story: Story, choices: random.Random, restart: Callable[[bool], Awaitable[None]]
+    ) -> None:
+        self.scene = scene
+        self.story = story
+        self.choices = choices
+        self.users = Users(scene, story, choices)
+        self._restart = restart
+
+    def use(self, choices: random.Random) -> None:
+        """Take all choices from this generator from now on."""
+        self.choices = self.users.choices = self.story.choices = choices
+
+    def drawn(self, *, by_users_only: bool) -> Action:
+        """Return the next action."""
+        weights = self.users.weights() | ({} if by_users_only else self._weights())
+        return self.choices.choices(list(weights), list(weights.values()))[0]
+
+    def _weights(self) -> dict[Action, int]:
+        return {
+            self.kill_rank: 3,
+            self.delete_worker: 3,
+            self.delete_head: 2,
+            self.restart_head: 1,
+            self.delete_agent: 2,
+            self.freeze: 1,
+            self.lie: 1,
+            self.pause_rank: 2,
+            self.copy_pod: 2,
+            self.second_operator: 1,
+            self.refuse_statuses: 1,
+            self.delete_child: 4,
+            self.edit_ray_cluster: 1,
+            self.restart_reporter: 3,
+            self.restart_operator: 5,
+        }
+
+    async def kill_rank(self) -> str | None:
+        """A rank's process dies."""
+        cluster = self._cluster()
+        ranks = sorted(self.scene.world.live_ranks(cluster), key=lambda rank: str(rank.name)) if cluster else []
+        if cluster is None or not ranks:
+            return None
+        rank = self.choices.choice(ranks)
+        self.scene.world.kill_rank(cluster, rank)
+        return f"kill rank {rank.name}"
+
+    async def delete_worker(self) -> str | None:
+        """A worker pod goes, with or without grace."""
+        cluster = self._cluster()
+        pods = self.scene.world.pods(cluster, Component.WORKER) if cluster else []
+        if not pods:
+            return None
+        pod, at_once = self.choices.choice(pods), self.choices.random() < 0.5
+        await self.scene.world.delete_pod(pod, at_once=at_once)
+        return f"delete pod {pod['metadata']['name']} {'at once' if at_once else ''}"
+
+    async def delete_head(self) -> str | None:
+        """The head's pod goes."""
+        cluster = self._cluster()
+        pods = self.scene.world.pods(cluster, Component.HEAD) if cluster else []
+        if not pods:
+            return None
+        await self.scene.world.delete_pod(pods[0], at_once=self.choices.random() < 0.5)
+        return f"delete pod {pods[0]['metadata']['name']}"
+
+    async def restart_head(self) -> str | None:
+        """The head's container starts anew."""
+        cluster = self._cluster()
+        if cluster is None:
+            return None
+        self.scene.world.restart_head(cluster)
+        return f"restart the head of {cluster}"
+
+    async def delete_agent(self) -> str | None:
+        """The agent's pod goes."""
+        cluster = self._cluster()
+        pods = self.scene.world.pods(cluster, Component.AGENT) if cluster else []
+        if not pods:
+            return None
+        await self.scene.world.delete_pod(pods[0], at_once=self.choices.random() < 0.5)
+        return f"delete pod {pods[0]['metadata']['name']}"
+
+    async def freeze(self) -> str | None:
+        """The GCS or the executor stops answering, or answers again."""
+        cluster = self._cluster()
+        if cluster is None:
+            return None
+        frozen = self.scene.world.frozen
+        frozen ^= {cluster}
+        return f"{'freeze' if cluster in frozen else 'thaw'} {cluster}"
+
+    async def lie(self) -> str | None:
+        """The executor reports on what is not planned and on others' objects, or tells the truth again."""
+        cluster = self._cluster()
+        if cluster is None:
+            return None
+        lying = self.scene.world.lying
+        lying ^= {cluster}
+        return f"the executor of {cluster} {'lies' if cluster in lying else 'is honest'}"
+
+    async def pause_rank(self) -> str | None:
+        """A rank waits for a debugger, or goes on."""
+        cluster = self._cluster()
+        ranks = sorted(self.scene.world.live_ranks(cluster), key=lambda rank: str(rank.name)) if cluster else []
+        if cluster is None or not ranks:
+            return None
+        rank, gcs = self.choices.choice(ranks), self.scene.world.gcs[cluster]
+        if gcs.pauses.pop(str(rank.name), None):
+            return f"rank {rank.name} goes on"
+        gcs.pause(rank)
+        return f"rank {rank.name} pauses"
+
+    async def copy_pod(self) -> str | None:
+        """Somebody copies a pod with its labels, to look into it."""
+        cluster = self._cluster()
+        pods_of = self.scene.world.pods
+        pods = [pod for each in Component for pod in pods_of(cluster, each)] if cluster else []
+        if not pods:
+            return None
+        pod, name = self.choices.choice(pods), f"copy-{self.choices.randint(0, 10**6)}"
+        try:
+            await self.scene.world.copy_pod(pod, name)
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            return f"copy no pod, since its ServiceAccount is gone: {error}"
+        return f"copy pod {pod['metadata']['name']} to {name}"
+
+    async def second_operator(self) -> str | None:
+        """Another operator serves the same namespaces, or ends."""
+        if self.scene.second_operator is None:
+            self.scene.start_second_operator()
+            return "start a second operator"
+        await self.scene.stop_second_operator()
+        return "stop the second operator"
+
+    async def refuse_statuses(self) -> str | None:
+        """Somebody's webhook refuses all statuses of one object, by whomever, or lets them pass again."""
+        kind = self.choices.choice((RESOURCE_POOL, WORKER_GROUP))
+        names = self.story.pools if kind is RESOURCE_POOL else self.story.groups
+        if not names:
+            return None
+        name, who = self.choices.choice(sorted(names)), self.choices.choice(("operator", "reporter", ""))
+        is_refused = self.scene.refuse_statuses(kind, name, who)
+        return f"statuses of {kind.kind} {name} by {who or 'anybody'} are {'refused' if is_refused else 'taken'}"
+
+    async def delete_child(self) -> str | None:
+        """Somebody deletes what the operator made."""
+        cluster = self._cluster()
+        if cluster is None:
+            return None
+        kind = self.choice_of_child()
+        await self.scene.delete(kind, CHILDREN[kind](cluster))
+        return f"delete {kind.kind} {CHILDREN[kind](cluster)}"
+
+    def choice_of_child(self) -> Kind:
+        """One of the kinds that the operator makes."""
+        return self.choices.choice(list(CHILDREN))
+
+    async def edit_ray_cluster(self) -> str | None:
+        """Somebody edits what the operator owns."""
+        cluster = self._cluster()
+        if cluster is None:
+            return None
+        group: dict[str, object] = {"workerGroupSpecs": []} if self.choices.random() < 0.3 else {"rayVersion": "2.53.0"}
+        try:
+            await self.scene.edit(kinds.RAY_CLUSTER, cluster, group)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+        return f"edit RayCluster {cluster}: {group}"
+
+    async def restart_reporter(self) -> str | None:
+        """The reporter's process is killed; kubelet starts it again."""
+        cluster = self._cluster()
+        if cluster is None:
+            return None
+        self.scene.world.restart_reporter(cluster)
+        return f"kill the reporter of {cluster}"
+
+    async def restart_operator(self) -> str | None:
+        """The operator's process is killed, or told to end, and another is started."""
+        kill = self.choices.random() < 0.7
+        await self._restart(kill)
+        return f"{'kill' if kill else 'stop'} the operator, start another"
+
+    def _cluster(self) -> str | None:
+        clusters = sorted(set(self.story.clusters.values()))
+        return self.choices.choice(clusters) if clusters else None

@@ -1,0 +1,206 @@
+"""A plain client of the API server for the harness itself, past the proxy: paths, JSON, nothing more."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Self
+
+import aiohttp
+
+from tests.simulation.control_plane import Access
+from workergroups_api.manifest import Kind, Manifest, kind_of
+
+NAMESPACE = Kind("v1", "Namespace", "namespaces")
+MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+class ApiError(Exception):
+    """The API server says no."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+        self.message = message
+
+
+def path_of(kind: Kind, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+    """The URL's path of a kind's objects in a namespace, or of one of them."""
+    root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
+    within = f"/namespaces/{namespace}" if namespace else ""
+    return "/".join([f"{root}{within}/{kind.plural}", *filter(None, (name, subresource))])
+
+
+class Api:
+    """The administrator's connection."""
+
+    def __init__(self, access: Access, session: aiohttp.ClientSession) -> None:
+        self._access = access
+        self._session = session
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, access: Access) -> AsyncIterator[Self]:
+        """For the time of the context."""
+        connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=access.certificate), limit=0)
+        headers = {"Authorization": f"Bearer {access.tokens['admin']}"}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+        async with aiohttp.ClientSession(access.url, connector=connector, headers=headers, timeout=timeout) as session:
+            yield cls(access, session)
+
+    async def request(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
+    ) -> Manifest:
+        """One request; raises ApiError."""
+        data = None if body is None else json.dumps(body).encode()
+        result: Manifest = json.loads(await self._ask(method, path, data, query, {"Content-Type": content_type}))
+        return result
+
+    async def send(self, method: str, path: str, data: bytes, content_type: str = "application/json") -> None:
+        """Send what is JSON already, and read nothing of a good answer; raises ApiError."""
+        await self._ask(method, path, data, {}, {"Content-Type": content_type})
+
+    async def table(self, kind: Kind, namespace: str) -> dict[str, dict[str, Any]]:
+        """What `kubectl get` shows of each object, by name and column; it holds nothing of what users wrote."""
+        headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+        found = json.loads(await self._ask("GET", path_of(kind, namespace), None, {"includeObject": "None"}, headers))
+        columns = [column["name"] for column in found["columnDefinitions"]]
+        return {row["cells"][0]: dict(zip(columns, row["cells"], strict=True)) for row in found["rows"] or ()}
+
+    async def _ask(
+        self, method: str, path: str, data: bytes | None, query: Mapping[str, str], headers: Mapping[str, str]
+    ) -> str:
+        async with self._session.request(method, path, params=query, data=data, headers=headers) as answer:
+            text = await answer.text()
+            if answer.status >= 400:
+                raise ApiError(answer.status, _message(text))
+            return text
+
+    async def get(self, kind: Kind, namespace: str | None, name: str) -> Manifest | None:
+        """The object, or None."""
+        try:
+            return await self.request("GET", path_of(kind, namespace, name))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def list(self, kind: Kind, namespace: str, **query: str) -> list[Manifest]:
+        """The objects of a namespace."""
+        found = await self.request("GET", path_of(kind, namespace), **query)
+        items: list[Manifest] = found["items"] or []
+        return items
+
+    async def create(self, manifest: Manifest) -> Manifest:
+        """Create an object."""
+        namespace = manifest["metadata"].get("namespace")
+        return await self.request("POST", path_of(kind_of(manifest), namespace), manifest)
+
+    async def create_text(self, kind: Kind, namespace: str, text: str) -> None:
+        """Create an object that is too odd for Python's json, from its text; what is stored is not read."""
+        headers = {"Content-Type": "application/json"}
+        async with self._session.post(path_of(kind, namespace), data=text, headers=headers) as answer:
+            if answer.status >= 400:
+                raise ApiError(answer.status, _message(await answer.text()))
+
+    async def apply(self, manifest: Manifest, manager: str = "user", subresource: str | None = None) -> Manifest:
+        """Server-side apply."""
+        metadata = manifest["metadata"]
+        path = path_of(kind_of(manifest), metadata["namespace"], metadata["name"], subresource)
+        return await self.request("PATCH", path, manifest, APPLY, fieldManager=manager, force="true")
+
+    async def merge(
+        self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any], subresource: str | None = None
+    ) -> Manifest:
+        """A merge patch, as a user's edit."""
+        return await self.request("PATCH", path_of(kind, namespace, name, subresource), patch, MERGE)
+
+    async def delete(
+        self, kind: Kind, namespace: str, name: str, *, grace: int | None = None, orphan: bool = False
+    ) -> None:
+        """Delete an object; fine if it is gone."""
+        query = {} if grace is None else {"gracePeriodSeconds": str(grace)}
+        query["propagationPolicy"] = "Orphan" if orphan else "Background"
+        try:
+            await self.request("DELETE", path_of(kind, namespace, name), **query)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    async def create_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> None:
+        """A namespace in which pods can be made at once."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}}
+        await self.request("POST", "/api/v1/namespaces", body)
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
+        try:
+            await self.create(account)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+
+    async def delete_namespace(self, name: str) -> None:
+        """Ask for its end; the rest is Kubernetes' work."""
+        await self.request("DELETE", f"/api/v1/namespaces/{name}")
+
+    async def token(self, namespace: str, service_account: str) -> str:
+        """A token of a service account, as kubelet would mount it."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        found = await self.request("POST", path, body)
+        return str(found["status"]["token"])
+
+    async def watch(self, kind: Kind, namespace: str) -> AsyncIterator[tuple[str, Manifest]]:
+        """All objects of the namespace as ADDED, then each change; begins anew when the watch ends."""
+        known: dict[str, Manifest] = {}
+        while True:
+            listed = await self.request("GET", path_of(kind, namespace))
+            items = {item["metadata"]["uid"]: item for item in listed["items"] or []}
+            for uid in known.keys() - items.keys():
+                yield "DELETED", known.pop(uid)
+            for uid, item in items.items():
+                known[uid] = item
+                yield "ADDED", {"apiVersion": kind.api_version, "kind": kind.kind} | item
+            async for type_, item in self._changes(kind, namespace, listed["metadata"]["resourceVersion"]):
+                if type_ == "DELETED":
+                    known.pop(item["metadata"]["uid"], None)
+                else:
+                    known[item["metadata"]["uid"]] = item
+                yield type_, item
+
+    async def _changes(self, kind: Kind, namespace: str, version: str) -> AsyncIterator[tuple[str, Manifest]]:
+        query = {"watch": "true", "resourceVersion": version}
+        async with self._session.get(path_of(kind, namespace), params=query) as answer:
+            buffer = b""
+            async for chunk in answer.content.iter_any():
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                for line in lines:
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        return
+                    yield event["type"], event["object"]
+
+
+def _message(text: str) -> str:
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text[:500]
+
+
+async def eventually(what: str, check: Any, seconds: float = 10.0, every: float = 0.05) -> Any:
+    """The first true value that `check` returns; it may be a coroutine function, and may raise AssertionError."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        failure: Exception | None = None
+        try:
+            found = check()
+            found = await found if asyncio.iscoroutine(found) else found
+            if found:
+                return found
+        except AssertionError as error:
+            failure = error
+        if asyncio.get_running_loop().time() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}") from failure
+        await asyncio.sleep(every)

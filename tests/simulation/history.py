@@ -1,0 +1,312 @@
+"""One history: what happens is drawn from its seed; how it ends is judged."""
+
+import asyncio
+import json
+import logging
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from tests.simulation import oracles
+from tests.simulation.actions import Actions
+from tests.simulation.api import ApiError
+from tests.simulation.control_plane import Access
+from tests.simulation.diary import Diary
+from tests.simulation.monitor import Monitor, Turn
+from tests.simulation.scene import Scene, condition, group, pool
+from tests.simulation.story import FAILING_CLASS, FAILURE, Story
+from workergroups_api.manifest import LEASE, RESOURCE_POOL, WORKER_GROUP
+
+# KubeRay waits for 30 s for a pod that was gone before it saw it, and looks again within another 10.
+CONVERGE_SECONDS = 60.0
+FRESH_SECONDS = 30.0
+# On a machine that starves, a watch of the garbage collector's breaks now and then; it is tried again after up to 30 s.
+EMPTY_SECONDS = 60.0
+REST_SECONDS = 1.0
+FORGIVABLE = (404, 409)
+LOGGER = logging.getLogger(__name__)
+
+
+class Violation(Exception):
+    """The history ended as it must not."""
+
+
+@dataclass
+class History:
+    """A seed, what came of it, and how long it took."""
+
+    seed: int
+    log: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    faults: dict[str, int] = field(default_factory=dict)
+    # How often the operator ended by itself, and by what.
+    ends: dict[str, int] = field(default_factory=dict)
+    longest: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    # Of the processor: what a history costs when nothing else runs.
+    processor_seconds: float = 0.0
+    # For how many seconds the machine was too busy to judge by seconds.
+    overloads: int = 0
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a history is made of."""
+
+    # Whether more happens than what users do.
+    has_faults: bool
+    # How many actions at least and at most.
+    actions: tuple[int, int]
+
+
+EVERYTHING = Course(has_faults=True, actions=(10, 30))
+EDITS = Course(has_faults=False, actions=(20, 50))
+
+
+async def run(access: Access, seed: int, course: Course = EVERYTHING) -> History:
+    """Play the history of a seed."""
+    history = History(seed)
+    diary = Diary()
+    diary.keep()
+    began = time.monotonic()
+    namespace = f"s{seed}-{int(time.time() * 1000) % 10**8}"
+    fresh = f"{namespace}-fresh"
+    choices, is_empty = random.Random(f"scene {seed}"), False
+    async with Scene.open(access, namespace, choices, others=(fresh,), is_deleted=False) as scene:
+        await scene.api.create_namespace(fresh)
+        try:
+            await _Play(scene, history, course, fresh).play()
+            is_empty = True
+        except Violation as violation:
+            history.violations.append(str(violation))
+            history.violations += scene.world.overview()
+            history.violations += [json.dumps(lease) for lease in await scene.api.list(LEASE, namespace)]
+            history.violations += diary.lines
+        finally:
+            await scene.stop_operator()
+            # To delete a namespace takes 80 requests. An empty one stays until the control plane ends.
+            for each in () if is_empty else scene.namespaces:
+                await scene.api.delete_namespace(each)
+    history.seconds = time.monotonic() - began
+    history.processor_seconds = time.process_time()
+    return history
+
+
+class _Play:
+    def __init__(self, scene: Scene, history: History, course: Course, fresh: str) -> None:
+        self.scene = scene
+        self.history = history
+        self.course = course
+        self.fresh = fresh
+        self.choices = random.Random(f"{history.seed} story")
+        self.story = Story.draw(self.choices)
+        self.actions = Actions(scene, self.story, self.choices, self.restart_operator)
+        self.monitor = Monitor(scene)
+        self.began = time.monotonic()
+
+    def _use(self, choices: random.Random) -> None:
+        """Each action has choices of its own: how many another one made does not matter."""
+        self.choices = choices
+        self.actions.use(choices)
+
+    def say(self, text: str) -> None:
+        self.history.log.append(f"{time.monotonic() - self.began:6.2f} {text}")
+        LOGGER.info("%s", text)
+
+    async def play(self) -> None:
+        self.scene.world.failing[FAILING_CLASS] = FAILURE
+        self.scene.start_operator()
+        async with self._monitored():
+            await self._begin()
+            await self._act()
+            await self._end_faults()
+            await self._converge()
+            await self._compare_with_fresh()
+            await self._do_nothing()
+            await self._delete_all()
+        self.history.faults = dict(self.scene.proxy.faults.seen)
+        self.history.longest = self.monitor.longest
+        self.history.overloads = self.scene.proxy.overload.count
+        if self.monitor.violations:
+            raise Violation("; ".join(self.monitor.violations))
+
+    @asynccontextmanager
+    async def _monitored(self) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(self.monitor.run()), asyncio.create_task(self._keep_operator())]
+        try:
+            yield
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def restart_operator(self, kill: bool) -> None:
+        if kill:
+            self.scene.kill_operator()
+        else:
+            await self.scene.stop_operator()
+        self.monitor.operator_started = time.monotonic()
+        self.scene.start_operator()
+
+    async def _keep_operator(self) -> None:
+        """Kubelet starts it again when it ends by itself, as kopf does if it cannot read what kinds there are."""
+        while True:
+            await asyncio.sleep(0.1)
+            operator = self.scene.operator
+            if operator is not None and not operator.is_alive and operator.failure is not None:
+                kind = type(operator.failure).__name__
+                self.say(f"the operator ended by itself: {operator.failure!r}")
+                self.history.ends[kind] = self.history.ends.get(kind, 0) + 1
+                self.monitor.operator_started = time.monotonic()
+                self.scene.start_operator()
+
+    async def _begin(self) -> None:
+        """Most of what the story knows is made; half of the histories begin only when all of it is ready."""
+        for create, names in (
+            (self.actions.users.create_pool, self.story.clusters),
+            (self.actions.users.create_group, self.story.group_pools),
+        ):
+            for _ in names:
+                if self.choices.random() < 0.8:
+                    self.say(str(await create()))
+        if self.choices.random() < 0.5:
+            await self._converge()
+
+    async def _act(self) -> None:
+        """Users, the world and faults, in turns that the seed has drawn."""
+        for number in range(self.choices.randint(*self.course.actions)):
+            self._use(random.Random(f"{self.history.seed} action {number}"))
+            if self.course.has_faults:
+                self._change_weather()
+            action = self.actions.drawn(by_users_only=not self.course.has_faults)
+            try:
+                said = await action()
+            except ApiError as error:
+                if error.status not in FORGIVABLE:
+                    raise
+                said = f"{action.__name__}: {error}"
+            if said:
+                self.say(said)
+            await asyncio.sleep(self.choices.choice((0.0, 0.01, 0.05, 0.1, 0.2, 0.4)))
+
+    def _change_weather(self) -> None:
+        chance = self.choices.random()
+        if chance < 0.12:
+            weather = {
+                "requests": self.choices.choice((0.05, 0.2, 0.5)),
+                "events": self.choices.choice((0.0, 0.1, 0.3)),
+            }
+            self.scene.proxy.begin_faults(**weather)
+            self.say(f"faults: {weather}")
+        elif chance < 0.25 and self.scene.proxy.is_faulty:
+            self.scene.proxy.end_faults()
+            self.say("no faults")
+
+    async def _end_faults(self) -> None:
+        self.scene.proxy.end_faults()
+        await self.scene.end_oddities()
+        self.say("faults end for good")
+
+    async def _converge(self) -> None:
+        """What is said is true, and what can be ready is."""
+        began = time.monotonic()
+        while wrong := await oracles.unsettled(self.scene, self.monitor, self.story):
+            if time.monotonic() > began + CONVERGE_SECONDS:
+                raise Violation(f"not settled after {CONVERGE_SECONDS} s: {'; '.join(wrong)}")
+            await _before_next_look(began)
+        self.say(f"settled after {time.monotonic() - began:.1f} s")
+
+    async def _compare_with_fresh(self) -> None:
+        """The same specs elsewhere make the same objects."""
+        for name, plot in self.story.pools.items():
+            await self.scene.api.create(pool(self.fresh, name, **plot.spec))
+        for name, written in self.story.groups.items():
+            await self.scene.api.create(group(self.fresh, name, **written.spec))
+        broken = [name for name, plot in self.story.pools.items() if plot.broken]
+        began = time.monotonic()
+        while True:
+            mine = await oracles.children(self.scene.api, self.scene.namespace, broken)
+            theirs = await oracles.children(self.scene.api, self.fresh, broken)
+            differences = list(oracles.differences(mine, theirs))
+            if not differences:
+                break
+            if time.monotonic() > began + FRESH_SECONDS:
+                says = [condition(body) for body in await self.scene.api.list(RESOURCE_POOL, self.fresh)]
+                raise Violation(f"not as a fresh deployment: {'; '.join(differences[:5])}; its pools say {says}")
+            await _before_next_look(began)
+        for name in self.story.groups:
+            await self.scene.api.delete(WORKER_GROUP, self.fresh, name)
+        for name in self.story.pools:
+            await self.scene.api.delete(RESOURCE_POOL, self.fresh, name)
+        self.say("as a fresh deployment")
+
+    async def _do_nothing(self) -> None:
+        """At rest nothing is written; and restarts and edited deadlines change no condition."""
+        await self._until_fresh_is_gone()
+        while True:
+            began = time.monotonic()
+            turned = await self._turned_by_nothing()
+            if not turned:
+                return
+            if self.scene.proxy.overload.last < began:
+                raise Violation(f"nothing happened, but {turned}")
+            self.say("the machine was too busy to judge; once more")
+
+    async def _turned_by_nothing(self) -> list[Turn]:
+        await self._come_to_rest()
+        before = len(self.monitor.turns)
+        await self.restart_operator(self.choices.random() < 0.5)
+        for cluster in sorted(set(self.story.clusters.values())):
+            self.scene.world.restart_reporter(cluster)
+        for _ in range(2):
+            await self.actions.users.edit_deadline()
+        self.say("restarted operator and reporters, edited deadlines")
+        await self._converge()
+        await self._rest("after restarts")
+        return self.monitor.turns[before:]
+
+    async def _until_fresh_is_gone(self) -> None:
+        began = time.monotonic()
+        while await oracles.children(self.scene.api, self.fresh):
+            if time.monotonic() > began + EMPTY_SECONDS:
+                raise Violation("the fresh deployment does not go")
+            await _before_next_look(began)
+
+    async def _come_to_rest(self) -> None:
+        """Settled, and still so after some time without a write: what was true once may have been about to turn."""
+        while True:
+            turns = len(self.monitor.turns)
+            await self._converge()
+            await self._rest("at rest")
+            if len(self.monitor.turns) == turns and not await oracles.unsettled(self.scene, self.monitor, self.story):
+                return
+
+    async def _rest(self, when: str) -> None:
+        """Some time without a write, soon."""
+        try:
+            await self.scene.rest(REST_SECONDS, besides=self.fresh)
+        except AssertionError as error:
+            raise Violation(f"{when}: {error}") from None
+
+    async def _delete_all(self) -> None:
+        """Nothing of ours is left."""
+        for name in self.story.groups:
+            await self.scene.delete(WORKER_GROUP, name)
+        for name in self.story.pools:
+            await self.scene.delete(RESOURCE_POOL, name)
+        began = time.monotonic()
+        while left := await oracles.leftovers(self.scene):
+            if time.monotonic() > began + EMPTY_SECONDS:
+                raise Violation(f"left over: {left}")
+            await _before_next_look(began)
+        self.say("all is gone")
+
+
+async def _before_next_look(began: float) -> None:
+    """Wait for a tenth of the time since `began`, and 1 s at most: a look lists everything."""
+    await asyncio.sleep(min(max(0.1, (time.monotonic() - began) / 10), 1.0))

@@ -1,0 +1,55 @@
+"""The operator in process: kopf with our handlers, for some namespaces, by way of the proxy."""
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import kopf
+import kubernetes.aio.config.kube_config
+import kubernetes.config.kube_config
+
+from tests.simulation.control_plane import kubeconfig
+from tests.simulation.process import Process
+from workergroups_operator.timings import Timings
+
+WORKER_IMAGE = "example.test/worker:default"
+OPERATOR_IMAGE = "example.test/operator:default"
+# Of each operator that is started in this process.
+timings = Timings()
+
+
+def use_api_server(url: str, token: str, directory: Path) -> None:
+    """Make this the API server that the operator finds by KUBECONFIG. It holds for the whole process."""
+    path = directory / "operator.kubeconfig"
+    path.write_text(json.dumps(kubeconfig({"server": url}, token)))
+    # The clients speak plain HTTP here. Each would load the machine's authorities, a sixth of a history's CPU time.
+    os.environ |= {"KUBECONFIG": str(path), "SSL_CERT_FILE": os.devnull}
+    os.environ |= {"WORKER_IMAGE": WORKER_IMAGE, "OPERATOR_IMAGE": OPERATOR_IMAGE}
+    # The clients read the variable when they are imported.
+    kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(path)
+    kubernetes.aio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION = str(path)
+
+
+def operator(namespaces: Sequence[str]) -> Process:
+    """An operator that is not started yet."""
+    return Process("operator", lambda: serve(namespaces))
+
+
+async def serve(namespaces: Sequence[str]) -> None:
+    """Run the operator for some namespaces until it is told to end."""
+    from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)
+
+    settings = kopf.OperatorSettings()
+    settings.process.ultimate_exiting_timeout = None  # it would end the simulation too
+    settings.scanning.disabled = True  # all kinds are there, and the namespaces are named
+    stop = asyncio.Event()
+    await kopf.operator(
+        namespaces=list(namespaces),
+        standalone=True,
+        settings=settings,
+        registry=kopf.get_default_registry(),
+        stop_flag=stop,
+        memo=kopf.Memo(stop=stop, timings=timings),
+    )

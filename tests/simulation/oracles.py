@@ -1,0 +1,231 @@
+"""What has to hold at the end of a history, once nothing goes wrong any more."""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from tests.simulation.api import Api
+from tests.simulation.monitor import Monitor
+from tests.simulation.scene import Scene
+from tests.simulation.story import BROKEN, Story
+from tests.simulation.truth import condition_of, contradiction, outdated, says_true
+from tests.simulation.world import is_foreign
+from workergroups_api import manifest as kinds
+from workergroups_api.children import CHILDREN
+from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
+from workergroups_api.names import (
+    CLUSTER_LABEL,
+    HEAD_ANNOTATION,
+    HEAD_IMAGE_ANNOTATION,
+    MANIFEST_ANNOTATION,
+    SESSION_ANNOTATION,
+    TOKEN_ANNOTATION,
+    node_group,
+)
+from workergroups_api.report import ranges
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import ConditionType, Reason
+from workergroups_api.worker_group import WorkerGroup
+
+CODE_IS_MISSING = "its code is missing"
+
+
+async def unsettled(scene: Scene, monitor: Monitor, story: Story) -> list[str]:
+    """What is not yet as it has to be; empty once the history has converged."""
+    listed = [ResourcePool.model_validate(body) for body in await scene.api.list(RESOURCE_POOL, scene.namespace)]
+    groups = [WorkerGroup.model_validate(body) for body in await scene.api.list(WORKER_GROUP, scene.namespace)]
+    pools = {pool.name: pool for pool in listed}
+    wrong = [f"pools are {sorted(pools)}, not {sorted(story.pools)}"] if pools.keys() != story.pools.keys() else []
+    for pool in listed:
+        wrong += _unsettled_pool(scene, monitor, story, pool)
+    for group in groups:
+        wrong += _unsettled_group(scene, monitor, story, group, pools)
+    return wrong
+
+
+def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: ResourcePool) -> list[str]:
+    broken = story.pools[pool.name].broken
+    ready, up_to_date = condition_of(pool), condition_of(pool, ConditionType.UP_TO_DATE)
+    says = f"pool {pool.name} ({broken or 'healthy'}) says {ready}"
+    if ready is None or ready.observed_generation != pool.generation:
+        return [f"{says}, not of generation {pool.generation}"]
+    if ready.status == "True":
+        untrue = contradiction(scene.world, pool, monitor.cluster_of(pool))
+        stale = broken and (up_to_date is None or up_to_date.status != "False")
+        return [f"{says}: {untrue}"] if untrue else [f"{says}, {up_to_date}"] if stale else []
+    if broken is None:
+        return [says]
+    word = BROKEN[broken][1]
+    is_leaving = any("deletionTimestamp" in pod["metadata"] for pod in _worker_pods(scene, pool))
+    return [] if word in ready.message or is_leaving else [f"{says}, without a word of {word!r}"]
+
+
+def _worker_pods(scene: Scene, pool: ResourcePool) -> list[Manifest]:
+    name = node_group(pool.name, pool.uid)
+    return [
+        pod
+        for pod in scene.world.machines.pods.values()
+        if pod["metadata"].get("labels", {}).get("ray.io/group") == name and not is_foreign(pod)
+    ]
+
+
+def _unsettled_group(
+    scene: Scene, monitor: Monitor, story: Story, group: WorkerGroup, pools: Mapping[str, ResourcePool]
+) -> list[str]:
+    ready, cluster, status = condition_of(group), monitor.cluster_of(group), group.status
+    says = f"group {group.name} says {ready}"
+    if ready is None or ready.observed_generation != group.generation:
+        return [f"{says}, not of generation {group.generation}"]
+    why_not = _why_not_ready(scene, story, group, pools, cluster)
+    if ready.status != "True":
+        return [] if why_not else [says]
+    up_to_date = condition_of(group, ConditionType.UP_TO_DATE)
+    if why_not == CODE_IS_MISSING and up_to_date is not None and up_to_date.reason == Reason.CODE_MISSING:
+        untrue = contradiction(scene.world, group, cluster)  # the ranks that ran before keep running
+        return [f"{says}: {untrue}"] if untrue else []
+    if why_not:
+        return [f"{says}, but {why_not}"]
+    untrue = contradiction(scene.world, group, cluster) or outdated(scene.world, group, cluster, monitor.code_of(group))
+    if untrue:
+        return [f"{says}: {untrue}"]
+    paused = _paused(scene, group, cluster)
+    if status.ranks is None or status.ranks.paused != paused:
+        return [f"{says}, but ranks {paused!r} are paused: {status.ranks}"]
+    is_whole = status.ready_ranks == status.world_size and says_true(group, ConditionType.UP_TO_DATE)
+    return [] if is_whole else [f"{says}, but its status is {status.to_json()}"]
+
+
+def _paused(scene: Scene, group: WorkerGroup, cluster: str | None) -> str:
+    """The ranks that wait for a debugger, as a status has them."""
+    gcs = scene.world.gcs.get(cluster) if cluster else None
+    ranks = gcs.ranks_of(group.uid, group.status.incarnation) if gcs else {}
+    return ranges(number for number, rank in ranks.items() if gcs and rank.is_alive and str(rank.name) in gcs.pauses)
+
+
+def _why_not_ready(
+    scene: Scene, story: Story, group: WorkerGroup, pools: Mapping[str, ResourcePool], cluster: str | None
+) -> str | None:
+    """Why a group is rightly not ready."""
+    for pool in story.groups[group.name].pools:
+        if pool not in pools or not says_true(pools[pool]):
+            return f"its pool {pool} is not ready"
+    if failing := story.groups[group.name].failing:
+        return f"its class is {failing}"
+    written = story.groups[group.name].spec
+    if written.get("code") and written["code"]["configMap"]["name"] not in story.code:
+        return CODE_IS_MISSING
+    gcs = scene.world.gcs.get(cluster) if cluster else None
+    ranks = gcs.ranks_of(group.uid, group.status.incarnation) if gcs else {}
+    dead = sorted(number for number, rank in ranks.items() if not rank.is_alive)
+    return f"its ranks {dead} are dead" if dead else None
+
+
+async def children(api: Api, namespace: str, broken: Collection[str] = ()) -> dict[str, Any]:
+    """What the operator made, without what differs between two lives of the same thing.
+
+    Pools with a broken template keep the pods that they had, so their worker groups are not compared.
+    """
+    pools = await api.list(RESOURCE_POOL, namespace)
+    groups = await api.list(WORKER_GROUP, namespace)
+    found = {}
+    for kind in CHILDREN:
+        for body in await api.list(kind, namespace, labelSelector=CLUSTER_LABEL):
+            found[f"{kind.kind}/{body['metadata']['name']}"] = _plain(kind, body, broken)
+    text = json.dumps(found, sort_keys=True).replace(namespace, "NAMESPACE")
+    for body in [*pools, *groups]:
+        metadata = body["metadata"]
+        text = text.replace(metadata["uid"], f"UID-{metadata['name']}")
+        text = text.replace(f"{metadata['name']}-{metadata['uid'][:8]}", f"{metadata['name']}-UID")
+    result: dict[str, Any] = json.loads(text)
+    return result
+
+
+# The head's image is that of the pool that was the oldest when its cluster was started.
+_LIVES = {
+    MANIFEST_ANNOTATION,
+    TOKEN_ANNOTATION,
+    HEAD_ANNOTATION,
+    HEAD_IMAGE_ANNOTATION,
+    SESSION_ANNOTATION,
+    "deployment.kubernetes.io/revision",
+}
+
+
+def _plain(kind: Kind, body: Manifest, broken: Collection[str]) -> Any:
+    metadata = body["metadata"]
+    result: dict[str, Any] = {
+        "labels": metadata.get("labels"),
+        "annotations": {key: value for key, value in metadata.get("annotations", {}).items() if key not in _LIVES},
+        "owners": sorted(owner["name"] for owner in metadata.get("ownerReferences", ())),
+    }
+    match kind:
+        case kinds.SECRET:
+            result["keys"] = sorted(body.get("data", {}))
+        case kinds.CONFIG_MAP:
+            result["plan"] = _plain_plan(json.loads(body["data"]["plan.json"]))
+        case kinds.ROLE:
+            result["rules"] = [rule | {"resourceNames": sorted(rule["resourceNames"])} for rule in body["rules"]]
+        case kinds.ROLE_BINDING:
+            result["subjects"] = [body["roleRef"], body["subjects"]]
+        case kinds.DEPLOYMENT:
+            template = body["spec"]["template"]
+            result["spec"] = _without_images(template["spec"])
+        case kinds.RAY_CLUSTER:
+            spec = body["spec"]
+            result["head"] = _without_images(spec["headGroupSpec"])
+            groups = {_pool_of(each): each for each in spec.get("workerGroupSpecs") or ()}
+            result["workers"] = {pool: each for pool, each in groups.items() if pool not in broken}
+            result["rest"] = {k: v for k, v in spec.items() if k not in ("headGroupSpec", "workerGroupSpecs")}
+    return result
+
+
+def _pool_of(worker_group: Manifest) -> str:
+    return re.sub("-[0-9a-f]{8}$", "", worker_group["groupName"])
+
+
+def _plain_plan(plan: Any) -> Any:
+    """Which session and revision are known depends on the agent, and numbers on the past."""
+    for group in plan.get("groups", ()):
+        for key in ("incarnation", "session", "revision", "madeFrom"):
+            group.pop(key, None)
+    return {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in plan.items()}
+
+
+def _without_images(value: Any) -> Any:
+    """The head keeps the image that its cluster was started with."""
+    if isinstance(value, dict):
+        return {key: _without_images(item) for key, item in value.items() if key != "image"}
+    return [_without_images(item) for item in value] if isinstance(value, list) else value
+
+
+def differences(one: Any, other: Any, path: str = "") -> Iterable[str]:
+    """Where two JSON values differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted(one.keys() | other.keys()):
+            yield from differences(one.get(key), other.get(key), f"{path}/{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, (mine, theirs) in enumerate(zip(one, other, strict=True)):
+            yield from differences(mine, theirs, f"{path}/{index}")
+    elif one != other:
+        yield f"{path}: {json.dumps(one)[:200]} instead of {json.dumps(other)[:200]}"
+
+
+async def leftovers(scene: Scene) -> list[str]:
+    """What is still there of ours after everything was deleted."""
+    found = []
+    for kind in (*CHILDREN, POD, kinds.SERVICE):
+        for body in await scene.api.list(kind, scene.namespace):
+            labels = body["metadata"].get("labels", {})
+            is_ours = CLUSTER_LABEL in labels or "ray.io/cluster" in labels
+            if is_ours and not (kind is POD and is_foreign(body)):
+                found.append(_whose(kind, body["metadata"]))
+    return found
+
+
+def _whose(kind: Kind, metadata: Manifest) -> str:
+    """The object, whose it was, and who wrote it last."""
+    owners = [f"{owner['kind']} {owner['name']} {owner['uid'][:8]}" for owner in metadata.get("ownerReferences", ())]
+    writers = [f"{field['manager']} at {field.get('time')}" for field in metadata.get("managedFields", ())]
+    uid, deleted = metadata["uid"][:8], metadata.get("deletionTimestamp")
+    return f"{kind.kind} {metadata['name']} {uid} of {owners} by {writers}, deleted {deleted}"

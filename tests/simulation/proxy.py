@@ -1,0 +1,333 @@
+"""An HTTP proxy before the API server that does wrong when it is told to, and counts what is written.
+
+Each client has a port of its own, so that it is known who asks, and so that all connections of one that was ended can
+be cut. Clients speak plain HTTP; their tokens pass through.
+"""
+
+import asyncio
+import contextlib
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+import aiohttp
+from aiohttp import web
+
+from tests.simulation.control_plane import Access
+from tests.simulation.faults import (
+    CALM,
+    Close,
+    Cut,
+    CutBody,
+    Delay,
+    Faults,
+    Gap,
+    Refuse,
+    Repeat,
+    Request,
+    Rule,
+    Say,
+    Silence,
+    Stale,
+)
+from tests.simulation.faults import GONE as GONE_REFUSAL
+from tests.simulation.overload import Overload
+
+_HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "accept-encoding"}
+
+
+@dataclass(frozen=True)
+class Write:
+    """A request that may have changed something, and how the API server answered."""
+
+    at: float
+    request: Request
+    status: int
+
+
+class CutOff(Exception):
+    """The connection to the client ends here."""
+
+
+class Proxy:
+    """Listens on loopback; `faults` decides what goes wrong."""
+
+    def __init__(self, access: Access, session: aiohttp.ClientSession, faults: Faults) -> None:
+        self._access = access
+        self._session = session
+        self.faults = faults
+        self._clients: dict[int, str] = {}
+        self._transports: dict[str, set[asyncio.BaseTransport]] = {}
+        self._gaps: set[tuple[str, str]] = set()
+        # Whose watches of what go on, and what ends them as too old.
+        self._streams: dict[tuple[str, str, int], asyncio.Event] = {}
+        self._earlier: dict[str, bytes] = {}
+        self._calm = asyncio.Event()
+        self._calm.set()
+        self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.0)
+        self.writes: list[Write] = []
+        # When the proxy last held something back or refused it.
+        self.last_fault = 0.0
+        self.overload = Overload()
+
+    @classmethod
+    @asynccontextmanager
+    async def run(cls, access: Access, faults: Faults) -> AsyncIterator[Self]:
+        """For the time of the context."""
+        connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=access.certificate), limit=0)
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with aiohttp.ClientSession(
+            access.url,
+            connector=connector,
+            timeout=timeout,
+            auto_decompress=False,
+            skip_auto_headers=("Accept-Encoding", "Accept", "Content-Type", "User-Agent"),
+            read_bufsize=2**20,
+        ) as session:
+            proxy = cls(access, session, faults)
+            await proxy._runner.setup()
+            try:
+                yield proxy
+            finally:
+                proxy.end_faults()
+                for client in list(proxy._transports):
+                    proxy.cut_off(client)
+                await proxy._runner.cleanup()
+
+    async def listen(self, client: str) -> str:
+        """A new URL for a client."""
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        assert site._server is not None
+        port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        self._clients[port] = client
+        self._transports.setdefault(client, set())
+        return f"http://127.0.0.1:{port}"
+
+    def begin_faults(self, **weather: float) -> None:
+        """From now on things go wrong as often as the weather says."""
+        self.faults.weather = type(CALM)(**weather)
+        self._calm.clear()
+
+    def end_faults(self) -> None:
+        """Nothing goes wrong any more; what was held back is let go."""
+        if self.faults.weather != CALM:
+            self.last_fault = time.monotonic()
+        self.faults.weather = CALM
+        self.faults.rules.clear()
+        self._calm.set()
+
+    def rule(self, rule: Rule) -> Rule:
+        """Have a fault of one's own choice, until the faults end."""
+        self.faults.rules.append(rule)
+        self._calm.clear()
+        return rule
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether something may go wrong now."""
+        return self.faults.weather != CALM
+
+    def open_gap(self, client: str, plural: str) -> None:
+        """Watches of a kind say nothing of what happens until the gaps are closed; then the client lists anew."""
+        self._gaps.add((client, plural))
+
+    def close_gaps(self) -> None:
+        """The versions of the watches in gaps are too old now."""
+        gaps, self._gaps = self._gaps, set()
+        for stale in [stream for stream in self._streams if stream[:2] in gaps]:
+            self._streams[stale].set()
+
+    def cut_off(self, client: str) -> None:
+        """End all connections of a client, as the kernel does when its process dies."""
+        for transport in list(self._transports.get(client, ())):
+            if isinstance(transport, asyncio.Transport):
+                transport.abort()
+
+    def writes_since(self, moment: float, leases: bool = False) -> list[Write]:
+        """What was written since then; renewals of Leases do not count unless asked for."""
+        return [w for w in self.writes if w.at >= moment and (leases or w.request.plural != "leases")]
+
+    async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        transport = incoming.transport
+        assert transport is not None
+        client = self._clients[transport.get_extra_info("sockname")[1]]
+        self._transports[client].add(transport)
+        request = Request.parse(client, incoming.method, incoming.raw_path)
+        try:
+            if request.is_watch:
+                return await self._watch(incoming, request)
+            return await self._answer(incoming, request)
+        except (CutOff, ConnectionError, aiohttp.ClientError):
+            transport.abort()
+            return web.Response(status=502)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but no longer than the faults last."""
+        self.last_fault = time.monotonic()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._calm.wait()
+        self.last_fault = time.monotonic()
+
+    async def _answer(self, incoming: web.BaseRequest, request: Request) -> web.StreamResponse:
+        body = await incoming.content.read()  # as large as the API server takes it
+        fault = self.faults.of_request(request)
+        if fault is not None:
+            self.last_fault = time.monotonic()
+        match fault:
+            case Refuse() | Say():
+                return _in_place(fault)
+            case Cut(done=False):
+                await self._pause(fault.after_seconds)
+                raise CutOff
+            case Delay():
+                await self._pause(fault.seconds)
+            case Stale() if incoming.raw_path in self._earlier:
+                return web.Response(body=self._earlier[incoming.raw_path], content_type="application/json")
+        asked = time.monotonic()
+        async with self._forward(incoming, body) as answer:
+            content = await answer.read()
+            self.overload.note(time.monotonic() - asked)
+            if request.is_write:
+                self.writes.append(Write(time.monotonic(), request, answer.status))
+            if request.may_be_stale:
+                self._earlier.setdefault(incoming.raw_path, content)
+            if isinstance(fault, Cut):
+                await self._pause(fault.after_seconds)
+                raise CutOff
+            headers = _passed_on(answer.headers.items())
+            if isinstance(fault, CutBody):
+                return await self._half(incoming, answer.status, headers, content)
+            return web.Response(status=answer.status, headers=headers, body=content)
+
+    async def _half(self, incoming: web.BaseRequest, status: int, headers: Any, content: bytes) -> web.StreamResponse:
+        response = web.StreamResponse(status=status, headers=headers)
+        response.content_length = len(content)
+        await response.prepare(incoming)
+        await response.write(content[: len(content) // 2])
+        raise CutOff
+
+    def _forward(self, incoming: web.BaseRequest, body: bytes | None) -> Any:
+        return self._session.request(
+            incoming.method,
+            incoming.raw_path,
+            data=body or None,
+            headers=_passed_on(incoming.headers.items()),
+        )
+
+    async def _watch(self, incoming: web.BaseRequest, request: Request) -> web.StreamResponse:
+        fault = self.faults.of_request(request)
+        if fault is not None:
+            self.last_fault = time.monotonic()
+        match fault:
+            case Refuse(status=410):
+                # Of a watch, the API server says so within the stream.
+                return web.Response(body=_expired(), content_type="application/json")
+            case Refuse() | Say():
+                return _in_place(fault)
+            case Silence():
+                await web.StreamResponse().prepare(incoming)
+                await self._pause(fault.seconds)
+                raise CutOff
+            case Cut():
+                raise CutOff
+        async with self._forward(incoming, None) as answer:
+            response = web.StreamResponse(status=answer.status, headers=_passed_on(answer.headers.items()))
+            await response.prepare(incoming)
+            if answer.status != 200:
+                await response.write(await answer.read())
+            else:
+                await self._until_stale(request, _lines(answer), response)
+            return response
+
+    async def _until_stale(self, request: Request, lines: AsyncIterator[bytes], response: web.StreamResponse) -> None:
+        """Pass on events; within a gap none, and after it the word that the version is too old."""
+        key = request.client, request.plural, id(response)
+        stale = self._streams[key] = asyncio.Event()
+        streaming = asyncio.ensure_future(self._stream(self._outside_gaps(key, lines), response))
+        ending = asyncio.ensure_future(stale.wait())
+        try:
+            await asyncio.wait((streaming, ending), return_when=asyncio.FIRST_COMPLETED)
+            if streaming.done():
+                streaming.result()
+            else:
+                await response.write(_expired())
+        finally:
+            del self._streams[key]
+            for task in (streaming, ending):
+                task.cancel()
+
+    async def _outside_gaps(self, key: tuple[str, str, int], lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for line in lines:
+            if key[:2] not in self._gaps:
+                yield line
+
+    async def _stream(self, lines: AsyncIterator[bytes], response: web.StreamResponse) -> None:
+        async for line in lines:
+            fault = self.faults.of_event()
+            match fault:
+                case Delay():
+                    await self._pause(fault.seconds)
+                case Gap():
+                    await self._gap(lines, fault.seconds)
+                    await response.write(_expired())
+                    return
+                case Say():
+                    self.last_fault = time.monotonic()
+                    await response.write(fault.body)
+                    return
+                case Silence():
+                    await self._pause(fault.seconds)
+                    raise CutOff
+                case Close(in_line=in_line):
+                    self.last_fault = time.monotonic()
+                    if in_line:
+                        await response.write(line[: len(line) // 2])
+                    raise CutOff
+                case Repeat():
+                    await response.write(line)
+            await response.write(line)
+
+    async def _gap(self, lines: AsyncIterator[bytes], seconds: float) -> None:
+        """Swallow events for a while, or until the faults end."""
+        swallow = asyncio.ensure_future(_exhaust(lines))
+        try:
+            await self._pause(seconds)
+        finally:
+            swallow.cancel()
+            with contextlib.suppress(asyncio.CancelledError, aiohttp.ClientError):
+                await swallow
+
+
+async def _exhaust(lines: AsyncIterator[bytes]) -> None:
+    async for _ in lines:
+        pass
+
+
+async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    buffer = b""
+    async for chunk in answer.content.iter_any():
+        *lines, buffer = (buffer + chunk).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+
+
+def _expired() -> bytes:
+    return json.dumps({"type": "ERROR", "object": json.loads(GONE_REFUSAL.body())}).encode() + b"\n"
+
+
+def _in_place(fault: Refuse | Say) -> web.Response:
+    """What is said in place of the API server's answer."""
+    if isinstance(fault, Say):
+        return web.Response(status=fault.status, body=fault.body, content_type=fault.content_type)
+    headers = {"Retry-After": str(fault.retry_after)} if fault.retry_after else {}
+    return web.Response(status=fault.status, body=fault.body(), headers=headers, content_type="application/json")
+
+
+def _passed_on(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {name: value for name, value in headers if name.lower() not in _HOP_BY_HOP}

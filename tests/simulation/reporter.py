@@ -1,0 +1,25 @@
+"""The agent's real reporter in process, with its ServiceAccount's token, by way of the proxy."""
+
+from pathlib import Path
+
+from kubernetes.aio.client.configuration import Configuration
+
+from tests.simulation.process import Process
+from workergroups_agent.alive import SignOfLife
+from workergroups_agent.exchange import Exchange
+from workergroups_api.kube import Kube
+from workergroups_api.names import AGENT_FIELD_MANAGER
+
+
+def reporter(name: str, url: str, token: str, namespace: str, cluster: str, directory: Path) -> Process:
+    """A reporter that is not started yet."""
+
+    async def main() -> None:
+        from workergroups_agent.reporter.serve import serve
+
+        configuration = Configuration(host=url, api_key={"BearerToken": f"Bearer {token}"})
+        configuration.proxy = None
+        async with Kube.to(configuration, AGENT_FIELD_MANAGER) as kube:
+            await serve(kube, namespace, cluster, Exchange(directory), SignOfLife(directory / "alive"))
+
+    return Process(name, main)

@@ -1,0 +1,96 @@
+"""What a status claims, compared with the truth of the simulated world."""
+
+from tests.simulation.ray import Gcs
+from tests.simulation.world import World
+from workergroups_api import launch
+from workergroups_api.conditions import Condition, find
+from workergroups_api.names import node_group
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import ConditionType
+from workergroups_api.worker_group import WorkerGroup
+
+
+def condition_of(subject: ResourcePool | WorkerGroup, type_: ConditionType = ConditionType.READY) -> Condition | None:
+    """Return a condition of the object's status; None while it is absent."""
+    return find(subject.status.conditions, type_)
+
+
+def says_true(subject: ResourcePool | WorkerGroup, type_: ConditionType = ConditionType.READY) -> bool:
+    """Whether the object's status claims this condition."""
+    found = condition_of(subject, type_)
+    return found is not None and found.status == "True"
+
+
+def contradiction(world: World, subject: ResourcePool | WorkerGroup, cluster: str | None) -> str | None:
+    """Why an object's Ready=True is not so; None if it is so, or is not claimed."""
+    if not says_true(subject) or "deletionTimestamp" in subject.metadata:
+        return None
+    if cluster in world.lying:
+        return None  # Whoever has a cluster's Ray can lie about this cluster; about others, nobody can.
+    gcs = world.gcs.get(cluster) if cluster else None
+    if gcs is None:
+        return "Ray's head is gone"
+    if world.machines.pods.get(gcs.head_uid, {"metadata": {"deletionTimestamp": 1}})["metadata"].get(
+        "deletionTimestamp"
+    ):
+        return "the head's pod is being deleted"
+    if cluster in world.frozen:
+        return "the executor or the GCS does not answer"
+    session = _session(subject)
+    if session != gcs.session:
+        return f"the status is of session {session}, the world is in {gcs.session}"
+    return _of_group(world, gcs, subject) if isinstance(subject, WorkerGroup) else _of_pool(world, gcs, subject)
+
+
+def _session(subject: ResourcePool | WorkerGroup) -> str | None:
+    """The Ray session that a status is about."""
+    if isinstance(subject, WorkerGroup):
+        return subject.status.session
+    return subject.status.reservation.session if subject.status.reservation else None
+
+
+def _of_group(world: World, gcs: Gcs, group: WorkerGroup) -> str | None:
+    incarnation = group.status.incarnation
+    ranks = gcs.ranks_of(group.uid, incarnation)
+    alive = {number for number, rank in ranks.items() if rank.state == "ALIVE"}
+    missing = set(range(group.status.world_size or 1)) - alive
+    if missing:
+        return f"ranks {sorted(missing)} of incarnation {incarnation} are not alive"
+    leaving = {rank.pod for rank in ranks.values()} & _leaving(world)
+    return f"pods {sorted(leaving)} of its ranks are being deleted" if leaving else None
+
+
+def _of_pool(world: World, gcs: Gcs, pool: ResourcePool) -> str | None:
+    wanted = pool.spec.nodes
+    name = node_group(pool.name, pool.uid)
+    nodes = {node.id: node for node in gcs.nodes.values() if node.node_group == name}
+    if len(nodes) != wanted:
+        return f"{len(nodes)} of {wanted} nodes are in Ray"
+    placed = {
+        placement.name.index
+        for placement in gcs.placements.values()
+        if placement.name.uid == pool.uid and placement.node_id in nodes
+    }
+    if len(placed) != wanted:
+        return f"{len(placed)} of {wanted} nodes are reserved"
+    leaving = {node.pod for node in nodes.values()} & _leaving(world)
+    return f"pods {sorted(leaving)} are being deleted" if leaving else None
+
+
+def _leaving(world: World) -> set[str]:
+    """Names of pods that are being deleted."""
+    return {pod["metadata"]["name"] for pod in world.machines.pods.values() if "deletionTimestamp" in pod["metadata"]}
+
+
+def outdated(world: World, group: WorkerGroup, cluster: str | None, code: dict[str, str] | None) -> str | None:
+    """Why a group's claim to run what is written is not so."""
+    if not says_true(group) or not says_true(group, ConditionType.UP_TO_DATE):
+        return None
+    gcs = world.gcs.get(cluster) if cluster else None
+    if gcs is None or cluster in world.lying:
+        return None
+    digest = None if code is None else launch.code_digest(code)
+    wanted = launch.revision(group.launch, digest)
+    ranks = gcs.ranks_of(group.uid, group.status.incarnation).values()
+    old = [rank.name.rank for rank in ranks if rank.revision != wanted]
+    return f"ranks {old} are made from something else than what is written" if old and wanted else None

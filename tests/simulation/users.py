@@ -1,0 +1,187 @@
+"""What users do in a history: create, edit, annotate, delete and recreate pools, groups and code, in any order."""
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+
+from tests.simulation.scene import Scene
+from tests.simulation.story import Story
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
+
+Action = Callable[[], Awaitable[str | None]]
+
+
+class Users:
+    """Each action returns what it did, None if there was nothing to do."""
+
+    def __init__(self, scene: Scene, story: Story, choices: random.Random) -> None:
+        self.scene = scene
+        self.story = story
+        self.choices = choices
+
+    def weights(self) -> dict[Action, int]:
+        """Return the actions, and how often each comes."""
+        return {
+            self.create_pool: 6,
+            self.create_group: 7,
+            self.delete_pool: 2,
+            self.delete_group: 2,
+            self.make_pool_again: 3,
+            self.make_group_again: 2,
+            self.edit_template: 3,
+            self.edit_deadline: 2,
+            self.edit_ranks: 4,
+            self.edit_env: 2,
+            self.edit_debug: 1,
+            self.edit_code: 1,
+            self.restart_group: 3,
+            self.write_code: 4,
+        }
+
+    async def create_pool(self) -> str | None:
+        """A pool that is not there."""
+        absent = sorted(self.story.clusters.keys() - self.story.pools.keys())
+        if not absent:
+            return None
+        name = self.choices.choice(absent)
+        spec = self.story.new_pool(name)
+        await self.scene.pool(name, **spec)
+        return f"create pool {name} {spec}"
+
+    async def create_group(self) -> str | None:
+        """A group that is not there."""
+        absent = sorted(self.story.group_pools.keys() - self.story.groups.keys())
+        if not absent:
+            return None
+        name = self.choices.choice(absent)
+        spec = self.story.new_group(name)
+        await self.scene.group(name, **spec)
+        return f"create group {name} {spec}"
+
+    async def delete_pool(self) -> str | None:
+        """A pool goes."""
+        name = self._one(self.story.pools)
+        if name is None:
+            return None
+        del self.story.pools[name]
+        await self.scene.delete(RESOURCE_POOL, name)
+        return f"delete pool {name}"
+
+    async def delete_group(self) -> str | None:
+        """A group goes."""
+        name = self._one(self.story.groups)
+        if name is None:
+            return None
+        del self.story.groups[name]
+        await self.scene.delete(WORKER_GROUP, name)
+        return f"delete group {name}"
+
+    async def make_pool_again(self) -> str | None:
+        """A pool goes and another of its name comes at once."""
+        name = self._one(self.story.pools)
+        if name is None:
+            return None
+        await self.scene.delete(RESOURCE_POOL, name)
+        spec = self.story.new_pool(name)
+        await self.scene.pool(name, **spec)
+        return f"delete and create pool {name} {spec}"
+
+    async def make_group_again(self) -> str | None:
+        """A group goes and another of its name comes at once."""
+        name = self._one(self.story.groups)
+        if name is None:
+            return None
+        await self.scene.delete(WORKER_GROUP, name)
+        spec = self.story.new_group(name)
+        await self.scene.group(name, **spec)
+        return f"delete and create group {name} {spec}"
+
+    async def edit_template(self) -> str | None:
+        """Another pod template; what was in the old one and is not in it goes."""
+        name = self._one(self.story.pools)
+        if name is None:
+            return None
+        plot = self.story.pools[name]
+        template, plot.broken = self.story.template()
+        plot.spec.pop("podTemplate", None)
+        await self.scene.edit(RESOURCE_POOL, name, {"podTemplate": None})
+        if template:
+            plot.spec["podTemplate"] = template
+            await self.scene.edit(RESOURCE_POOL, name, {"podTemplate": template})
+        return f"template of pool {name}: {template}"
+
+    async def edit_deadline(self) -> str | None:
+        """Another deadline, which is no reason for anything."""
+        kind, plots = self.choices.choice(((RESOURCE_POOL, self.story.pools), (WORKER_GROUP, self.story.groups)))
+        name = self._one(plots)
+        if name is None:
+            return None
+        spec = {"progressDeadlineSeconds": self.choices.randint(100, 900)}
+        plots[name].spec |= spec
+        await self.scene.edit(kind, name, spec)
+        return f"edit {kind.kind} {name} {spec}"
+
+    async def edit_ranks(self) -> str | None:
+        """Another class or other arguments, or roles in place of a class."""
+        name = self._one(self.story.groups)
+        if name is None:
+            return None
+        ranks = self.story.ranks()
+        spec = self.story.groups[name].spec
+        for field in ("worker", "roles"):
+            spec.pop(field, None)
+        spec |= ranks
+        await self.scene.edit(WORKER_GROUP, name, {"worker": None, "roles": None} | ranks)
+        return f"ranks of group {name}: {ranks}"
+
+    async def edit_env(self) -> str | None:
+        """Other environment."""
+        name = self._one(self.story.groups)
+        if name is None:
+            return None
+        env = [{"name": "A", "value": str(self.choices.randint(1, 3))}]
+        self.story.groups[name].spec["env"] = env
+        await self.scene.edit(WORKER_GROUP, name, {"env": env})
+        return f"env of group {name}: {env}"
+
+    async def edit_debug(self) -> str | None:
+        """Whether ranks pause before an exception leaves them."""
+        name = self._one(self.story.groups)
+        if name is None:
+            return None
+        debug = self.choices.choice(("Disabled", "PostMortem"))
+        self.story.groups[name].spec["debug"] = debug
+        await self.scene.edit(WORKER_GROUP, name, {"debug": debug})
+        return f"debug of group {name}: {debug}"
+
+    async def edit_code(self) -> str | None:
+        """The class comes from another ConfigMap, or from the image."""
+        name = self._one(self.story.groups)
+        if name is None:
+            return None
+        spec = self.story.groups[name].spec
+        spec.pop("code", None)
+        code = self.choices.choice((None, {"configMap": {"name": self.story.choice_of_code()}}))
+        if code is not None:
+            spec["code"] = code
+        await self.scene.edit(WORKER_GROUP, name, {"code": code})
+        return f"code of group {name}: {code}"
+
+    async def restart_group(self) -> str | None:
+        """As `kubectl annotate` does, to have the ranks recreated."""
+        name = self._one(self.story.groups)
+        if name is None:
+            return None
+        value = str(self.choices.randint(1, 10**9))
+        await self.scene.annotate(WORKER_GROUP, name, RESTARTED_AT_ANNOTATION, value)
+        return f"restart group {name}: {value}"
+
+    async def write_code(self) -> str | None:
+        """A ConfigMap with code comes or changes."""
+        name = self.story.choice_of_code()
+        self.story.code[name] = self.choices.randint(1, 4)
+        await self.scene.code(name, train=f"VERSION = {self.story.code[name]}")
+        return f"code {name}: {self.story.code[name]}"
+
+    def _one(self, names: Mapping[str, object]) -> str | None:
+        return self.choices.choice(sorted(names)) if names else None

@@ -1,0 +1,76 @@
+"""Try the faults on kubectl's cluster: `python -m tests.truth [--rounds N] [--busy [WITH]] [--only NAME]`."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+
+from tools.console import ToolError, say
+
+from . import machine
+from .faults import FAULTS, NO_FAULTS, Fault, NoFault
+from .judge import Verdict
+from .measure import measure
+from .stage import Stage
+from .table import environment, holds, markdown, publish
+
+ALL: tuple[Fault | NoFault, ...] = (*NO_FAULTS, *FAULTS)
+
+
+def main() -> int:
+    """Try, print the table, and publish it if all was tried; 1 if a bound is broken."""
+    arguments = _parser().parse_args()
+    signal.signal(signal.SIGTERM, _end)  # Whatever was stopped is set going again.
+    chosen = [fault for fault in ALL if not arguments.only or fault.name in arguments.only]
+    tried = [fault for fault in chosen if machine.is_local() or not fault.needs_local]
+    for fault in chosen:
+        if fault not in tried:
+            say(f"not tried: {fault.title}: it stops processes or links of the local cluster, and this is another one")
+    verdicts: dict[str, list[Verdict]] = defaultdict(list)
+    try:
+        with ExitStack() as undo:
+            if arguments.busy == machine.BUSY_CORES:
+                machine.keep_busy(undo)
+            stage = undo.enter_context(Stage())
+            for number in range(arguments.rounds):
+                say(f"round {number + 1} of {arguments.rounds}")
+                for fault in tried:
+                    verdicts[fault.name].append(measure(stage, fault))
+    except ToolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        table = markdown(chosen, verdicts)
+        print(f"{environment(arguments.busy, arguments.rounds)}\n\n{table}")
+    if arguments.page and not arguments.only:
+        publish(arguments.page, arguments.busy, table, arguments.rounds)
+    return 0 if all(holds(fault, verdicts[fault.name]) for fault in tried) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=1, help="how often each fault is tried")
+    parser.add_argument(
+        "--busy",
+        nargs="?",
+        const=machine.BUSY_CORES,
+        metavar="WITH",
+        help="keep every core busy beside it; or say with what you keep the machine busy, and nothing more is started",
+    )
+    names = [fault.name for fault in ALL]
+    parser.add_argument("--only", action="append", choices=names, help="only this one; may be given again")
+    parser.add_argument("--page", type=Path, help="where to put the table of a complete run")
+    return parser
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(143)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""The faults, and what is none: how each is brought about, and what the status has to say of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from tools.demo.kubectl import Kubectl
+from tools.demo.names import OPERATOR_NAMESPACE
+from workergroups_api.vocabulary import Component, Container
+
+from . import machine
+from .stage import Answer, Stage
+from .watch import GROUPS, POOLS
+
+BOTH = (POOLS, GROUPS)
+_OPERATOR = "deployment/workergroups-operator"
+_OPERATOR_PODS = "--selector=app.kubernetes.io/name=workergroups-operator"
+_SIGNAL_GCS = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = gcs_server ] && kill -{} ${{p#/proc/}}; done; true'
+
+Act = Callable[[Stage, Answer, ExitStack], None]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that makes what the status says untrue. What `act` does not end by itself, it leaves to `undo`."""
+
+    name: str
+    title: str
+    bound: float
+    act: Act
+    says_so: tuple[str, ...] = BOTH
+    """Whose Ready must turn away from True."""
+    ends: tuple[str, ...] = ()
+    """What is not Ready again before it is a new one: the fault ended its processes."""
+    keeps_ranks: bool = False
+    """When it is over, the ranks are the same as before."""
+    comes_back: bool = False
+    """The group is Ready again, with the same ranks or new ones, without anybody asking for it."""
+    needs_local: bool = False
+
+
+@dataclass(frozen=True)
+class NoFault:
+    """Something that leaves pool and ranks as they are, and so Ready too."""
+
+    name: str
+    title: str
+    act: Act
+    watched_seconds: float
+    """For how long after it Ready is watched."""
+    may_be_unknown: bool = False
+    needs_local: bool = False
+
+
+def _edit_deadline(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
+    for kind in ("resourcepool", "workergroup"):
+        stage.patch(kind, {"progressDeadlineSeconds": 500 + int(time.monotonic()) % 100})
+
+
+def _delete(component: Component, *options: str) -> Act:
+    def act(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
+        stage.kubectl("delete", "pod", stage.pod(component), "--wait=false", *options)
+
+    return act
+
+
+_NOW = ("--grace-period=0", "--force")
+
+
+def _replace_agent(stage: Stage, answer: Answer, undo: ExitStack) -> None:
+    """Returns when there is a new one."""
+    old = stage.pod(Component.AGENT)
+    _delete(Component.AGENT, *_NOW)(stage, answer, undo)
+    new = stage.another_pod(Component.AGENT, old)
+    stage.kubectl("wait", "pod", new, "--for=condition=Ready", "--timeout=60s")
+
+
+def _evict(stage: Stage, _answer: Answer, _undo: ExitStack) -> None:
+    pod = stage.pod(Component.WORKER)
+    metadata = {"name": pod, "namespace": stage.namespace}
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+    path = f"/api/v1/namespaces/{stage.namespace}/pods/{pod}/eviction"
+    stage.kubectl("create", f"--raw={path}", "--filename=-", stdin=json.dumps(eviction))
+
+
+def _kill_rank(stage: Stage, answer: Answer, _undo: ExitStack) -> None:
+    stage.shell(Component.WORKER, f"kill -9 {answer.ranks[-1].pid}")
+
+
+def _delete_agent_and_kill_rank(stage: Stage, answer: Answer, undo: ExitStack) -> None:
+    _delete(Component.AGENT, *_NOW)(stage, answer, undo)
+    _kill_rank(stage, answer, undo)
+
+
+def _kill_rank_while_operator_is_away(stage: Stage, answer: Answer, undo: ExitStack) -> None:
+    """Returns when the operator's container has started."""
+    operators = Kubectl({}, OPERATOR_NAMESPACE)
+    undo.callback(operators, "rollout", "status", _OPERATOR, "--timeout=120s")
+    undo.callback(operators, "scale", _OPERATOR, "--replicas=1")
+    operators("scale", _OPERATOR, "--replicas=0")
+    operators("wait", "pod", _OPERATOR_PODS, "--for=delete", "--timeout=60s")
+    _kill_rank(stage, answer, undo)
+    time.sleep(3)
+    operators("scale", _OPERATOR, "--replicas=1")
+    operators("wait", "pod", _OPERATOR_PODS, "--for=create", "--timeout=60s")
+    started = "jsonpath={.status.containerStatuses[0].state.running.startedAt}"
+    operators("wait", "pod", _OPERATOR_PODS, f"--for={started}", "--timeout=60s")
+
+
+def _restart_operator(_stage: Stage, _answer: Answer, undo: ExitStack) -> None:
+    operators = Kubectl({}, OPERATOR_NAMESPACE)
+    operators("delete", "pod", _OPERATOR_PODS, "--wait=true")
+    operators("rollout", "status", _OPERATOR, "--timeout=120s")
+
+
+def _stop_gcs(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
+    undo.callback(stage.shell, Component.HEAD, _SIGNAL_GCS.format("CONT"))
+    stage.shell(Component.HEAD, _SIGNAL_GCS.format("STOP"))
+
+
+def _stop(component: Component, container: Container, program: str) -> Act:
+    def act(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
+        statuses = stage.pod_manifest(component)["status"]["containerStatuses"]
+        (container_id,) = [each["containerID"] for each in statuses if each["name"] == container]
+        machine.stop_in_container(container_id, program, undo)
+
+    return act
+
+
+_stop_observer = _stop(Component.AGENT, Container.OBSERVER, "workergroups_agent.observer")
+_stop_executor = _stop(Component.HEAD, Container.HEAD, "workergroups_agent.executor")
+
+
+def _worker_node(stage: Stage) -> str:
+    return str(stage.pod_manifest(Component.WORKER)["spec"]["nodeName"])
+
+
+def _stop_node(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
+    machine.stop_node(_worker_node(stage), undo)
+
+
+def _cut_node_off(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
+    machine.cut_off(_worker_node(stage), undo)
+
+
+def _stop_api_server(_stage: Stage, _answer: Answer, undo: ExitStack) -> None:
+    with undo:
+        machine.stop_daemon("kube-apiserver", undo)
+        time.sleep(20)
+
+
+NO_FAULTS = (
+    NoFault("deadline", "deadlines edited", _edit_deadline, 6),
+    NoFault("agent", "agent pod deleted", _replace_agent, 6, may_be_unknown=True),
+    NoFault("operator", "operator restarted", _restart_operator, 10),
+    NoFault("executor", "executor frozen", _stop_executor, 10, needs_local=True),
+    NoFault("api-server", "API server stopped for 20 s", _stop_api_server, 20, needs_local=True),
+)
+FAULTS = (
+    Fault("observer", "observer frozen", 15, _stop_observer, keeps_ranks=True, comes_back=True, needs_local=True),
+    Fault("gcs", "GCS frozen", 15, _stop_gcs, keeps_ranks=True, comes_back=True),
+    Fault("rank", "rank killed", 1, _kill_rank, (GROUPS,), ends=(GROUPS,)),
+    Fault(
+        "agent-and-rank",
+        "agent pod deleted and rank killed",
+        5,
+        _delete_agent_and_kill_rank,
+        (GROUPS,),
+        ends=(GROUPS,),
+    ),
+    Fault(
+        "operator-away",
+        "rank killed while the operator is away (from its start)",
+        5,
+        _kill_rank_while_operator_is_away,
+        (GROUPS,),
+        ends=(GROUPS,),
+    ),
+    Fault("worker", "worker pod deleted", 1, _delete(Component.WORKER), ends=BOTH),
+    Fault("evicted", "worker pod evicted", 1, _evict, ends=BOTH),
+    Fault("node-frozen", "worker's node frozen", 15, _stop_node, needs_local=True),
+    Fault("node-cut-off", "worker's node cut off", 15, _cut_node_off, needs_local=True),
+    Fault("head", "head pod deleted", 1, _delete(Component.HEAD), ends=BOTH, comes_back=True),
+)

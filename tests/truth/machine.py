@@ -1,0 +1,112 @@
+"""The local cluster's processes, links and containers, from outside: stopped, cut, and always set right again."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from tools.console import run
+from tools.local_cluster import cgroups, processes
+from tools.local_cluster.layout import ADMIN_KUBECONFIG
+
+BUSY_CORES = "one process for each core that never rests"
+
+
+def is_local() -> bool:
+    """Whether kubectl reaches the local cluster, and this process may touch its processes."""
+    ours = os.environ.get("KUBECONFIG") == str(ADMIN_KUBECONFIG)
+    return ours and os.geteuid() == 0 and processes.pid("kube-apiserver") is not None
+
+
+def stop_daemon(name: str, undo: ExitStack) -> None:
+    """Stop a daemon of the control plane."""
+    pid = processes.pid(name)
+    if pid is not None:
+        _stop([pid], undo)
+
+
+def stop_node(node: str, undo: ExitStack) -> None:
+    """Stop everything of a node: kubelet, containerd, kube-proxy, shims, and all that runs in its pods.
+
+    What was started meanwhile is stopped too, until nothing new is found.
+    """
+    stopped: set[int] = set()
+    while new := set(_node_processes(node)) - stopped:
+        _stop(sorted(new), undo)
+        stopped |= new
+
+
+def stop_in_container(container_id: str, words: str, undo: ExitStack) -> None:
+    """Stop the processes of a container whose command line has these words.
+
+    From within, a container's first process cannot be stopped.
+    """
+    name = container_id.rpartition("/")[2]
+    pids = [pid for pid in cgroups.members() if name in _read(pid, "cgroup") and words in _command(pid)]
+    if not pids:
+        raise RuntimeError(f"no process {words!r} in container {name}")
+    _stop(pids, undo)
+
+
+def cut_off(node: str, undo: ExitStack) -> None:
+    """Take a node's link to the others down; its own end keeps addresses and routes."""
+    link = f"wg-{node}"
+    undo.callback(run, ["ip", "link", "set", link, "up"])
+    run(["ip", "link", "set", link, "down"])
+
+
+def keep_busy(undo: ExitStack) -> None:
+    """BUSY_CORES, which do nothing but count."""
+    script = ["import os", f"while os.getppid() == {os.getpid()}:", "    for _ in range(10**6): pass"]
+    for _ in range(os.cpu_count() or 1):
+        pid = os.posix_spawn("/usr/bin/env", ["env", "python3", "-c", "\n".join(script)], os.environ)
+        undo.callback(_end, pid)
+
+
+def _end(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def _stop(pids: Iterable[int], undo: ExitStack) -> None:
+    for pid in pids:
+        undo.callback(_signal, pid, signal.SIGCONT)
+        _signal(pid, signal.SIGSTOP)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _node_processes(node: str) -> list[int]:
+    """What is in the node's pods, and what shares the mount namespace of its containerd."""
+    containerd = processes.pid(f"containerd-{node}")
+    root = f"{cgroups.kubelet_root(node)}/"
+    home = None if containerd is None else _mounts(containerd)
+
+    def belongs(pid: int) -> bool:
+        return root in _read(pid, "cgroup") or (home is not None and _mounts(pid) == home)
+
+    return [pid for pid in cgroups.members() if belongs(pid)]
+
+
+def _mounts(pid: int) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/mnt")
+    except OSError:
+        return None
+
+
+def _read(pid: int, file: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{file}").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _command(pid: int) -> str:
+    return _read(pid, "cmdline").replace("\0", " ")

@@ -1,0 +1,196 @@
+"""One pool with one group in a namespace of its own, on which all faults are tried, one after the other."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from tools.console import ToolError, run, say
+from tools.demo.kubectl import Kubectl
+from workergroups_api.names import API_VERSION, CLUSTER_LABEL, COMPONENT_LABEL
+from workergroups_api.vocabulary import Component, Container
+
+from .judge import TRUE
+from .watch import GROUPS, POOLS, Seen, Watch
+
+NAME = "truth"
+READY_SECONDS = 180
+GROUP_SECONDS = 90
+# A group that comes back by itself does so soon after its pool.
+BY_ITSELF_SECONDS = 45
+_ATTEMPTS = 3
+_HERE = Path(__file__).parent
+_CONTAINERS = {
+    Component.HEAD: Container.HEAD,
+    Component.WORKER: Container.WORKER,
+    Component.AGENT: Container.OBSERVER,
+}
+
+
+class StageError(ToolError):
+    """The pool or its group cannot be brought back; its text says what they wait for."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A rank that answered."""
+
+    pid: int
+    pod: str
+    born: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a driver heard from the ranks."""
+
+    incarnation: int
+    ranks: tuple[Rank, ...]
+
+
+class Stage:
+    """A pool of one node with two processes, and a group on it."""
+
+    def __init__(self) -> None:
+        self.namespace = f"truth-{uuid.uuid4().hex[:8]}"
+        self.kubectl = Kubectl({}, self.namespace)
+        self.watch = Watch(self.namespace)
+        self.changes = 0
+        """How often the group was made anew by a change of its environment."""
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Self:
+        say(f"a pool and a group in namespace {self.namespace}")
+        with ExitStack() as undo:
+            undo.callback(self._remove)
+            self.kubectl("create", "namespace", self.namespace)
+            undo.enter_context(self.watch)
+            code = {"ranks.py": (_HERE / "ranks.py").read_text()}
+            self._apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": code})
+            self._apply(_object("ResourcePool", {"processesPerNode": 2}))
+            self._apply(_object("WorkerGroup", _GROUP))
+            self._until_ready(POOLS, READY_SECONDS)
+            self._until_ready(GROUPS, GROUP_SECONDS)
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._undo.close()
+
+    def _remove(self) -> None:
+        say(f"removing namespace {self.namespace}")
+        run(["kubectl", "delete", "namespace", self.namespace, "--ignore-not-found", "--wait=true", "--timeout=120s"])
+
+    def latest(self, plural: str) -> Seen:
+        """What was seen last of the pool or the group."""
+        return self.watch.latest(plural, NAME)
+
+    def history(self, plural: str, since: float) -> list[Seen]:
+        """What was seen of the pool or the group from a moment on."""
+        return self.watch.history(plural, NAME, since)
+
+    def restore(self, by_itself: bool) -> Answer:
+        """Wait until all is well and stays so while a driver hears it from the ranks.
+
+        A group whose ranks were killed stays as it is; it is made anew by a change of its environment.
+        """
+        patience = BY_ITSELF_SECONDS if by_itself else 2
+        for _ in range(_ATTEMPTS):
+            self._until_ready(POOLS, READY_SECONDS)
+            if not self.watch.wait(lambda: self.latest(GROUPS).status == TRUE, patience):
+                self._make_anew()
+            try:
+                answer = self.ask()
+            except ToolError as error:
+                say(f"  the ranks do not answer: {str(error)[-200:]}")
+                self._make_anew()
+                continue
+            if self.latest(POOLS).status == self.latest(GROUPS).status == TRUE:
+                return answer
+        raise StageError(f"pool and group do not stay ready: {self._last_words(GROUPS)}")
+
+    def ask(self) -> Answer:
+        """Run a driver on the head, and return what the ranks say."""
+        command = [
+            "exec",
+            "-i",
+            self.pod(Component.HEAD),
+            f"--container={Container.HEAD}",
+            "--",
+            "timeout",
+            "60",
+            "python",
+            "-",
+        ]
+        output = self.kubectl(*command, stdin=(_HERE / "ask.py").read_text())
+        (line,) = [line for line in output.splitlines() if line.startswith("RESULT ")]
+        said = json.loads(line.removeprefix("RESULT "))
+        return Answer(said["incarnation"], tuple(Rank(**rank) for rank in said["ranks"]))
+
+    def pod(self, component: Component) -> str:
+        """Name of the one living pod of the head, of the worker or of the agent."""
+        living = self._living(component)
+        if len(living) != 1:
+            raise StageError(f"{len(living)} {component} pods are there, not 1")
+        return living[0]
+
+    def another_pod(self, component: Component, old: str) -> str:
+        """Name of the pod that takes the old one's place, as soon as it is there."""
+        if not self.watch.wait(lambda: any(pod != old for pod in self._living(component)), READY_SECONDS):
+            raise StageError(f"nothing took the place of pod {old}")
+        return next(pod for pod in self._living(component) if pod != old)
+
+    def _living(self, component: Component) -> list[str]:
+        selector = f"{CLUSTER_LABEL}={NAME},{COMPONENT_LABEL}={component}"
+        pods = self.kubectl.json("pods", f"--selector={selector}")["items"]
+        return [str(pod["metadata"]["name"]) for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+    def pod_manifest(self, component: Component) -> dict[str, Any]:
+        """The same pod, whole."""
+        return dict(self.kubectl.json("pod", self.pod(component)))
+
+    def shell(self, component: Component, script: str) -> str:
+        """Run a script in Ray's container of the head, of the worker or of the agent."""
+        container = f"--container={_CONTAINERS[component]}"
+        return self.kubectl("exec", self.pod(component), container, "--", "sh", "-c", script)
+
+    def patch(self, kind: str, spec: dict[str, Any]) -> None:
+        """Change a field of the pool's or the group's spec."""
+        self.kubectl("patch", kind, NAME, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
+
+    def _make_anew(self) -> None:
+        for attempt in range(_ATTEMPTS):
+            self.changes += 1
+            before = self.latest(GROUPS).incarnation
+            self.patch("workergroup", {"env": [{"name": "CHANGE", "value": str(self.changes)}]})
+            if self.watch.wait(partial(self._is_ready_beyond, before), GROUP_SECONDS):
+                return
+            say(f"  no new incarnation within {GROUP_SECONDS} s, try {attempt + 1}: {self._last_words(GROUPS)}")
+        raise StageError(f"no new incarnation: {self._last_words(GROUPS)}")
+
+    def _is_ready_beyond(self, incarnation: int) -> bool:
+        seen = self.latest(GROUPS)
+        return seen.status == TRUE and seen.incarnation > incarnation
+
+    def _until_ready(self, plural: str, seconds: float) -> None:
+        if not self.watch.wait(lambda: self.latest(plural).status == TRUE, seconds):
+            raise StageError(f"{plural}: not ready within {seconds:.0f} s: {self._last_words(plural)}")
+
+    def _last_words(self, plural: str) -> str:
+        seen = self.latest(plural)
+        return f"{seen.status} {seen.reason}: {seen.message}"
+
+    def _apply(self, manifest: dict[str, Any]) -> None:
+        self.kubectl("apply", "--filename=-", stdin=json.dumps(manifest))
+
+
+_GROUP = {"worker": {"class": "ranks.Rank"}, "code": {"configMap": {"name": NAME}}}
+
+
+def _object(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": NAME}, "spec": spec}

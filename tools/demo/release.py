@@ -1,0 +1,25 @@
+"""The operator on a cluster: its chart, installed or upgraded."""
+
+import json
+from collections.abc import Sequence
+
+from tools.console import run, say
+from tools.demo.clusters import Cluster, Images
+from tools.demo.names import OPERATOR_NAMESPACE, RELEASE
+
+_CHART = "charts/workergroups"
+
+
+def install(cluster: Cluster, vendors: Sequence[str]) -> Images:
+    """Bring the cluster up with the operator on it, and its images on the nodes of these vendors."""
+    cluster.start()
+    images = cluster.provide_images(vendors)
+    say("installing the operator with Helm")
+    values = {
+        "operator": {"image": images.operator, "nodeSelector": dict(cluster.operator_nodes)},
+        "worker": {"image": images.worker},
+    }
+    settings = [f"--set-json={key}={json.dumps(value)}" for key, value in values.items()]
+    where = [f"--namespace={OPERATOR_NAMESPACE}", "--create-namespace", "--wait", "--timeout=180s"]
+    run(["helm", "upgrade", "--install", RELEASE, _CHART, *where, *settings], cluster.environment())
+    return images

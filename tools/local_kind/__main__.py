@@ -1,0 +1,112 @@
+"""The command line: `python3 -m tools.local_kind <command>`."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from tools.console import ToolError, say
+from tools.demo.clusters.choice import Choice, choose, look
+from tools.local_cluster import cluster, components
+from tools.local_cluster.images import build_base
+from tools.local_kind import engine, images, kuberay, tools
+from tools.local_kind.layout import BASE_IMAGE, KUBERAY_CHART, NODE_IMAGE, STATE, TOOLS
+
+_CHOSEN = {"CLUSTER": "kind"}
+
+
+def main() -> int:
+    """Run one command; what goes wrong is told in one message."""
+    arguments = _parser().parse_args()
+    os.environ["PATH"] += ":/usr/sbin:/sbin"  # `su` without a login shell lacks them
+    try:
+        match arguments.command:
+            case "up":
+                up()
+            case "inside":
+                return inside(arguments.argv)
+            case "down":
+                down()
+            case "run":
+                return run(arguments.argv)
+    except ToolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def run(argv: Sequence[str]) -> int:
+    """Bring up, run a command, and take away whatever happened, a kind cluster on the user's own Docker too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        up()
+        return inside(argv)
+    finally:
+        with suppress(ToolError):
+            inside([sys.executable, "-m", "tools.demo", "clean"])
+        down()
+
+
+def up() -> None:
+    """Bring up what the user does not have; what an unclean end has left is removed first."""
+    choice = _without_ours()
+    if choice.name == "kind":
+        say(f"kind runs on your own Docker ({choice.why})")
+        return
+    if os.geteuid() != 0:
+        raise ToolError(f"{choice.why}; to start an engine here needs root")
+    say(f"kind runs on a Docker engine and with images made here ({choice.why})")
+    with cluster.exclusive():
+        components.ensure_built()
+        base = build_base()
+    engine.remove()
+    STATE.mkdir(parents=True)
+    engine.start()
+    tools.build()
+    kuberay.write_chart()
+    images.provide(base)
+    say("the Docker engine has what kind needs")
+
+
+def inside(argv: Sequence[str]) -> int:
+    """Run a command that takes kind and finds what that needs; return its exit status."""
+    if not engine.is_running():
+        choice = _without_ours()
+        if choice.name != "kind":
+            raise ToolError(f"{choice.why}; run `python3 -m tools.local_kind up` first")
+        return subprocess.run(argv, env={**os.environ, **_CHOSEN}).returncode
+    variables = _CHOSEN | {"KIND_NODE_IMAGE": NODE_IMAGE, "KUBERAY_CHART": str(KUBERAY_CHART), "BASE_IMAGE": BASE_IMAGE}
+    path = f"{TOOLS}:{components.binaries()}:{engine.environment()['PATH']}"
+    environment = {**os.environ, **engine.environment(), "PATH": path, **variables}
+    return subprocess.run(engine.alongside(argv, network=True), env=environment).returncode
+
+
+def down() -> None:
+    """Take away what `up` brought, with whatever runs on the engine."""
+    engine.remove()
+    say("no process, network, mount, control group or file of a Docker engine of ours is left")
+
+
+def _without_ours() -> Choice:
+    """Whether kind runs on what the user has."""
+    return choose(look("", ()))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m tools.local_kind", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("up", help="see that kind can run: on the user's Docker, else on an engine made here")
+    commands.add_parser("down", help="remove the engine made here, and all that runs on it")
+    for name, meaning in {"inside": "run a command after `up`", "run": "`up`, a command, `down`"}.items():
+        command = commands.add_parser(name, help=meaning)
+        command.add_argument("argv", nargs=argparse.REMAINDER, metavar="command")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
