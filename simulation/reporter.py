@@ -7,8 +7,12 @@ from kubernetes.aio.client.configuration import Configuration
 from simulation.process import Process
 from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
+from workergroups_agent.reporter.timings import Timings
 from workergroups_api.kube import Kube
 from workergroups_api.names import AGENT_FIELD_MANAGER
+
+# Of each reporter that is started in this process.
+timings = Timings()
 
 
 def reporter(name: str, url: str, token: str, namespace: str, cluster: str, directory: Path) -> Process:
@@ -19,7 +23,8 @@ def reporter(name: str, url: str, token: str, namespace: str, cluster: str, dire
 
         configuration = Configuration(host=url, api_key={"BearerToken": f"Bearer {token}"})
         configuration.proxy = None
-        async with Kube.to(configuration, AGENT_FIELD_MANAGER) as kube:
-            await serve(kube, namespace, cluster, Exchange(directory), SignOfLife(directory / "alive"))
+        async with Kube.to(configuration, AGENT_FIELD_MANAGER, timings.request) as kube:
+            alive = SignOfLife(directory / "alive")
+            await serve(kube, namespace, cluster, Exchange(directory), alive, timings)
 
     return Process(name, main)
