@@ -15,5 +15,5 @@ def put(page: Path, name: str, text: str) -> None:
     before, found_begin, rest = page.read_text().partition(begin)
     _, found_end, after = rest.partition(end)
     if not (found_begin and found_end):
-        raise ValueError(f"{page} must contain the lines {begin.strip()!r} and {end.strip()!r}, between which the table belongs")
+        raise ValueError(f"{page} must contain the lines {begin.strip()!r} and {end.strip()!r} around the table")
     page.write_text(f"{before}{begin}\n{text}\n{end}{after}")

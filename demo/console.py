@@ -1,4 +1,4 @@
-"""Progress lines, commands, and the one way to end with a message for the user."""
+"""Progress lines, commands, and errors whose message is for the user."""
 
 import json
 import os
@@ -14,7 +14,7 @@ _STARTED = time.monotonic()
 
 
 class DemoError(Exception):
-    """What the user has to know; its text is the whole message."""
+    """A failure that the user must know about; its text is the whole message."""
 
 
 def say(message: str) -> None:
@@ -25,7 +25,7 @@ def say(message: str) -> None:
 def run(
     argv: Sequence[str], env: Mapping[str, str] | None = None, stdin: str | None = None, show_progress: bool = False
 ) -> str:
-    """Run a command in the repository and return what it printed; its progress goes to the terminal if asked to."""
+    """Run a command in the repository and return what it printed; on request, its progress goes to the terminal."""
     environment = {**os.environ, **(env or {})}
     try:
         done = subprocess.run(
@@ -45,7 +45,7 @@ def run(
 
 
 class Kubectl:
-    """kubectl with a cluster's environment, in one namespace."""
+    """Runs kubectl with a cluster's environment, in one namespace."""
 
     def __init__(self, env: Mapping[str, str], namespace: str) -> None:
         self._env = env
@@ -53,10 +53,10 @@ class Kubectl:
         self._prefix = ("kubectl", "--namespace", namespace)
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run kubectl; returns what it printed."""
+        """Run kubectl; return what it printed."""
         return run([*self._prefix, *arguments], self._env, stdin=stdin)
 
     def json(self, *arguments: str) -> Any:
-        """Run `kubectl get`; returns the object or the list, None if `--ignore-not-found` found nothing."""
+        """Run `kubectl get`; return the object or the list, None if `--ignore-not-found` found nothing."""
         text = self("get", *arguments, "--output=json")
         return json.loads(text) if text else None

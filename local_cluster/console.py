@@ -1,4 +1,4 @@
-"""Progress lines, commands and waiting: everything that a person at the terminal gets to see."""
+"""Progress lines, commands and waiting: everything that a person at the terminal sees."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ _TAIL_LINES = 25
 
 
 class ClusterError(Exception):
-    """Something that the user has to know about; its text is the whole message, without a traceback."""
+    """A failure that the user must know about; its text is the whole message, without a traceback."""
 
 
 def say(message: str) -> None:
@@ -28,10 +28,10 @@ def run(
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
 ) -> str:
-    """Run a command to its end and return what it wrote to standard output.
+    """Run a command and return what it wrote to standard output.
 
     Raises:
-        ClusterError: it is not there, or it exited non-zero; the message holds the end of its output.
+        ClusterError: The command does not exist or failed; the message has the end of its output.
     """
     command = [str(word) for word in argv]
     try:
@@ -45,7 +45,7 @@ def run(
 
 
 def run_logged(argv: Sequence[str | Path], log: Path, *, env: dict[str, str] | None = None) -> None:
-    """Run a long command with its output in a file, and show the file's end only when the command fails."""
+    """Run a long command with its output in a file, and show the file's end only if the command fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [str(word) for word in argv]
     with log.open("w") as output:
@@ -61,7 +61,7 @@ def run_logged(argv: Sequence[str | Path], log: Path, *, env: dict[str, str] | N
 
 
 def tail(log: Path) -> str:
-    """Return the last lines of a log under its path, ready to be shown."""
+    """Return the path of a log and its last lines, for a message."""
     return f"--- the end of {log}:\n{_last_lines(log.read_text(errors='replace'))}"
 
 
@@ -73,17 +73,17 @@ def wait_until(what: str, check: Callable[[], bool], *, seconds: float) -> None:
     """Poll until `check` holds.
 
     Raises:
-        ClusterError: the deadline passed, or the check itself found that waiting is pointless.
+        ClusterError: The deadline passed, or the check itself found that waiting does not help.
     """
     deadline = time.monotonic() + seconds
     while not check():
         if time.monotonic() > deadline:
-            raise ClusterError(f"waited {seconds:.0f} s in vain for: {what}")
+            raise ClusterError(f"{what}: not within {seconds:.0f} s")
         time.sleep(0.1)
 
 
 def answers(url: str) -> bool:
-    """Tell whether an address of the cluster's own answers 200, going through no proxy."""
+    """Return whether an address of the cluster answers 200, without a proxy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=2) as response:

@@ -1,4 +1,4 @@
-"""Debian packages: what the cluster takes from the distribution."""
+"""The Debian packages that the cluster needs."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local_cluster.console import run, say
 
-# The command that shows that a package is there, for each package.
+# For each package, a command that exists if the package is installed.
 _CLUSTER = {
     "containerd": "containerd",
     "runc": "runc",
@@ -25,17 +25,17 @@ _PIP = {"python3-venv": "/usr/share/doc/python3-venv"}
 
 
 def install_for_cluster() -> None:
-    """Install what `up` needs."""
+    """Install the packages that `up` needs."""
     _install(_CLUSTER)
 
 
 def install_for_images() -> None:
-    """Install what `build-images` needs."""
+    """Install the packages that `build-images` needs."""
     _install(_IMAGES)
 
 
 def unpack(names: Sequence[str], directory: Path) -> None:
-    """Unpack packages into a directory, installing and starting nothing."""
+    """Unpack packages into a directory, without installing or starting anything."""
     archives = directory / "archives"
     archives.mkdir(parents=True)
     run(["apt-get", "update"])
@@ -46,12 +46,12 @@ def unpack(names: Sequence[str], directory: Path) -> None:
 
 
 def install_for_docker() -> None:
-    """Install what a Docker engine needs beside containerd and runc."""
+    """Install what a Docker engine needs in addition to containerd and runc."""
     _install(_DOCKER)
 
 
 def install_for_venv() -> None:
-    """Install what the system's Python needs to make a virtual environment."""
+    """Install what the system's Python needs to create a virtual environment."""
     _install(_PIP)
 
 

@@ -1,4 +1,4 @@
-"""A quicker pace: shorter timings, so that a history of seconds shows what takes minutes otherwise. The code is the same.
+"""A quicker pace: shorter timings, so that a history of seconds shows what otherwise takes minutes.
 
 Histories hold faults that are noticed by waiting.
 """
@@ -23,7 +23,7 @@ def quicken() -> None:
 def of_operator(usual: OperatorTimings) -> OperatorTimings:
     """Return the operator's timings at this pace.
 
-    `agent_away` stays: an agent that returns needs it for requests, and these do not become quicker.
+    `agent_away` stays: an agent that returns needs this time for requests, which are not quicker here.
     """
     return replace(
         usual,

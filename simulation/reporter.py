@@ -1,4 +1,4 @@
-"""The agent's real reporter in process, with its ServiceAccount's token, by way of the proxy."""
+"""The agent's real reporter in this process, with its ServiceAccount's token, through the proxy."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from workergroups_agent.reporter.timings import Timings
 from workergroups_api.kube import Kube
 from workergroups_api.names import AGENT_FIELD_MANAGER
 
-# Of each reporter that is started in this process.
+# Each reporter that this process starts gets these.
 timings = Timings()
 
 
 def reporter(name: str, url: str, token: str, namespace: str, cluster: str, directory: Path) -> Process:
-    """A reporter that is not started yet."""
+    """Return a reporter that is not started yet."""
 
     async def main() -> None:
         from workergroups_agent.reporter.serve import serve

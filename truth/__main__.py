@@ -1,4 +1,4 @@
-"""Cause the faults on the cluster that kubectl reaches: `python -m truth [--rounds N] [--busy [WITH]] [--only NAME]`."""
+"""Cause the faults on the current cluster: `python -m truth [--rounds N] [--busy [WITH]] [--only NAME]`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         const=machine.BUSY_CORES,
         metavar="WITH",
-        help="keep every core busy meanwhile; with WITH, start nothing, and name in the page what keeps the machine busy",
+        help="keep every core busy meanwhile; with WITH, start nothing, but name it in the page",
     )
     names = [fault.name for fault in ALL]
     parser.add_argument("--only", action="append", choices=names, help="try only this one; can be repeated")

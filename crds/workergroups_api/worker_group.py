@@ -280,8 +280,8 @@ class WorkerGroupStatus(ApiModel):
 class WorkerGroup(ApiObject):
     """A group of ranks, each of them a Ray actor."""
 
-    spec: Annotated[WorkerGroupSpec, Field(description="What the user wants.", json_schema_extra=SPEC_RULES)]
-    status: Annotated[WorkerGroupStatus, Field(description="What was observed.")] = WorkerGroupStatus()
+    spec: Annotated[WorkerGroupSpec, Field(description="The desired state.", json_schema_extra=SPEC_RULES)]
+    status: Annotated[WorkerGroupStatus, Field(description="The observed state.")] = WorkerGroupStatus()
 
     @property
     def pools(self) -> tuple[PoolRef, ...]:
