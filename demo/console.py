@@ -45,7 +45,10 @@ def run(
 
 
 class Kubectl:
-    """Runs kubectl with a cluster's environment, in one namespace."""
+    """Runs kubectl with a cluster's environment, in one namespace.
+
+    The demo runs before any virtual environment exists, so it has no client but kubectl.
+    """
 
     def __init__(self, env: Mapping[str, str], namespace: str) -> None:
         self._env = env

@@ -1,4 +1,8 @@
-"""The harness's own client of the API server, which bypasses the proxy: paths and JSON, nothing more."""
+"""The harness's own client of the API server: paths and JSON, nothing more.
+
+It bypasses the proxy and is an administrator. It shares no code with `workergroups_api.kube`, which is under test here,
+and it must send and read objects that the limits of that module refuse.
+"""
 
 import asyncio
 import json

@@ -111,7 +111,7 @@ class Stage:
                 continue
             if self.latest(POOLS).status == self.latest(GROUPS).status == TRUE:
                 return answer
-        raise StageError(f"pool and group do not stay ready: {self._last_words(GROUPS)}")
+        raise StageError(f"pool and group do not stay ready: {self._latest_reason(GROUPS)}")
 
     def ask(self) -> Answer:
         """Run a driver on the head, and return what the ranks answer."""
@@ -169,8 +169,8 @@ class Stage:
             self.patch("workergroup", {"env": [{"name": "CHANGE", "value": str(self.changes)}]})
             if self.watch.wait(partial(self._is_ready_beyond, before), GROUP_SECONDS):
                 return
-            say(f"  no new incarnation within {GROUP_SECONDS} s, try {attempt + 1}: {self._last_words(GROUPS)}")
-        raise StageError(f"no new incarnation: {self._last_words(GROUPS)}")
+            say(f"  no new incarnation within {GROUP_SECONDS} s, try {attempt + 1}: {self._latest_reason(GROUPS)}")
+        raise StageError(f"no new incarnation: {self._latest_reason(GROUPS)}")
 
     def _is_ready_beyond(self, incarnation: int) -> bool:
         seen = self.latest(GROUPS)
@@ -178,9 +178,9 @@ class Stage:
 
     def _until_ready(self, plural: str, seconds: float) -> None:
         if not self.watch.wait(lambda: self.latest(plural).status == TRUE, seconds):
-            raise StageError(f"{plural}: not ready within {seconds:.0f} s: {self._last_words(plural)}")
+            raise StageError(f"{plural}: not ready within {seconds:.0f} s: {self._latest_reason(plural)}")
 
-    def _last_words(self, plural: str) -> str:
+    def _latest_reason(self, plural: str) -> str:
         seen = self.latest(plural)
         return f"{seen.status} {seen.reason}: {seen.message}"
 
