@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m local_cluster", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start the cluster, or find it running")
-    up.add_argument("--build-images", action="store_true", help="build the project's images while the binaries are built")
+    up.add_argument("--build-images", action="store_true", help="build the project's images meanwhile")
     down = commands.add_parser("down", help="stop the cluster and remove all but the cache")
     down.add_argument("--purge", action="store_true", help="also remove the cache of binaries and images")
     commands.add_parser("status", help="show what is running")

@@ -202,9 +202,7 @@ class Kube:
 
     async def _listed(self, kind: Kind, limits: Limits, **request: Any) -> Any:
         async with self._reads:
-            answer = await self._resource(kind).get(
-                _request_timeout=self._request_seconds, serialize=False, **request
-            )
+            answer = await self._resource(kind).get(_request_timeout=self._request_seconds, serialize=False, **request)
             return await self._parsed(answer, limits)
 
     async def _parsed(self, answer: aiohttp.ClientResponse, limits: Limits) -> Any:

@@ -100,7 +100,8 @@ class Accelerator(ApiModel):
 ACCELERATOR_RULES = schema(
     cel(
         "self.vendor != 'none' || !has(self.product)",
-        "spec.accelerator.product needs an accelerator: set spec.accelerator.vendor to nvidia or amd, or remove product",
+        "spec.accelerator.product needs an accelerator: set spec.accelerator.vendor to nvidia or amd, or remove "
+        "product",
         ".product",
     ),
     cel(

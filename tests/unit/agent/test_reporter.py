@@ -56,12 +56,12 @@ class TestPrepare:
             ({"metadata": {"uid": "uid-g"}, "spec": None}, {"code": CODE}, "cannot be read: spec"),
         ],
     )
-    def test_what_is_missing_is_said(self, found, code, words):
+    def test_what_is_missing_is_reported(self, found, code, words):
         prepared = prepare(PLANNED, found, code)
         assert words in prepared.missing.message
         assert (prepared.missing.reason, prepared.launch, prepared.files) == ("WaitingForCode", None, None)
 
-    def test_arguments_that_are_nested_too_deeply_are_said(self):
+    def test_arguments_that_are_nested_too_deeply_are_reported(self):
         deep = []
         for _ in range(100_000):
             deep = [deep]
@@ -108,7 +108,7 @@ class TestEntries:
     def test_the_operator_learns_the_code_before_there_is_any_report(self):
         assert subtrees(Reports(), known())["uid-g"].report == GroupReport(code="digest-1").to_json()
 
-    def test_of_a_group_that_was_not_read_yet_nothing_is_written(self):
+    def test_nothing_is_written_for_a_group_that_was_not_read_yet(self):
         assert subtrees(REPORTS, Known(plan(pool(), PLANNED))).keys() == {"uid-p"}
 
     def test_the_report_on_a_group_that_had_this_name_before_is_not_written(self):
@@ -142,7 +142,7 @@ class TestEntries:
         assert unreported(REPORTS, Known(plan(pool(), made_again), {"g": manifest()})).keys() == {"uid-of-another"}
 
     @pytest.mark.parametrize("status", [{"ranks": "odd"}, {"ranks": {"failures": 7}}, {"conditions": []}])
-    def test_an_odd_status_is_written_anew(self, status):
+    def test_an_odd_status_is_written_again(self, status):
         assert subtrees(REPORTS, known(manifest(status=status)))["uid-g"].report == report(code="digest-1").to_json()
 
 
@@ -156,7 +156,7 @@ class TestPulse:
         assert watch.session(self.pulse(7), 0.1) is None
         assert watch.session(self.pulse(8), 0.2) == SESSION
 
-    def test_a_pulse_that_appears_while_one_looks_is_a_new_one(self):
+    def test_a_pulse_that_appears_during_a_look_is_a_new_one(self):
         watch = PulseWatch(TIMINGS)
         assert watch.session(None, 0.0) is None
         assert watch.session(self.pulse(1), 0.1) == SESSION
@@ -215,7 +215,7 @@ class TestLease:
             assert not beats.is_due(statement, 102.4)
             assert beats.is_due(statement, 102.5)
 
-    def test_a_failure_is_tried_again_soon_but_not_at_once(self):
+    def test_a_failure_is_retried_soon_but_not_at_once(self):
         beats = Beats(TIMINGS)
         beats.failed(100.0)
         assert not beats.is_due(HELD, 100.4)
@@ -238,7 +238,7 @@ class TestHolder:
     def holder(self, told):
         return Holder(lambda session, now: session in told)
 
-    def test_nobody_holds_the_lease_before_all_is_told(self):
+    def test_nobody_holds_the_lease_before_all_is_reported(self):
         told = set()
         holder = self.holder(told)
         assert holder.of(SESSION, 0.0) is None

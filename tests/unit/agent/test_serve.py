@@ -69,7 +69,7 @@ def writer(tmp_path):
     return StatusWriter(None, "ns", Exchange(tmp_path), Known(plan(pool()), {}, {}), TIMINGS)
 
 
-def test_reports_that_cannot_be_read_are_told_and_read_as_soon_as_they_are_right_again(writer, observer, tmp_path):
+def test_reports_that_cannot_be_read_are_reported_and_read_as_soon_as_they_are_right_again(writer, observer, tmp_path):
     path = tmp_path / "reports" / "reports.json"
     path.parent.mkdir()
     path.mkdir()

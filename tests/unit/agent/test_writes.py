@@ -110,7 +110,7 @@ def test_the_reason_is_the_api_servers_and_stays_while_the_same_happens():
     assert "422" in write.doubt(LATE)
 
 
-def test_a_failed_write_is_tried_again_later_and_later():
+def test_a_failed_write_is_retried_later_and_later():
     failure, delays = None, []
     for _ in range(8):
         failure = next_failure(FORBIDDEN, failure, 100.0, TIMINGS.status_retry)

@@ -136,7 +136,7 @@ def test_an_enum_value_needs_no_quotes(file):
 
 
 @each_kind
-def test_what_cannot_be_changed_says_so(file):
+def test_what_cannot_be_changed_reports_it(file):
     spec = schema(file)["properties"]["spec"]
     rules = [rule for rule in spec["x-kubernetes-validations"] if " is immutable: delete the " in rule["message"]]
     immutable = {rule["fieldPath"].removeprefix(".") for rule in rules}

@@ -15,7 +15,7 @@ UNREADABLE = group("odd", status={"incarnation": "first"})
 
 @pytest.mark.parametrize("output", Output)
 def test_an_object_that_cannot_be_read_is_named_after_the_others(output, capsys):
-    with pytest.raises(ClientError, match="group odd: status.incarnation cannot be read"):
+    with pytest.raises(ClientError, match=r"group odd: status\.incarnation cannot be read"):
         _overview(FakeCluster(UNREADABLE, READABLE), output)
     shown = capsys.readouterr().out
     assert "ppo" in shown

@@ -68,7 +68,7 @@ def test_an_addition_to_a_list_that_is_ours_as_a_whole_is_put_back():
     assert not is_applied(live, wanted)
 
 
-def test_what_others_added_beside_ours_stays():
+def test_what_others_added_next_to_ours_stays():
     wanted, live = applied()
     live["spec"]["suspend"] = False
     live["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "research"

@@ -82,7 +82,7 @@ def test_a_quick_answer_is_known_in_the_same_turn():
     assert run(scenario()) == [(0.01, {"A": "PodsRefused"})]
 
 
-def test_a_pod_about_which_nobody_can_ask_is_reported_and_tried_again():
+def test_a_pod_about_which_the_operator_cannot_ask_is_reported_and_retried():
     api = ApiServer()
 
     async def scenario():
@@ -101,7 +101,7 @@ def test_no_turn_waits_for_a_slow_answer_and_the_cluster_gets_another_when_it_co
     assert len(api.asked) == 1
 
 
-def test_a_refused_pod_is_tried_again_rarely_but_at_least_each_minute():
+def test_a_refused_pod_is_retried_rarely_but_at_least_each_minute():
     api = ApiServer()
     api.refuses = {"a"}
 

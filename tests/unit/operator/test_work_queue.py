@@ -64,7 +64,7 @@ def test_without_any_reason_a_key_is_worked_on_again_within_the_time_of_a_resync
     assert all(TIMINGS.resync * 0.6 < pause < TIMINGS.resync + 1 for pause in pauses)
 
 
-def test_a_run_that_raises_is_tried_again_soon_and_one_that_fails_with_back_off():
+def test_a_run_that_raises_is_retried_soon_and_one_that_fails_with_back_off():
     async def work(number, _queue):
         if number == 1:
             raise RuntimeError("a fault of ours")
@@ -84,7 +84,7 @@ def test_a_run_that_hangs_is_ended_and_tried_again():
     assert first + TIMINGS.turn <= second <= first + TIMINGS.turn + 1
 
 
-def test_a_key_that_is_added_without_end_is_worked_on_so_often_and_no_more(monkeypatch):
+def test_a_key_that_is_added_without_end_is_worked_on_at_a_limited_rate(monkeypatch):
     monkeypatch.setattr(work_queue, "RUNS_AT_ONCE", 5)
 
     async def work(_number, queue):

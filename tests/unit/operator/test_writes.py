@@ -51,7 +51,7 @@ def test_quick_writes_are_answered_in_the_same_turn():
     assert not enqueued
 
 
-def test_a_late_write_goes_on_alone_and_its_cluster_gets_a_turn_when_it_ends():
+def test_a_late_write_continues_alone_and_its_cluster_gets_a_turn_when_it_ends():
     api, writes, enqueued = scene()
 
     async def scenario():
@@ -131,7 +131,7 @@ def test_a_namespace_is_known_to_be_slow_while_its_first_write_is_under_way():
     assert run(scenario()) == (TIMINGS.write_unknown, pytest.approx(4, abs=0.3), 10, pytest.approx(0.01, abs=0.001))
 
 
-def test_only_of_so_many_namespaces_is_it_remembered_how_quick_they_are():
+def test_it_remembers_for_a_limited_number_of_namespaces_how_quick_they_are():
     api, writes, _ = scene()
 
     async def scenario():
@@ -166,7 +166,7 @@ def test_nothing_follows_a_write_that_is_cancelled():
     [(True, 100 / TURNS * 2 * TIMINGS.write_wait + 0.2), (False, 1.0)],
     ids=["nobody is known to be slow or quick", "its namespace has been served before"],
 )
-def test_a_healthy_cluster_is_served_at_once_beside_300_behind_a_webhook_of_10_seconds(is_new, first):
+def test_a_healthy_cluster_is_served_at_once_next_to_300_behind_a_webhook_of_10_seconds(is_new, first):
     """Each turn writes twice, as turns of new clusters do."""
     api = ApiServer()
     served = []
