@@ -1,4 +1,4 @@
-"""Whatever is in one object, only that object says so; its neighbours are served as if it were not there."""
+"""Whatever one object contains, only that object reports it; its neighbours are served as if it did not exist."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ async def test_a_template_in_which_a_list_is_a_text_is_refused_at_admission(scen
     ],
 )
 async def test_a_template_that_the_api_server_refuses_is_reported_of_its_own_pool_only(scene, template, said):
-    """KubeRay stops at the first worker group of which it cannot make a pod."""
+    """KubeRay stops at the first worker group whose pod it cannot create."""
     await scene.pool("a-bad", **SHARED, podTemplate=template)
     await scene.pool("good", **SHARED)
     await scene.group("good")

@@ -120,7 +120,7 @@ async def test_what_was_stored_before_a_rule_is_reported_of_its_own_object(scene
         await _write_unreadable(scene, name, crd)
     finally:
         await _restore(scene, name, crd)
-    await eventually("an event that says so", lambda: _is_told(scene), seconds=15)
+    await eventually("an event that reports it", lambda: _is_told(scene), seconds=15)
     await scene.ready(RESOURCE_POOL, "good", seconds=20)
 
 

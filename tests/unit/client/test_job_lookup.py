@@ -21,7 +21,7 @@ TOLD = []
 
 @pytest.fixture(autouse=True)
 def cluster(monkeypatch):
-    """A namespace with three pools, of which one does not answer."""
+    """A namespace with three pools; one of them does not answer."""
 
     asked = []
 
