@@ -32,19 +32,19 @@ help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=16
 
 .PHONY: demo
-demo: python3 ## cluster, operator, examples/quickstart, results
+demo: python3 ## start a cluster with the operator, apply examples/quickstart, print its results
 	@$(PYTHON) -m tools.demo run
 
 .PHONY: measure
-measure: ## memory of the operator and of the demo's agent
+measure: ## print how much memory the operator and the demo's agent use
 	@$(PYTHON) -m tools.demo measure
 
 .PHONY: bench
-bench: $(BENCH_READY) ## this library, verl and raw Ray compared; writes docs/benchmarks.md and its picture
+bench: $(BENCH_READY) ## compare this library with verl and raw Ray; write docs/benchmarks.md and its picture
 	.venv-bench/bin/python -m bench docs
 
 .PHONY: bench-start
-bench-start: $(READY) ## seconds from apply to the first answer, and to KubeRay's ready; writes docs/timeline.md; ROUNDS=3
+bench-start: $(READY) ## measure the seconds from apply to the first answer, and to KubeRay's ready; write docs/timeline.md; ROUNDS=3
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; \
 	$(BIN)/python -m bench.start --rounds=$(or $(ROUNDS),3) --page=docs/timeline.md
 
@@ -59,7 +59,7 @@ test: ## run lint and all tiers, and print how long each took
 	done; printf 'passed:\n%s' "$$times"
 
 .PHONY: lint
-lint: $(READY) ## style, types, import contracts, generated files
+lint: $(READY) ## check style, types, import contracts and generated files
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy $(TYPED)
@@ -74,11 +74,11 @@ lint: $(READY) ## style, types, import contracts, generated files
 
 # If pytest finds no test in a tier, it exits with 5, and the tier fails.
 .PHONY: test-unit
-test-unit: $(READY) ## pure functions, golden YAML, the chart's templates, samples in the docs
+test-unit: $(READY) ## test pure functions, golden YAML, the chart's templates, samples in the docs
 	$(BIN)/pytest tests/unit
 
 .PHONY: test-api
-test-api: $(READY) ## operator and reporter against a real API server, in a simulated world
+test-api: $(READY) ## test operator and reporter with a real API server, in a simulated world
 	$(BIN)/pytest --numprocesses=3 --dist=worksteal tests/api
 
 # FIRST: by default a number that no earlier run used. MINUTES=0: all SEEDS.
@@ -86,37 +86,37 @@ SEEDS ?= 1000
 FIRST ?=
 MINUTES ?= 0
 .PHONY: simulate
-simulate: $(READY) ## histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
+simulate: $(READY) ## play histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
 	$(BIN)/python -m tests.simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
 
 # The same variables. KIND=served: only the cases of that kind.
 CASES ?= 10000
 KIND ?=
 .PHONY: fuzz
-fuzz: $(READY) ## odd objects, files and names, edits in any order: one case for each seed: CASES=10000 FIRST=1 KIND= MINUTES=2
+fuzz: $(READY) ## try odd objects, files and names, and edits in any order, one case for each seed: CASES=10000 FIRST=1 KIND= MINUTES=2
 	$(BIN)/python -m tests.fuzz --cases=$(CASES) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST)) $(if $(KIND),--kind=$(KIND))
 
 .PHONY: test-ray
-test-ray: $(READY) ## library and agent on a local Ray
+test-ray: $(READY) ## test library and agent on a local Ray
 	$(BIN)/pytest tests/ray --ignore-glob='*/long'
 
 .PHONY: test-cluster
-test-cluster: $(READY) ## the whole path on the cluster; removes the demo's pool, whose devices it needs
+test-cluster: $(READY) ## test the whole path on the cluster; remove the demo's pool, whose devices this needs
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; \
 	$(BIN)/pytest tests/cluster --ignore-glob='*/slow' --ignore-glob='*/long'
 
 .PHONY: test-long
-test-long: $(READY) ## on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo
+test-long: $(READY) ## test on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long
 
 # Uses Docker if kind can get its images there, else our own engine and images; see tools/local_kind/. Removes all of it
 # afterwards, whatever happens. Only this and the next target use that folder.
 .PHONY: test-kind
-test-kind: $(READY) ## the cluster tier on kind: starts Docker and kind, and removes them
+test-kind: $(READY) ## run the cluster tests on kind; start Docker and kind, and remove them
 	@$(PYTHON) -m tools.local_kind run $(MAKE) --no-print-directory test-cluster
 
 .PHONY: demo-kind
-demo-kind: python3 ## the demo on kind: starts Docker and kind, and removes them
+demo-kind: python3 ## run the demo on kind; start Docker and kind, and remove them
 	@$(PYTHON) -m tools.local_kind run $(MAKE) --no-print-directory demo
 
 # The tests of the single controller and of DataProto that need no device.
@@ -124,7 +124,7 @@ VERL_TESTS := $(addprefix single_controller/test_,auto_padding_on_cpu.py colocat
   decorator_on_cpu.py driverfunc_to_worker.py fused_workers_on_cpu.py get_set_dispatch_collect_cpu.py nested_worker.py \
   ray_local_envs_on_cpu.py worker_group_basics.py worker_group_torch.py) test_protocol_on_cpu.py
 .PHONY: test-verl
-test-verl: $(VERL)/ready ## verl's own tests of single_controller and DataProto, with our modules under verl's names
+test-verl: $(VERL)/ready ## run verl's own tests of single_controller and DataProto, with our modules under verl's names
 	cd $(VERL)/run; PYTHONPATH=$(CURDIR)/tests/verl/shim:$(CURDIR)/tests/verl:$(CURDIR)/$(VERL)/run \
 	  VERL_UTILS=$(CURDIR)/$(VERL)/source/verl/utils $(CURDIR)/$(BIN)/python -P -m pytest --config-file=/dev/null --rootdir=. \
 	  -p no:cacheprovider -p logical_gpus --durations=5 $(addprefix tests/,$(VERL_TESTS))
@@ -141,11 +141,11 @@ $(VERL)/ready: tests/verl/source.txt | $(READY)
 
 # Not part of `make test`: minutes of broken clusters and stopped nodes are too slow for every run.
 .PHONY: test-slow
-test-slow: $(READY) $(BENCH_READY) ## on the cluster: tests that take minutes, see docs/testing.md
+test-slow: $(READY) $(BENCH_READY) ## run the tests on the cluster that take minutes, see docs/testing.md
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/slow
 
 .PHONY: truth
-truth: $(READY) ## for how many seconds a status is wrong, fault by fault, on the cluster; writes docs/truth.md; TRUTH="--rounds=5 --busy"
+truth: $(READY) ## measure on the cluster for how many seconds a status is wrong, fault by fault; write docs/truth.md; TRUTH="--rounds=5 --busy"
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/python -m tests.truth --page=docs/truth.md $(TRUTH)
 
 .PHONY: cluster-up
@@ -168,7 +168,7 @@ lock: $(READY) ## pin the dependencies of pyproject.toml; UPGRADE=--upgrade rene
 	    --python-version=3.11 $(UPGRADE) --output-file=requirements/$$group.lock; \
 	done
 
-# The checkout's Python environment; recreated when the pins change. Its modules are compiled here: if PYTHONDONTWRITEBYTECODE
+# The checkout's Python environment, recreated when the pins change. Its modules are compiled here: if PYTHONDONTWRITEBYTECODE
 # is set, each of Ray's many processes would compile them for itself, which takes a second or more.
 $(READY): requirements/dev.lock pyproject.toml | python3
 	$(PYTHON) -m venv .venv

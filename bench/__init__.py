@@ -1,1 +1,1 @@
-"""How fast this library is, beside verl 0.9.1 and raw Ray actors: ``make bench``."""
+"""How fast this library is, compared with verl 0.9.1 and raw Ray actors: ``make bench``."""

@@ -22,7 +22,7 @@ NOOP, ECHO, MEMORY, PUT, CREATION = 1.10, 1.6, 1.3, 1.001, 1.15
 
 
 def four_ranks(address: str, pair: Sequence[str], share: int) -> list[Point]:
-    """The comparisons with targets, and payloads of 1 MiB to 1 GiB."""
+    """Measure the comparisons that have targets, and payloads of 1 MiB to 1 GiB."""
     with measure.groups(address, pair, 4, TENSORS) as started:
         return [
             *measure.driver_memory(started, 4, 256, MEMORY),  # first, while the drivers are fresh
@@ -37,7 +37,7 @@ def four_ranks(address: str, pair: Sequence[str], share: int) -> list[Point]:
 
 
 def eight_ranks(address: str, pair: Sequence[str], share: int) -> list[Point]:
-    """The mesh, and the same calls on more ranks."""
+    """Measure the mesh, and the same calls on more ranks."""
     with measure.groups(address, pair, 8, TENSORS, tensor_parallel=4) as started:
         return [
             *measure.bytes_put(started, 2, 4, 256, PUT),
@@ -47,7 +47,7 @@ def eight_ranks(address: str, pair: Sequence[str], share: int) -> list[Point]:
 
 
 def thirty_two_ranks(address: str, pair: Sequence[str], share: int) -> list[Point]:
-    """Ranks that import nothing of their own, so that they fit; verl's import transformers, and do not."""
+    """Measure ranks that import nothing else, so that they fit into memory; verl's do not fit."""
     if "verl" in pair:
         return []
     with measure.groups(address, pair, 32, ()) as started:
@@ -55,7 +55,7 @@ def thirty_two_ranks(address: str, pair: Sequence[str], share: int) -> list[Poin
 
 
 def creations(address: str, pair: Sequence[str], share: int) -> list[Point]:
-    """Groups of 4, 8 and 32 ranks, made and ended again and again; verl's of 4 only, which take minutes."""
+    """Create and end groups of 4, 8 and 32 ranks repeatedly; for verl only 4, which takes minutes."""
     with measure.drivers(address, pair) as started:
         found = measure.creation(started, 4, TENSORS, max(1, 3 // share), CREATION)
         if "verl" not in pair:
@@ -72,7 +72,7 @@ def main() -> None:
                 # verl has no target, and takes most of the time; raw Ray's figures are those of the first pair.
                 points = part(address, pair, 4 if "verl" in pair else 1)
                 found += [point for point in points if "verl" not in pair or point.contender == "verl"]
-            # What was measured so far, should a later part fail.
+            # Print this now, in case a later part fails.
             print(f"{environment()}\n\n{markdown(found)}", flush=True)
     if len(sys.argv) > 1:
         docs = Path(sys.argv[1])

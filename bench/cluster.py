@@ -12,15 +12,15 @@ import ray
 from ray._private.internal_api import node_stats
 
 _CPUS = 128
-"""More than there are: they are only counted."""
+"""More than the machine has: Ray only counts them."""
 
 
 @contextlib.contextmanager
 def local_ray(object_store_bytes: int) -> Iterator[str]:
-    """A Ray cluster in this machine; gives its address."""
+    """Start a Ray cluster on this machine; yield its address."""
     os.environ.update(
         RAY_AUTH_MODE="disabled",  # no token file
-        RAY_prestart_worker_first_driver="0",  # no process for each of the pretended CPUs
+        RAY_prestart_worker_first_driver="0",  # no process for each of these CPUs
         PYTHONPATH=str(Path(__file__).parents[1]),  # ranks import their class by name
     )
     context = ray.init(
@@ -38,7 +38,7 @@ def local_ray(object_store_bytes: int) -> Iterator[str]:
 
 
 def bytes_ever_put() -> int:
-    """The bytes of all objects that were ever created in the object store."""
+    """Return the bytes of all objects that were ever created in the object store."""
     (node,) = ray.nodes()
     stats = node_stats(node["NodeManagerAddress"], node["NodeManagerPort"], include_memory_info=False)
     return int(stats.store_stats.cumulative_created_bytes)

@@ -1,6 +1,6 @@
 """A contender's driver process, and the handle through which the benchmark tells it what to do.
 
-Drivers are processes of their own so that what one contender imports or keeps in memory is not charged to another.
+Each driver has its own process, so that one contender's imports and memory do not count for another.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Driver:
         return self._process.pid or 0
 
     def time(self, operation: str, *args: Any, repeat: int = 1) -> float:
-        """The median of the seconds that an operation of the contender takes, of ``repeat`` times in a row."""
+        """Return the median of the seconds that an operation of the contender takes, ``repeat`` times in a row."""
         self._connection.send((operation, args, repeat))
         try:
             seconds = self._connection.recv()

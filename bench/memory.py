@@ -1,4 +1,4 @@
-"""The memory of a process while it does something, seen from outside."""
+"""Measure the memory of a process from outside while it does something."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class Resident(NamedTuple):
     """Resident bytes of a process."""
 
     own: int
-    """Memory of its own (RssAnon)."""
+    """Private memory (RssAnon)."""
     with_shared: int
-    """And pages of shared memory, such as the object store's, that it has touched (RssShmem)."""
+    """Pages of shared memory, such as the object store's, that it has touched (RssShmem)."""
 
 
 def resident(pid: int) -> Resident:
-    """What the kernel says now."""
+    """Return what the kernel reports now."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     own, shared = (int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
     return Resident(own, own + shared)
 
 
 class PeakGrowth:
-    """Within this block, by how much a process's memory grows at most."""
+    """The most by which a process's memory grows within this block."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -47,7 +47,7 @@ class PeakGrowth:
 
     @property
     def growth(self) -> Resident:
-        """The highest seen, less what was there before."""
+        """The highest value, less the value before the block."""
         return Resident(self._peak.own - self._before.own, self._peak.with_shared - self._before.with_shared)
 
     def _watch(self) -> None:

@@ -1,4 +1,4 @@
-"""The results as curves."""
+"""Draw the results as curves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLOURS = {"raw": "#8c8c8c", "ours": "#1f77b4", "verl": "#d95f02"}
 
 
 def draw(points: Sequence[Point], path: Path) -> None:
-    """Three charts, all with logarithmic axes: calls and creations by ranks, batches by payload."""
+    """Draw three charts with logarithmic axes: calls and creations by ranks, batches by payload."""
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "workergroups", "font.size": 9})
     figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     for axis, comparison, over in zip(

@@ -1,9 +1,9 @@
 """What is measured: a contender and raw Ray take turns, and the lower quartile of each one's rounds counts.
 
-What else happens on a machine only ever adds to a time, and where it does so to half of the rounds, a median measures
-the machine: a virtual machine that gives free pages back to its host is such a one. The quickest round of all is luck:
-that of raw Ray differs by 6 % between two drivers of the same run, their lower quartiles by 2 %. The medians are told
-beside it.
+Other activity of a machine can only add to a time. If it does so in half of the rounds, a median measures
+the machine, such as a virtual machine that returns free pages to its host. The quickest round of all is luck:
+raw Ray's differs by 6 % between two drivers of the same run, their lower quartiles by 2 %. The medians are reported
+as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CALLS = 40
 
 @dataclass(frozen=True)
 class Point:
-    """One contender's value at one place of one comparison."""
+    """One contender's value at one point of one comparison."""
 
     comparison: str
     ranks: int
@@ -34,11 +34,11 @@ class Point:
     value: float
     """Seconds, the lower quartile of the rounds, or bytes where the comparison is of memory."""
     ratio: float
-    """To raw Ray's seconds or, where the comparison is of memory, to the payload."""
+    """The ratio to raw Ray's seconds or, where the comparison is of memory, to the payload."""
     target: float | None = None
-    """What this library's ratio must not exceed."""
+    """The limit of this library's ratio."""
     median_ratio: float | None = None
-    """The same of the medians over the rounds, where there were several."""
+    """The same ratio of the medians over the rounds, if there were several."""
 
     @property
     def missed(self) -> bool:
@@ -60,7 +60,7 @@ class Point:
 
 @contextmanager
 def drivers(address: str, contenders: Sequence[str]) -> Iterator[list[Driver]]:
-    """A fresh driver process for each contender."""
+    """Start a new driver process for each contender."""
     with ExitStack() as stack:
         yield [stack.enter_context(Driver(name, address)) for name in contenders]
 
@@ -69,7 +69,7 @@ def drivers(address: str, contenders: Sequence[str]) -> Iterator[list[Driver]]:
 def groups(
     address: str, contenders: Sequence[str], ranks: int, modules: Sequence[str], tensor_parallel: int = 1
 ) -> Iterator[list[Driver]]:
-    """A fresh driver process with a group for each contender."""
+    """Start a new driver process with a group for each contender."""
     with drivers(address, contenders) as started:
         for driver in started:
             driver.time("create", ranks, modules, tensor_parallel)
@@ -79,7 +79,7 @@ def groups(
 
 
 def noop(started: Sequence[Driver], ranks: int, rounds: int, target: float | None = None) -> list[Point]:
-    """A call that does nothing."""
+    """Measure a call that does nothing."""
 
     def calls(driver: Driver) -> float:
         return driver.time("noop", repeat=_CALLS)
@@ -90,7 +90,7 @@ def noop(started: Sequence[Driver], ranks: int, rounds: int, target: float | Non
 def creation(
     started: Sequence[Driver], ranks: int, modules: Sequence[str], rounds: int, target: float | None = None
 ) -> list[Point]:
-    """From the reservation of resources until all ranks have answered; all contenders' ranks import these modules."""
+    """Measure from the reservation of resources until all ranks, which import these modules, have answered."""
     comparison = "group creation" if modules else "group creation, no imports"
 
     def create(driver: Driver) -> float:
@@ -104,19 +104,19 @@ def creation(
 def echo(
     started: Sequence[Driver], ranks: int, payload_mib: int, rounds: int, target: float | None = None
 ) -> list[Point]:
-    """A batch to the ranks by chunk and back as it is."""
+    """Measure a batch that goes to the ranks by chunk and returns unchanged."""
     _prepare(started, payload_mib)
     return _compare("batch there and back", ranks, payload_mib, started, _timed("echo"), rounds, target)
 
 
 def add_one(started: Sequence[Driver], ranks: int, payload_mib: int, rounds: int) -> list[Point]:
-    """A batch to the ranks by chunk and back, with one added to each element."""
+    """Measure a batch that goes to the ranks by chunk and returns with one added to each element."""
     _prepare(started, payload_mib)
     return _compare("batch there, plus one, and back", ranks, payload_mib, started, _timed("add_one"), rounds)
 
 
 def driver_memory(started: Sequence[Driver], ranks: int, payload_mib: int, target: float) -> list[Point]:
-    """By how much fresh drivers grow while a batch goes there and back; the result is part of it, the input is not."""
+    """Measure how much a new driver grows while a batch goes there and back, with the result, without the input."""
     own: list[Point] = []
     with_shared: list[Point] = []
     for driver in started:
@@ -134,7 +134,7 @@ def driver_memory(started: Sequence[Driver], ranks: int, payload_mib: int, targe
 
 
 def bytes_put(started: Sequence[Driver], dp: int, tp: int, payload_mib: int, target: float) -> list[Point]:
-    """The bytes of all objects that one call on a mesh stores."""
+    """Measure the bytes of all objects that one call on a mesh stores."""
     _prepare(started, payload_mib)
     points = []
     for driver in started:
@@ -156,7 +156,7 @@ def _compare(
     target: float | None = None,
 ) -> list[Point]:
     for driver in started:
-        seconds(driver)  # the first time is another thing
+        seconds(driver)  # the first time differs
     taken: dict[str, list[float]] = {driver.name: [] for driver in started}
     for number in range(rounds):
         for driver in started if number % 2 == 0 else reversed(started):

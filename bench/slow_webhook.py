@@ -1,6 +1,6 @@
-"""What a healthy pool waits beside 300 clusters behind a webhook of 10 s: `python -m bench.slow_webhook CHECKOUT...`.
+"""How long a healthy pool waits while 300 clusters wait for a webhook: `python -m bench.slow_webhook CHECKOUT...`.
 
-The clusters are spread over 100 namespaces. Each checkout's operator runs as a process of its own against a new API
+The webhook takes 10 s. The clusters are in 100 namespaces. Each checkout's operator runs as a process against a new API
 server, which calls a real webhook for what is written in those namespaces.
 """
 
@@ -31,7 +31,7 @@ LABEL = {"webhook": "slow"}
 
 @asynccontextmanager
 async def webhook(seconds: float) -> AsyncIterator[tuple[str, str]]:
-    """Serve a webhook that allows everything after some seconds; gives its URL and its certificate in base64."""
+    """Serve a webhook that allows everything after some seconds; yield its URL and its certificate in base64."""
 
     async def allow(request: web.Request) -> web.Response:
         asked = (await request.json())["request"]
@@ -66,7 +66,7 @@ def _certificate(directory: Path) -> tuple[ssl.SSLContext, str]:
 
 
 async def register(api: Api, url: str, certificate: str) -> None:
-    """Have the API server ask the webhook about what is written in labelled namespaces."""
+    """Register the webhook with the API server for all writes in labelled namespaces."""
     kinds = ["pods", "configmaps", "secrets", "roles", "rayclusters", "deployments"]
     hook = {
         "name": "slow.example.com",
@@ -84,7 +84,7 @@ async def register(api: Api, url: str, certificate: str) -> None:
 
 
 async def measure(access: Access, checkout: Path, clusters: int, seconds: float) -> dict[str, float]:
-    """How long new pools of a healthy namespace wait for their first status, without the others and beside them."""
+    """Measure how long new pools of a healthy namespace wait for a first status, without the others and with them."""
     async with webhook(seconds) as (url, certificate), Api.connect(access) as api:
         healthy = Users(api, checkout, ["healthy"])
         slow = Users(api, checkout, [f"slow-{number}" for number in range(NAMESPACES)])
@@ -103,7 +103,7 @@ async def measure(access: Access, checkout: Path, clusters: int, seconds: float)
 
 
 def main() -> None:
-    """Measure one checkout after the other, and print what each made its users wait."""
+    """Measure one checkout after the other, and print how long its users waited."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkouts", nargs="+", type=Path)
     parser.add_argument("--clusters", type=int, default=300)

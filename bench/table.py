@@ -1,4 +1,4 @@
-"""The results as a Markdown table, and its place in the docs."""
+"""Write the results as a Markdown table into the docs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .points import Point
 
 
 def publish(points: Sequence[Point], page: Path) -> None:
-    """Put the table of a complete run in place of the one before.
+    """Replace the table in the page with that of a complete run.
 
     Raises:
-        ValueError: The page has no place for it.
+        ValueError: The page has no lines between which the table belongs.
     """
     put(page, "measured", f"{environment()}\n\n{markdown(points)}")
 
 
 def environment() -> str:
-    """Where and when, and of which versions."""
+    """Return where and when it was measured, and of which versions."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("workergroups", "verl", "ray", "torch", "numpy"))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
@@ -34,7 +34,7 @@ def environment() -> str:
 
 
 def markdown(points: Sequence[Point]) -> str:
-    """One line per comparison and size, one column per contender."""
+    """Return one line for each comparison and size, with one column for each contender."""
     lines = [
         f"| comparison | ranks | payload | {' | '.join(NAMES.values())} | target |",
         "|---|--:|--:|--:|--:|--:|--:|",

@@ -1,6 +1,6 @@
 """What 200 waiting pools with 1,000 groups cost the operator: `python -m bench.waiting_pools CHECKOUT...`.
 
-Each checkout's operator runs as a process of its own against a new API server with KubeRay, whose pods nobody
+Each checkout's operator runs as its own process against a new API server with KubeRay, whose pods nobody
 schedules. A machine's speed changes from hour to hour: compare the checkouts of one run.
 """
 
@@ -33,7 +33,7 @@ GROUPS_OF_A_POOL = 5
 CREATED_AT_ONCE = 8
 LARGE_BYTES = 1_400_000
 NEW_POOLS = 5
-# Without kopf's own health port, which another operator of this machine may have.
+# Without kopf's own health port, which another operator on this machine may use.
 PROGRAM = "import workergroups_operator.__main__ as m; m.LIVENESS_ENDPOINT = None; m.main()"
 
 
@@ -51,25 +51,25 @@ class Figures:
 
 
 class Operator:
-    """A checkout's operator, and what the kernel says of its process."""
+    """A checkout's operator, and what the kernel reports about its process."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time since it began."""
+        """Return the CPU time since its start."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def resident_mib(self) -> float:
-        """Memory of its own."""
+        """Return its private memory."""
         return self._memory_mib("VmRSS")
 
     @property
     def peak_mib(self) -> float:
-        """The most memory that it has had."""
+        """Return the most memory that it has used."""
         return self._memory_mib("VmHWM")
 
     def _memory_mib(self, name: str) -> float:
@@ -77,7 +77,7 @@ class Operator:
         return int(status.partition(f"{name}:")[2].split()[0]) / 1024
 
     async def percent(self, seconds: float) -> float:
-        """Percent of a core that it uses from now on, for some seconds."""
+        """Return the percentage of a core that it uses during the next seconds."""
         before, began = self.cpu_seconds, time.monotonic()
         await asyncio.sleep(seconds)
         return 100 * (self.cpu_seconds - before) / (time.monotonic() - began)
@@ -100,7 +100,7 @@ def operator(checkout: Path, access: Access, profile: Path | None) -> Iterator[O
         program = Path(directory) / "program.py"
         program.write_text(PROGRAM)
         with Path(directory, "log").open("wb") as log:
-            # The kernel ends it when this process ends.
+            # The kernel kills it when this process ends.
             command = ["setpriv", "--pdeathsig=KILL", sys.executable, *profiler, str(program)]
             process = subprocess.Popen(command, env=environment, stderr=log)
             try:
@@ -111,7 +111,7 @@ def operator(checkout: Path, access: Access, profile: Path | None) -> Iterator[O
 
 
 class Users:
-    """What users of one checkout do: pools are as in its quickstart, since versions differ in their fields."""
+    """The users of one checkout: their pools are as in its quickstart, since fields differ between versions."""
 
     def __init__(self, api: Api, checkout: Path, namespaces: Sequence[str]) -> None:
         self._api = api
@@ -120,12 +120,12 @@ class Users:
         self._spec: dict[str, Any] = yaml.safe_load(text)["spec"]
 
     async def create_namespaces(self, labels: Mapping[str, str] | None = None) -> None:
-        """Namespaces without pools."""
+        """Create namespaces without pools."""
         for namespace in self._namespaces:
             await self._api.create_namespace(namespace, labels)
 
     async def create_pools(self, pools: int, groups: int = GROUPS_OF_A_POOL) -> None:
-        """Pools and their groups, a few at a time."""
+        """Create pools and their groups, a few at a time."""
         slots = asyncio.Semaphore(CREATED_AT_ONCE)
 
         async def create(manifest: Manifest) -> None:
@@ -135,7 +135,7 @@ class Users:
         await asyncio.gather(*map(create, self._objects(pools, groups)))
 
     async def create_large_groups(self, count: int) -> None:
-        """Groups of etcd's maximum size, one after the other: a text, and as many values as fit."""
+        """Create groups of etcd's maximum size, one after the other: one long text, or as many values as fit."""
         shapes: tuple[list[Any], ...] = (["x" * LARGE_BYTES], [[{}] * (LARGE_BYTES // 3)])
         for number in range(count):
             namespace = self._namespaces[number % len(self._namespaces)]
@@ -153,7 +153,7 @@ class Users:
         return pool(namespace, name) | {"spec": self._spec}
 
     async def all_have_a_status(self) -> bool:
-        """Whether the operator has said something about every object."""
+        """Return whether every object has a status from the operator."""
         for namespace in self._namespaces:
             for kind in (RESOURCE_POOL, WORKER_GROUP):
                 if not all(map(_has_status, await self._api.list(kind, namespace))):
@@ -161,7 +161,7 @@ class Users:
         return True
 
     async def first_status(self, name: str) -> float:
-        """Seconds until a new pool has a status."""
+        """Return the seconds until a new pool has a status."""
         namespace, began = self._namespaces[0], time.monotonic()
 
         async def has_status() -> bool:
@@ -179,7 +179,7 @@ def _has_status(body: Manifest) -> bool:
 async def measure(
     access: Access, checkout: Path, running: Operator, pools: int, large: int, rest_after: float, window: float
 ) -> Figures:
-    """Create the pools, and look at the operator then, a minute later, and at rest."""
+    """Create the pools, and measure the operator then, a minute later, and at rest."""
     figures = Figures()
     async with Api.connect(access) as api:
         users = Users(api, checkout, [f"n{number}" for number in range(NAMESPACES)])
@@ -210,10 +210,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkouts", nargs="+", type=Path)
     parser.add_argument("--pools", type=int, default=200)
-    parser.add_argument("--large", type=int, default=0, help="groups of etcd's maximum size beside them")
+    parser.add_argument("--large", type=int, default=0, help="also create groups of etcd's maximum size")
     parser.add_argument("--rest-after", type=float, default=300, help="seconds from creation to rest")
     parser.add_argument("--window", type=float, default=60, help="seconds for which CPU time is counted")
-    parser.add_argument("--profile", type=Path, help="write what cProfile found into this file")
+    parser.add_argument("--profile", type=Path, help="write cProfile's results into this file")
     arguments = parser.parse_args()
     for checkout in arguments.checkouts:
         path = checkout.resolve()

@@ -1,4 +1,4 @@
-"""Progress lines, commands and waiting: everything that a person at the terminal gets to see."""
+"""Progress lines, commands and waiting: everything that a person at the terminal sees."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ _TAIL_LINES = 40
 
 
 class ToolError(Exception):
-    """Something that the user has to know about; its text is the whole message, without a traceback."""
+    """A failure that the user must know about; its text is the whole message, without a traceback."""
 
 
 def say(message: str) -> None:
@@ -31,12 +31,12 @@ def run(
     stdin: str | None = None,
     show_progress: bool = False,
 ) -> str:
-    """Run a command to its end and return what it wrote to standard output.
+    """Run a command and return what it wrote to standard output.
 
     What it writes to standard error goes to the terminal if asked to.
 
     Raises:
-        ToolError: it is not there, or it exited non-zero; the message holds the end of its output.
+        ToolError: The command does not exist or failed; the message has the end of its output.
     """
     command = [str(word) for word in argv]
     try:
@@ -58,7 +58,7 @@ def run(
 
 
 def run_logged(argv: Sequence[str | Path], log: Path, *, env: Mapping[str, str] | None = None) -> None:
-    """Run a long command with its output in a file, and show the file's end only when the command fails."""
+    """Run a long command with its output in a file, and show the file's end only if the command fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [str(word) for word in argv]
     with log.open("w") as output:
@@ -74,7 +74,7 @@ def run_logged(argv: Sequence[str | Path], log: Path, *, env: Mapping[str, str] 
 
 
 def tail(log: Path) -> str:
-    """Return the last lines of a log under its path, ready to be shown."""
+    """Return the path of a log and its last lines, for a message."""
     return f"--- the end of {log}:\n{_last_lines(log.read_text(errors='replace'))}"
 
 
@@ -86,17 +86,17 @@ def wait_until(what: str, check: Callable[[], bool], *, seconds: float) -> None:
     """Poll until `check` holds.
 
     Raises:
-        ToolError: the deadline passed, or the check itself found that waiting is pointless.
+        ToolError: The deadline passed, or the check itself found that waiting does not help.
     """
     deadline = time.monotonic() + seconds
     while not check():
         if time.monotonic() > deadline:
-            raise ToolError(f"waited {seconds:.0f} s in vain for: {what}")
+            raise ToolError(f"{what}: not within {seconds:.0f} s")
         time.sleep(0.1)
 
 
 def answers(url: str) -> bool:
-    """Tell whether an address of the cluster's own answers 200, going through no proxy."""
+    """Return whether an address of the cluster answers 200, without a proxy."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=2) as response:

@@ -1,4 +1,4 @@
-"""The contenders: each does the same work on the same local Ray, in a driver process of its own."""
+"""The contenders: each does the same work on the same local Ray, in its own driver process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 NAMES = {"raw": "raw Ray", "ours": "workergroups", "verl": "verl 0.9.1"}
-"""The modules of this package, and what they are called in tables and pictures."""
+"""The modules of this package, and their names in tables and pictures."""
 
 COLUMNS = ("a", "b")
 """A payload is two equal columns of float32, so that a batch is more than one array."""
@@ -15,7 +15,7 @@ ROW_ELEMENTS = 1024
 
 
 def rows_of(payload_bytes: int) -> int:
-    """The rows of a batch of that size."""
+    """Return the number of rows of a batch of this size."""
     return payload_bytes // (len(COLUMNS) * ROW_ELEMENTS * 4)
 
 
@@ -26,10 +26,10 @@ class Contender(Protocol):
         """Reserve resources and start ranks that import these modules; return when all have answered a call."""
 
     def close(self) -> None:
-        """End the ranks and give the resources back."""
+        """End the ranks and release the resources."""
 
     def prepare(self, payload_bytes: int) -> None:
-        """Make the batch that later calls send."""
+        """Create the batch that later calls send."""
 
     def noop(self) -> None:
         """Call a method that does nothing on all ranks, and wait."""
@@ -41,10 +41,10 @@ class Contender(Protocol):
         """As ``echo``, but each rank adds one to each element in place."""
 
     def share_by_mesh(self) -> None:
-        """Send each tensor-parallel group of ranks its chunk of the batch; nothing of size comes back."""
+        """Send each tensor-parallel group of ranks its chunk of the batch; the ranks return almost nothing."""
 
 
 def load(name: str) -> Contender:
-    """The contender of that name; what it cannot import is an error."""
+    """Return the contender of this name; a failing import is an error."""
     contender: Contender = importlib.import_module(f"{__name__}.{name}").Driver()
     return contender

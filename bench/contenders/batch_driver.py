@@ -1,4 +1,4 @@
-"""What the drivers of this library and of verl have in common: the same calls, with each library's own batches."""
+"""The common part of this library's and verl's drivers: the same calls, with each library's own batches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BatchDriver:
 
     def prepare(self, payload_bytes: int) -> None:
         """See `Contender`."""
-        import torch  # here, since ranks import this module as well, and some are to import nothing
+        import torch  # here, since ranks import this module as well, and some must import nothing else
 
         columns = {key: torch.ones(rows_of(payload_bytes), ROW_ELEMENTS) for key in COLUMNS}
         self._batch = self._data_proto.from_dict(columns)

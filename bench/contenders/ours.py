@@ -23,23 +23,23 @@ class Rank(Worker):
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     def noop(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     @register(dispatch_mode=Dispatch.DP_COMPUTE_PROTO)
     def echo(self, batch: DataProto) -> DataProto:
-        """What came."""
+        """Return the batch."""
         return batch
 
     @register(dispatch_mode=Dispatch.DP_COMPUTE_PROTO)
     def add_one(self, batch: DataProto) -> DataProto:
-        """What came, plus one."""
+        """Return the batch plus one."""
         for tensor in batch.batch.values():
             tensor += 1
         return batch
 
     @register(dispatch_mode=make_nd_compute_dataproto_dispatch_fn("mesh"))
     def read(self, batch: DataProto) -> DataProto:
-        """The first element of each row."""
+        """Return the first element of each row."""
         return DataProto.from_dict({"a": batch.batch["a"][:, 0].clone()})
 
 

@@ -1,4 +1,4 @@
-"""Raw Ray: actors in a placement group, numpy arrays put by the driver and got from the ranks, nothing joined."""
+"""Raw Ray: actors in a placement group; the driver puts numpy arrays, gets the ranks' arrays, and joins nothing."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ class Rank:
             importlib.import_module(module)
 
     def noop(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def echo(self, arrays: dict[str, Any]) -> dict[str, Any]:
-        """What came, which is mapped and not copied."""
+        """Return the array, which is mapped and not copied."""
         return arrays
 
     def add_one(self, arrays: dict[str, Any]) -> dict[str, Any]:
-        """What came, plus one: arrays from the object store are read-only, so a copy of them."""
+        """Return a copy of the array plus one, since arrays from the object store are read-only."""
         return {key: array + 1 for key, array in arrays.items()}
 
     def read(self, arrays: dict[str, Any]) -> float:
-        """One element."""
+        """Return one element."""
         return float(arrays["a"][0, 0])
 
 
 class Driver:
-    """Actors called one by one."""
+    """Actors that are called one by one."""
 
     def create(self, ranks: int, modules: Sequence[str], tensor_parallel: int) -> None:
         """See `Contender`."""

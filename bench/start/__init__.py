@@ -1,1 +1,1 @@
-"""From `kubectl apply` to the first answer, beside KubeRay's `ready` for the same pods: ``make bench-start``."""
+"""From `kubectl apply` to the first answer, compared with KubeRay's `ready` for the same pods: ``make bench-start``."""

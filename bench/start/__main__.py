@@ -16,7 +16,7 @@ from .rounds import ANSWERS, READY, Round, kuberay, ours
 
 TARGET = 0.8
 CONSEQUENCES = {"WorkerGroup UpToDate", "ResourcePool UpToDate", "RayCluster RayClusterProvisioned"}
-"""Facts that nothing waits for."""
+"""Facts for which nothing waits."""
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
         started.append(ours())
         beside.append(kuberay(started[-1].cluster))
         answers, ready = started[-1].moments[ANSWERS], beside[-1].moments[READY]
-        say(f"ranks answer after {answers:.1f} s, KubeRay says ready after {ready:.1f} s: {answers / ready:.2f}x")
+        say(f"ranks answer after {answers:.1f} s, KubeRay reports ready after {ready:.1f} s: {answers / ready:.2f}x")
     text = f"{environment()}\n\n{comparison(started, beside)}\n{timeline(started)}"
     print(text)
     if arguments.page:
@@ -39,13 +39,13 @@ def main() -> None:
 
 
 def environment() -> str:
-    """When, and on what; how busy the machine was decides most."""
+    """Return when and on what it was measured; the load of the machine matters most."""
     load, *_ = os.getloadavg()
     return f"Measured on {datetime.now(UTC):%Y-%m-%d}: {os.cpu_count()} cores, load average {load:.0f}."
 
 
 def comparison(started: Sequence[Round], beside: Sequence[Round]) -> str:
-    """One line for each round."""
+    """Return a table with one line for each round."""
     lines = ["| round | ranks answer | KubeRay's `ready`, its own probes | ratio |", "|--:|--:|--:|--:|"]
     pairs = [(ours_.moments[ANSWERS], theirs.moments[READY]) for ours_, theirs in zip(started, beside, strict=True)]
     lines += [f"| {n} | {a:.1f} s | {b:.1f} s | {a / b:.2f}x |" for n, (a, b) in enumerate(pairs, 1)]
@@ -55,7 +55,7 @@ def comparison(started: Sequence[Round], beside: Sequence[Round]) -> str:
 
 
 def timeline(started: Sequence[Round]) -> str:
-    """The facts that every round has told, by the median of their times, with the seconds since the one before."""
+    """Return the facts of every round by the median of their times, with the seconds since the previous fact."""
     told = set.intersection(*({fact for fact in each.moments if fact not in CONSEQUENCES} for each in started))
     medians = sorted((statistics.median(each.moments[fact] for each in started), fact) for fact in told)
     lines, before = ["| s after apply | + | what |", "|--:|--:|---|"], 0.0

@@ -1,4 +1,4 @@
-"""What the objects of a start, and the logs of its pods, say: facts by name, and when each came true. Pure."""
+"""Facts of a start, from its objects and its pods' logs, and when each became true. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Manifest = Mapping[str, Any]
 
 
 class Line(NamedTuple):
-    """What a line of a log tells, by the part of the line that tells it."""
+    """A fact, and the part of a log line that proves it."""
 
     fact: str
     pattern: re.Pattern[str]
@@ -29,7 +29,7 @@ LOG_LINES = (
 
 
 def facts(manifest: Manifest) -> Iterator[str]:
-    """What is true of an object as it was just seen; the group's Ready is that its ranks answer."""
+    """Yield the facts that an object proves; if the group is Ready, its ranks answer."""
     kind = manifest["kind"]
     yield f"{kind} is created"
     for condition in manifest.get("status", {}).get("conditions", ()):
@@ -40,7 +40,7 @@ def facts(manifest: Manifest) -> Iterator[str]:
 
 
 def container_moments(pod: Manifest) -> Iterator[tuple[str, float]]:
-    """When kubelet started and ended the containers of a pod, to the second, by the node's clock."""
+    """Yield when kubelet started and ended the containers of a pod, to the second, by the node's clock."""
     status, role = pod["status"], role_of(pod)
     for each in [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]:
         state: Mapping[str, str] = next(iter(each["state"].values()), {})
@@ -50,16 +50,16 @@ def container_moments(pod: Manifest) -> Iterator[tuple[str, float]]:
 
 
 def role_of(pod: Manifest) -> str:
-    """Head, worker or agent."""
+    """Return whether the pod is head, worker or agent."""
     labels = pod["metadata"]["labels"]
     return str(labels.get("ray.io/node-type") or labels["workergroups.dev/component"])
 
 
 def log_moments(container: str, log: str) -> Iterator[tuple[str, float]]:
-    """When a container printed what tells a fact; each line begins with kubelet's time."""
+    """Yield when a container printed a line that proves a fact; each line begins with kubelet's time."""
     for line in log.splitlines():
         time, _, text = line.partition(" ")
         for fact, pattern in LOG_LINES:
             if pattern.search(f"{container} {text}"):
-                # Nanoseconds are too much for datetime.
+                # datetime cannot parse nanoseconds.
                 yield fact, datetime.fromisoformat(f"{time[:26]}+00:00").timestamp()

@@ -23,7 +23,7 @@ _EXAMPLE = "examples/quickstart"
 _NAME = "quickstart"
 _SECONDS = 240
 _WARM_UP_SECONDS = 2.0
-# With it, KubeRay's own probes ask over HTTP; for an older Ray they run wget, which our image has not.
+# For this version, KubeRay's probes use HTTP; for an older Ray they run wget, which our image lacks.
 _RAY_VERSION = "2.60.0"
 
 
@@ -50,7 +50,7 @@ def ours() -> Round:
 
 
 def kuberay(spec: dict[str, Any]) -> Round:
-    """Apply a RayCluster of the same pods, and wait until KubeRay says that it is ready."""
+    """Apply a RayCluster of the same pods, and wait until KubeRay reports that it is ready."""
     manifest = {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -65,9 +65,9 @@ def kuberay(spec: dict[str, Any]) -> Round:
 
 
 def with_kuberays_probes(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec of a RayCluster without our probes, in whose place KubeRay puts its own; it makes the token, too.
+    """Return the spec of a RayCluster without our probes, so that KubeRay adds its own; it also creates the token.
 
-    Without BASH_ENV, too, by which we change how Ray starts.
+    The spec lacks BASH_ENV as well, which changes how Ray starts.
     """
     bare: dict[str, Any] = json.loads(json.dumps(spec))
     for group in (bare["headGroupSpec"], *bare["workerGroupSpecs"]):
@@ -92,14 +92,14 @@ def _namespace() -> Iterator[Kubectl]:
 
 @contextmanager
 def _watch(kubectl: Kubectl) -> Iterator[dict[str, float]]:
-    """The facts of a namespace's objects by the moment at which a watch first told them, by this machine's clock."""
+    """Yield the facts of a namespace's objects, with the time at which a watch first showed each, by our clock."""
     seen: dict[str, float] = {}
     command = ["kubectl", "--namespace", kubectl.namespace, "get", "--watch", "--output=json"]
     processes = [subprocess.Popen([*command, kind], stdout=subprocess.PIPE, text=True) for kind in _WATCHED]
     threads = [threading.Thread(target=_follow, args=(process, seen)) for process in processes]
     for thread in threads:
         thread.start()
-    time.sleep(_WARM_UP_SECONDS)  # what starts these processes takes CPUs from nobody who is measured
+    time.sleep(_WARM_UP_SECONDS)  # so that the start of these processes takes no CPU from what is measured
     try:
         yield seen
     finally:
@@ -110,7 +110,7 @@ def _watch(kubectl: Kubectl) -> Iterator[dict[str, float]]:
 
 
 def _follow(process: subprocess.Popen[str], seen: dict[str, float]) -> None:
-    """Read objects, each of which ends with a brace in the first column."""
+    """Read objects; each ends with a brace in the first column."""
     lines: list[str] = []
     with process:
         for line in process.stdout or ():
@@ -126,7 +126,7 @@ def _until(is_so: Callable[[], bool], seen: dict[str, float]) -> None:
     deadline = time.monotonic() + _SECONDS
     while not is_so():
         if time.monotonic() > deadline:
-            raise ToolError(f"the start has not come to its end within {_SECONDS} s; so far: {', '.join(seen)}")
+            raise ToolError(f"the start has not finished within {_SECONDS} s; so far: {', '.join(seen)}")
         time.sleep(0.1)
 
 

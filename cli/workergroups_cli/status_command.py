@@ -63,13 +63,22 @@ def status(
 
 
 def _overview(cluster: Cluster, output: Output) -> None:
-    statuses = [status_of(target) for target in list_all(cluster)]
+    statuses: list[Status] = []
+    unreadable: list[str] = []
+    for target in list_all(cluster):
+        try:
+            statuses.append(status_of(target))
+        except ClientError as error:
+            unreadable.append(str(error))
     if output is Output.json:
         print_json([_as_json(status, []) for status in statuses])
-    elif not statuses:
-        note(none_here(cluster))
-    else:
+    elif statuses:
         table("KIND", "NAME", "READY", "SIZE", "WHY", "UNTIL", rows=[_row(status) for status in statuses])
+    elif not unreadable:
+        note(none_here(cluster))
+    # One object must not hide the others, but a script must notice that it is missing.
+    if unreadable:
+        raise ClientError("\n".join(unreadable))
 
 
 def _row(status: Status) -> tuple[object, ...]:

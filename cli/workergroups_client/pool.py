@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workergroups_api.vocabulary import JobVariable
+
 from . import checks, jobs, names, secret_env
 from .cluster import Cluster
 from .handle import Handle
@@ -58,7 +60,10 @@ class Pool(Handle):
             job_id: The submission id; by default the pool's name and some random letters.
         """
         spec = pool_spec(self.target)
-        shape = {"WG_NODES": str(spec.nodes), "WG_PROCESSES_PER_NODE": str(spec.processes_per_node)}
+        shape = {
+            JobVariable.NODES.value: str(spec.nodes),
+            JobVariable.PROCESSES_PER_NODE.value: str(spec.processes_per_node),
+        }
         directory = Path(working_dir) if working_dir is not None else None
         wanted = merged(runtime_env or {}, directory, {**shape, **(env or {})})
         secrets = secret_env.variables_of(self.cluster, env_from)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ from .reading import current_report, group_status, pool_status
 if TYPE_CHECKING:
     from workergroups_api.conditions import Condition
     from workergroups_api.report import NodeReport, RankFailure
+    from workergroups_api.resource_pool import ResourcePoolStatus
+    from workergroups_api.worker_group import WorkerGroupStatus
 
 
 @dataclass(frozen=True)
@@ -60,38 +62,44 @@ class Status:
 
 
 def status_of(target: Target) -> Status:
-    """Return the status of a pool or a group."""
+    """Return the status of a pool or a group.
+
+    Raises:
+        ClientError: The object has a value that this version cannot read.
+    """
     return _pool_status(target) if target.what == POOL else _group_status(target)
 
 
 def _pool_status(pool: Target) -> Status:
     status = pool_status(pool)
-    return Status(
-        what=pool.what,
-        name=pool.name,
-        namespace=pool.namespace,
-        conditions=_in_order(status.conditions, POOL_CONDITIONS),
-        deadline=status.deadline,
-        wanted=status.nodes,
-        ready=status.ready_nodes or 0,
-        is_current=status.observed_generation == pool.generation,
-        unreserved=status.reservation.nodes if status.reservation else (),
-    )
+    known = _status(pool, status, POOL_CONDITIONS, wanted=status.nodes, ready=status.ready_nodes)
+    return replace(known, unreserved=status.reservation.nodes if status.reservation else ())
 
 
 def _group_status(group: Target) -> Status:
     status = group_status(group)
+    known = _status(group, status, GROUP_CONDITIONS, wanted=status.world_size, ready=status.ready_ranks)
+    return replace(known, incarnation=status.incarnation, failures=current_report(status).failures)
+
+
+def _status(
+    target: Target,
+    status: ResourcePoolStatus | WorkerGroupStatus,
+    order: tuple[ConditionType, ...],
+    *,
+    wanted: int | None,
+    ready: int | None,
+) -> Status:
+    """Return what the statuses of pools and groups have in common."""
     return Status(
-        what=group.what,
-        name=group.name,
-        namespace=group.namespace,
-        conditions=_in_order(status.conditions, GROUP_CONDITIONS),
+        what=target.what,
+        name=target.name,
+        namespace=target.namespace,
+        conditions=_in_order(status.conditions, order),
         deadline=status.deadline,
-        wanted=status.world_size,
-        ready=status.ready_ranks or 0,
-        is_current=status.observed_generation == group.generation,
-        incarnation=status.incarnation,
-        failures=current_report(status).failures,
+        wanted=wanted,
+        ready=ready or 0,
+        is_current=status.observed_generation == target.generation,
     )
 
 

@@ -26,7 +26,6 @@ from workergroups_api.bounded_json import ExceededLimit, Limits, RefusedJson, pa
 from workergroups_api.manifest import Kind, Manifest, kind_of
 from workergroups_api.safe_paths import InvalidName, SafeResource, SafeSubresource
 
-REQUEST_TIMEOUT_SECONDS = 15
 # What a call raises if the API server refuses, cannot be reached, does not answer, or breaks off its answer.
 API_ERRORS = (
     DynamicApiError,
@@ -95,11 +94,12 @@ class RefusedObject(RefusedJson):
 
 
 class Kube:
-    """A connection that writes under one field manager."""
+    """A connection that writes under one field manager. A request without an answer fails after `request_seconds`."""
 
-    def __init__(self, api: ApiClient, field_manager: str) -> None:
+    def __init__(self, api: ApiClient, field_manager: str, request_seconds: float) -> None:
         self._client = DynamicClient(api)
         self._field_manager = field_manager
+        self._request_seconds = request_seconds
         self._resources: dict[tuple[Kind, str | None], Any] = {}
         self._reads = asyncio.Semaphore(_READS)
         self._large = asyncio.Lock()
@@ -108,7 +108,7 @@ class Kube:
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, field_manager: str) -> AsyncIterator[Self]:
+    async def connect(cls, field_manager: str, request_seconds: float) -> AsyncIterator[Self]:
         """Connect with the pod's service account, or else with the kubeconfig."""
         if "KUBERNETES_SERVICE_HOST" in os.environ:
             load_incluster_config()
@@ -117,17 +117,17 @@ class Kube:
         configuration = Configuration.get_default_copy()
         # No limit: each object that is followed holds a connection, and a hundred of them would block everything else.
         configuration.connection_pool_maxsize = 0
-        async with cls.to(configuration, field_manager) as kube:
+        async with cls.to(configuration, field_manager, request_seconds) as kube:
             yield kube
 
     @classmethod
     @asynccontextmanager
-    async def to(cls, configuration: Configuration, field_manager: str) -> AsyncIterator[Self]:
+    async def to(cls, configuration: Configuration, field_manager: str, request_seconds: float) -> AsyncIterator[Self]:
         """Connect to the API server of a configuration."""
         # Otherwise each request would search the environment and .netrc for proxies and passwords, twice in a thread.
         configuration.client_session_kwargs = {"trust_env": False}
         async with ApiClient(configuration) as api:
-            yield cls(api, field_manager)
+            yield cls(api, field_manager, request_seconds)
 
     def _resource(self, kind: Kind, subresource: str | None = None) -> Any:
         key = (kind, subresource)
@@ -161,7 +161,7 @@ class Kube:
         request = await api.param_serialize(
             "GET", path, header_params={"Accept": "application/json"}, auth_settings=["BearerToken"]
         )
-        answer = await api.call_api(*request, _request_timeout=REQUEST_TIMEOUT_SECONDS)
+        answer = await api.call_api(*request, _request_timeout=self._request_seconds)
         if answer.status == HTTPStatus.NOT_FOUND:
             await _finish(answer.response)
             return None
@@ -202,9 +202,7 @@ class Kube:
 
     async def _listed(self, kind: Kind, limits: Limits, **request: Any) -> Any:
         async with self._reads:
-            answer = await self._resource(kind).get(
-                _request_timeout=REQUEST_TIMEOUT_SECONDS, serialize=False, **request
-            )
+            answer = await self._resource(kind).get(_request_timeout=self._request_seconds, serialize=False, **request)
             return await self._parsed(answer, limits)
 
     async def _parsed(self, answer: aiohttp.ClientResponse, limits: Limits) -> Any:
@@ -231,7 +229,7 @@ class Kube:
             namespace=manifest["metadata"]["namespace"],
             field_manager=self._field_manager,
             force_conflicts=True,
-            _request_timeout=REQUEST_TIMEOUT_SECONDS,
+            _request_timeout=self._request_seconds,
             serialize=False,
             **({"dry_run": "All"} if dry_run else {}),
         )
@@ -247,7 +245,7 @@ class Kube:
             body=manifest,
             namespace=manifest["metadata"]["namespace"],
             field_manager=self._field_manager,
-            _request_timeout=REQUEST_TIMEOUT_SECONDS,
+            _request_timeout=self._request_seconds,
             serialize=False,
             **strictly,
         )
@@ -261,7 +259,7 @@ class Kube:
                 name=metadata["name"],
                 namespace=metadata["namespace"],
                 body={"preconditions": {"uid": metadata["uid"]}, "propagationPolicy": "Background"},
-                _request_timeout=REQUEST_TIMEOUT_SECONDS,
+                _request_timeout=self._request_seconds,
                 serialize=False,
             )
         except NotFoundError:

@@ -5,14 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from workergroups_api.model import ANYTHING, ApiModel, cel, list_map, schema
+from workergroups_api.vocabulary import VISIBLE_DEVICES_ENV
 
-# The library sets for each rank which devices it sees, and Ray for the pods. Ray fails if only ROCR's variable is set.
-VISIBLE_DEVICES_ENV = (
-    "CUDA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "ASCEND_RT_VISIBLE_DEVICES",
-)
 # KubeRay sets these, or the operator for KubeRay. With other values, the pods could not find or enter their cluster.
 _RAY_ENV = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_CLOUD_INSTANCE_ID", "RAY_NODE_TYPE_NAME")
 PROTECTED_POD_ENV = (*VISIBLE_DEVICES_ENV, *_RAY_ENV)

@@ -100,7 +100,8 @@ class Accelerator(ApiModel):
 ACCELERATOR_RULES = schema(
     cel(
         "self.vendor != 'none' || !has(self.product)",
-        "spec.accelerator.product needs an accelerator: set spec.accelerator.vendor to nvidia or amd, or drop it",
+        "spec.accelerator.product needs an accelerator: set spec.accelerator.vendor to nvidia or amd, or remove "
+        "product",
         ".product",
     ),
     cel(
@@ -352,8 +353,8 @@ class ResourcePoolStatus(ApiModel):
 class ResourcePool(ApiObject):
     """A set of processes that are reserved on accelerator nodes."""
 
-    spec: Annotated[ResourcePoolSpec, Field(description="What the user wants.", json_schema_extra=SPEC_RULES)]
-    status: Annotated[ResourcePoolStatus, Field(description="What was observed.")] = ResourcePoolStatus()
+    spec: Annotated[ResourcePoolSpec, Field(description="The desired state.", json_schema_extra=SPEC_RULES)]
+    status: Annotated[ResourcePoolStatus, Field(description="The observed state.")] = ResourcePoolStatus()
 
     @property
     def cluster(self) -> str:

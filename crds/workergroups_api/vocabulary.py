@@ -209,6 +209,34 @@ class Variable(Word):
     ACCELERATOR_VENDOR = "WORKERGROUPS_ACCELERATOR_VENDOR"
 
 
+class JobVariable(Word):
+    """Environment variables that tell a job the size of its pool."""
+
+    NODES = "WG_NODES"
+    PROCESSES_PER_NODE = "WG_PROCESSES_PER_NODE"
+
+
+# The library sets for each rank which devices it sees, and Ray for the pods. Ray fails if only ROCR's variable is set.
+VISIBLE_DEVICES_ENV = (
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES",
+)
+# The library sets these for each rank. A user's value would break the rendezvous, or show a rank the wrong devices.
+PROTECTED_ENV = (
+    "WORLD_SIZE",
+    "RANK",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "WG_PREFIX",
+    "WG_BACKEND",
+    "RAY_LOCAL_RANK",
+    "RAY_LOCAL_WORLD_SIZE",
+    *VISIBLE_DEVICES_ENV,
+)
 # The directories of the exchange, one for each direction, and the files in them that more than one process names.
 ORDERS = "orders"
 REPORTS = "reports"

@@ -10,26 +10,12 @@ from workergroups_api.conditions import Conditions
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
-from workergroups_api.pod_settings import ENV_NAME_RULE, VISIBLE_DEVICES_ENV
+from workergroups_api.pod_settings import ENV_NAME_RULE
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
 from workergroups_api.retries import Retries
-from workergroups_api.vocabulary import Debug
+from workergroups_api.vocabulary import PROTECTED_ENV, Debug
 
-# The library sets these for each rank. A user's value would break the rendezvous, or show a rank the wrong devices.
-PROTECTED_ENV = (
-    "WORLD_SIZE",
-    "RANK",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "WG_PREFIX",
-    "WG_BACKEND",
-    "RAY_LOCAL_RANK",
-    "RAY_LOCAL_WORLD_SIZE",
-    *VISIBLE_DEVICES_ENV,
-)
 _RECREATE = "delete the group and create it again"
 _ONE_OF_TWO = (
     "spec.worker or spec.roles must say what the ranks are, and not both: for one class set spec.worker, for several "
@@ -294,8 +280,8 @@ class WorkerGroupStatus(ApiModel):
 class WorkerGroup(ApiObject):
     """A group of ranks, each of them a Ray actor."""
 
-    spec: Annotated[WorkerGroupSpec, Field(description="What the user wants.", json_schema_extra=SPEC_RULES)]
-    status: Annotated[WorkerGroupStatus, Field(description="What was observed.")] = WorkerGroupStatus()
+    spec: Annotated[WorkerGroupSpec, Field(description="The desired state.", json_schema_extra=SPEC_RULES)]
+    status: Annotated[WorkerGroupStatus, Field(description="The observed state.")] = WorkerGroupStatus()
 
     @property
     def pools(self) -> tuple[PoolRef, ...]:

@@ -21,6 +21,7 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed
+from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
 
 # How many clusters of a namespace the operator writes at once.
@@ -44,9 +45,9 @@ class Changes:
 class Applier:
     """Changes what exists to what is desired, with one batch of writes at a time for each cluster."""
 
-    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
+    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None], timings: Timings) -> None:
         self._client = client
-        self.writes: Writes[Failures] = Writes(enqueue, at_once=NAMESPACE_WRITES)
+        self.writes: Writes[Failures] = Writes(enqueue, timings, at_once=NAMESPACE_WRITES)
         # For clusters whose last writes failed: what failed, and until a turn reports that, the digest of the changes.
         self._failed: dict[ClusterKey, Failures] = {}
         self._unreported: dict[ClusterKey, str] = {}

@@ -10,19 +10,20 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from workergroups_operator.timings import Timings
+
 # Turns at once, and those of one namespace.
 TURNS = 8
 NAMESPACE_TURNS = 4
-# Writes take longer wherever the API server is busy: below this, all are as quick.
-QUICK_SECONDS = 1.0
 
 
 class FairTurns:
     """Gives turns to namespaces."""
 
-    def __init__(self, write_seconds: Callable[[str], float]) -> None:
+    def __init__(self, write_seconds: Callable[[str], float], timings: Timings) -> None:
         """`write_seconds`: how long a write in a namespace takes."""
         self._write_seconds = write_seconds
+        self._quick = timings.write_quick
         # Who waits, the namespace whose turn it is first; each holds at least one.
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._running: Counter[str] = Counter()
@@ -63,7 +64,7 @@ class FairTurns:
 
     def _rank(self, namespace: str) -> float:
         seconds = self._write_seconds(namespace)
-        return seconds if seconds >= QUICK_SECONDS else 0.0
+        return seconds if seconds >= self._quick else 0.0
 
     def _take(self, namespace: str) -> asyncio.Future[None]:
         queue = self._waiting[namespace]

@@ -33,6 +33,7 @@ from workergroups_operator.work_queue import WorkQueue
 LOGGER = logging.getLogger(__name__)
 # An event about one of these queues its cluster. A Lease is renewed every few seconds: see `lease_event`.
 WATCHED = (kinds.POD, *(kind for kind in CHILDREN if kind is not kinds.LEASE))
+# Of kopf's own requests.
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
 
@@ -56,9 +57,9 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any
     """Configure kopf, connect, and open the queue. Expects `memo.timings` and `memo.stop`."""
     timings: Timings = memo.timings
     _configure(settings, timings)
-    memo.watches = Watches(timings.watch_retry)
+    memo.watches = Watches(timings)
     memo.resources = AsyncExitStack()
-    client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER))
+    client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER, timings.request))
     memo.membership = Membership(indices["pool_clusters"], indices["cluster_pools"], indices["pool_groups"])
     memo.heartbeats = Heartbeats(timings)
     memo.queue = _queue(client, memo)
@@ -72,19 +73,20 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
     def enqueue(key: ClusterKey) -> None:
         memo.queue.add(key)
 
-    trials, applier, publisher = PodTrials(client, enqueue), Applier(client, enqueue), Publisher(client, enqueue)
+    timings: Timings = memo.timings
+    trials = PodTrials(client, enqueue, timings)
+    applier = Applier(client, enqueue, timings)
+    publisher = Publisher(client, enqueue, timings)
     steps = (trials.writes, applier.writes, publisher.writes)
     for writes in steps:
         memo.resources.push_async_callback(writes.close)
     settings = Settings.from_environment()
-    reconciler = Reconciler(
-        client, memo.membership, memo.heartbeats, trials, applier, publisher, settings, memo.timings
-    )
+    reconciler = Reconciler(client, memo.membership, memo.heartbeats, trials, applier, publisher, settings, timings)
 
     def write_seconds(namespace: str) -> float:
         return max(writes.seconds(namespace) for writes in steps)
 
-    return WorkQueue(reconciler.reconcile, write_seconds, memo.timings)
+    return WorkQueue(reconciler.reconcile, write_seconds, timings)
 
 
 def _configure(settings: kopf.OperatorSettings, timings: Timings) -> None:

@@ -36,7 +36,7 @@ def pure_steps(settings: Settings, timings: Timings) -> Step:
         trials_of(observed, templates)
         decisions = decide(observed, templates, {}, timings)
         desired(observed, templates, decisions, fresh_token="")
-        status(observed, templates, decisions, Failures({}), datetime.now(UTC))
+        status(observed, templates, decisions, Failures({}), timings, datetime.now(UTC))
 
     return take
 

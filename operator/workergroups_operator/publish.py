@@ -15,6 +15,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.vocabulary import EventReason
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status.update import StatusUpdate
+from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
@@ -30,9 +31,9 @@ class Publisher:
     Each object has one write at a time, so that an older status cannot overwrite a newer one.
     """
 
-    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
+    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None], timings: Timings) -> None:
         self._client = client
-        self.writes: Writes[str | None] = Writes(enqueue, at_once=NAMESPACE_WRITES)
+        self.writes: Writes[str | None] = Writes(enqueue, timings, at_once=NAMESPACE_WRITES)
 
     async def publish(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> str | None:
         """Apply the operator's part of each object's status. Return what could not be written, and must be retried.

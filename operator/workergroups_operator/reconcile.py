@@ -65,7 +65,7 @@ class Reconciler:
         decisions = decide(observed, templates, tried.refused, self.timings)
         wanted = desired(observed, templates, decisions, fresh_token=secrets.token_urlsafe(32))
         failures = await self.applier.apply(observed, decisions, wanted)
-        statuses = status(observed, templates, decisions, failures, datetime.now(UTC))
+        statuses = status(observed, templates, decisions, failures, self.timings, datetime.now(UTC))
         unpublished = await self.publisher.publish(observed.key, statuses.updates)
         requeue_after = statuses.requeue_after
         if requeue_after is not None:

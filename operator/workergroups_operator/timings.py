@@ -1,4 +1,4 @@
-"""When the operator judges agents, restarts watches and retries turns: one value, which `handlers` injects."""
+"""When the operator judges agents, restarts watches, and takes and retries turns: one value."""
 
 from dataclasses import dataclass, field
 
@@ -23,6 +23,27 @@ class Timings:
     # A watch ends after this time. It counts as broken if it does not end soon after: a dead connection is silent, too.
     watch: float = 15.0
     watch_late: float = 3.0
+    # If nothing at all happens with a kind for this time, not even a refusal, then kopf no longer watches it.
+    unwatched: float = 60.0
+    # A request of the operator to the API server fails after this time.
+    request: float = 15.0
+    # After a turn of a cluster: what it wrote returns as several events within this time, which start one turn.
+    settle: float = 0.1
+    # A cluster whose events never end gets a turn in this time, after a first burst.
+    turn_again: float = 1.0
+    # Without any event, a cluster gets a turn after this time, or up to a third earlier, so that many spread out.
+    resync: float = 450.0
+    # A turn that takes longer hangs. Each of its requests has its own deadline, which is much shorter.
+    turn: float = 120.0
     # Pauses between turns of a cluster that fail; urgent if statuses may be untrue meanwhile.
     retry: Backoff = field(default_factory=lambda: Backoff(0.5, 60.0))
     urgent_retry: Backoff = field(default_factory=lambda: Backoff(0.5, 2.0))
+    # Pauses between looks at what no event reports: whether missing pods are accepted, and whether an obstacle, which
+    # may lack our label, is gone.
+    look_again: Backoff = field(default_factory=lambda: Backoff(2.0, 60.0, part=0.25))
+    # A turn waits for its writes for this time. A few writes take a tenth of it, unless admission is slow.
+    write_wait: float = 0.2
+    # A write is expected to take this time in a namespace where none has ended yet: quick namespaces come first.
+    write_unknown: float = 1.0
+    # Writes take longer wherever the API server is busy: those below this time count as equally quick.
+    write_quick: float = 1.0

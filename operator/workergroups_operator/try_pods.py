@@ -28,14 +28,12 @@ from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.templates import Templates, alone
+from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
 
 LOGGER = logging.getLogger(__name__)
 # How many questions about the pods of a namespace may be under way at once.
 NAMESPACE_QUESTIONS = 2
-# The operator asks again after a quarter of the time for which the answer has been the same, so that it rarely tries a
-# pod that has been refused for long.
-AGAIN = Backoff(2.0, 60.0, part=0.25)
 PENDING = Explanation(
     Reason.ADMISSION_PENDING,
     "the API server has not answered yet whether it accepts the pod; if this lasts, an admission webhook is slow",
@@ -75,21 +73,22 @@ class _Question:
     since: float = 0.0
     due: float = 0.0
 
-    def note(self, answer: Explanation | None, now: float) -> None:
-        """Take note of an answer."""
+    def note(self, answer: Explanation | None, now: float, look_again: Backoff) -> None:
+        """Take note of an answer. The longer it stays the same, the later the operator asks again."""
         if self.answer is PENDING or (self.answer is None) != (answer is None):
             self.since = now
         self.answer = answer
-        self.due = now + AGAIN.pause(now - self.since)
+        self.due = now + look_again.pause(now - self.since)
 
 
 class PodTrials:
     """The API server's last answers, and the questions that are under way."""
 
-    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None]) -> None:
+    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None], timings: Timings) -> None:
         self._client = client
+        self._look_again = timings.look_again
         self._questions: dict[ClusterKey, dict[str, _Question]] = {}
-        self.writes: Writes[None] = Writes(enqueue, at_once=NAMESPACE_QUESTIONS)
+        self.writes: Writes[None] = Writes(enqueue, timings, at_once=NAMESPACE_QUESTIONS)
 
     async def answers(self, key: ClusterKey, trials: Mapping[str, Trial]) -> Answers:
         """Return what is known of these pods after a moment; forget all other questions about the cluster."""
@@ -121,7 +120,7 @@ class PodTrials:
         return questions
 
     async def _ask(self, question: _Question, trial: Trial) -> None:
-        question.note(await _answer(self._client, trial), asyncio.get_running_loop().time())
+        question.note(await _answer(self._client, trial), asyncio.get_running_loop().time(), self._look_again)
 
 
 def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:

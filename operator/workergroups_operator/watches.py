@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
-# If nothing at all happened with a kind for this time, not even a refusal, then kopf no longer watches it.
-UNWATCHED_SECONDS = 60.0
+from workergroups_operator.timings import Timings
 
 Skeleton = dict[str, Any]
 
@@ -77,10 +76,10 @@ class Watch:
 class Watches:
     """All watches of this process, by their path in the API."""
 
-    def __init__(self, retry_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """`retry_seconds`: how long after a list or a watch of a kind began, the next one may begin."""
+    def __init__(self, timings: Timings, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._watches: dict[str, Watch] = defaultdict(lambda: Watch(clock, retry_seconds, clock()))
+        self._unwatched = timings.unwatched
+        self._watches: dict[str, Watch] = defaultdict(lambda: Watch(clock, timings.watch_retry, clock()))
 
     def of(self, path: str) -> Watch:
         """Return the watch of a kind, new if it was never asked for."""
@@ -89,7 +88,7 @@ class Watches:
     def ended(self) -> list[str]:
         """Return the paths that kopf no longer watches."""
         now = self._clock()
-        return [path for path, watch in self._watches.items() if now - watch.heard > UNWATCHED_SECONDS]
+        return [path for path, watch in self._watches.items() if now - watch.heard > self._unwatched]
 
 
 def _identity(item: Skeleton) -> tuple[str | None, ...]:

@@ -28,15 +28,8 @@ class Namespaced(Hashable, Protocol):
 Key = TypeVar("Key", bound=Namespaced)
 
 LOGGER = logging.getLogger(__name__)
-# A key runs so often in a burst, and then once in this time.
+# A key runs this many times in a burst, and then once in each `turn_again` seconds.
 RUNS_AT_ONCE = 60
-RUN_AGAIN_SECONDS = 1.0
-# What a run writes comes back as several events within a short time: wait for all of them.
-SETTLE_SECONDS = 0.1
-# Without any event, a key runs after this time, or up to a third earlier, so that many keys spread out.
-RESYNC_SECONDS = 450.0
-# A run that takes longer hangs. Each of its requests has its own deadline, which is much shorter.
-RUN_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +56,7 @@ class WorkQueue(Generic[Key]):
         """`write_seconds`: how long a write in a namespace takes."""
         self._work = work
         self._timings = timings
-        self._turns = FairTurns(write_seconds)
+        self._turns = FairTurns(write_seconds, timings)
         self._added: dict[Key, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -86,7 +79,7 @@ class WorkQueue(Generic[Key]):
         added, clock = self._added[key], asyncio.get_running_loop().time
         failing_since: float | None = None
         # A key that is added without end, as when two controllers fight over a field, must not keep the operator busy.
-        limiter = AsyncLimiter(RUNS_AT_ONCE, RUNS_AT_ONCE * RUN_AGAIN_SECONDS)
+        limiter = AsyncLimiter(RUNS_AT_ONCE, RUNS_AT_ONCE * self._timings.turn_again)
         while True:
             await limiter.acquire()
             result = await self._try(key, added)
@@ -102,13 +95,13 @@ class WorkQueue(Generic[Key]):
             if delay is None and not added.is_set():
                 del self._added[key]
                 return
-            await asyncio.sleep(SETTLE_SECONDS)
-            resync = RESYNC_SECONDS * random.uniform(2 / 3, 1)
+            await asyncio.sleep(self._timings.settle)
+            resync = self._timings.resync * random.uniform(2 / 3, 1)
             await self._wait(added, resync if delay is None else min(delay, resync))
 
     async def _try(self, key: Key, added: asyncio.Event) -> Result:
         try:
-            async with self._turns.turn(key.namespace), asyncio.timeout(RUN_SECONDS):
+            async with self._turns.turn(key.namespace), asyncio.timeout(self._timings.turn):
                 added.clear()
                 return await self._work(key)
         except Exception as error:

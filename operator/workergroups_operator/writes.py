@@ -12,11 +12,8 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from workergroups_operator.membership import ClusterKey
+from workergroups_operator.timings import Timings
 
-# For how long a turn waits. A few writes take a tenth of it, unless admission is slow.
-MOMENT_SECONDS = 0.2
-# What a write is expected to take in a namespace where none has ended yet: quick namespaces come first.
-UNKNOWN_SECONDS = 1.0
 # Of how many namespaces the operator remembers how long their writes take.
 REMEMBERED = 1000
 
@@ -49,9 +46,10 @@ class _Write(Generic[Answer]):
 class Writes(Generic[Answer]):
     """The writes of one step of the loop: one at a time for each name."""
 
-    def __init__(self, enqueue: Callable[[ClusterKey], None], *, at_once: int) -> None:
+    def __init__(self, enqueue: Callable[[ClusterKey], None], timings: Timings, *, at_once: int) -> None:
         """`at_once`: how many of one namespace may be under way."""
         self._enqueue = enqueue
+        self._timings = timings
         self._at_once = at_once
         self._namespaces: dict[str, _Namespace] = {}
         self._writes: dict[Hashable, _Write[Answer]] = {}
@@ -68,8 +66,9 @@ class Writes(Generic[Answer]):
             return {}
         namespace = self._namespaces[key.namespace]
         try:
-            moment = 0.0 if (namespace.seconds or 0.0) >= MOMENT_SECONDS else MOMENT_SECONDS
-            await asyncio.wait([write.task for write in begun.values()], timeout=moment)
+            wait = self._timings.write_wait
+            is_slow = namespace.seconds is not None and namespace.seconds >= wait
+            await asyncio.wait([write.task for write in begun.values()], timeout=0.0 if is_slow else wait)
         finally:  # Also if this turn is cancelled while it waits.
             for name, write in begun.items():
                 if not write.task.done():
@@ -80,10 +79,10 @@ class Writes(Generic[Answer]):
         """Return how long a write in this namespace takes, as far as known."""
         known = self._namespaces.get(namespace)
         if known is None:
-            return UNKNOWN_SECONDS
+            return self._timings.write_unknown
         now = asyncio.get_running_loop().time()
         under_way = now - next(iter(known.began.values()), now)
-        return max(UNKNOWN_SECONDS if known.seconds is None else known.seconds, under_way)
+        return max(self._timings.write_unknown if known.seconds is None else known.seconds, under_way)
 
     def cancel(self, name: Hashable) -> None:
         """Cancel a write whose answer nobody needs any more."""
@@ -118,7 +117,7 @@ class Writes(Generic[Answer]):
         namespace = self._namespaces[key.namespace]
         if name in namespace.began:
             write.is_late = True
-            namespace.seconds = max(namespace.seconds or 0.0, MOMENT_SECONDS)
+            namespace.seconds = max(namespace.seconds or 0.0, self._timings.write_wait)
         else:
             write.task.cancel()
             namespace.waiting[key] = None

@@ -25,7 +25,7 @@ class Cluster:
         return self._runner.run(self._api.request("POST", path, manifest, fieldValidation="Strict"))
 
     def change(self, manifest):
-        """Make what is there like the manifest."""
+        """Make the existing object like the manifest."""
         kind, name = kind_of(manifest), manifest["metadata"]["name"]
         present = self._runner.run(self._api.get(kind, NAMESPACE, name))
         path = path_of(kind, NAMESPACE, name)
@@ -51,14 +51,14 @@ def pool(name="actors", **spec):
 
 
 def group(name="trainer", pools=(), **spec):
-    """A group on these pools, on that of its own name without any."""
+    """Return a group on these pools, by default on the pool of its own name."""
     refs = [ref if isinstance(ref, dict) else {"name": ref} for ref in pools]
     code = {"configMap": {"name": "accumulator"}}
     return objects.group(NAMESPACE, name, **({"pools": refs} if refs else {}) | {"code": code} | spec)
 
 
 def changed(manifest, path, value):
-    """The manifest with the value at the path; ... removes what is there."""
+    """The manifest with the value at the path; ... removes the existing value."""
     manifest = copy.deepcopy(manifest)
     *parents, last = path.split(".")
     place = manifest

@@ -1,4 +1,4 @@
-"""What only looks like an object of a cluster changes nothing: objects are told apart by their owners' UIDs."""
+"""What only looks like an object of a cluster changes nothing: owners' UIDs tell objects apart."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ async def ready(scene):
 
 
 def copied(pod, name, owners=()):
-    """As `kubectl debug POD --copy-to=NAME --keep-labels` does."""
+    """Copy a pod as `kubectl debug POD --copy-to=NAME --keep-labels` does."""
     metadata = pod["metadata"]
     spec = {key: value for key, value in pod["spec"].items() if key not in ("nodeName", "priority")}
     kept = {key: metadata[key] for key in ("namespace", "labels", "annotations") if key in metadata}
@@ -47,7 +47,7 @@ def stopped(process):
 
 
 async def truth(scene):
-    """All conditions of pool and group, with the times of their turns."""
+    """Return all conditions of pool and group, with the times of their changes."""
     found = [await scene.get(kind, "p") for kind in (RESOURCE_POOL, WORKER_GROUP)]
     return [
         [
@@ -66,7 +66,7 @@ async def stays(scene, before, seconds):
 
 
 def pods_of(scene):
-    """UIDs of the pods that were there before a copy was made."""
+    """Return the UIDs of the pods, before a copy is created."""
     return {pod["metadata"]["uid"] for name in ("head", "worker", "agent") for pod in scene.world.pods("p", name)}
 
 
@@ -98,14 +98,14 @@ async def test_a_pod_that_only_claims_an_owner_changes_nothing(scene, component)
     # The garbage collector deletes the first; the second is a dependent that the real owner does not control.
     for name, owner in (("a", {"uid": "00000000-aaaa", "controller": True}), ("b", {"uid": real["uid"]})):
         claim = copied(pod, name, [claims | owner])
-        # KubeRay counts pods by its own label, and deletes any one of those that are too many.
+        # KubeRay counts pods by its own label, and deletes any one of the surplus pods.
         claim["metadata"]["labels"] = {CLUSTER_LABEL: "p", COMPONENT_LABEL: component}
         await scene.api.create(claim)
     await stays(scene, before, seconds=4)
     assert own <= pods_of(scene)
 
 
-async def test_a_copy_of_the_agent_beside_it_changes_nothing(scene, access):
+async def test_a_copy_of_the_agent_next_to_it_changes_nothing(scene, access):
     await ready(scene)
     before = await truth(scene)
     (pod,) = scene.world.pods("p", "agent")
@@ -151,8 +151,8 @@ async def agents(scene, count):
     return len(scene.world.agents) == count
 
 
-async def test_a_copy_of_a_node_is_deleted_in_place_of_a_node(scene, access):
-    """KubeRay counts pods by their labels, and deletes one of those that are too many: the one that it is told to."""
+async def test_a_copy_of_a_node_is_deleted_instead_of_a_node(scene, access):
+    """KubeRay counts pods by their labels, and deletes a surplus pod: the one that the operator names."""
     await ready(scene)
     (pod,) = scene.world.pods("p", "worker")
 
@@ -169,7 +169,7 @@ async def test_a_copy_of_a_node_is_deleted_in_place_of_a_node(scene, access):
     async def is_forgotten():
         return not await orders()
 
-    # It would choose by itself if it saw the copy first.
+    # Without a name, it would choose one itself if it saw the copy first.
     with stopped(access.processes["ray-operator"]):
         await scene.api.create(copied(pod, "a-copy"))
         await eventually("the order to delete the copy", is_named)

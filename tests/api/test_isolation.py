@@ -1,4 +1,4 @@
-"""Whatever is in one object, only that object says so; its neighbours are served as if it were not there."""
+"""Whatever one object contains, only that object reports it; its neighbours are served as if it did not exist."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator import try_pods, work_queue
+from workergroups_operator.timings import Timings
 
 SHARED = {"clusterName": "shared"}
 
@@ -40,8 +41,8 @@ async def test_a_template_in_which_a_list_is_a_text_is_refused_at_admission(scen
         (container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "nonsense"}}}]), "fieldPath"),
     ],
 )
-async def test_a_template_that_the_api_server_refuses_is_said_of_its_own_pool_only(scene, template, said):
-    """KubeRay stops at the first worker group of which it cannot make a pod."""
+async def test_a_template_that_the_api_server_refuses_is_reported_of_its_own_pool_only(scene, template, said):
+    """KubeRay stops at the first worker group whose pod it cannot create."""
     await scene.pool("a-bad", **SHARED, podTemplate=template)
     await scene.pool("good", **SHARED)
     await scene.group("good")
@@ -60,7 +61,7 @@ async def test_an_operator_that_reads_another_refusal_each_time_is_not_kept_busy
     await scene.until(RESOURCE_POOL, "p", "Ready", "False", "PodsRefused")
     started = time.monotonic()
     written = await writes(scene, RESOURCE_POOL, "p", seconds=20)
-    allowed = work_queue.RUNS_AT_ONCE + (time.monotonic() - started) / work_queue.RUN_AGAIN_SECONDS
+    allowed = work_queue.RUNS_AT_ONCE + (time.monotonic() - started) / Timings().turn_again
     assert 1 <= written <= allowed + 1
 
 
@@ -96,7 +97,7 @@ async def test_nulls_are_arguments(scene):
     ],
     ids=["long", "emoji", "nul", "surrogate", "line breaks", "no character"],
 )
-async def test_any_text_of_a_constructor_is_said(scene, message):
+async def test_any_text_of_a_constructor_is_reported(scene, message):
     scene.world.failing["train.Failing"] = message
     await scene.pool("p")
     await scene.group("bad", pools=[{"name": "p"}], worker={"class": "train.Failing"})
@@ -127,7 +128,7 @@ async def test_groups_with_large_env_do_not_keep_others_from_their_plan(scene):
     ids=["429", "500", "403", "cut after", "cut before"],
 )
 @pytest.mark.parametrize("plural", ["configmaps", "roles", "rayclusters"])
-async def test_a_failed_write_is_tried_again_and_leaves_the_others_true(scene, plural, fault):
+async def test_a_failed_write_is_retried_and_leaves_the_others_true(scene, plural, fault):
     await scene.pool("p", **SHARED)
     await scene.group("p")
     await scene.ready(WORKER_GROUP, "p")
@@ -153,7 +154,7 @@ async def test_a_dry_run_that_fails_by_chance_takes_no_pods_away(scene):
     assert [group["replicas"] for group in cluster["spec"]["workerGroupSpecs"]] == [2]
 
 
-async def test_a_quota_is_said_and_waited_for(scene):
+async def test_a_quota_is_reported_and_waited_for(scene):
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "2"}}}
     path = f"/api/v1/namespaces/{scene.namespace}/resourcequotas"
     await scene.api.request("POST", path, quota)
@@ -169,7 +170,7 @@ async def test_a_quota_is_said_and_waited_for(scene):
     await scene.ready(RESOURCE_POOL, "p", seconds=30)
 
 
-async def test_a_foreign_service_of_the_heads_name_is_said(scene):
+async def test_a_foreign_service_of_the_heads_name_is_reported(scene):
     service = {"spec": {"ports": [{"port": 1}]}, "metadata": {"name": "p-head-svc", "namespace": scene.namespace}}
     await scene.api.create({"apiVersion": "v1", "kind": "Service"} | service)
     await scene.pool("p")
@@ -184,7 +185,7 @@ class TestUnderPodSecurity:
     def namespace_labels(self):
         return {"pod-security.kubernetes.io/enforce": "restricted"}
 
-    async def test_refused_pods_are_said_within_five_seconds(self, scene):
+    async def test_refused_pods_are_reported_within_five_seconds(self, scene):
         await scene.pool("p")
         found = await scene.until(RESOURCE_POOL, "p", "Ready", "False", "PodsRefused", seconds=5 + SLACK_SECONDS)
         assert "PodSecurity" in condition(found)["message"]

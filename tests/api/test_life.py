@@ -1,4 +1,4 @@
-"""Deleted, edited, made again: what runs follows, and what belongs to an earlier life is never used."""
+"""Deleted, edited, recreated: what runs follows, and nothing of an earlier life is ever used."""
 
 import asyncio
 
@@ -43,7 +43,7 @@ async def test_other_kwargs_are_a_new_incarnation(scene):
     assert launch.init_kwargs == {"rate": 5}
 
 
-async def test_a_dead_rank_is_made_anew_when_the_user_says_so(scene):
+async def test_a_dead_rank_is_recreated_when_the_user_asks_for_it(scene):
     old = await ready(scene)
     scene.world.kill_rank("p", scene.world.live_ranks("p")[0])
     await scene.until(WORKER_GROUP, "p", "Ready", "False")
@@ -83,7 +83,7 @@ CHILDREN = [
 
 
 @pytest.mark.parametrize(("kind", "name"), CHILDREN, ids=lambda value: getattr(value, "kind", None))
-async def test_a_deleted_child_comes_back_and_works(scene, kind, name):
+async def test_a_deleted_child_is_restored_and_works(scene, kind, name):
     old = await ready(scene)
     uid = (await scene.get(kind, name))["metadata"]["uid"]
     await scene.delete(kind, name)
@@ -114,7 +114,7 @@ async def test_a_deleted_token_is_a_new_cluster_that_says_why(scene):
     assert RESTART_ANNOTATION not in (await scene.get(kinds.LEASE, "p-agent"))["metadata"]["annotations"]
 
 
-async def test_a_lease_that_is_made_again_at_once_is_renewed_at_once(scene):
+async def test_a_lease_that_is_recreated_at_once_is_renewed_at_once(scene):
     await ready(scene)
     old = await scene.get(kinds.LEASE, "p-agent")
     kept = {key: old["metadata"][key] for key in ("name", "namespace", "labels", "ownerReferences")}
@@ -128,7 +128,7 @@ async def test_a_lease_that_is_made_again_at_once_is_renewed_at_once(scene):
     assert condition(await scene.get(WORKER_GROUP, "p"))["status"] == "True"
 
 
-async def test_a_deleted_ray_cluster_is_made_anew(scene):
+async def test_a_deleted_ray_cluster_is_recreated(scene):
     old = await ready(scene)
     await scene.delete(kinds.RAY_CLUSTER, "p")
     await scene.until(WORKER_GROUP, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
@@ -136,7 +136,7 @@ async def test_a_deleted_ray_cluster_is_made_anew(scene):
     assert new["status"]["incarnation"] == old["status"]["incarnation"] + 1
 
 
-async def test_a_pool_made_again_while_pods_run_gets_none_of_the_old_ones(scene):
+async def test_a_pool_recreated_while_pods_run_gets_none_of_the_old_ones(scene):
     await ready(scene)
     scene.world.machines.termination_seconds = 2.0
     old = {pod["metadata"]["uid"] for pod in scene.world.machines.pods.values()}
@@ -169,8 +169,8 @@ async def test_a_field_that_is_removed_from_the_template_goes_from_the_cluster(s
     await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "OldTemplate")
 
 
-async def test_a_pool_made_again_in_a_gap_of_the_watch(scene):
-    """kopf keeps both in its index."""
+async def test_a_pool_recreated_in_a_gap_of_the_watch(scene):
+    """kopf keeps both pools in its index."""
     await scene.pool("other")
     await scene.pool("p")
     await scene.ready(RESOURCE_POOL, "p")

@@ -58,7 +58,7 @@ def broken_groups():
 
 
 @pytest.mark.timeout(600)
-async def test_fifty_healthy_pools_beside_fifty_broken_objects(scene):
+async def test_fifty_healthy_pools_next_to_fifty_broken_objects(scene):
     scene.world.failing["train.Failing"] = "RuntimeError: \N{COLLISION SYMBOL}" + "x" * 40_000
     monitor = Monitor(scene)
     watching = asyncio.create_task(monitor.run())
@@ -111,7 +111,7 @@ async def test_a_broken_object_that_is_mended_is_served(scene):
     await scene.ready(RESOURCE_POOL, "p", seconds=20)
 
 
-async def test_what_was_stored_before_a_rule_is_said_of_its_own_object(scene):
+async def test_what_was_stored_before_a_rule_is_reported_of_its_own_object(scene):
     """A CustomResourceDefinition without the schema takes anything, as one of an earlier version did."""
     name = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{RESOURCE_POOL.plural}.{RESOURCE_POOL.group}"
     crd = await scene.api.request("GET", name)
@@ -120,7 +120,7 @@ async def test_what_was_stored_before_a_rule_is_said_of_its_own_object(scene):
         await _write_unreadable(scene, name, crd)
     finally:
         await _restore(scene, name, crd)
-    await eventually("an event that says so", lambda: _is_told(scene), seconds=15)
+    await eventually("an event that reports it", lambda: _is_told(scene), seconds=15)
     await scene.ready(RESOURCE_POOL, "good", seconds=20)
 
 

@@ -54,8 +54,8 @@ STAYS = """
         handlers._listen = stays
 """
 UNWATCHED = """
-        from workergroups_operator import watches
-        watches.UNWATCHED_SECONDS = 3.0
+        from functools import partial
+        operator.Timings = partial(operator.Timings, unwatched=3.0)
 """
 PROGRAM = """
 import asyncio, re, time

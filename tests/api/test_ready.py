@@ -15,7 +15,7 @@ async def test_a_pool_and_a_group_become_ready(scene):
     assert (group["status"]["incarnation"], group["status"]["session"]) == (1, gcs.session)
 
 
-async def test_a_pool_of_which_nothing_is_reserved_is_ready_with_its_nodes(scene):
+async def test_a_pool_without_reservations_is_ready_with_its_nodes(scene):
     await scene.pool("p", nodes=2, reservation="None")
     await scene.group("p")
     pool = await scene.ready(RESOURCE_POOL, "p")

@@ -59,7 +59,7 @@ async def first_status(scene, name):
 
 
 @pytest.mark.timeout(180)
-async def test_a_healthy_cluster_keeps_its_bounds_beside_many_behind_a_slow_webhook(scene):
+async def test_a_healthy_cluster_keeps_its_bounds_next_to_many_behind_a_slow_webhook(scene):
     for namespace in SLOW:
         for number in range(POOLS_OF_EACH):
             await scene.api.create(pool(namespace, f"p{number}"))

@@ -38,7 +38,7 @@ def of(group):
     return group["status"]["session"], group["status"]["incarnation"]
 
 
-async def test_a_killed_rank_is_said_within_a_second(ready):
+async def test_a_killed_rank_is_reported_within_a_second(ready):
     ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
     found = await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=1 + SLACK_SECONDS)
     assert condition(found)["message"].startswith("rank 0")
@@ -46,14 +46,14 @@ async def test_a_killed_rank_is_said_within_a_second(ready):
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_a_worker_pod_that_goes_is_said_within_a_second(ready, at_once):
+async def test_a_worker_pod_that_goes_is_reported_within_a_second(ready, at_once):
     ready.world.machines.termination_seconds = 3.0
     await ready.world.delete_pod(ready.world.pods("p", "worker")[0], at_once=at_once)
     await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
     await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
 
 
-async def test_a_killed_raylet_of_a_worker_is_said_within_a_second(ready):
+async def test_a_killed_raylet_of_a_worker_is_reported_within_a_second(ready):
     ready.world.machines.restart(ready.world.pods("p", "worker")[0]["metadata"]["uid"], seconds=4.0)
     await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
     await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
@@ -75,7 +75,7 @@ async def test_a_new_head_is_a_new_session_and_a_new_incarnation(ready, turns, h
     assert len([turn for turn in turns if turn.kind == "WorkerGroup" and turn.before == "True"]) == 1
 
 
-async def test_an_executor_that_hangs_is_said_within_fifteen_seconds(ready):
+async def test_an_executor_that_hangs_is_reported_within_fifteen_seconds(ready):
     ready.world.frozen.add("p")
     found = await ready.until(WORKER_GROUP, "p", "Ready", "Unknown", seconds=15 + SLACK_SECONDS)
     assert "Ray's GCS does not answer" in condition(found)["message"]
@@ -83,7 +83,7 @@ async def test_an_executor_that_hangs_is_said_within_fifteen_seconds(ready):
     assert of(await ready.ready(WORKER_GROUP, "p")) == of(found)
 
 
-async def test_agent_and_rank_that_go_together_are_said_within_five_seconds(ready):
+async def test_agent_and_rank_that_go_together_are_reported_within_five_seconds(ready):
     ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
     await ready.world.delete_pod(ready.world.pods("p", "agent")[0], at_once=True)
     await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
@@ -141,7 +141,7 @@ async def test_a_restarted_operator_writes_nothing(ready, turns, kill):
     assert turns == []
 
 
-async def test_what_happened_while_the_operator_was_away_is_said_after_its_start(ready):
+async def test_what_happened_while_the_operator_was_away_is_reported_after_its_start(ready):
     await ready.stop_operator()
     ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
     await asyncio.sleep(1)
@@ -170,7 +170,7 @@ async def test_an_api_server_that_is_away_for_a_moment_is_no_news(ready, turns):
     assert turns == []
 
 
-async def test_what_happens_right_after_a_long_outage_of_the_api_server_is_said_soon(ready):
+async def test_what_happens_right_after_a_long_outage_of_the_api_server_is_reported_soon(ready):
     ready.proxy.rule(Rule(lambda request: request.client == OPERATOR, UNAVAILABLE, times=10**6))
     ready.proxy.cut_off(OPERATOR)
     await asyncio.sleep(25)
@@ -179,7 +179,7 @@ async def test_what_happens_right_after_a_long_outage_of_the_api_server_is_said_
     await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
 
 
-async def test_what_happened_while_much_was_refused_is_said_soon_after(ready):
+async def test_what_happened_while_much_was_refused_is_reported_soon_after(ready):
     """Each event finds the API server refusing, and after the last of them it refuses no more."""
     ready.proxy.rule(
         Rule(lambda request: request.client == OPERATOR and "watch" not in request.query, UNAVAILABLE, 10**6)

@@ -110,7 +110,7 @@ def nothing(path):
 @pytest.mark.parametrize(
     ("put", "words"), [(pipe, "not a regular file"), (nested, "not JSON"), (endless, "symbolic links"), (nothing, "")]
 )
-async def test_reports_that_cannot_be_read_are_not_vouched_for_though_the_pulse_goes_on(ready, put, words):
+async def test_reports_that_cannot_be_read_are_not_vouched_for_though_the_pulse_continues(ready, put, words):
     path = exchange_of(ready) / "reports" / "reports.json"
     path.unlink()
     put(path)
@@ -122,7 +122,7 @@ async def test_reports_that_cannot_be_read_are_not_vouched_for_though_the_pulse_
     await ready.ready(WORKER_GROUP, "q", seconds=3 + SLACK_SECONDS)
 
 
-async def test_a_status_that_the_operator_may_not_write_is_told_in_an_event(ready):
+async def test_a_status_that_the_operator_may_not_write_is_reported_in_an_event(ready):
     def of_operator(request):
         found = request.client, request.plural, request.name, request.subresource
         return found == (OPERATOR, "workergroups", "p", "status")

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def mounted(packages: Path) -> dict[str, Any]:
-    """What a pool says so that its drivers and ranks import from this directory of the host."""
+    """Return the fields of a pool with which its drivers and ranks import from this directory of the host."""
     return {
         "volumes": [{"mountPath": "/packages", "readOnly": True, "hostPath": {"path": str(packages)}}],
         "env": [{"name": "PYTHONPATH", "value": "/packages"}],

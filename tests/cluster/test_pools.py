@@ -24,7 +24,7 @@ def stuck(namespace):
     )
 
 
-def test_a_pool_on_a_product_that_no_node_has_says_so(namespace, stuck):
+def test_a_pool_on_a_product_that_no_node_has_reports_it(namespace, stuck):
     ready = namespace.until_said("h100", "no node fits on nodes with nvidia.com/gpu.product=H100")
     assert ready["reason"] == "NoMatchingNode"
     assert namespace.get("resourcepool", "h100")["status"]["deadline"]
@@ -41,7 +41,7 @@ def test_an_image_that_cannot_be_pulled_is_named(namespace, stuck):
     assert ready["reason"] == "ImagePullFailed"
 
 
-def test_after_its_deadline_a_pool_says_so_and_still_why(namespace, stuck):
+def test_after_its_deadline_a_pool_reports_that_and_why(namespace, stuck):
     late = namespace.until_said("h100", "not ready within 25 s")
     assert late["reason"] == "DeadlineExceeded"
     assert "nvidia.com/gpu.product=H100" in late["message"]

@@ -301,7 +301,7 @@ def test_a_deleted_group_gives_its_devices_back(namespace):
     namespace.until(names, lambda found: "right" not in found, 30)
 
 
-def test_the_status_of_a_group_that_was_deleted_and_made_again_is_its_own(namespace):
+def test_the_status_of_a_group_that_was_deleted_and_recreated_is_its_own(namespace):
     old = namespace.get("workergroup", "left")["metadata"]["uid"]
     namespace.run("delete", "workergroup", "left")
     namespace.apply(group("left", [{"name": "actors", "bundles": {"start": 0, "count": 2}}]))

@@ -18,7 +18,7 @@ UNIT_SECONDS = 600.0
 
 
 def main() -> int:
-    """Play them, and report those that went wrong."""
+    """Play the cases, and report those that failed."""
     arguments = _arguments()
     first = int(time.time()) if arguments.first is None else arguments.first
     print(f"cases from {first}", flush=True)
@@ -35,21 +35,21 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="how many cases")
-    parser.add_argument("--first", type=int, help="the first seed; by default one that no run had before")
-    parser.add_argument("--minutes", type=float, default=0, help="begin none after that time; 0: begin all")
+    parser.add_argument("--first", type=int, help="the first seed; by default one that no earlier run used")
+    parser.add_argument("--minutes", type=float, default=0, help="start no case after this time; 0: start all")
     parser.add_argument("--kind", choices=KINDS, help="only the cases of this kind")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many processes at a time")
     return parser.parse_args()
 
 
 class _Running:
-    """A unit in a process of its own, which tells each seed that it begins with, and at the end the outcome."""
+    """A unit in its own process, which sends each seed when it begins with it, and the outcome at the end."""
 
     def __init__(self, unit: Unit, access: Access | None) -> None:
         forked = multiprocessing.get_context("fork")
         self.unit = unit
         self.pipe, theirs = forked.Pipe(duplex=False)
-        # Not a daemon: it has processes of its own.
+        # Not a daemon, since it starts processes itself.
         self.process = forked.Process(target=play, args=(unit, access, theirs))
         self.began = time.monotonic()
         self.at = unit.seeds[0]
@@ -57,7 +57,7 @@ class _Running:
         theirs.close()
 
     def outcome(self) -> Outcome | None:
-        """Return how it ended, None while it runs."""
+        """Return the outcome, None while it runs."""
         try:
             while self.pipe.poll():
                 found = self.pipe.recv()

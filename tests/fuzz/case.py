@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 
 
 class Wrong(Exception):
-    """A case ended as it must not."""
+    """A case ended in a way that is wrong."""
 
 
 @dataclass
 class Outcome:
-    """What came of some cases."""
+    """The outcome of some cases."""
 
     kind: str
     seeds: Sequence[int]
-    # By seed; what is nobody's alone stands under the first.
+    # By seed; what no single case caused is under the first.
     failures: dict[int, str] = field(default_factory=dict)
-    # What happened how often, so that a reader sees what the cases reached.
+    # How often each thing happened, so that a reader sees what the cases reached.
     seen: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
     def note(self, what: str) -> None:
-        """Count something."""
+        """Count that something happened."""
         self.seen[what] = self.seen.get(what, 0) + 1
 
 

@@ -1,4 +1,4 @@
-"""Sequences of legal edits of pools and groups: in whatever order they come, they end as a fresh deployment would."""
+"""Sequences of legal edits of pools and groups, which in any order must end like a new deployment."""
 
 from tests.fuzz.case import Outcome
 from tests.simulation import history
@@ -6,7 +6,7 @@ from tests.simulation.control_plane import Access
 
 
 async def play(access: Access, seed: int) -> Outcome:
-    """Play one sequence, judged as any other history."""
+    """Play one sequence, and judge it like any other history."""
     played = await history.run(access, seed, history.EDITS)
     outcome = Outcome("edits", [seed])
     for line in played.log:

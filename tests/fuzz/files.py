@@ -1,4 +1,4 @@
-"""Every file of the agent's exchange, spoilt: arbitrary bytes, odd JSON, and things that are no files."""
+"""Damage every file of the agent's exchange: arbitrary bytes, odd JSON, and what is not a regular file."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, Pla
 from workergroups_api.report import GroupReport, PoolReport
 from workergroups_api.vocabulary import RankEnd
 
-# To read everything once: nobody may be able to make it longer.
+# Reading everything once must take less, whatever the files contain.
 READ_SECONDS = 5.0
 # The exchange is in memory, in pods too.
 MEMORY = "/dev/shm"
@@ -72,7 +72,7 @@ KNOWN = Known(plan=PLAN, groups={GROUP.name: None})
 
 
 def check(choices: random.Random) -> str:
-    """Spoil one file, read everything, repair it, and read everything again."""
+    """Damage one file, read everything, repair the file, and read everything again."""
     with tempfile.TemporaryDirectory(prefix="fuzz-exchange-", dir=MEMORY) as name:
         directory = Path(name)
         writer, reader = Exchange(directory), Exchange(directory)
@@ -118,7 +118,7 @@ def _read(exchange: Exchange) -> tuple[Any, ...]:
 
 
 def _check_identities(reports: Reports) -> None:
-    """Whatever a report says, only what the plan names is written."""
+    """Check that whatever a report says, only statuses of planned objects are written."""
     planned = {(POOL.name, POOL.uid), (GROUP.name, GROUP.uid)}
     found = {(subtree.name, subtree.uid) for subtree in subtrees(reports, KNOWN).values()}
     if not found <= planned:
@@ -151,7 +151,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-# Content.
+# Damage to the content.
 
 
 def arbitrary_bytes(path: Path, choices: random.Random) -> None:
@@ -215,7 +215,7 @@ def doubled_member(path: Path, choices: random.Random) -> None:
 
 
 def beyond_json(path: Path, choices: random.Random) -> None:
-    """Write what only some readers call JSON, or what breaks readers."""
+    """Write what only some parsers accept as JSON, or what breaks parsers."""
     odd = (
         b"[" * 1_000_000,
         b'{"a":' * 100_000,
@@ -230,27 +230,27 @@ def beyond_json(path: Path, choices: random.Random) -> None:
 
 
 def huge(path: Path, choices: random.Random) -> None:
-    """A sparse file of a tebibyte, or one that is just too large."""
+    """Make it a sparse file of a tebibyte, or one that is just too large."""
     with path.open("r+b") as file:
         file.truncate(choices.choice((2**40, 100 * MAX_BYTES)))
 
 
-# What is no regular file.
+# What is not a regular file.
 
 
 def nothing(path: Path, choices: random.Random) -> None:
-    """Remove it."""
+    """Remove the file."""
     path.unlink()
 
 
 def pipe(path: Path, choices: random.Random) -> None:
-    """Put a pipe there, which blocks its reader."""
+    """Replace it by a pipe, which blocks its reader."""
     path.unlink()
     os.mkfifo(path)
 
 
 def folder(path: Path, choices: random.Random) -> None:
-    """Put a directory there."""
+    """Replace it by a directory."""
     path.unlink()
     path.mkdir()
     for number in range(choices.choice((0, 1, 500))):
@@ -258,7 +258,7 @@ def folder(path: Path, choices: random.Random) -> None:
 
 
 def link(path: Path, choices: random.Random) -> None:
-    """Put a link there: to nothing, to itself, to an endless file, or to a secret."""
+    """Replace it by a link: to nothing, to itself, to an endless file, or to a secret."""
     path.unlink()
     path.symlink_to(
         choices.choice(("/nowhere", path.name, "/dev/zero", "/proc/self/mem", "/etc/passwd", "..", "/dev/tty"))
@@ -266,26 +266,26 @@ def link(path: Path, choices: random.Random) -> None:
 
 
 def device(path: Path, choices: random.Random) -> None:
-    """Put a device there."""
+    """Replace it by a device."""
     path.unlink()
     with contextlib.suppress(PermissionError):
         os.mknod(path, stat.S_IFCHR | 0o666, choices.choice((os.makedev(1, 5), os.makedev(1, 3))))
 
 
 def listening_socket(path: Path, choices: random.Random) -> None:
-    """Put a socket there."""
+    """Replace it by a socket."""
     path.unlink()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
 
 
 def forbidden(path: Path, choices: random.Random) -> None:
-    """Let nobody read it."""
+    """Remove all permissions to read it."""
     path.chmod(0)
 
 
 def crowded(path: Path, choices: random.Random) -> None:
-    """Many files next to it, with names that nobody expects."""
+    """Add many files with unexpected names next to it."""
     for number in range(choices.choice((10, 500))):
         (path.parent / f"{GROUP.uid}_{number}_{'9' * choices.randint(1, 200)}.lines").touch()
     (path.parent / "a\nb_1_2.lines").touch()

@@ -1,4 +1,4 @@
-"""The kinds of cases, which of them a seed is, and in which processes they are played."""
+"""The kinds of cases, which kind a seed has, and which processes play them."""
 
 import asyncio
 import os
@@ -11,9 +11,9 @@ from tests.fuzz import edits, files, names, served
 from tests.fuzz.case import Check, Outcome, choices_of
 from tests.simulation.control_plane import Access
 
-# How many of a hundred cases are of each kind; by what they cost, and by what they find.
+# How many of a hundred cases are of each kind, by their cost and by what they find.
 KINDS = {"served": 30, "files": 35, "names": 34, "edits": 1}
-# Consecutive seeds, of which those of a kind share a process.
+# Among this many consecutive seeds, those of one kind share a process.
 BATCH = 200
 _CHECKS: dict[str, Check] = {"files": files.check, "names": names.check}
 
@@ -27,7 +27,7 @@ class Unit:
 
     @property
     def needs_api_server(self) -> bool:
-        """Whether there must be a control plane."""
+        """Whether it needs a control plane."""
         return self.kind not in _CHECKS
 
 
@@ -39,7 +39,7 @@ def units(seeds: Sequence[int], only: str | None) -> Iterator[Unit]:
             of_kind.setdefault(_kind_of(seed), []).append(seed)
         for kind, found in sorted(of_kind.items(), key=lambda item: item[1][0]):
             if only in (None, kind):
-                # Each history of edits has a namespace, and a process, of its own.
+                # Each history of edits has its own namespace and process.
                 yield from (Unit(kind, [seed]) for seed in found) if kind == "edits" else (Unit(kind, found),)
 
 
@@ -60,7 +60,7 @@ def play(unit: Unit, access: Access | None, pipe: Connection) -> None:
     except BaseException:
         outcome = Outcome(unit.kind, unit.seeds, failures={unit.seeds[0]: traceback.format_exc()})
     pipe.send(outcome)
-    # Threads that were killed in the middle of things are not waited for.
+    # Threads that were killed are not waited for.
     os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""Records of Ray's GCS with fuzzed fields: actors, placement groups, nodes and keys that users name as they like."""
+"""Records of Ray's GCS with fuzzed fields: actors, placement groups, nodes and keys, whose names users choose."""
 
 import json
 import random
@@ -22,7 +22,7 @@ from workergroups_agent.orders import OrderReader
 from workergroups_agent.read_ray import RayReader
 
 LOOK_SECONDS = 3.0
-# The reports must stay a file that the reporter reads, and statuses that etcd takes.
+# The reports must stay a file that the reporter reads, and statuses that etcd accepts.
 MAX_REPORT_BYTES = 1_000_000
 RECORDS = (0, 1, 3, 20)
 _NAMES: tuple[Callable[[random.Random], str], ...] = (
@@ -37,7 +37,7 @@ _NAMES: tuple[Callable[[random.Random], str], ...] = (
 
 
 def check(choices: random.Random) -> str:
-    """Look at a Ray that answers with odd records, decide and report on it, twice."""
+    """Observe a Ray that returns odd records, decide, and report on it, twice."""
     gcs = _OddGcs(choices)
     began = process_time()
     reader = RayReader(gcs)  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def check(choices: random.Random) -> str:
 
 
 class _OddGcs:
-    """Answers as a GCS does into which users wrote what they liked."""
+    """Answers like a GCS into which users wrote anything."""
 
     session = SESSION
     address = "127.0.0.1:6379"
@@ -75,31 +75,31 @@ class _OddGcs:
         self._nodes = [_node(choices) for _ in range(choices.choice(RECORDS))]
 
     def check_session(self) -> None:
-        """It is the same one."""
+        """Accept the session, which never changes."""
 
     def nodes(self) -> list[gcs_pb2.GcsNodeInfo]:
-        """Nodes as Ray's client parses them."""
+        """Return nodes as Ray's client parses them."""
         return self._nodes
 
     def actors(self, state: str | None = None) -> list[bytes]:
-        """Records, in an order of the moment."""
+        """Return records, in an arbitrary order."""
         return self._choices.sample(self._records["actors"], len(self._records["actors"]))
 
     def placement_groups(self) -> list[bytes]:
-        """Records."""
+        """Return records."""
         return self._records["placements"]
 
     def keys(self, namespace: str) -> list[bytes]:
-        """Keys, those of the actors among them."""
+        """Return keys, among them those of the actors."""
         odd = [text(self._choices).encode(errors="surrogatepass") for _ in range(self._choices.choice(RECORDS))]
         return [*odd, b"\xff\xfe", b"", b"aa"]
 
     def get(self, namespace: str, key: str) -> bytes | None:
-        """A value, whatever the key."""
+        """Return a value, whatever the key."""
         return _value(self._choices)
 
     def get_many(self, namespace: str, keys: Iterable[str]) -> dict[str, bytes]:
-        """Values of these keys."""
+        """Return values of these keys."""
         return {key: _value(self._choices) or b"" for key in keys}
 
 
@@ -158,7 +158,7 @@ def _node(choices: random.Random) -> gcs_pb2.GcsNodeInfo:
 
 
 def _serialized(record: Message, choices: random.Random) -> bytes:
-    """The record, sometimes broken."""
+    """Return the record, sometimes broken."""
     raw = bytearray(record.SerializeToString())
     if raw and choices.random() < 0.2:
         raw[choices.randrange(len(raw))] ^= 1 << choices.randrange(8)
@@ -202,7 +202,7 @@ def _field_value(field: FieldDescriptor, choices: random.Random) -> Any:
 
 
 def _text_of_protobuf(value: str) -> str:
-    """Protobuf takes no half surrogate pairs."""
+    """Replace half surrogate pairs, which protobuf rejects."""
     return value.encode(errors="replace").decode()
 
 

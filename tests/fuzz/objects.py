@@ -1,4 +1,4 @@
-"""Odd pools and groups: drawn from what the schemas let through, with odd labels, annotations and statuses."""
+"""Odd pools and groups: drawn from what the schemas accept, with odd labels, annotations and statuses."""
 
 import random
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from tests.fuzz.values import as_json, large, text
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import CLUSTER_LABEL, RESTARTED_AT_ANNOTATION
 
-# Pods of a pool: those that make many cost the machine, and show nothing that these do not.
+# The most pods of a pool: more would cost time, and show nothing new.
 NODES = (1, 1, 1, 1, 2, 3)
 
 
 @dataclass(frozen=True)
 class OddObject:
-    """An object as somebody sends it, and a status that somebody writes into it; both as JSON."""
+    """An object that a user sends, and a status that a user writes into it, both as JSON."""
 
     kind: Kind
     name: str

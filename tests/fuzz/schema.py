@@ -13,12 +13,12 @@ from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 Schema = dict[str, Any]
 
 FILES = {RESOURCE_POOL: "resourcepools.yaml", WORKER_GROUP: "workergroups.yaml"}
-# How often a field that may be left out is there, and how often a value ignores its pattern.
+# How often an optional field is set, and how often a value ignores its pattern.
 OPTIONAL = 0.3
 UNFIT = 0.01
 _MATCHES = re.compile(r"^self\.matches\('(.*)'\)$")
 _TRIES = 60
-# Texts that fit the patterns of labels, names, import paths, images, quantities and mount paths.
+# Texts that match the patterns of labels, names, import paths, images, quantities and mount paths.
 _SHAPES = (
     ("", string.ascii_lowercase, string.ascii_lowercase + string.digits + "-", "z"),
     ("a.", string.ascii_letters, string.ascii_letters + string.digits + "_", "Z"),
@@ -39,7 +39,7 @@ def schema_of(kind: Kind, part: str) -> Schema:
 
 
 def drawn(schema: Schema, choices: random.Random) -> Any:
-    """Return a value that the schema lets through, but for rules between fields; seldom one that it does not."""
+    """Return a value that the schema accepts, apart from rules between fields; rarely one that it rejects."""
     if schema.get("nullable") and choices.random() < 0.1:
         return None
     if "enum" in schema:
@@ -68,7 +68,7 @@ def _object(schema: Schema, choices: random.Random) -> dict[str, Any]:
         if name in required or choices.random() < OPTIONAL
     }
     if isinstance(extra := schema.get("additionalProperties"), dict):
-        # Keys of maps are named by rules of CEL that only labels have.
+        # The keys of maps follow CEL rules that only labels have.
         result |= {_shaped(choices): drawn(extra, choices) for _ in range(_count(schema, "Properties", choices))}
     elif schema.get("x-kubernetes-preserve-unknown-fields") and choices.random() < OPTIONAL:
         result[text(choices, 60)] = any_json(choices)

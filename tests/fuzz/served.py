@@ -1,4 +1,4 @@
-"""Odd objects on a real API server, next to a healthy pool and group which must not notice them."""
+"""Odd objects on a real API server, next to a healthy pool and group that they must not affect."""
 
 import asyncio
 import contextlib
@@ -24,14 +24,14 @@ from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 HEALTHY = "healthy"
 BOTH = (RESOURCE_POOL, WORKER_GROUP)
-# How soon each object has a condition, or a change of a healthy one is seen; a batch comes all at once.
+# How soon each object has a condition, or a change of a healthy one shows; a batch arrives all at once.
 BOUND_SECONDS = 5.0
 SECONDS_FOR_EACH = 0.2
 READY_SECONDS = 120.0
-# The limit that the chart sets.
+# The memory limit that the chart sets.
 MEMORY_MIB = 256.0
 LOOK_SECONDS = 0.1
-# The API server's own words on requests as a whole, which name no field.
+# The API server's messages on requests as a whole, which name no field.
 _OF_THE_WHOLE = re.compile(
     r"entity too large|request is too large|larger than max|exceeded max depth|too deep|out of range"
 )
@@ -40,7 +40,7 @@ _NAMES_A_FIELD = re.compile(r"\b(spec|metadata|status|apiVersion|kind)\b")
 
 @dataclass
 class _Served:
-    """An odd object that the API server took."""
+    """An odd object that the API server accepted."""
 
     seed: int
     odd: OddObject
@@ -109,7 +109,7 @@ class _Batch:
             self._refused(seed, error)
 
     def _refused(self, seed: int, error: ApiError) -> None:
-        self.outcome.note(f"refused with {error.status}")
+        self.outcome.note(f"rejected with {error.status}")
         if not _NAMES_A_FIELD.search(error.message) and not _OF_THE_WHOLE.search(error.message):
             self.outcome.failures[seed] = f"refused, and no field is named: {error}"
 
@@ -160,7 +160,7 @@ class _Batch:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _a_dead_rank_is_seen(self) -> None:
-        """And a restart by annotation is, too."""
+        """Check that the death of a rank, and a restart by annotation, show within the bound."""
         uid = (await self.scene.get(WORKER_GROUP, HEALTHY))["metadata"]["uid"]
         rank = next(rank for rank in self.scene.world.live_ranks(HEALTHY) if rank.name.uid == uid)
         self.scene.world.kill_rank(HEALTHY, rank)

@@ -1,4 +1,4 @@
-"""Values that somebody may write: any JSON, any Unicode, extreme numbers, dates, depths and sizes."""
+"""Values that users may write: any JSON, any Unicode, extreme numbers, dates, depths and sizes."""
 
 import json
 import random
@@ -6,9 +6,9 @@ import string
 from collections.abc import Iterator
 from typing import Any
 
-# The API server refuses JSON that is nested deeper.
+# The API server rejects JSON that is nested more deeply.
 MAX_DEPTH = 10_000
-# etcd's limit of a request, less what the API server adds.
+# etcd's limit for a request, less what the API server adds.
 MAX_BYTES = 1_400_000
 
 TEXTS = (
@@ -87,7 +87,7 @@ def scalar(choices: random.Random) -> Any:
 
 
 def any_json(choices: random.Random, depth: int = 4) -> Any:
-    """Return any JSON value; now and then a deep, a wide or a large one."""
+    """Return any JSON value, sometimes a deep, a wide or a large one."""
     chance = choices.random()
     if chance < 0.03:
         return nested(choices, choices.choice((50, 190, 300, 900, 1200, 3000, 9000)))
@@ -102,7 +102,7 @@ def any_json(choices: random.Random, depth: int = 4) -> Any:
 
 
 def nested(choices: random.Random, depth: int) -> Any:
-    """Return a value that is nested so deep."""
+    """Return a value that is nested this deeply."""
     value: Any = scalar(choices)
     is_list = choices.random() < 0.5
     for _ in range(depth):
@@ -133,7 +133,7 @@ def as_json(value: Any) -> bytes:
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    """Write JSON with a stack of its own."""
+    """Write JSON with an explicit stack, so that no depth is too much."""
     waiting: list[Any] = [value]
     while waiting:
         piece = waiting.pop()
@@ -150,4 +150,4 @@ def _pieces(value: Any) -> Iterator[str]:
 
 
 class _Raw(str):
-    """Text that is JSON already."""
+    """Text that is already JSON."""

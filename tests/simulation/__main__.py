@@ -20,11 +20,11 @@ HISTORY_SECONDS = 300.0
 
 
 def main() -> int:
-    """Play them, and tell of those that went wrong."""
+    """Play the histories, and report those that failed."""
     arguments = _arguments()
     first = int(time.time()) if arguments.first is None else arguments.first
     print(f"seeds from {first}", flush=True)
-    # All that a history needs is imported once, before the processes are forked.
+    # Import what a history needs once, before the processes are forked.
     from workergroups_agent.reporter import serve  # noqa: F401
     from workergroups_operator import handlers  # noqa: F401
 
@@ -38,16 +38,16 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000, help="how many histories")
-    parser.add_argument("--first", type=int, help="the first seed; by default one that no run had before")
-    parser.add_argument("--minutes", type=float, default=0, help="begin none after that time; 0: begin all")
+    parser.add_argument("--first", type=int, help="the first seed; by default one that no earlier run used")
+    parser.add_argument("--minutes", type=float, default=0, help="start no history after this time; 0: start all")
     # Histories wait for a third of their time.
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), help="how many at a time")
-    parser.add_argument("--verbose", action="store_true", help="tell what happened in each")
+    parser.add_argument("--verbose", action="store_true", help="print what happens in each history")
     return parser.parse_args()
 
 
 def _play_all(access: Access, first: int, arguments: argparse.Namespace) -> list[history.History]:
-    """Each history in a process of its own: nothing of one is left for the next."""
+    """Play each history in its own process, so that none affects the next."""
     forked = multiprocessing.get_context("fork")
     until = time.monotonic() + arguments.minutes * 60 if arguments.minutes else float("inf")
     seeds = iter(range(first, first + arguments.seeds))
@@ -99,7 +99,7 @@ def _play(access: Access, seed: int, pipe: Connection) -> None:
     except BaseException:
         result = history.History(seed, violations=[traceback.format_exc()])
     pipe.send(result)
-    # Threads that were killed in the middle of things are not waited for.
+    # Threads that were killed are not waited for.
     os._exit(0)
 
 
@@ -127,12 +127,12 @@ def _tell(played: list[history.History]) -> int:
             longest[name] = max(longest.get(name, 0.0), value)
     print(f"{len(played)} histories, {len(failed)} failed: {failed}")
     if busy := [each.overloads for each in played if each.overloads]:
-        print(f"the machine was too busy to judge by seconds for {sum(busy)} s, in {len(busy)} histories")
+        print(f"the machine was too busy for bounds in seconds for {sum(busy)} s, in {len(busy)} histories")
     if seconds:
         print(f"seconds: median {seconds[len(seconds) // 2]:.1f}, longest {seconds[-1]:.1f}")
     print(f"faults: {dict(sorted(faults.items()))}")
-    print(f"the operator ended by itself: {ends}")
-    print(f"untruth, seconds at most: { {name: round(value, 1) for name, value in sorted(longest.items())} }")
+    print(f"the operator ended without being told to: {ends}")
+    print(f"longest wrong statuses, in seconds: { {name: round(value, 1) for name, value in sorted(longest.items())} }")
     return 1 if failed or not played else 0
 
 

@@ -1,4 +1,4 @@
-"""What happens in a history, one action at a time: by users (`users`), by the world, and to our own processes."""
+"""The actions of a history: those of users (`users`), of the world, and of our own processes."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ FORBIDDEN = 403
 
 
 class Actions:
-    """Each returns what it did, None if there was nothing to do."""
+    """Each action returns what it did, None if there was nothing to do."""
 
     def __init__(
         self, scene: Scene, story: Story, choices: random.Random, restart: Callable[[bool], Awaitable[None]]
@@ -28,7 +28,7 @@ class Actions:
         self._restart = restart
 
     def use(self, choices: random.Random) -> None:
-        """Take all choices from this generator from now on."""
+        """Draw all choices from this generator from now on."""
         self.choices = self.users.choices = self.story.choices = choices
 
     def drawn(self, *, by_users_only: bool) -> Action:
@@ -56,7 +56,7 @@ class Actions:
         }
 
     async def kill_rank(self) -> str | None:
-        """A rank's process dies."""
+        """Kill a rank's process."""
         cluster = self._cluster()
         ranks = sorted(self.scene.world.live_ranks(cluster), key=lambda rank: str(rank.name)) if cluster else []
         if cluster is None or not ranks:
@@ -66,7 +66,7 @@ class Actions:
         return f"kill rank {rank.name}"
 
     async def delete_worker(self) -> str | None:
-        """A worker pod goes, with or without grace."""
+        """Delete a worker pod, with or without grace."""
         cluster = self._cluster()
         pods = self.scene.world.pods(cluster, Component.WORKER) if cluster else []
         if not pods:
@@ -76,7 +76,7 @@ class Actions:
         return f"delete pod {pod['metadata']['name']} {'at once' if at_once else ''}"
 
     async def delete_head(self) -> str | None:
-        """The head's pod goes."""
+        """Delete the head's pod."""
         cluster = self._cluster()
         pods = self.scene.world.pods(cluster, Component.HEAD) if cluster else []
         if not pods:
@@ -85,7 +85,7 @@ class Actions:
         return f"delete pod {pods[0]['metadata']['name']}"
 
     async def restart_head(self) -> str | None:
-        """The head's container starts anew."""
+        """Restart the head's container."""
         cluster = self._cluster()
         if cluster is None:
             return None
@@ -93,7 +93,7 @@ class Actions:
         return f"restart the head of {cluster}"
 
     async def delete_agent(self) -> str | None:
-        """The agent's pod goes."""
+        """Delete the agent's pod."""
         cluster = self._cluster()
         pods = self.scene.world.pods(cluster, Component.AGENT) if cluster else []
         if not pods:
@@ -102,7 +102,7 @@ class Actions:
         return f"delete pod {pods[0]['metadata']['name']}"
 
     async def freeze(self) -> str | None:
-        """The GCS or the executor stops answering, or answers again."""
+        """Freeze the GCS or the executor, or continue it."""
         cluster = self._cluster()
         if cluster is None:
             return None
@@ -111,7 +111,7 @@ class Actions:
         return f"{'freeze' if cluster in frozen else 'thaw'} {cluster}"
 
     async def lie(self) -> str | None:
-        """The executor reports on what is not planned and on others' objects, or tells the truth again."""
+        """Make the executor report on objects that are not planned or not its own, or report the truth again."""
         cluster = self._cluster()
         if cluster is None:
             return None
@@ -120,7 +120,7 @@ class Actions:
         return f"the executor of {cluster} {'lies' if cluster in lying else 'is honest'}"
 
     async def pause_rank(self) -> str | None:
-        """A rank waits for a debugger, or goes on."""
+        """Pause a rank for a debugger, or continue it."""
         cluster = self._cluster()
         ranks = sorted(self.scene.world.live_ranks(cluster), key=lambda rank: str(rank.name)) if cluster else []
         if cluster is None or not ranks:
@@ -132,7 +132,7 @@ class Actions:
         return f"rank {rank.name} pauses"
 
     async def copy_pod(self) -> str | None:
-        """Somebody copies a pod with its labels, to look into it."""
+        """Copy a pod with its labels, as users do for debugging."""
         cluster = self._cluster()
         pods_of = self.scene.world.pods
         pods = [pod for each in Component for pod in pods_of(cluster, each)] if cluster else []
@@ -148,7 +148,7 @@ class Actions:
         return f"copy pod {pod['metadata']['name']} to {name}"
 
     async def second_operator(self) -> str | None:
-        """Another operator serves the same namespaces, or ends."""
+        """Start a second operator for the same namespaces, or end it."""
         if self.scene.second_operator is None:
             self.scene.start_second_operator()
             return "start a second operator"
@@ -156,7 +156,7 @@ class Actions:
         return "stop the second operator"
 
     async def refuse_statuses(self) -> str | None:
-        """Somebody's webhook refuses all statuses of one object, by whomever, or lets them pass again."""
+        """Reject all writes to one object's status, as a webhook may, or accept them again."""
         kind = self.choices.choice((RESOURCE_POOL, WORKER_GROUP))
         names = self.story.pools if kind is RESOURCE_POOL else self.story.groups
         if not names:
@@ -166,7 +166,7 @@ class Actions:
         return f"statuses of {kind.kind} {name} by {who or 'anybody'} are {'refused' if is_refused else 'taken'}"
 
     async def delete_child(self) -> str | None:
-        """Somebody deletes what the operator made."""
+        """Delete an object that the operator created."""
         cluster = self._cluster()
         if cluster is None:
             return None
@@ -175,11 +175,11 @@ class Actions:
         return f"delete {kind.kind} {CHILDREN[kind](cluster)}"
 
     def choice_of_child(self) -> Kind:
-        """One of the kinds that the operator makes."""
+        """Return one of the kinds that the operator creates."""
         return self.choices.choice(list(CHILDREN))
 
     async def edit_ray_cluster(self) -> str | None:
-        """Somebody edits what the operator owns."""
+        """Edit an object that the operator owns."""
         cluster = self._cluster()
         if cluster is None:
             return None
@@ -193,7 +193,7 @@ class Actions:
         return f"edit RayCluster {cluster}: {group}"
 
     async def restart_reporter(self) -> str | None:
-        """The reporter's process is killed; kubelet starts it again."""
+        """Kill the reporter's process, which kubelet restarts."""
         cluster = self._cluster()
         if cluster is None:
             return None
@@ -201,7 +201,7 @@ class Actions:
         return f"kill the reporter of {cluster}"
 
     async def restart_operator(self) -> str | None:
-        """The operator's process is killed, or told to end, and another is started."""
+        """Kill the operator's process or ask it to end, and start another."""
         kill = self.choices.random() < 0.7
         await self._restart(kill)
         return f"{'kill' if kill else 'stop'} the operator, start another"

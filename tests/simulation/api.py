@@ -1,4 +1,8 @@
-"""A plain client of the API server for the harness itself, past the proxy: paths, JSON, nothing more."""
+"""The harness's own client of the API server: paths and JSON, nothing more.
+
+It bypasses the proxy and is an administrator. It shares no code with `workergroups_api.kube`, which is under test here,
+and it must send and read objects that the limits of that module refuse.
+"""
 
 import asyncio
 import json
@@ -18,7 +22,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 class ApiError(Exception):
-    """The API server says no."""
+    """The API server rejected a request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -27,7 +31,7 @@ class ApiError(Exception):
 
 
 def path_of(kind: Kind, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-    """The URL's path of a kind's objects in a namespace, or of one of them."""
+    """Return the URL's path of a kind's objects in a namespace, or of one of them."""
     root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
     within = f"/namespaces/{namespace}" if namespace else ""
     return "/".join([f"{root}{within}/{kind.plural}", *filter(None, (name, subresource))])
@@ -43,7 +47,7 @@ class Api:
     @classmethod
     @asynccontextmanager
     async def connect(cls, access: Access) -> AsyncIterator[Self]:
-        """For the time of the context."""
+        """Connect within the context."""
         connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=access.certificate), limit=0)
         headers = {"Authorization": f"Bearer {access.tokens['admin']}"}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
@@ -53,17 +57,17 @@ class Api:
     async def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json", **query: str
     ) -> Manifest:
-        """One request; raises ApiError."""
+        """Send a request; raise ApiError if it is rejected."""
         data = None if body is None else json.dumps(body).encode()
         result: Manifest = json.loads(await self._ask(method, path, data, query, {"Content-Type": content_type}))
         return result
 
     async def send(self, method: str, path: str, data: bytes, content_type: str = "application/json") -> None:
-        """Send what is JSON already, and read nothing of a good answer; raises ApiError."""
+        """Send JSON text, and ignore the body of a successful answer; raise ApiError if it is rejected."""
         await self._ask(method, path, data, {}, {"Content-Type": content_type})
 
     async def table(self, kind: Kind, namespace: str) -> dict[str, dict[str, Any]]:
-        """What `kubectl get` shows of each object, by name and column; it holds nothing of what users wrote."""
+        """Return the columns of `kubectl get` for each object, by name; they contain nothing that users wrote."""
         headers = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
         found = json.loads(await self._ask("GET", path_of(kind, namespace), None, {"includeObject": "None"}, headers))
         columns = [column["name"] for column in found["columnDefinitions"]]
@@ -79,7 +83,7 @@ class Api:
             return text
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Manifest | None:
-        """The object, or None."""
+        """Return the object, None if it does not exist."""
         try:
             return await self.request("GET", path_of(kind, namespace, name))
         except ApiError as error:
@@ -88,7 +92,7 @@ class Api:
             raise
 
     async def list(self, kind: Kind, namespace: str, **query: str) -> list[Manifest]:
-        """The objects of a namespace."""
+        """Return the objects of a namespace."""
         found = await self.request("GET", path_of(kind, namespace), **query)
         items: list[Manifest] = found["items"] or []
         return items
@@ -99,7 +103,7 @@ class Api:
         return await self.request("POST", path_of(kind_of(manifest), namespace), manifest)
 
     async def create_text(self, kind: Kind, namespace: str, text: str) -> None:
-        """Create an object that is too odd for Python's json, from its text; what is stored is not read."""
+        """Create an object that Python's json cannot read, from its text."""
         headers = {"Content-Type": "application/json"}
         async with self._session.post(path_of(kind, namespace), data=text, headers=headers) as answer:
             if answer.status >= 400:
@@ -114,13 +118,13 @@ class Api:
     async def merge(
         self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any], subresource: str | None = None
     ) -> Manifest:
-        """A merge patch, as a user's edit."""
+        """Merge a patch, as a user's edit does."""
         return await self.request("PATCH", path_of(kind, namespace, name, subresource), patch, MERGE)
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, grace: int | None = None, orphan: bool = False
     ) -> None:
-        """Delete an object; fine if it is gone."""
+        """Delete an object, which may be gone already."""
         query = {} if grace is None else {"gracePeriodSeconds": str(grace)}
         query["propagationPolicy"] = "Orphan" if orphan else "Background"
         try:
@@ -130,7 +134,7 @@ class Api:
                 raise
 
     async def create_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> None:
-        """A namespace in which pods can be made at once."""
+        """Create a namespace, and wait until pods can be created in it."""
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}}
         await self.request("POST", "/api/v1/namespaces", body)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
@@ -141,18 +145,18 @@ class Api:
                 raise
 
     async def delete_namespace(self, name: str) -> None:
-        """Ask for its end; the rest is Kubernetes' work."""
+        """Delete a namespace, without waiting for its end."""
         await self.request("DELETE", f"/api/v1/namespaces/{name}")
 
     async def token(self, namespace: str, service_account: str) -> str:
-        """A token of a service account, as kubelet would mount it."""
+        """Return a service account's token, as kubelet would mount it."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         found = await self.request("POST", path, body)
         return str(found["status"]["token"])
 
     async def watch(self, kind: Kind, namespace: str) -> AsyncIterator[tuple[str, Manifest]]:
-        """All objects of the namespace as ADDED, then each change; begins anew when the watch ends."""
+        """Yield all objects of the namespace as ADDED, then each change; watch again when the watch ends."""
         known: dict[str, Manifest] = {}
         while True:
             listed = await self.request("GET", path_of(kind, namespace))
@@ -190,7 +194,7 @@ def _message(text: str) -> str:
 
 
 async def eventually(what: str, check: Any, seconds: float = 10.0, every: float = 0.05) -> Any:
-    """The first true value that `check` returns; it may be a coroutine function, and may raise AssertionError."""
+    """Return the first true value of `check`, which may be a coroutine function and may raise AssertionError."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:
         failure: Exception | None = None

@@ -1,6 +1,6 @@
-"""etcd, the API server, the controllers that are needed, and KubeRay: on loopback, on free ports, in seconds.
+"""Start etcd, the API server, the necessary controllers and KubeRay, on free ports of the loopback, within seconds.
 
-The binaries are those of the local cluster; a local cluster that runs is not touched.
+The binaries are those of the local cluster. A running local cluster is not affected.
 """
 
 import json
@@ -25,7 +25,7 @@ from tools.local_cluster.api_server import ApiServer, command_line
 from workergroups_api.names import GROUP, VERSION
 
 START_SECONDS = 90
-# What makes pods of Deployments, removes what has no owner any more, and makes namespaces usable.
+# These create the pods of Deployments, remove objects whose owners are gone, and prepare namespaces.
 CONTROLLERS = (
     "deployment-controller",
     "garbage-collector-controller",
@@ -35,7 +35,7 @@ CONTROLLERS = (
     "serviceaccount-controller",
 )
 USERS = {
-    # By user name: groups. All are administrators but the operator, whose rights are those that the chart gives.
+    # Groups by user name. All users are administrators except the operator, which has the rights that the chart grants.
     "admin": "system:masters",
     "controllers": "system:masters",
     "kuberay": "system:masters",
@@ -44,27 +44,27 @@ USERS = {
 
 
 class StartError(Exception):
-    """The control plane does not come up."""
+    """The control plane does not start."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach the API server, for processes that did not start it too."""
+    """How to reach the API server, also for processes that did not start it."""
 
     url: str
     certificate: str
     tokens: Mapping[str, str]
-    # Process IDs by program, for tests that stop one for a while.
+    # Process ids by program, for tests that stop a program for a while.
     processes: Mapping[str, int] = field(default_factory=dict)
 
     def kubeconfig(self, user: str) -> dict[str, object]:
-        """A kubeconfig for one of the users."""
+        """Return a kubeconfig for one of the users."""
         cluster = {"server": self.url, "certificate-authority": self.certificate}
         return kubeconfig(cluster, self.tokens[user])
 
 
 def kubeconfig(cluster: Mapping[str, str], token: str) -> dict[str, object]:
-    """A kubeconfig of one cluster and one user."""
+    """Return a kubeconfig of one cluster and one user."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -91,7 +91,7 @@ def control_plane(checkout: Path = REPOSITORY) -> Iterator[Access]:
 
 
 def binaries() -> Path:
-    """The local cluster's, built if the cache has none."""
+    """Return the local cluster's binaries; build them if the cache lacks them."""
     directory = components.binaries()
     if not directory.is_dir():
         with cluster.exclusive():
@@ -117,7 +117,7 @@ class _ControlPlane:
         self._write_credentials()
         self._start_api_server()
         self._wait_for("kube-apiserver", lambda: self._get("/readyz") is not None)
-        # Before the garbage collector starts: of kinds that come later, it learns late.
+        # Before the garbage collector starts, since it learns late of kinds that are installed later.
         self._kubectl(
             "apply", "--server-side", f"--filename={self._programs / 'crds'}", f"--filename={self._checkout / 'crds'}"
         )
@@ -175,7 +175,7 @@ class _ControlPlane:
             "max-mutating-requests-inflight": 2000,
         }
         self._run(server.etcd(self._programs))
-        # It has little to keep and much to do: collecting its garbage rarely spares a seventh of its CPU time.
+        # Its heap is small and its load is high: collecting garbage less often saves a seventh of its CPU time.
         self._run(server.kube_apiserver(self._programs, flags), GOGC="400")
 
     def _start_controllers(self) -> None:
@@ -208,7 +208,7 @@ class _ControlPlane:
         self._run(command_line(self._programs / "ray-operator", flags), **environment)
 
     def _grant_operator(self) -> None:
-        """What the chart grants, to the user under whose name the operator runs here."""
+        """Grant the chart's rights to the user under whose name the operator runs here."""
         chart = str(self._checkout / "charts" / "workergroups")
         options = ["--kube-version=1.35.0", "--set=operator.image=simulated,worker.image=simulated"]
         command = [str(self._programs / "helm"), "template", "workergroups", chart, *options]
@@ -223,7 +223,7 @@ class _ControlPlane:
         program = Path(argv[0]).name
         log = (self._directory / f"{program}.log").open("wb")
         self._logs.append(log)
-        # The kernel ends it when this process ends.
+        # The kernel kills it when this process ends.
         self._running[program] = subprocess.Popen(
             ["setpriv", "--pdeathsig=KILL", *argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
         )
@@ -233,7 +233,7 @@ class _ControlPlane:
         while not done():
             if time.monotonic() > deadline or self._running[program].poll() is not None:
                 log = (self._directory / f"{program}.log").read_text(errors="replace")
-                raise StartError(f"{program} does not come up:\n{log[-4000:]}")
+                raise StartError(f"{program} does not start:\n{log[-4000:]}")
             time.sleep(0.1)
 
     def _get(self, path: str) -> bytes | None:
@@ -250,7 +250,7 @@ class _ControlPlane:
 
     def _has_our_kinds(self) -> bool:
         wanted = {"ray.io/v1": ("rayclusters", "rayjobs"), f"{GROUP}/{VERSION}": ("resourcepools", "workergroups")}
-        # Named, and past the moment in which their storage is made.
+        # Their names are accepted, and their storage exists.
         return all(
             f'"name":"{kind}"'.encode() in (self._get(f"/apis/{group}") or b"")
             and self._get(f"/apis/{group}/{kind}") is not None

@@ -1,4 +1,4 @@
-"""What our own processes log in a history: no news unless it goes wrong."""
+"""Keep what our own processes log in a history, to print it if the history fails."""
 
 import logging
 from collections import deque
@@ -9,19 +9,19 @@ OURS = ("workergroups_operator", "workergroups_agent", "workergroups_api", "test
 
 
 class Diary(logging.Handler):
-    """Keeps the last lines, of this process's loggers and threads alike."""
+    """Keeps the last lines of all loggers and threads of this process."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
         self.lines: deque[str] = deque(maxlen=LINES)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one line of it, without its traceback."""
+        """Keep one line of the record, without its traceback."""
         when = datetime.fromtimestamp(record.created).strftime("%H:%M:%S.%f")
         self.lines.append(f"{when} {record.threadName} {record.getMessage()}".replace("\n", " ")[:400])
 
     def keep(self) -> None:
-        """Everything goes here, and nowhere else; of others, warnings only."""
+        """Send our own records here only, and of other loggers only the warnings."""
         logging.basicConfig(level=logging.WARNING, handlers=[self], force=True)
         for name in OURS:
             logging.getLogger(name).setLevel(logging.INFO)

@@ -1,6 +1,6 @@
 """The agent's observer and executor on the simulated Ray: their own pure functions decide and report.
 
-What they do in Ray is played, and one process plays both.
+What they do in Ray is simulated, and one process simulates both.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ DEATHS = {
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What an executor finds around it."""
+    """The environment of an executor."""
 
     gcs: Callable[[], ray.Gcs | None]
     is_frozen: Callable[[], bool]
@@ -56,7 +56,7 @@ class Surroundings:
 
 
 class _Latest(Generic[T]):
-    """What a file holds, read again when its stamp has changed."""
+    """The content of a file, which is read again when its stamp has changed."""
 
     def __init__(self) -> None:
         self._stamp: Stamp | None = None
@@ -87,7 +87,7 @@ class Executor:
         return self._gcs.session if self._gcs else None
 
     async def run(self) -> None:
-        """Never returns."""
+        """Observe, act and report. Never returns."""
         self._exchange.withdraw()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
@@ -103,7 +103,7 @@ class Executor:
                 self._step(gcs)
 
     def _leave(self) -> None:
-        """Ray is gone: the process ends, and kubelet starts another."""
+        """Ray is gone: the process ends, and kubelet restarts it."""
         self._exchange.withdraw()
         self._gcs, self._reported = None, None
 
@@ -151,7 +151,7 @@ class Executor:
             case LaunchGroup():
                 self._launch(action, gcs, launches.prepared[action.group.uid])
             case AnnouncePool():
-                pass  # Drivers attach to what it announces, and histories have no drivers.
+                pass  # Only drivers read the announcements about pools, and histories have no drivers.
             case _:
                 assert_never(action)
 
@@ -196,10 +196,10 @@ def _state(gcs: ray.Gcs) -> RayState:
 
 
 def _lies(reports: Reports) -> Reports:
-    """Reports on what nobody planned, in place of those that are true."""
+    """Return reports on objects that are not planned, instead of the true ones."""
     pools = {f"../../{name}": entry for name, entry in reports.pools.items()}
     groups = {f"{name}\n?force=true": entry for name, entry in reports.groups.items()}
-    # And on pools and groups of other clusters, under the names that histories use.
+    # Also on pools and groups of other clusters, under the names that histories use.
     pools |= {f"p{number}": entry for number in range(4) for entry in reports.pools.values()}
     groups |= {f"g{number}": entry for number in range(4) for entry in reports.groups.values()}
     return Reports(session="x" * 10_000, pools=pools, groups=groups)

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and the API server, and which of it does: drawn from a seed, or told by a test."""
+"""Faults between a client and the API server, which a seed draws or a test chooses."""
 
 import json
 import random
@@ -25,7 +25,7 @@ class Request:
 
     @classmethod
     def parse(cls, client: str, method: str, url: str) -> "Request":
-        """From the URL's path and query."""
+        """Parse the URL's path and query."""
         parts = urlsplit(url)
         segments = [segment for segment in parts.path.split("/") if segment]
         group = segments[1] if segments[:1] == ["apis"] and len(segments) > 1 else ""
@@ -44,12 +44,12 @@ class Request:
 
     @property
     def is_write(self) -> bool:
-        """Whether it may change something."""
+        """Whether the request may change something."""
         return self.method in WRITES and "dryRun" not in self.query
 
     @property
     def may_be_stale(self) -> bool:
-        """Whether the client takes any version: then an older one is a correct answer."""
+        """Whether the client accepts any version, so that an older one is a correct answer."""
         return self.method == "GET" and not self.is_watch and self.query.get("resourceVersion") == "0"
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Refuse:
-    """The API server answers no, and does nothing."""
+    """The API server rejects the request, and does nothing."""
 
     status: int
     reason: str
@@ -67,7 +67,7 @@ class Refuse:
     retry_after: int | None = None
 
     def body(self) -> bytes:
-        """As the API server words it."""
+        """The answer in the API server's words."""
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         details = {"retryAfterSeconds": self.retry_after} if self.retry_after else {}
         return json.dumps(
@@ -77,7 +77,7 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Cut:
-    """The connection ends without an answer: before the API server has the request, or after it has done it."""
+    """The connection ends without an answer, before the API server has the request or after it has performed it."""
 
     done: bool
     after_seconds: float = 0.0
@@ -85,29 +85,29 @@ class Cut:
 
 @dataclass(frozen=True)
 class CutBody:
-    """The connection ends in the middle of the answer's body; what was asked for is done."""
+    """The connection ends in the middle of the answer's body, after the request was performed."""
 
 
 @dataclass(frozen=True)
 class Delay:
-    """The answer, or the event and all that come after it, is late."""
+    """The answer is late, or an event and all later ones."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Stale:
-    """A list from an earlier version, where the client takes any."""
+    """A list is of an earlier version, where the client accepts any."""
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """A watch's event comes twice."""
+    """A watch sends an event twice."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """A watch says nothing of what happens for a while, and then that its version is too old."""
+    """A watch sends nothing for a while, and then reports that its version is too old."""
 
     seconds: float
 
@@ -121,7 +121,7 @@ class Close:
 
 @dataclass(frozen=True)
 class Say:
-    """The answer, or the rest of a watch, is something else than the API server's."""
+    """The answer, or the rest of a watch, is not from the API server."""
 
     body: bytes
     content_type: str = "application/json"
@@ -130,7 +130,7 @@ class Say:
 
 @dataclass(frozen=True)
 class Silence:
-    """A watch stays open and says nothing any more; it breaks off after these seconds."""
+    """A watch stays open and sends nothing any more; it breaks off after these seconds."""
 
     seconds: float
 
@@ -149,11 +149,11 @@ QUOTA = Refuse(403, "Forbidden", "exceeded quota: simulated, requested: count/x=
 
 
 def watch_error(refusal: Refuse) -> Say:
-    """A refusal in the middle of a watch, where there is no HTTP status any more."""
+    """An error in the middle of a watch, where no HTTP status can be sent any more."""
     return Say(b'{"type":"ERROR","object":' + refusal.body() + b"}\n")
 
 
-# How a watch goes wrong, other than by its connection; each is seen with real API servers or what is before them.
+# Faults of a watch other than those of its connection; real API servers, or proxies in front of them, cause each.
 WATCH_ERRORS = {
     "no leader": watch_error(Refuse(500, "InternalError", "etcdserver: no leader")),
     "too many": watch_error(TOO_MANY),
@@ -175,7 +175,7 @@ WATCH_ERRORS = {
 
 @dataclass(frozen=True)
 class Weather:
-    """How often something goes wrong: parts of all requests, and of all events."""
+    """How often each fault occurs, as a part of all requests or of all events."""
 
     requests: float = 0.0
     events: float = 0.0
@@ -186,7 +186,7 @@ CALM = Weather()
 
 @dataclass
 class Rule:
-    """A fault that a test asks for: of the next requests that match."""
+    """A fault that a test chooses for the next requests that match."""
 
     matches: Callable[[Request], bool]
     fault: RequestFault
@@ -196,7 +196,7 @@ class Rule:
 
 @dataclass
 class Faults:
-    """Which fault comes next. All choices are the generator's."""
+    """Draws the next fault from a generator."""
 
     choices: random.Random = field(default_factory=lambda: random.Random(0))
     weather: Weather = CALM
@@ -204,7 +204,7 @@ class Faults:
     seen: dict[str, int] = field(default_factory=dict)
 
     def of_request(self, request: Request) -> RequestFault | None:
-        """What happens to a request, None for nothing."""
+        """Return the fault of a request, None for no fault."""
         for rule in self.rules:
             if rule.hits < rule.times and rule.matches(request):
                 rule.hits += 1
@@ -231,7 +231,7 @@ class Faults:
         return self.choices.choice(common)
 
     def of_event(self) -> WatchFault | None:
-        """What happens at an event of a watch."""
+        """Return the fault at an event of a watch."""
         if self.choices.random() >= self.weather.events:
             return None
         choices: list[WatchFault] = [

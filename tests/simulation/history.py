@@ -1,4 +1,4 @@
-"""One history: what happens is drawn from its seed; how it ends is judged."""
+"""One history: its seed decides what happens, and its end is judged."""
 
 import asyncio
 import json
@@ -19,10 +19,10 @@ from tests.simulation.scene import Scene, condition, group, pool
 from tests.simulation.story import FAILING_CLASS, FAILURE, Story
 from workergroups_api.manifest import LEASE, RESOURCE_POOL, WORKER_GROUP
 
-# KubeRay waits for 30 s for a pod that was gone before it saw it, and looks again within another 10.
+# KubeRay waits 30 s for a pod that was gone before KubeRay saw it, and looks again within another 10 s.
 CONVERGE_SECONDS = 60.0
 FRESH_SECONDS = 30.0
-# On a machine that starves, a watch of the garbage collector's breaks now and then; it is tried again after up to 30 s.
+# On a busy machine, a watch of the garbage collector breaks now and then; it retries after up to 30 s.
 EMPTY_SECONDS = 60.0
 REST_SECONDS = 1.0
 FORGIVABLE = (404, 409)
@@ -30,34 +30,34 @@ LOGGER = logging.getLogger(__name__)
 
 
 class Violation(Exception):
-    """The history ended as it must not."""
+    """The history ended in a state that is wrong."""
 
 
 @dataclass
 class History:
-    """A seed, what came of it, and how long it took."""
+    """A seed, the outcome of its history, and how long it took."""
 
     seed: int
     log: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     faults: dict[str, int] = field(default_factory=dict)
-    # How often the operator ended by itself, and by what.
+    # How often the operator ended without being told to, by reason.
     ends: dict[str, int] = field(default_factory=dict)
     longest: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
-    # Of the processor: what a history costs when nothing else runs.
+    # CPU seconds: what a history costs if nothing else runs.
     processor_seconds: float = 0.0
-    # For how many seconds the machine was too busy to judge by seconds.
+    # For how many seconds the machine was too busy for bounds in seconds.
     overloads: int = 0
 
 
 @dataclass(frozen=True)
 class Course:
-    """What a history is made of."""
+    """The parts of a history."""
 
-    # Whether more happens than what users do.
+    # Whether there are actions other than those of users.
     has_faults: bool
-    # How many actions at least and at most.
+    # The fewest and the most actions.
     actions: tuple[int, int]
 
 
@@ -86,7 +86,7 @@ async def run(access: Access, seed: int, course: Course = EVERYTHING) -> History
             history.violations += diary.lines
         finally:
             await scene.stop_operator()
-            # To delete a namespace takes 80 requests. An empty one stays until the control plane ends.
+            # Deleting a namespace takes 80 requests, so an empty one stays until the control plane ends.
             for each in () if is_empty else scene.namespaces:
                 await scene.api.delete_namespace(each)
     history.seconds = time.monotonic() - began
@@ -107,7 +107,7 @@ class _Play:
         self.began = time.monotonic()
 
     def _use(self, choices: random.Random) -> None:
-        """Each action has choices of its own: how many another one made does not matter."""
+        """Give each action its own generator, so that no choice depends on how many other actions made."""
         self.choices = choices
         self.actions.use(choices)
 
@@ -154,19 +154,19 @@ class _Play:
         self.scene.start_operator()
 
     async def _keep_operator(self) -> None:
-        """Kubelet starts it again when it ends by itself, as kopf does if it cannot read what kinds there are."""
+        """Restart the operator as kubelet does: kopf ends, for example, if it cannot read which kinds exist."""
         while True:
             await asyncio.sleep(0.1)
             operator = self.scene.operator
             if operator is not None and not operator.is_alive and operator.failure is not None:
                 kind = type(operator.failure).__name__
-                self.say(f"the operator ended by itself: {operator.failure!r}")
+                self.say(f"the operator ended without being told to: {operator.failure!r}")
                 self.history.ends[kind] = self.history.ends.get(kind, 0) + 1
                 self.monitor.operator_started = time.monotonic()
                 self.scene.start_operator()
 
     async def _begin(self) -> None:
-        """Most of what the story knows is made; half of the histories begin only when all of it is ready."""
+        """Create most of the story's objects; half of the histories wait until all of them are ready."""
         for create, names in (
             (self.actions.users.create_pool, self.story.clusters),
             (self.actions.users.create_group, self.story.group_pools),
@@ -178,7 +178,7 @@ class _Play:
             await self._converge()
 
     async def _act(self) -> None:
-        """Users, the world and faults, in turns that the seed has drawn."""
+        """Perform actions of users, of the world and of faults, in an order that the seed decides."""
         for number in range(self.choices.randint(*self.course.actions)):
             self._use(random.Random(f"{self.history.seed} action {number}"))
             if self.course.has_faults:
@@ -213,7 +213,7 @@ class _Play:
         self.say("faults end for good")
 
     async def _converge(self) -> None:
-        """What is said is true, and what can be ready is."""
+        """Wait until all statuses are true, and everything that can be ready is ready."""
         began = time.monotonic()
         while wrong := await oracles.unsettled(self.scene, self.monitor, self.story):
             if time.monotonic() > began + CONVERGE_SECONDS:
@@ -222,7 +222,7 @@ class _Play:
         self.say(f"settled after {time.monotonic() - began:.1f} s")
 
     async def _compare_with_fresh(self) -> None:
-        """The same specs elsewhere make the same objects."""
+        """Check that the same specs in another namespace lead to the same objects."""
         for name, plot in self.story.pools.items():
             await self.scene.api.create(pool(self.fresh, name, **plot.spec))
         for name, written in self.story.groups.items():
@@ -246,7 +246,7 @@ class _Play:
         self.say("as a fresh deployment")
 
     async def _do_nothing(self) -> None:
-        """At rest nothing is written; and restarts and edited deadlines change no condition."""
+        """Check that nothing is written at rest, and that restarts and edited deadlines change no condition."""
         await self._until_fresh_is_gone()
         while True:
             began = time.monotonic()
@@ -255,7 +255,7 @@ class _Play:
                 return
             if self.scene.proxy.overload.last < began:
                 raise Violation(f"nothing happened, but {turned}")
-            self.say("the machine was too busy to judge; once more")
+            self.say("the machine was too busy to judge; trying again")
 
     async def _turned_by_nothing(self) -> list[Turn]:
         await self._come_to_rest()
@@ -278,7 +278,7 @@ class _Play:
             await _before_next_look(began)
 
     async def _come_to_rest(self) -> None:
-        """Settled, and still so after some time without a write: what was true once may have been about to turn."""
+        """Wait until the history has settled and stays so for some time without a write."""
         while True:
             turns = len(self.monitor.turns)
             await self._converge()
@@ -287,14 +287,14 @@ class _Play:
                 return
 
     async def _rest(self, when: str) -> None:
-        """Some time without a write, soon."""
+        """Wait for some time without a write."""
         try:
             await self.scene.rest(REST_SECONDS, besides=self.fresh)
         except AssertionError as error:
             raise Violation(f"{when}: {error}") from None
 
     async def _delete_all(self) -> None:
-        """Nothing of ours is left."""
+        """Check that no object of ours is left."""
         for name in self.story.groups:
             await self.scene.delete(WORKER_GROUP, name)
         for name in self.story.pools:

@@ -1,4 +1,4 @@
-"""Scheduler, kubelet and container runtime of a namespace: pods run, restart and end, and say so in their status."""
+"""Simulate scheduler, kubelet and container runtime: pods run, restart and end, and their status reports it."""
 
 import asyncio
 import base64
@@ -13,18 +13,18 @@ from typing import Any
 from tests.simulation.api import Api, ApiError
 from workergroups_api.manifest import POD, SECRET, Manifest
 
-# What a pod can ask for that these machines do not have.
+# What a pod can request that these machines do not have.
 NO_SUCH_NODE = "simulation/nowhere"
 BROKEN_IMAGE = "example.test/broken"
 UNFIT_IMAGE = "example.test/unfit"
 UNFIT = "Ray 2.9.3 is too old, 2.52 or later is needed"
-# What init containers find in every other image.
+# What the init container finds in any other image.
 FOUND_VERSIONS = "ray 2.60.0 python 3.11.7"
 
 
 @dataclass
 class Container:
-    """The present life of a pod's containers."""
+    """The current life of a pod's containers."""
 
     pod: Manifest
     token: str | None
@@ -33,7 +33,7 @@ class Container:
 
 
 class Machines:
-    """Plays what happens to pods. `started` and `stopped` are told of each life of their containers."""
+    """Simulates pods. Calls `started` and `stopped` for each life of their containers."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Machines:
         self.termination_seconds = 0.15
 
     async def follow(self) -> None:
-        """Never returns."""
+        """Follow the pods. Never returns."""
         async for type_, pod in self._api.watch(POD, self._namespace):
             uid = pod["metadata"]["uid"]
             if type_ == "DELETED":
@@ -75,7 +75,7 @@ class Machines:
                 self._spawn(self._begin(uid))
 
     def restart(self, uid: str, seconds: float = 0.05) -> None:
-        """The pod's containers end and start anew."""
+        """Restart the pod's containers."""
         if uid in self.running:
             self._stop(uid)
             self._spawn(self._restart(uid, seconds))
@@ -86,7 +86,7 @@ class Machines:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Nothing happens any more."""
+        """End the simulation of all pods."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -97,7 +97,7 @@ class Machines:
             self._stopped(container)
 
     async def _end(self, pod: Manifest) -> None:
-        """Containers end some time after the pod's deletion; then kubelet lets the object go."""
+        """End the containers some time after the pod's deletion, then remove the object, as kubelet does."""
         await asyncio.sleep(self.termination_seconds * self._random.uniform(0.3, 1.5))
         self._stop(pod["metadata"]["uid"])
         await self._api.delete(POD, self._namespace, pod["metadata"]["name"], grace=0)
@@ -139,7 +139,7 @@ class Machines:
         await self._run(uid, number)
 
     async def _run(self, uid: str, number: int) -> None:
-        """Start the containers as soon as nothing is in their way."""
+        """Start the containers as soon as nothing prevents it."""
         said = None
         while uid in self.pods and uid not in self._ending:
             token, trouble = await self._token(self.pods[uid])
@@ -158,7 +158,7 @@ class Machines:
             await asyncio.sleep(0.1)
 
     async def _token(self, pod: Manifest) -> tuple[str | None, dict[str, str] | None]:
-        """Ray's token as the containers get it when they start, and why they cannot start."""
+        """Return Ray's token, which the containers get at their start, and why they cannot start."""
         for container in pod["spec"]["containers"]:
             if container["image"].startswith(BROKEN_IMAGE):
                 return None, {"reason": "ErrImagePull", "message": f"failed to pull {container['image']}: not found"}
@@ -176,7 +176,7 @@ class Machines:
         pod = self.pods.get(uid)
         if pod is None:
             return
-        # With the UID, so that no other pod of the name gets it.
+        # With the UID, so that another pod of this name does not get it.
         patch = {"metadata": {"uid": uid}, "status": status}
         with contextlib.suppress(ApiError):
             await self._api.merge(POD, self._namespace, pod["metadata"]["name"], patch, "status")
@@ -191,7 +191,7 @@ def _condition(type_: str, status: str) -> dict[str, str]:
 
 
 def _unfit(pod: Manifest) -> Manifest:
-    """The first init container copied the library; the second found that Ray is too old, and is tried again."""
+    """The first init container has copied the library; the second found that Ray is too old, and is retried."""
     status = _status(pod, "Pending", {"waiting": {"reason": "PodInitializing"}}, 0, "", ready=False)
     for container in status["initContainerStatuses"][1:]:
         ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": UNFIT}}

@@ -1,4 +1,4 @@
-"""Watches the API server, past the proxy, and says when a status is untrue for longer than its bound."""
+"""Watch the API server, bypassing the proxy, and report statuses that are wrong for longer than their bound."""
 
 import asyncio
 import time
@@ -15,13 +15,13 @@ from workergroups_api.vocabulary import Component, ConditionType
 from workergroups_api.worker_group import WorkerGroup
 
 EVERY_SECONDS = 0.1
-# For a machine that is busy.
+# Added to each bound, for a busy machine.
 SLACK_SECONDS = 3.0
-# Until an operator that starts has seen everything; until all watches run again after faults.
+# Until a starting operator has observed everything; until all watches run again after faults.
 START_SECONDS = 5.0
 AFTER_FAULTS_SECONDS = 6.0
 BOUND_SECONDS = 1.0
-# While the agent is away, nobody can tell at once.
+# While the agent is away, nobody notices a change at once.
 AWAY_BOUND_SECONDS = 5.0
 FROZEN_BOUND_SECONDS = 15.0 / PACE
 UP_TO_DATE_BOUND_SECONDS = 3.0
@@ -41,7 +41,7 @@ class Turn:
 
 @dataclass
 class Monitor:
-    """All pools and groups of a scene, and what was wrong with what they said."""
+    """All pools and groups of a scene, and what was wrong with their statuses."""
 
     scene: Scene
     objects: dict[tuple[str, str], ResourcePool | WorkerGroup] = field(default_factory=dict)
@@ -50,13 +50,13 @@ class Monitor:
     violations: list[str] = field(default_factory=list)
     # When the operator was last started.
     operator_started: float = 0.0
-    # The longest that each kind of untruth lasted.
+    # The longest time for which each kind of status was wrong.
     longest: dict[str, float] = field(default_factory=dict)
     _since: dict[tuple[str, str, str], float] = field(default_factory=dict)
     _said: set[tuple[str, str, str]] = field(default_factory=set)
 
     async def run(self) -> None:
-        """Never returns."""
+        """Watch and check. Never returns."""
         async with asyncio.TaskGroup() as tasks:
             for kind in (RESOURCE_POOL, WORKER_GROUP):
                 tasks.create_task(self._follow(self.scene.api, kind))
@@ -92,14 +92,14 @@ class Monitor:
                 self.code[body["metadata"]["name"]] = body.get("data") or {}
 
     def cluster_of(self, subject: ResourcePool | WorkerGroup) -> str | None:
-        """The cluster of a pool, or of a group's first pool."""
+        """Return the cluster of a pool, or of a group's first pool."""
         if isinstance(subject, ResourcePool):
             return subject.cluster
         pool = self.objects.get((RESOURCE_POOL.kind, subject.pools[0].name))
         return pool.cluster if isinstance(pool, ResourcePool) else None
 
     def code_of(self, group: WorkerGroup) -> dict[str, str] | None:
-        """The files that a group names."""
+        """Return the files of the ConfigMap that a group names."""
         code = group.spec.code
         return self.code.get(code.config_map.name) if code else None
 
@@ -122,7 +122,7 @@ class Monitor:
             self._said.discard(key)
 
     def _judge(self, key: tuple[str, str, str], why: str, now: float, cluster: str | None) -> None:
-        """Untruth counts from when nothing kept the operator or the reporter from saying better."""
+        """Note a status that is wrong for too long, counted from when nothing prevented a correction."""
         since = self._since.setdefault(key, now)
         quiet = max(self.scene.proxy.last_fault, self.scene.proxy.overload.last)
         since = max(

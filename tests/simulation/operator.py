@@ -1,4 +1,4 @@
-"""The operator in process: kopf with our handlers, for some namespaces, by way of the proxy."""
+"""The operator in this process: kopf with our handlers, for some namespaces, through the proxy."""
 
 import asyncio
 import json
@@ -16,15 +16,15 @@ from workergroups_operator.timings import Timings
 
 WORKER_IMAGE = "example.test/worker:default"
 OPERATOR_IMAGE = "example.test/operator:default"
-# Of each operator that is started in this process.
+# Each operator that this process starts gets these.
 timings = Timings()
 
 
 def use_api_server(url: str, token: str, directory: Path) -> None:
-    """Make this the API server that the operator finds by KUBECONFIG. It holds for the whole process."""
+    """Point KUBECONFIG to this API server, for the whole process."""
     path = directory / "operator.kubeconfig"
     path.write_text(json.dumps(kubeconfig({"server": url}, token)))
-    # The clients speak plain HTTP here. Each would load the machine's authorities, a sixth of a history's CPU time.
+    # The clients use plain HTTP here. Otherwise each loads the machine's authorities: a sixth of a history's CPU time.
     os.environ |= {"KUBECONFIG": str(path), "SSL_CERT_FILE": os.devnull}
     os.environ |= {"WORKER_IMAGE": WORKER_IMAGE, "OPERATOR_IMAGE": OPERATOR_IMAGE}
     # The clients read the variable when they are imported.
@@ -33,7 +33,7 @@ def use_api_server(url: str, token: str, directory: Path) -> None:
 
 
 def operator(namespaces: Sequence[str]) -> Process:
-    """An operator that is not started yet."""
+    """Return an operator that is not started yet."""
     return Process("operator", lambda: serve(namespaces))
 
 
@@ -42,8 +42,8 @@ async def serve(namespaces: Sequence[str]) -> None:
     from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)
 
     settings = kopf.OperatorSettings()
-    settings.process.ultimate_exiting_timeout = None  # it would end the simulation too
-    settings.scanning.disabled = True  # all kinds are there, and the namespaces are named
+    settings.process.ultimate_exiting_timeout = None  # it would also end the simulation
+    settings.scanning.disabled = True  # all kinds exist, and the namespaces are named
     stop = asyncio.Event()
     await kopf.operator(
         namespaces=list(namespaces),

@@ -1,4 +1,4 @@
-"""What has to hold at the end of a history, once nothing goes wrong any more."""
+"""What must hold at the end of a history, after the last fault."""
 
 import json
 import re
@@ -32,7 +32,7 @@ CODE_IS_MISSING = "its code is missing"
 
 
 async def unsettled(scene: Scene, monitor: Monitor, story: Story) -> list[str]:
-    """What is not yet as it has to be; empty once the history has converged."""
+    """Return what is not yet as it must be; nothing once the history has converged."""
     listed = [ResourcePool.model_validate(body) for body in await scene.api.list(RESOURCE_POOL, scene.namespace)]
     groups = [WorkerGroup.model_validate(body) for body in await scene.api.list(WORKER_GROUP, scene.namespace)]
     pools = {pool.name: pool for pool in listed}
@@ -97,7 +97,7 @@ def _unsettled_group(
 
 
 def _paused(scene: Scene, group: WorkerGroup, cluster: str | None) -> str:
-    """The ranks that wait for a debugger, as a status has them."""
+    """Return the ranks that wait for a debugger, as a status lists them."""
     gcs = scene.world.gcs.get(cluster) if cluster else None
     ranks = gcs.ranks_of(group.uid, group.status.incarnation) if gcs else {}
     return ranges(number for number, rank in ranks.items() if gcs and rank.is_alive and str(rank.name) in gcs.pauses)
@@ -106,7 +106,7 @@ def _paused(scene: Scene, group: WorkerGroup, cluster: str | None) -> str:
 def _why_not_ready(
     scene: Scene, story: Story, group: WorkerGroup, pools: Mapping[str, ResourcePool], cluster: str | None
 ) -> str | None:
-    """Why a group is rightly not ready."""
+    """Return why a group is not ready, if it cannot be."""
     for pool in story.groups[group.name].pools:
         if pool not in pools or not says_true(pools[pool]):
             return f"its pool {pool} is not ready"
@@ -122,9 +122,9 @@ def _why_not_ready(
 
 
 async def children(api: Api, namespace: str, broken: Collection[str] = ()) -> dict[str, Any]:
-    """What the operator made, without what differs between two lives of the same thing.
+    """Return what the operator created, without what differs between two lives of the same object.
 
-    Pools with a broken template keep the pods that they had, so their worker groups are not compared.
+    Pools with a broken template keep their earlier pods, so their worker groups are not compared.
     """
     pools = await api.list(RESOURCE_POOL, namespace)
     groups = await api.list(WORKER_GROUP, namespace)
@@ -141,7 +141,7 @@ async def children(api: Api, namespace: str, broken: Collection[str] = ()) -> di
     return result
 
 
-# The head's image is that of the pool that was the oldest when its cluster was started.
+# The head's image is that of the pool that was the oldest when the cluster started.
 _LIVES = {
     MANIFEST_ANNOTATION,
     TOKEN_ANNOTATION,
@@ -185,7 +185,7 @@ def _pool_of(worker_group: Manifest) -> str:
 
 
 def _plain_plan(plan: Any) -> Any:
-    """Which session and revision are known depends on the agent, and numbers on the past."""
+    """Remove what depends on the agent (session, revision) or on the past (numbers)."""
     for group in plan.get("groups", ()):
         for key in ("incarnation", "session", "revision", "madeFrom"):
             group.pop(key, None)
@@ -193,14 +193,14 @@ def _plain_plan(plan: Any) -> Any:
 
 
 def _without_images(value: Any) -> Any:
-    """The head keeps the image that its cluster was started with."""
+    """Remove the head's image, which stays that of the cluster's start."""
     if isinstance(value, dict):
         return {key: _without_images(item) for key, item in value.items() if key != "image"}
     return [_without_images(item) for item in value] if isinstance(value, list) else value
 
 
 def differences(one: Any, other: Any, path: str = "") -> Iterable[str]:
-    """Where two JSON values differ."""
+    """Return where two JSON values differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted(one.keys() | other.keys()):
             yield from differences(one.get(key), other.get(key), f"{path}/{key}")
@@ -212,7 +212,7 @@ def differences(one: Any, other: Any, path: str = "") -> Iterable[str]:
 
 
 async def leftovers(scene: Scene) -> list[str]:
-    """What is still there of ours after everything was deleted."""
+    """Return which objects of ours still exist after everything was deleted."""
     found = []
     for kind in (*CHILDREN, POD, kinds.SERVICE):
         for body in await scene.api.list(kind, scene.namespace):
@@ -224,7 +224,7 @@ async def leftovers(scene: Scene) -> list[str]:
 
 
 def _whose(kind: Kind, metadata: Manifest) -> str:
-    """The object, whose it was, and who wrote it last."""
+    """Return the object, its owners, and who wrote it last."""
     owners = [f"{owner['kind']} {owner['name']} {owner['uid'][:8]}" for owner in metadata.get("ownerReferences", ())]
     writers = [f"{field['manager']} at {field.get('time')}" for field in metadata.get("managedFields", ())]
     uid, deleted = metadata["uid"][:8], metadata.get("deletionTimestamp")

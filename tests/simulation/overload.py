@@ -1,15 +1,15 @@
-"""When the machine was too busy to judge a status by seconds."""
+"""When the machine was too busy for bounds in seconds."""
 
 import time
 from dataclasses import dataclass
 
-# The API server answers within milliseconds, and a sleeping task wakes as soon. Later than this, the machine starves.
+# The API server answers within milliseconds, and so does a task wake. If either is later, the machine is too busy.
 LATE_SECONDS = 0.7
 
 
 @dataclass
 class Overload:
-    """Counts the seconds in which something came late: around them, a history excuses what bounds of seconds forbid."""
+    """Counts the seconds in which something was late: around them, a history ignores bounds in seconds."""
 
     last: float = 0.0
     count: int = 0

@@ -1,4 +1,4 @@
-"""Code under test as if it were a process of its own: it can be ended at any await, and nothing of it runs on."""
+"""Run code under test as if it had its own process: it can be ended at any await, and none of it continues."""
 
 import asyncio
 import atexit
@@ -11,12 +11,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 LOGGER = logging.getLogger(__name__)
-# What was killed is kept: to collect it would run its `finally` blocks, which a killed process never does.
+# Keep what was killed: collecting it would run its `finally` blocks, which a killed process never does.
 _GRAVEYARD: list[object] = []
 
 
 class Process:
-    """A coroutine in a thread and an event loop of its own."""
+    """A coroutine with its own thread and event loop."""
 
     def __init__(self, name: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self.name = name
@@ -26,11 +26,11 @@ class Process:
         self._task: asyncio.Task[None] | None = None
         self._killed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        # Why it ended by itself, if it did.
+        # Why it ended, unless it was told to.
         self.failure: BaseException | None = None
 
     def start(self) -> "Process":
-        """Begin; returns at once."""
+        """Start it, without waiting."""
         self._thread.start()
         return self
 
@@ -55,7 +55,7 @@ class Process:
                 self._clean_up()
 
     def _clean_up(self) -> None:
-        """As asyncio.run does when its main coroutine has ended."""
+        """Clean up as asyncio.run does when its main coroutine has ended."""
         with contextlib.suppress(RuntimeError):
             remaining = asyncio.all_tasks(self._loop)
             for task in remaining:
@@ -64,7 +64,7 @@ class Process:
             self._loop.close()
 
     def kill(self) -> None:
-        """End it where it is, as SIGKILL would. Its connections are to be cut by whom they lead to."""
+        """End it where it is, as SIGKILL would. The proxy must cut its connections."""
         self._killed = True
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -73,7 +73,7 @@ class Process:
         _bury(self._loop)
 
     async def stop(self, seconds: float = 10.0) -> None:
-        """End it as SIGTERM would: by cancellation, with time to clean up."""
+        """End it as SIGTERM would: cancel it, with time to clean up."""
 
         def cancel() -> None:
             if self._task is not None:
@@ -93,7 +93,7 @@ def _bury(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _be_silent() -> None:
-    """When the interpreter ends, the dead are collected after all, and would complain."""
+    """Silence the errors of what was killed, which the interpreter collects when it ends."""
     logging.disable()
     sys.unraisablehook = lambda _what: None
     warnings.simplefilter("ignore")

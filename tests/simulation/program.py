@@ -1,4 +1,4 @@
-"""The operator as a process of its own: what it uses of memory, and whether it ends, is its alone.
+"""The operator in its own process, to measure its memory, and whether it ends.
 
 `python -m tests.simulation.program NAMESPACE...` runs it; KUBECONFIG says where the API server is.
 """
@@ -15,7 +15,7 @@ from tests.simulation.operator import serve
 
 
 class Program:
-    """One life of the operator; what `Process` is for one in this process."""
+    """One life of the operator, as `Process` is for an operator in this process."""
 
     def __init__(self, namespaces: Sequence[str], log: Path) -> None:
         self._command = [sys.executable, "-m", "tests.simulation.program", *namespaces]
@@ -23,8 +23,8 @@ class Program:
         self._running: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "Program":
-        """Begin; returns at once."""
-        # The kernel ends it when this process ends.
+        """Start it, without waiting."""
+        # The kernel kills it when this process ends.
         command = ["setpriv", "--pdeathsig=KILL", *self._command]
         with self._log.open("ab") as log:
             self._running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -47,7 +47,7 @@ class Program:
         return self._log.read_text(errors="replace")[-4000:]
 
     def peak_mib(self) -> float:
-        """Return the most memory that it has had, in MiB."""
+        """Return the most memory that it has used, in MiB."""
         assert self._running is not None
         status = Path(f"/proc/{self._running.pid}/status").read_text()
         (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]

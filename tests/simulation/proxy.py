@@ -1,7 +1,7 @@
-"""An HTTP proxy before the API server that does wrong when it is told to, and counts what is written.
+"""An HTTP proxy in front of the API server that causes faults on request, and counts writes.
 
-Each client has a port of its own, so that it is known who asks, and so that all connections of one that was ended can
-be cut. Clients speak plain HTTP; their tokens pass through.
+Each client has its own port, so that the proxy knows who asks, and can cut all connections of a client that was ended.
+Clients use plain HTTP; their tokens pass through.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Write:
 
 
 class CutOff(Exception):
-    """The connection to the client ends here."""
+    """The proxy ends the connection to the client."""
 
 
 class Proxy:
@@ -63,21 +63,21 @@ class Proxy:
         self._clients: dict[int, str] = {}
         self._transports: dict[str, set[asyncio.BaseTransport]] = {}
         self._gaps: set[tuple[str, str]] = set()
-        # Whose watches of what go on, and what ends them as too old.
+        # The running watches by client and kind, and what ends them as too old.
         self._streams: dict[tuple[str, str, int], asyncio.Event] = {}
         self._earlier: dict[str, bytes] = {}
         self._calm = asyncio.Event()
         self._calm.set()
         self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.0)
         self.writes: list[Write] = []
-        # When the proxy last held something back or refused it.
+        # When the proxy last delayed or rejected something.
         self.last_fault = 0.0
         self.overload = Overload()
 
     @classmethod
     @asynccontextmanager
     async def run(cls, access: Access, faults: Faults) -> AsyncIterator[Self]:
-        """For the time of the context."""
+        """Listen within the context."""
         connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=access.certificate), limit=0)
         timeout = aiohttp.ClientTimeout(total=None)
         async with aiohttp.ClientSession(
@@ -99,7 +99,7 @@ class Proxy:
                 await proxy._runner.cleanup()
 
     async def listen(self, client: str) -> str:
-        """A new URL for a client."""
+        """Return a new URL for a client."""
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         assert site._server is not None
@@ -109,12 +109,12 @@ class Proxy:
         return f"http://127.0.0.1:{port}"
 
     def begin_faults(self, **weather: float) -> None:
-        """From now on things go wrong as often as the weather says."""
+        """Cause faults from now on, as often as the weather says."""
         self.faults.weather = type(CALM)(**weather)
         self._calm.clear()
 
     def end_faults(self) -> None:
-        """Nothing goes wrong any more; what was held back is let go."""
+        """Cause no more faults, and release what is delayed."""
         if self.faults.weather != CALM:
             self.last_fault = time.monotonic()
         self.faults.weather = CALM
@@ -122,22 +122,22 @@ class Proxy:
         self._calm.set()
 
     def rule(self, rule: Rule) -> Rule:
-        """Have a fault of one's own choice, until the faults end."""
+        """Cause a chosen fault, until the faults end."""
         self.faults.rules.append(rule)
         self._calm.clear()
         return rule
 
     @property
     def is_faulty(self) -> bool:
-        """Whether something may go wrong now."""
+        """Whether faults may occur now."""
         return self.faults.weather != CALM
 
     def open_gap(self, client: str, plural: str) -> None:
-        """Watches of a kind say nothing of what happens until the gaps are closed; then the client lists anew."""
+        """Withhold the events of a kind until the gaps are closed; then the clients list again."""
         self._gaps.add((client, plural))
 
     def close_gaps(self) -> None:
-        """The versions of the watches in gaps are too old now."""
+        """End the gaps: the versions of these watches are too old."""
         gaps, self._gaps = self._gaps, set()
         for stale in [stream for stream in self._streams if stream[:2] in gaps]:
             self._streams[stale].set()
@@ -149,7 +149,7 @@ class Proxy:
                 transport.abort()
 
     def writes_since(self, moment: float, leases: bool = False) -> list[Write]:
-        """What was written since then; renewals of Leases do not count unless asked for."""
+        """Return the writes since a time; renewals of Leases count only on request."""
         return [w for w in self.writes if w.at >= moment and (leases or w.request.plural != "leases")]
 
     async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
@@ -167,7 +167,7 @@ class Proxy:
             return web.Response(status=502)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, but no longer than the faults last."""
+        """Wait, at most until the faults end."""
         self.last_fault = time.monotonic()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -175,7 +175,7 @@ class Proxy:
         self.last_fault = time.monotonic()
 
     async def _answer(self, incoming: web.BaseRequest, request: Request) -> web.StreamResponse:
-        body = await incoming.content.read()  # as large as the API server takes it
+        body = await incoming.content.read()  # as large as the API server accepts
         fault = self.faults.of_request(request)
         if fault is not None:
             self.last_fault = time.monotonic()
@@ -226,7 +226,7 @@ class Proxy:
             self.last_fault = time.monotonic()
         match fault:
             case Refuse(status=410):
-                # Of a watch, the API server says so within the stream.
+                # The API server reports it within the stream of a watch.
                 return web.Response(body=_expired(), content_type="application/json")
             case Refuse() | Say():
                 return _in_place(fault)
@@ -246,7 +246,7 @@ class Proxy:
             return response
 
     async def _until_stale(self, request: Request, lines: AsyncIterator[bytes], response: web.StreamResponse) -> None:
-        """Pass on events; within a gap none, and after it the word that the version is too old."""
+        """Pass events on; within a gap none, and after it the error that the version is too old."""
         key = request.client, request.plural, id(response)
         stale = self._streams[key] = asyncio.Event()
         streaming = asyncio.ensure_future(self._stream(self._outside_gaps(key, lines), response))
@@ -322,7 +322,7 @@ def _expired() -> bytes:
 
 
 def _in_place(fault: Refuse | Say) -> web.Response:
-    """What is said in place of the API server's answer."""
+    """Return the answer of a fault, which replaces the API server's."""
     if isinstance(fault, Say):
         return web.Response(status=fault.status, body=fault.body, content_type=fault.content_type)
     headers = {"Retry-After": str(fault.retry_after)} if fault.retry_after else {}

@@ -1,6 +1,6 @@
-"""Ray as far as the agent's executor sees it: lives of the GCS, their nodes, placement groups and rank actors.
+"""Ray as the agent's executor sees it: lives of the GCS, with nodes, placement groups and rank actors.
 
-This is the simulator's truth: what a status claims is compared with it.
+This is the simulation's truth, with which statuses are compared.
 """
 
 import secrets
@@ -15,7 +15,7 @@ from workergroups_api.launch import Launch
 
 @dataclass
 class Node:
-    """A live Ray node: a container of a pod."""
+    """A live Ray node, which is a container of a pod."""
 
     id: str
     pod: str
@@ -46,7 +46,7 @@ class Rank:
 
     @property
     def is_alive(self) -> bool:
-        """Whether its process runs or is to start."""
+        """Whether its process runs or will start."""
         return self.state != "DEAD"
 
 
@@ -57,7 +57,7 @@ def class_paths(launch: Launch) -> list[str]:
 
 @dataclass
 class Gcs:
-    """One life of Ray's head: everything ends with it."""
+    """One life of Ray's head, with which everything ends."""
 
     token: str | None
     head_pod: str
@@ -72,18 +72,18 @@ class Gcs:
     announced: dict[str, tuple[str, int]] = field(default_factory=dict)
     # Ranks that wait for a debugger, by actor id.
     pauses: dict[str, Pause] = field(default_factory=dict)
-    # Launches that failed, by UID and incarnation.
+    # Failed launches, by UID and incarnation.
     failed: dict[tuple[str, int], Explanation] = field(default_factory=dict)
 
     def join(self, pod: str, pod_uid: str, node_group: str | None) -> Node:
-        """A new node."""
+        """Add a node."""
         node = Node(secrets.token_hex(14), pod, pod_uid, node_group)
         self.nodes[node.id] = node
         self.pods[node.id] = pod
         return node
 
     def lose(self, pod_uid: str) -> None:
-        """The nodes of a pod are dead, and so are their ranks and placement groups."""
+        """End the nodes of a pod, with their ranks and placement groups."""
         for node in [node for node in self.nodes.values() if node.pod_uid == pod_uid]:
             del self.nodes[node.id]
             self.placements = {name: p for name, p in self.placements.items() if p.node_id != node.id}
@@ -96,20 +96,20 @@ class Gcs:
         rank.state, rank.cause = "DEAD", cause
 
     def pause(self, rank: Rank) -> None:
-        """Have a rank wait for a debugger."""
+        """Pause a rank for a debugger."""
         self.pauses[str(rank.name)] = Pause(
             node_id=rank.node_id, file="train.py", line=1, function="f", directory="", error="", port=1, since=1e9
         )
 
     def remove_placement(self, name: str) -> None:
-        """Give bundles back; Ray ends what runs in them."""
+        """Release bundles, and end what runs in them, as Ray does."""
         placement = self.placements.pop(name, None)
         for rank in self.ranks.values():
             if placement and rank.node_id == placement.node_id and rank.is_alive and rank.name.uid:
                 rank.state, rank.cause = "DEAD", "Removed"
 
     def ranks_of(self, uid: str, incarnation: int | None = None) -> dict[int, Rank]:
-        """Ranks of a group by number, of one incarnation or of any."""
+        """Return the ranks of a group by number, of one incarnation or of any."""
         return {
             rank.name.rank: rank
             for rank in self.ranks.values()

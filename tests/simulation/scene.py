@@ -1,4 +1,4 @@
-"""A namespace with all that is needed: the proxy, the operator, the world, and what a user does."""
+"""A namespace with everything that a test needs: the proxy, the operator, the world, and a user's actions."""
 
 import asyncio
 import random
@@ -25,7 +25,7 @@ OPERATOR = "operator"
 
 
 class Scene:
-    """What a test or a history works with. All waiting is for what the API server says."""
+    """What a test or a history works with. It waits only for what the API server reports."""
 
     def __init__(self, api: Api, proxy: Proxy, world: World, namespaces: list[str]) -> None:
         self.api = api
@@ -49,7 +49,7 @@ class Scene:
         *,
         is_deleted: bool = True,
     ) -> AsyncIterator[Self]:
-        """A new namespace without an operator, deleted at the end; `others` are served by the same operator."""
+        """Create a namespace without an operator, and delete it at the end; the operator also serves `others`."""
         choices = choices or random.Random(0)
         async with AsyncExitStack() as stack:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scene-")))
@@ -66,34 +66,34 @@ class Scene:
             yield scene
 
     def start_operator(self) -> None:
-        """Begin, or begin anew."""
+        """Start the operator, or restart it."""
         assert self.operator is None or not self.operator.is_alive
         self.operator = operator(self.namespaces).start()
 
     def kill_operator(self) -> None:
-        """As SIGKILL would, at whichever await it is."""
+        """Kill the operator at any await, as SIGKILL would."""
         if self.operator is not None and self.operator.is_alive:
             self.operator.kill()
         self.proxy.cut_off(OPERATOR)
 
     async def stop_operator(self) -> None:
-        """As SIGTERM would."""
+        """End the operator as SIGTERM would."""
         if self.operator is not None:
             await self.operator.stop()
         self.proxy.cut_off(OPERATOR)
 
     def start_second_operator(self) -> None:
-        """Begin another operator of the same namespaces."""
+        """Start a second operator for the same namespaces."""
         self.second_operator = operator(self.namespaces).start()
 
     async def stop_second_operator(self) -> None:
-        """End it, if there is one."""
+        """End the second operator, if there is one."""
         if self.second_operator is not None:
             await self.second_operator.stop()
             self.second_operator = None
 
     def refuse_statuses(self, kind: Kind, name: str, who: str) -> bool:
-        """Refuse what these clients write into an object's status, or take it again; returns whether it is refused."""
+        """Reject what a client writes into an object's status, or accept it again; return whether it is rejected."""
         key = kind.plural, name, who
         if (rule := self._refused.pop(key, None)) is not None:
             rule.times = 0
@@ -107,7 +107,7 @@ class Scene:
         return True
 
     async def end_oddities(self) -> None:
-        """Take everything back that a history has done to this scene."""
+        """Undo everything that a history has done to this scene."""
         for rule in self._refused.values():
             rule.times = 0
         self._refused.clear()
@@ -133,7 +133,7 @@ class Scene:
         return await self.api.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
     async def edit(self, kind: Kind, name: str, spec: Mapping[str, Any]) -> Manifest:
-        """Merge into an object's spec."""
+        """Merge fields into an object's spec."""
         return await self.api.merge(kind, self.namespace, name, {"spec": spec})
 
     async def annotate(self, kind: Kind, name: str, annotation: str, value: str) -> Manifest:
@@ -147,23 +147,23 @@ class Scene:
     # What a user sees.
 
     async def get(self, kind: Kind, name: str) -> Manifest:
-        """An object that exists."""
+        """Return an object, which must exist."""
         found = await self.api.get(kind, self.namespace, name)
         assert found is not None, f"no {kind.kind} {name}"
         return found
 
     async def condition(self, kind: Kind, name: str, type_: str = "Ready") -> Manifest:
-        """A condition, empty while it is not there."""
+        """Return a condition; it is empty while it does not exist."""
         return condition(await self.get(kind, name), type_)
 
     async def ready(self, kind: Kind, name: str, seconds: float = 10.0) -> Manifest:
-        """The object as soon as it is Ready."""
+        """Wait until the object is Ready; return it."""
         return await self.until(kind, name, "Ready", "True", seconds=seconds)
 
     async def until(
         self, kind: Kind, name: str, type_: str, status: str, reason: str | None = None, seconds: float = 10.0
     ) -> Manifest:
-        """The object as soon as it has a condition of that status (and reason)."""
+        """Wait until the object has a condition with this status (and reason); return it."""
         last: Manifest = {}
 
         async def holds() -> Manifest | None:
@@ -180,7 +180,7 @@ class Scene:
         return result
 
     async def rest(self, quiet: float, within: float = 20.0, besides: str | None = None) -> None:
-        """Until nothing was written for `quiet` seconds; what is written to the namespace `besides` does not count."""
+        """Wait until nothing was written for `quiet` seconds, except in the namespace `besides`."""
         deadline = time.monotonic() + within
         while True:
             began = time.monotonic()
@@ -193,23 +193,23 @@ class Scene:
 
 
 def condition(body: Manifest, type_: str = "Ready") -> Manifest:
-    """A condition of an object, empty while it is not there."""
+    """Return a condition of an object; it is empty while it does not exist."""
     conditions = body.get("status", {}).get("conditions", ())
     return next((each for each in conditions if each["type"] == type_), {})
 
 
 def read(kind: Kind, body: Manifest) -> ResourcePool | WorkerGroup:
-    """The object as the API package reads it."""
+    """Return the object as the API package reads it."""
     return (ResourcePool if kind is RESOURCE_POOL else WorkerGroup).model_validate(body)
 
 
 def pool(namespace: str, name: str, **spec: Any) -> Manifest:
-    """A pool on CPUs: one node with two processes, if nothing else is said."""
+    """Return a pool on CPUs: by default, one node with two processes."""
     return _object(RESOURCE_POOL, namespace, name, {"processesPerNode": 2, "accelerator": {"vendor": "none"}} | spec)
 
 
 def group(namespace: str, name: str, **spec: Any) -> Manifest:
-    """A group on the pool of its name, if nothing else is said."""
+    """Return a group: by default, on the pool of its name."""
     ranks = {} if "roles" in spec else {"worker": {"class": "train.Trainer"}}
     return _object(WORKER_GROUP, namespace, name, ranks | spec)
 

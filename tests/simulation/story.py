@@ -1,4 +1,4 @@
-"""What a user wants in a history: pools, groups and code, and how they change; every choice is the seed's."""
+"""What a user wants in a history: pools, groups and code, and how they change. The seed makes every choice."""
 
 import random
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ MISSING_CLASS = "train.Missing"
 FAILURE = 'RuntimeError: \N{COLLISION SYMBOL} "no"\x00\ud83d ' + "x" * 5000
 CLASSES = ("train.Trainer", "train.Critic")
 ROLES = ("actor", "critic")
-# Templates of pods that cannot be, and a word of what is to be said of them.
+# Templates of pods that cannot be created, and a word that the status must contain.
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "account": ({"spec": {"serviceAccountName": "nobody"}}, "nobody"),
     "quantity": (
@@ -33,7 +33,7 @@ HEALTHY: tuple[dict[str, Any], ...] = (
 
 @dataclass
 class PoolPlot:
-    """What a user has written of a pool."""
+    """What a user has written about a pool."""
 
     spec: dict[str, Any]
     broken: str | None = None
@@ -41,7 +41,7 @@ class PoolPlot:
 
 @dataclass
 class GroupPlot:
-    """What a user has written of a group."""
+    """What a user has written about a group."""
 
     spec: dict[str, Any]
     # The names of its pools.
@@ -49,7 +49,7 @@ class GroupPlot:
 
     @property
     def failing(self) -> str | None:
-        """The first of its classes of which no rank comes up."""
+        """The first of its classes that gives no rank: it raises, or does not exist."""
         workers = self.spec.get("roles") or [self.spec["worker"]]
         classes = [worker["class"] for worker in workers]
         return next((class_ for class_ in classes if class_ in (FAILING_CLASS, MISSING_CLASS)), None)
@@ -57,7 +57,7 @@ class GroupPlot:
 
 @dataclass
 class Story:
-    """The names that a history uses, and what exists under them now."""
+    """The names that a history uses, and which objects have them now."""
 
     choices: random.Random
     clusters: dict[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Story:
 
     @classmethod
     def draw(cls, choices: random.Random) -> "Story":
-        """Names, which of them share a cluster, and what each will be like whenever it exists."""
+        """Draw the names, which of them share a cluster, and what each object looks like when it exists."""
         story = cls(choices)
         clusters = [f"c{number}" for number in range(choices.randint(1, 3))]
         for number in range(choices.randint(1, 4)):
@@ -90,7 +90,7 @@ class Story:
         return refs
 
     def new_pool(self, name: str) -> dict[str, Any]:
-        """The spec of a pool that is created now."""
+        """Return the spec of a pool that is created now."""
         nodes, processes = self.sizes[name]
         spec: dict[str, Any] = {"nodes": nodes, "processesPerNode": processes, "clusterName": self.clusters[name]}
         image = self.choices.choice(IMAGES)
@@ -103,14 +103,14 @@ class Story:
         return spec
 
     def template(self) -> tuple[dict[str, Any], str | None]:
-        """A pod template, and what is broken in it."""
+        """Return a pod template, and what is broken in it."""
         if self.choices.random() < 0.2:
             broken = self.choices.choice(sorted(BROKEN))
             return BROKEN[broken][0], broken
         return self.choices.choice(HEALTHY), None
 
     def new_group(self, name: str) -> dict[str, Any]:
-        """The spec of a group that is created now."""
+        """Return the spec of a group that is created now."""
         spec: dict[str, Any] = {"pools": self.group_pools[name], **self.ranks()}
         if self.choices.random() < 0.4:
             spec["code"] = {"configMap": {"name": self.choice_of_code()}}
@@ -118,17 +118,17 @@ class Story:
         return spec
 
     def ranks(self) -> dict[str, Any]:
-        """What ranks are: one class, or roles."""
+        """Return the class of the ranks, or their roles."""
         if self.choices.random() < 0.75:
             return {"worker": self._worker()}
         return {"roles": [{"name": name, **self._worker()} for name in ROLES[: self.choices.randint(1, 2)]]}
 
     def _worker(self) -> dict[str, Any]:
-        """A class and its arguments."""
+        """Return a class and its arguments."""
         chance = self.choices.random()
         class_ = FAILING_CLASS if chance < 0.07 else MISSING_CLASS if chance < 0.12 else self.choices.choice(CLASSES)
         return {"class": class_, "args": [None], "kwargs": {"lr": self.choices.randint(1, 5), "none": None}}
 
     def choice_of_code(self) -> str:
-        """One of two names; the ConfigMap may not exist."""
+        """Return one of two names; the ConfigMap may not exist."""
         return self.choices.choice(("code-a", "code-b"))

@@ -1,4 +1,4 @@
-"""What a status claims, compared with the truth of the simulated world."""
+"""Compare what a status claims with the truth of the simulated world."""
 
 from tests.simulation.ray import Gcs
 from tests.simulation.world import World
@@ -22,11 +22,11 @@ def says_true(subject: ResourcePool | WorkerGroup, type_: ConditionType = Condit
 
 
 def contradiction(world: World, subject: ResourcePool | WorkerGroup, cluster: str | None) -> str | None:
-    """Why an object's Ready=True is not so; None if it is so, or is not claimed."""
+    """Return why an object's Ready=True is wrong; None if it is right, or if Ready is not True."""
     if not says_true(subject) or "deletionTimestamp" in subject.metadata:
         return None
     if cluster in world.lying:
-        return None  # Whoever has a cluster's Ray can lie about this cluster; about others, nobody can.
+        return None  # A user who controls a cluster's Ray can falsify this cluster's statuses, but no others.
     gcs = world.gcs.get(cluster) if cluster else None
     if gcs is None:
         return "Ray's head is gone"
@@ -43,7 +43,7 @@ def contradiction(world: World, subject: ResourcePool | WorkerGroup, cluster: st
 
 
 def _session(subject: ResourcePool | WorkerGroup) -> str | None:
-    """The Ray session that a status is about."""
+    """Return the Ray session that a status is about."""
     if isinstance(subject, WorkerGroup):
         return subject.status.session
     return subject.status.reservation.session if subject.status.reservation else None
@@ -78,12 +78,12 @@ def _of_pool(world: World, gcs: Gcs, pool: ResourcePool) -> str | None:
 
 
 def _leaving(world: World) -> set[str]:
-    """Names of pods that are being deleted."""
+    """Return the names of the pods that are being deleted."""
     return {pod["metadata"]["name"] for pod in world.machines.pods.values() if "deletionTimestamp" in pod["metadata"]}
 
 
 def outdated(world: World, group: WorkerGroup, cluster: str | None, code: dict[str, str] | None) -> str | None:
-    """Why a group's claim to run what is written is not so."""
+    """Return why a group's UpToDate=True is wrong."""
     if not says_true(group) or not says_true(group, ConditionType.UP_TO_DATE):
         return None
     gcs = world.gcs.get(cluster) if cluster else None

@@ -1,4 +1,4 @@
-"""What users do in a history: create, edit, annotate, delete and recreate pools, groups and code, in any order."""
+"""Users' actions: create, edit, annotate, delete and recreate pools, groups and code, in any order."""
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -39,7 +39,7 @@ class Users:
         }
 
     async def create_pool(self) -> str | None:
-        """A pool that is not there."""
+        """Create a pool that does not exist."""
         absent = sorted(self.story.clusters.keys() - self.story.pools.keys())
         if not absent:
             return None
@@ -49,7 +49,7 @@ class Users:
         return f"create pool {name} {spec}"
 
     async def create_group(self) -> str | None:
-        """A group that is not there."""
+        """Create a group that does not exist."""
         absent = sorted(self.story.group_pools.keys() - self.story.groups.keys())
         if not absent:
             return None
@@ -59,7 +59,7 @@ class Users:
         return f"create group {name} {spec}"
 
     async def delete_pool(self) -> str | None:
-        """A pool goes."""
+        """Delete a pool."""
         name = self._one(self.story.pools)
         if name is None:
             return None
@@ -68,7 +68,7 @@ class Users:
         return f"delete pool {name}"
 
     async def delete_group(self) -> str | None:
-        """A group goes."""
+        """Delete a group."""
         name = self._one(self.story.groups)
         if name is None:
             return None
@@ -77,7 +77,7 @@ class Users:
         return f"delete group {name}"
 
     async def make_pool_again(self) -> str | None:
-        """A pool goes and another of its name comes at once."""
+        """Delete a pool, and create another with its name at once."""
         name = self._one(self.story.pools)
         if name is None:
             return None
@@ -87,7 +87,7 @@ class Users:
         return f"delete and create pool {name} {spec}"
 
     async def make_group_again(self) -> str | None:
-        """A group goes and another of its name comes at once."""
+        """Delete a group, and create another with its name at once."""
         name = self._one(self.story.groups)
         if name is None:
             return None
@@ -97,7 +97,7 @@ class Users:
         return f"delete and create group {name} {spec}"
 
     async def edit_template(self) -> str | None:
-        """Another pod template; what was in the old one and is not in it goes."""
+        """Replace the pod template, so that fields of the old one must disappear."""
         name = self._one(self.story.pools)
         if name is None:
             return None
@@ -111,7 +111,7 @@ class Users:
         return f"template of pool {name}: {template}"
 
     async def edit_deadline(self) -> str | None:
-        """Another deadline, which is no reason for anything."""
+        """Change a deadline, which must have no effect."""
         kind, plots = self.choices.choice(((RESOURCE_POOL, self.story.pools), (WORKER_GROUP, self.story.groups)))
         name = self._one(plots)
         if name is None:
@@ -122,7 +122,7 @@ class Users:
         return f"edit {kind.kind} {name} {spec}"
 
     async def edit_ranks(self) -> str | None:
-        """Another class or other arguments, or roles in place of a class."""
+        """Change the class or its arguments, or replace the class by roles."""
         name = self._one(self.story.groups)
         if name is None:
             return None
@@ -135,7 +135,7 @@ class Users:
         return f"ranks of group {name}: {ranks}"
 
     async def edit_env(self) -> str | None:
-        """Other environment."""
+        """Change the environment."""
         name = self._one(self.story.groups)
         if name is None:
             return None
@@ -145,7 +145,7 @@ class Users:
         return f"env of group {name}: {env}"
 
     async def edit_debug(self) -> str | None:
-        """Whether ranks pause before an exception leaves them."""
+        """Change whether ranks pause before an exception leaves them."""
         name = self._one(self.story.groups)
         if name is None:
             return None
@@ -155,7 +155,7 @@ class Users:
         return f"debug of group {name}: {debug}"
 
     async def edit_code(self) -> str | None:
-        """The class comes from another ConfigMap, or from the image."""
+        """Take the class from another ConfigMap, or from the image."""
         name = self._one(self.story.groups)
         if name is None:
             return None
@@ -168,7 +168,7 @@ class Users:
         return f"code of group {name}: {code}"
 
     async def restart_group(self) -> str | None:
-        """As `kubectl annotate` does, to have the ranks recreated."""
+        """Request new ranks, as `kubectl annotate` does."""
         name = self._one(self.story.groups)
         if name is None:
             return None
@@ -177,7 +177,7 @@ class Users:
         return f"restart group {name}: {value}"
 
     async def write_code(self) -> str | None:
-        """A ConfigMap with code comes or changes."""
+        """Create or change a ConfigMap with code."""
         name = self.story.choice_of_code()
         self.story.code[name] = self.choices.randint(1, 4)
         await self.scene.code(name, train=f"VERSION = {self.story.code[name]}")

@@ -1,6 +1,6 @@
-"""All that runs in a namespace beside the operator: pods, one Ray per RayCluster, and the agents.
+"""Everything that runs in a namespace apart from the operator: pods, one Ray for each RayCluster, and the agents.
 
-Pods are made by the real KubeRay and the real Deployment controller. What is told here happens past the proxy.
+The real KubeRay and the real Deployment controller create the pods. What happens here bypasses the proxy.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Agent:
 
 
 class World:
-    """One namespace."""
+    """The world of one namespace."""
 
     def __init__(self, api: Api, namespace: str, proxy: Proxy, choices: random.Random) -> None:
         self.api = api
@@ -46,10 +46,10 @@ class World:
         self.random = choices
         self._proxy = proxy
         self.machines = Machines(api, namespace, choices, self._started, self._stopped)
-        # The present life of each cluster's GCS.
+        # The current life of each cluster's GCS.
         self.gcs: dict[str, Gcs] = {}
         self.agents: dict[str, Agent] = {}
-        # Clusters whose GCS or executor does not answer though it runs.
+        # Clusters whose GCS or executor runs, but does not answer.
         self.frozen: set[str] = set()
         # Clusters whose executor reports nonsense.
         self.lying: set[str] = set()
@@ -60,7 +60,7 @@ class World:
     @classmethod
     @asynccontextmanager
     async def run(cls, api: Api, namespace: str, proxy: Proxy, choices: random.Random) -> AsyncIterator[Self]:
-        """For the time of the context."""
+        """Simulate within the context."""
         world = cls(api, namespace, proxy, choices)
         follow = asyncio.create_task(world.machines.follow())
         try:
@@ -75,7 +75,7 @@ class World:
             await asyncio.gather(*world._tasks, return_exceptions=True)
 
     def pods(self, cluster: str, component: Component) -> list[Manifest]:
-        """Pods that are not being deleted: head, worker or agent."""
+        """Return the pods of a component that are not being deleted."""
         wanted = {CLUSTER_LABEL: cluster, COMPONENT_LABEL: component}
         return [
             pod
@@ -86,50 +86,50 @@ class World:
         ]
 
     def live_ranks(self, cluster: str) -> list[Rank]:
-        """Ranks whose processes run or start."""
+        """Return the ranks whose processes run or start."""
         gcs = self.gcs.get(cluster)
         return [rank for rank in gcs.ranks.values() if rank.is_alive] if gcs else []
 
     async def copy_pod(self, pod: Manifest, name: str) -> None:
-        """As `kubectl debug POD --copy-to=NAME --keep-labels` does."""
+        """Copy a pod as `kubectl debug POD --copy-to=NAME --keep-labels` does."""
         spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
         metadata = {"name": name, "namespace": self.namespace, "labels": pod["metadata"]["labels"]}
         await self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     async def delete_copies(self) -> None:
-        """Whoever made them takes them away."""
+        """Remove the copies, as the user who created them would."""
         for pod in [pod for pod in self.machines.pods.values() if is_foreign(pod)]:
             await self.delete_pod(pod, at_once=True)
 
     async def delete_pod(self, pod: Manifest, *, at_once: bool = False) -> None:
-        """As a user, the drain of a node, or its loss."""
+        """Delete a pod, as a user, the drain of a node, or its loss does."""
         await self.api.delete(POD, self.namespace, pod["metadata"]["name"], grace=0 if at_once else None)
 
     def restart_head(self, cluster: str) -> None:
-        """The head's container ends, and starts anew in its pod."""
+        """Restart the head's container in its pod."""
         gcs = self.gcs.get(cluster)
         if gcs is not None:
             self.machines.restart(gcs.head_uid)
 
     def kill_rank(self, cluster: str, rank: Rank) -> None:
-        """As SIGKILL would."""
+        """Kill a rank's process."""
         if cluster in self.gcs:
             self.gcs[cluster].kill(rank)
 
     def restart_reporter(self, cluster: str) -> None:
-        """End the reporter wherever it is; kubelet starts it anew."""
+        """End the reporter wherever it is; kubelet restarts it."""
         for agent in self.agents.values():
             if _cluster(agent.container) == cluster:
                 self._kill_reporter(agent)
 
     def cut_off_reporters(self) -> None:
-        """All connections of the reporters end; they themselves go on."""
+        """Cut all connections of the reporters, which keep running."""
         for agent in self.agents.values():
             if agent.reporter is not None:
                 self._proxy.cut_off(agent.reporter.name)
 
     def overview(self) -> list[str]:
-        """What is there, for whoever wants to know why something does not come."""
+        """Describe what exists, for the message of a wait that failed."""
         lines = []
         for uid, pod in sorted(self.machines.pods.items(), key=lambda item: str(item[1]["metadata"]["name"])):
             container = self.machines.running.get(uid)
@@ -154,10 +154,10 @@ class World:
     def _started(self, container: Container) -> None:
         labels = container.pod["metadata"].get("labels", {})
         if labels.get(COMPONENT_LABEL) == Component.AGENT:
-            # A copy, too: its containers do what they always do, and its ReplicaSet may keep it in place of the first.
+            # A copy, too: its containers run as in the original, and its ReplicaSet may keep it instead.
             self._start_agent(container)
         elif is_foreign(container.pod) or "generateName" not in container.pod["metadata"]:
-            return  # No controller made it: a copy for debugging, say. It runs, and Ray does not know it.
+            return  # No controller created it, as with a copy for debugging. It runs, and Ray does not know it.
         elif labels.get(NODE_TYPE_LABEL) == "head":
             cluster = labels[RAY_CLUSTER_LABEL]
             metadata = container.pod["metadata"]
@@ -176,14 +176,14 @@ class World:
                 gcs.lose(uid)
 
     def _restart_workers(self, cluster: str) -> None:
-        """Raylets end without their GCS, and their containers with them."""
+        """End the containers of the raylets, which end without their GCS."""
         for uid, container in list(self.machines.running.items()):
             labels = container.pod["metadata"].get("labels", {})
             if (labels.get(RAY_CLUSTER_LABEL), labels.get(NODE_TYPE_LABEL)) == (cluster, "worker"):
                 self.machines.restart(uid, self.random.uniform(0.05, 0.3))
 
     async def _join(self, container: Container, cluster: str, node_group: str) -> None:
-        """A worker's raylet waits for a GCS that takes its token."""
+        """Wait, as a worker's raylet does, for a GCS that accepts its token."""
         metadata = container.pod["metadata"]
         while self.machines.running.get(metadata["uid"]) is container:
             gcs = self.gcs.get(cluster)
@@ -207,7 +207,7 @@ class World:
         agent.tasks = [asyncio.create_task(executor.run()), asyncio.create_task(self._keep_reporter(agent))]
 
     async def _keep_reporter(self, agent: Agent) -> None:
-        """Kubelet restarts the reporter's container when it ends."""
+        """Restart the reporter's container when it ends, as kubelet does."""
         account = agent.container.pod["spec"].get("serviceAccountName", "default")
         while True:
             client = f"reporter-{_cluster(agent.container)}-{agent.container.pod['metadata']['uid'][:4]}"
@@ -234,7 +234,7 @@ class World:
             self._proxy.cut_off(agent.reporter.name)
 
     async def _end_agents(self) -> None:
-        """Their reporters at once: one after the other, each would be kept waiting by those that still run."""
+        """End all reporters at once, since those that still run would delay the others."""
         for agent in self.agents.values():
             for task in agent.tasks:
                 task.cancel()
@@ -259,7 +259,7 @@ class World:
 
 
 def is_foreign(pod: Manifest) -> bool:
-    """Whether nobody who makes pods for us made this one, whatever its labels say."""
+    """Whether no controller of ours created this pod, whatever its labels say."""
     return not any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences", ()))
 
 

@@ -1,4 +1,4 @@
-"""How long a status says what is no longer so: faults on a running cluster, one by one, watched from outside.
+"""For how long a status can be wrong: faults on a running cluster, one after the other, watched from outside.
 
 ``make truth`` runs it and writes its table into docs/truth.md.
 """

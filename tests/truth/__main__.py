@@ -1,4 +1,4 @@
-"""Try the faults on kubectl's cluster: `python -m tests.truth [--rounds N] [--busy [WITH]] [--only NAME]`."""
+"""Cause the faults on the current cluster: `python -m tests.truth [--rounds N] [--busy [WITH]] [--only NAME]`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ALL: tuple[Fault | NoFault, ...] = (*NO_FAULTS, *FAULTS)
 
 
 def main() -> int:
-    """Try, print the table, and publish it if all was tried; 1 if a bound is broken."""
+    """Measure, print the table, and publish that of a complete run; return 1 if a bound is exceeded."""
     arguments = _parser().parse_args()
-    signal.signal(signal.SIGTERM, _end)  # Whatever was stopped is set going again.
+    signal.signal(signal.SIGTERM, _end)  # Continue whatever was stopped.
     chosen = [fault for fault in ALL if not arguments.only or fault.name in arguments.only]
     tried = [fault for fault in chosen if machine.is_local() or not fault.needs_local]
     for fault in chosen:
         if fault not in tried:
-            say(f"not tried: {fault.title}: it stops processes or links of the local cluster, and this is another one")
+            say(f"not tried: {fault.title}: this needs the local cluster, whose processes or links it stops")
     verdicts: dict[str, list[Verdict]] = defaultdict(list)
     try:
         with ExitStack() as undo:
@@ -54,17 +54,17 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=1, help="how often each fault is tried")
+    parser.add_argument("--rounds", type=int, default=1, help="how often to try each fault")
     parser.add_argument(
         "--busy",
         nargs="?",
         const=machine.BUSY_CORES,
         metavar="WITH",
-        help="keep every core busy beside it; or say with what you keep the machine busy, and nothing more is started",
+        help="keep every core busy meanwhile; with WITH, start nothing, but name it in the page",
     )
     names = [fault.name for fault in ALL]
-    parser.add_argument("--only", action="append", choices=names, help="only this one; may be given again")
-    parser.add_argument("--page", type=Path, help="where to put the table of a complete run")
+    parser.add_argument("--only", action="append", choices=names, help="try only this one; can be repeated")
+    parser.add_argument("--page", type=Path, help="the page for the table of a complete run")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The driver, run on the head: who answers for the group now, as JSON."""
+"""The driver, run on the head: prints as JSON which ranks answer for the group."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The faults, and what is none: how each is brought about, and what the status has to say of it."""
+"""The faults, and actions that are not faults: how to cause each, and what the status must report."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ Act = Callable[[Stage, Answer, ExitStack], None]
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that makes what the status says untrue. What `act` does not end by itself, it leaves to `undo`."""
+    """Something that makes the status wrong. `act` causes it, and registers with `undo` what must end it."""
 
     name: str
     title: str
     bound: float
     act: Act
     says_so: tuple[str, ...] = BOTH
-    """Whose Ready must turn away from True."""
+    """The objects whose Ready must no longer be True."""
     ends: tuple[str, ...] = ()
-    """What is not Ready again before it is a new one: the fault ended its processes."""
+    """The objects whose processes the fault ended: they must not be Ready again before these are recreated."""
     keeps_ranks: bool = False
-    """When it is over, the ranks are the same as before."""
+    """Whether the ranks must be the same after the fault as before."""
     comes_back: bool = False
-    """The group is Ready again, with the same ranks or new ones, without anybody asking for it."""
+    """Whether the group must become Ready again automatically, with the same ranks or new ones."""
     needs_local: bool = False
 
 
 @dataclass(frozen=True)
 class NoFault:
-    """Something that leaves pool and ranks as they are, and so Ready too."""
+    """An action that changes neither pool nor ranks, so that Ready must stay."""
 
     name: str
     title: str
     act: Act
     watched_seconds: float
-    """For how long after it Ready is watched."""
+    """For how long to watch Ready afterwards."""
     may_be_unknown: bool = False
     needs_local: bool = False
 
@@ -72,7 +72,7 @@ _NOW = ("--grace-period=0", "--force")
 
 
 def _replace_agent(stage: Stage, answer: Answer, undo: ExitStack) -> None:
-    """Returns when there is a new one."""
+    """Delete the agent's pod; return when the new one is ready."""
     old = stage.pod(Component.AGENT)
     _delete(Component.AGENT, *_NOW)(stage, answer, undo)
     new = stage.another_pod(Component.AGENT, old)
@@ -97,7 +97,7 @@ def _delete_agent_and_kill_rank(stage: Stage, answer: Answer, undo: ExitStack) -
 
 
 def _kill_rank_while_operator_is_away(stage: Stage, answer: Answer, undo: ExitStack) -> None:
-    """Returns when the operator's container has started."""
+    """Kill a rank while no operator runs; return when the operator's container has started again."""
     operators = Kubectl({}, OPERATOR_NAMESPACE)
     undo.callback(operators, "rollout", "status", _OPERATOR, "--timeout=120s")
     undo.callback(operators, "scale", _OPERATOR, "--replicas=1")
@@ -174,7 +174,7 @@ FAULTS = (
     ),
     Fault(
         "operator-away",
-        "rank killed while the operator is away (from its start)",
+        "rank killed while the operator was stopped (from its start)",
         5,
         _kill_rank_while_operator_is_away,
         (GROUPS,),

@@ -1,4 +1,4 @@
-"""From what was seen to seconds and a verdict. Pure."""
+"""Conclude from what was observed for how long the status was wrong. Pure."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ TRUE = "True"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one fault showed in one round."""
+    """The result of one fault in one round."""
 
     seconds: float | None
-    """Of untruth; None if the status never said what had happened."""
+    """For how long the status was wrong; None if it never reported the fault."""
     wrong: tuple[str, ...] = ()
-    """What was seen that must not be."""
+    """What was observed that must not happen."""
 
 
 def first_denial(history: Iterable[Seen]) -> Seen | None:
-    """The first time that Ready was not True."""
+    """Return the first observation in which Ready was not True."""
     return next((seen for seen in history if seen.status != TRUE), None)
 
 
 def untruth(histories: Iterable[Sequence[Seen]], struck: float) -> float | None:
-    """Seconds from the fault until each of the objects said so; None if one never did."""
+    """Return the seconds from the fault until each of the objects reported it; None if one never did."""
     denials = [first_denial(history) for history in histories]
     moments = [denial.at for denial in denials if denial is not None]
     if len(moments) < len(denials):
@@ -35,7 +35,7 @@ def untruth(histories: Iterable[Sequence[Seen]], struck: float) -> float | None:
 
 
 def relapses(history: Sequence[Seen], ended: str) -> list[Seen]:
-    """The times at which Ready was True again in the life that the fault had ended."""
+    """Return the observations in which Ready was True again in the life that the fault had ended."""
     denial = first_denial(history)
     if denial is None:
         return []
@@ -43,6 +43,6 @@ def relapses(history: Sequence[Seen], ended: str) -> list[Seen]:
 
 
 def seconds_not_true(history: Sequence[Seen], until: float) -> float:
-    """For how long Ready was not True."""
+    """Return for how many seconds Ready was not True."""
     ends = [*(seen.at for seen in history[1:]), until]
     return sum(end - seen.at for seen, end in zip(history, ends, strict=False) if seen.status != TRUE)

@@ -1,4 +1,4 @@
-"""The local cluster's processes, links and containers, from outside: stopped, cut, and always set right again."""
+"""Stop the local cluster's processes and links from outside, and register how to continue them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tools.console import run
 from tools.local_cluster import cgroups, processes
 from tools.local_cluster.layout import ADMIN_KUBECONFIG
 
-BUSY_CORES = "one process for each core that never rests"
+BUSY_CORES = "one busy process for each core"
 
 
 def is_local() -> bool:
-    """Whether kubectl reaches the local cluster, and this process may touch its processes."""
+    """Return whether kubectl reaches the local cluster, and this process may signal its processes."""
     ours = os.environ.get("KUBECONFIG") == str(ADMIN_KUBECONFIG)
     return ours and os.geteuid() == 0 and processes.pid("kube-apiserver") is not None
 
@@ -29,9 +29,9 @@ def stop_daemon(name: str, undo: ExitStack) -> None:
 
 
 def stop_node(node: str, undo: ExitStack) -> None:
-    """Stop everything of a node: kubelet, containerd, kube-proxy, shims, and all that runs in its pods.
+    """Stop all processes of a node: kubelet, containerd, kube-proxy, shims, and those in its pods.
 
-    What was started meanwhile is stopped too, until nothing new is found.
+    Repeat until there are no new ones, since processes may start meanwhile.
     """
     stopped: set[int] = set()
     while new := set(_node_processes(node)) - stopped:
@@ -42,7 +42,7 @@ def stop_node(node: str, undo: ExitStack) -> None:
 def stop_in_container(container_id: str, words: str, undo: ExitStack) -> None:
     """Stop the processes of a container whose command line has these words.
 
-    From within, a container's first process cannot be stopped.
+    A process in the container cannot stop the container's first process.
     """
     name = container_id.rpartition("/")[2]
     pids = [pid for pid in cgroups.members() if name in _read(pid, "cgroup") and words in _command(pid)]
@@ -52,14 +52,14 @@ def stop_in_container(container_id: str, words: str, undo: ExitStack) -> None:
 
 
 def cut_off(node: str, undo: ExitStack) -> None:
-    """Take a node's link to the others down; its own end keeps addresses and routes."""
+    """Set a node's link to the others down; the node's end keeps its addresses and routes."""
     link = f"wg-{node}"
     undo.callback(run, ["ip", "link", "set", link, "up"])
     run(["ip", "link", "set", link, "down"])
 
 
 def keep_busy(undo: ExitStack) -> None:
-    """BUSY_CORES, which do nothing but count."""
+    """Start one process for each core that does nothing but count."""
     script = ["import os", f"while os.getppid() == {os.getpid()}:", "    for _ in range(10**6): pass"]
     for _ in range(os.cpu_count() or 1):
         pid = os.posix_spawn("/usr/bin/env", ["env", "python3", "-c", "\n".join(script)], os.environ)
@@ -83,7 +83,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 def _node_processes(node: str) -> list[int]:
-    """What is in the node's pods, and what shares the mount namespace of its containerd."""
+    """Return the processes in the node's pods, and those in the mount namespace of its containerd."""
     containerd = processes.pid(f"containerd-{node}")
     root = f"{cgroups.kubelet_root(node)}/"
     home = None if containerd is None else _mounts(containerd)

@@ -1,4 +1,4 @@
-"""One fault, once: bring it about, watch, set right, judge."""
+"""One fault, once: cause it, watch, undo it, judge."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .judge import TRUE, Verdict, first_denial, relapses, seconds_not_true, untr
 from .stage import Answer, Stage
 from .watch import GROUPS, POOLS, Seen
 
-# A fault that nobody has noticed for so much longer than its bound is not noticed at all.
+# After this much more than its bound, a fault counts as never noticed.
 PATIENCE_SECONDS = 20
-# For how long a fault is watched after it was noticed: Ready may not turn back meanwhile.
+# For how long to watch a fault after it was noticed: Ready must not become True meanwhile.
 HELD_SECONDS = 4
 UNKNOWN_SECONDS = 60
 
 
 def measure(stage: Stage, fault: Fault | NoFault) -> Verdict:
-    """Try it on a pool and a group that are ready, and leave them ready."""
-    answer = stage.restore(by_itself=False)
+    """Try a fault on a pool and a group that are ready, and leave them ready."""
+    answer = stage.restore(recovers=False)
     say(f"{fault.title} ...")
     verdict = _suffer(stage, fault, answer) if isinstance(fault, Fault) else _stay_calm(stage, fault, answer)
     seconds = "never noticed" if verdict.seconds is None else f"{verdict.seconds:.1f} s"
@@ -47,11 +47,11 @@ def _suffer(stage: Stage, fault: Fault, before: Answer) -> Verdict:
     _tell(histories, struck)
     wrong = [] if fault.ends else _flaps(histories, undone)
     changes = stage.changes
-    after = stage.restore(fault.comes_back)
+    after = stage.restore(recovers=fault.comes_back)
     if fault.comes_back and stage.changes > changes:
-        wrong.append("the group did not come back by itself")
+        wrong.append("the group did not become ready again automatically")
     elif fault.keeps_ranks and after != before:
-        wrong.append("the ranks are others than before")
+        wrong.append("the ranks are not the same as before")
     for plural in fault.ends:
         history = stage.history(plural, began)
         wrong += [_lie(seen, struck) for seen in relapses(history, lives[plural])]
@@ -76,14 +76,14 @@ def _stay_calm(stage: Stage, fault: NoFault, before: Answer) -> Verdict:
     allowed = {TRUE, "Unknown"} if fault.may_be_unknown else {TRUE}
     wrong = [_lie(seen, began) for history in histories.values() for seen in history if seen.status not in allowed]
     if not all_true():
-        wrong.append("Ready did not come back")
+        wrong.append("Ready did not become True again")
     elif stage.ask() != before:
-        wrong.append("the ranks are others than before")
+        wrong.append("the ranks are not the same as before")
     return Verdict(max(seconds_not_true(history, ended) for history in histories.values()), tuple(wrong))
 
 
 def _flaps(histories: dict[str, list[Seen]], until: float) -> list[str]:
-    """Ready turned True while the fault went on."""
+    """Return where Ready became True while the fault lasted."""
     found = []
     for history in histories.values():
         denial = first_denial(history)
@@ -92,15 +92,15 @@ def _flaps(histories: dict[str, list[Seen]], until: float) -> list[str]:
 
 
 def _too_early(stage: Stage, after: Answer, struck: float) -> list[str]:
-    """What is wrong with the Ready=True that came after the fault, as the ranks themselves tell."""
+    """Return what is wrong with the Ready=True after the fault, according to the ranks."""
     ready = stage.latest(GROUPS)
     if ready.incarnation != after.incarnation:
-        return [f"incarnation {after.incarnation} answers, the status speaks of {ready.incarnation}"]
+        return [f"incarnation {after.incarnation} answers, but the status names {ready.incarnation}"]
     claims = [seen for seen in stage.history(GROUPS, struck) if seen.status == TRUE and seen.life == ready.life]
     last_born = max(rank.born for rank in after.ranks)
     # The ranks' clock is this machine's on the local cluster only.
     if machine.is_local() and claims and claims[0].wall < last_born:
-        return [f"Ready {last_born - claims[0].wall:.1f} s before the last rank was made"]
+        return [f"Ready {last_born - claims[0].wall:.1f} s before the last rank was created"]
     return []
 
 

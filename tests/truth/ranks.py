@@ -1,4 +1,4 @@
-"""The ranks' class, shipped in a ConfigMap: it says which process it is, and since when."""
+"""The ranks' class, shipped in a ConfigMap: it reports which process it is, and since when."""
 
 import os
 import time
@@ -14,5 +14,5 @@ class Rank(workergroups.Worker):
         self.born = time.time()
 
     def look(self) -> dict[str, object]:
-        """The process, its pod, and when its constructor was done."""
+        """Return the process, its pod, and when its constructor ended."""
         return {"pid": os.getpid(), "pod": os.uname().nodename, "born": self.born}

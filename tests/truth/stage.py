@@ -1,4 +1,4 @@
-"""One pool with one group in a namespace of its own, on which all faults are tried, one after the other."""
+"""One pool with one group in their own namespace, on which all faults are tried."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .watch import GROUPS, POOLS, Seen, Watch
 NAME = "truth"
 READY_SECONDS = 180
 GROUP_SECONDS = 90
-# A group that comes back by itself does so soon after its pool.
-BY_ITSELF_SECONDS = 45
+# A group that recovers automatically does so soon after its pool.
+RECOVERY_SECONDS = 45
 _ATTEMPTS = 3
 _HERE = Path(__file__).parent
 _CONTAINERS = {
@@ -33,7 +33,7 @@ _CONTAINERS = {
 
 
 class StageError(ToolError):
-    """The pool or its group cannot be brought back; its text says what they wait for."""
+    """The pool or its group does not become ready again; the message says what it waits for."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a driver heard from the ranks."""
+    """What the ranks told a driver."""
 
     incarnation: int
     ranks: tuple[Rank, ...]
@@ -61,7 +61,7 @@ class Stage:
         self.kubectl = Kubectl({}, self.namespace)
         self.watch = Watch(self.namespace)
         self.changes = 0
-        """How often the group was made anew by a change of its environment."""
+        """How often the group was recreated, by a change of its environment."""
         self._undo = ExitStack()
 
     def __enter__(self) -> Self:
@@ -87,35 +87,35 @@ class Stage:
         run(["kubectl", "delete", "namespace", self.namespace, "--ignore-not-found", "--wait=true", "--timeout=120s"])
 
     def latest(self, plural: str) -> Seen:
-        """What was seen last of the pool or the group."""
+        """Return the last observation of the pool or the group."""
         return self.watch.latest(plural, NAME)
 
     def history(self, plural: str, since: float) -> list[Seen]:
-        """What was seen of the pool or the group from a moment on."""
+        """Return the observations of the pool or the group since a time."""
         return self.watch.history(plural, NAME, since)
 
-    def restore(self, by_itself: bool) -> Answer:
-        """Wait until all is well and stays so while a driver hears it from the ranks.
+    def restore(self, *, recovers: bool) -> Answer:
+        """Wait until pool and group are ready and stay ready while a driver asks the ranks.
 
-        A group whose ranks were killed stays as it is; it is made anew by a change of its environment.
+        A group whose ranks were killed does not recover on its own: a change of its environment recreates it.
         """
-        patience = BY_ITSELF_SECONDS if by_itself else 2
+        patience = RECOVERY_SECONDS if recovers else 2
         for _ in range(_ATTEMPTS):
             self._until_ready(POOLS, READY_SECONDS)
             if not self.watch.wait(lambda: self.latest(GROUPS).status == TRUE, patience):
-                self._make_anew()
+                self._recreate()
             try:
                 answer = self.ask()
             except ToolError as error:
                 say(f"  the ranks do not answer: {str(error)[-200:]}")
-                self._make_anew()
+                self._recreate()
                 continue
             if self.latest(POOLS).status == self.latest(GROUPS).status == TRUE:
                 return answer
-        raise StageError(f"pool and group do not stay ready: {self._last_words(GROUPS)}")
+        raise StageError(f"pool and group do not stay ready: {self._latest_reason(GROUPS)}")
 
     def ask(self) -> Answer:
-        """Run a driver on the head, and return what the ranks say."""
+        """Run a driver on the head, and return what the ranks answer."""
         command = [
             "exec",
             "-i",
@@ -133,16 +133,16 @@ class Stage:
         return Answer(said["incarnation"], tuple(Rank(**rank) for rank in said["ranks"]))
 
     def pod(self, component: Component) -> str:
-        """Name of the one living pod of the head, of the worker or of the agent."""
+        """Return the name of the one pod of a component that is not being deleted."""
         living = self._living(component)
         if len(living) != 1:
-            raise StageError(f"{len(living)} {component} pods are there, not 1")
+            raise StageError(f"{len(living)} {component} pods exist, not 1")
         return living[0]
 
     def another_pod(self, component: Component, old: str) -> str:
-        """Name of the pod that takes the old one's place, as soon as it is there."""
+        """Wait for the pod that replaces the old one, and return its name."""
         if not self.watch.wait(lambda: any(pod != old for pod in self._living(component)), READY_SECONDS):
-            raise StageError(f"nothing took the place of pod {old}")
+            raise StageError(f"nothing replaced pod {old}")
         return next(pod for pod in self._living(component) if pod != old)
 
     def _living(self, component: Component) -> list[str]:
@@ -151,7 +151,7 @@ class Stage:
         return [str(pod["metadata"]["name"]) for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def pod_manifest(self, component: Component) -> dict[str, Any]:
-        """The same pod, whole."""
+        """Return the manifest of the same pod."""
         return dict(self.kubectl.json("pod", self.pod(component)))
 
     def shell(self, component: Component, script: str) -> str:
@@ -163,15 +163,15 @@ class Stage:
         """Change a field of the pool's or the group's spec."""
         self.kubectl("patch", kind, NAME, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
 
-    def _make_anew(self) -> None:
+    def _recreate(self) -> None:
         for attempt in range(_ATTEMPTS):
             self.changes += 1
             before = self.latest(GROUPS).incarnation
             self.patch("workergroup", {"env": [{"name": "CHANGE", "value": str(self.changes)}]})
             if self.watch.wait(partial(self._is_ready_beyond, before), GROUP_SECONDS):
                 return
-            say(f"  no new incarnation within {GROUP_SECONDS} s, try {attempt + 1}: {self._last_words(GROUPS)}")
-        raise StageError(f"no new incarnation: {self._last_words(GROUPS)}")
+            say(f"  no new incarnation within {GROUP_SECONDS} s, try {attempt + 1}: {self._latest_reason(GROUPS)}")
+        raise StageError(f"no new incarnation: {self._latest_reason(GROUPS)}")
 
     def _is_ready_beyond(self, incarnation: int) -> bool:
         seen = self.latest(GROUPS)
@@ -179,9 +179,9 @@ class Stage:
 
     def _until_ready(self, plural: str, seconds: float) -> None:
         if not self.watch.wait(lambda: self.latest(plural).status == TRUE, seconds):
-            raise StageError(f"{plural}: not ready within {seconds:.0f} s: {self._last_words(plural)}")
+            raise StageError(f"{plural}: not ready within {seconds:.0f} s: {self._latest_reason(plural)}")
 
-    def _last_words(self, plural: str) -> str:
+    def _latest_reason(self, plural: str) -> str:
         seen = self.latest(plural)
         return f"{seen.status} {seen.reason}: {seen.message}"
 

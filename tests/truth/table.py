@@ -1,4 +1,4 @@
-"""The seconds of untruth as a Markdown table, and its place in the docs."""
+"""Write the seconds for which a status was wrong as a Markdown table into the docs."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ Verdicts = Mapping[str, Sequence[Verdict]]
 
 
 def holds(fault: Fault | NoFault, verdicts: Sequence[Verdict]) -> bool:
-    """Whether the bound held in all rounds."""
+    """Return whether the bound held in all rounds."""
     if any(verdict.wrong or verdict.seconds is None for verdict in verdicts):
         return False
     return isinstance(fault, NoFault) or all((verdict.seconds or 0.0) <= fault.bound for verdict in verdicts)
 
 
 def markdown(faults: Sequence[Fault | NoFault], verdicts: Verdicts) -> str:
-    """One line for each fault."""
+    """Return the tables, with one line for each fault."""
     lines = ["| fault | bound | min | median | max | holds |", "|---|--:|--:|--:|--:|---|"]
     lines += [_line(fault, verdicts.get(fault.name, ())) for fault in faults if isinstance(fault, Fault)]
-    lines += ["", "| no fault | may be Unknown | seconds not True: min | median | max | holds |", lines[1]]
+    lines += ["", "| not a fault | may be Unknown | seconds not True: min | median | max | holds |", lines[1]]
     lines += [_line(fault, verdicts.get(fault.name, ())) for fault in faults if isinstance(fault, NoFault)]
     return "\n".join(lines) + "\n"
 
 
 def publish(page: Path, busy: str | None, table: str, rounds: int) -> None:
-    """Put the table of a complete run in place of the one before.
+    """Replace the table in the page with that of a complete run.
 
     Raises:
-        ValueError: The page has no place for it.
+        ValueError: The page has no lines between which the table belongs.
     """
     put(page, "busy" if busy else "quiet", f"{environment(busy, rounds)}\n\n{table}")
 
 
 def environment(busy: str | None, rounds: int) -> str:
-    """When, where, and beside what."""
+    """Return when and where it was measured, and what else ran."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    beside = f", beside {busy}" if busy else ""
+    meanwhile = f", while {busy} ran" if busy else ""
     times = "one round" if rounds == 1 else f"{rounds} rounds"
-    return f"Measured on {datetime.now(UTC):%Y-%m-%d}: {times}, {os.cpu_count()} cores, {memory:.0f} GiB{beside}."
+    return f"Measured on {datetime.now(UTC):%Y-%m-%d}: {times}, {os.cpu_count()} cores, {memory:.0f} GiB{meanwhile}."
 
 
 def _line(fault: Fault | NoFault, verdicts: Sequence[Verdict]) -> str:

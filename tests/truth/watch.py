@@ -1,4 +1,4 @@
-"""What somebody outside sees of pools and groups, and when: a watch, with the observer's own clock."""
+"""Watch pools and groups from outside, with the observer's own clock."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ ABSENT = "Absent"
 
 @dataclass(frozen=True)
 class Seen:
-    """An object's Ready at one moment."""
+    """The condition Ready of an object at one time."""
 
     at: float
     """The observer's monotonic clock."""
     wall: float
-    """The observer's wall clock, to be compared with those of processes on the same machine only."""
+    """The observer's wall clock, which is comparable only with processes on the same machine."""
     status: str
-    """True, False, Unknown; Absent without a condition or an object."""
+    """True, False or Unknown; Absent if the condition or the object does not exist."""
     reason: str
     message: str
     life: str
-    """Which session and pods (of a pool) or which session and incarnation (of a group) the status speaks of."""
+    """The session and pods of a pool, or the session and incarnation of a group, that the status is about."""
     incarnation: int = 0
 
 
 class Watch:
-    """All that happens to the pools and groups of a namespace while this is open."""
+    """Records all changes of a namespace's pools and groups while it is open."""
 
     def __init__(self, namespace: str) -> None:
         self._paths = {plural: f"{_API}/namespaces/{namespace}/{plural}?watch=true" for plural in (POOLS, GROUPS)}
@@ -66,17 +66,17 @@ class Watch:
             thread.join()
 
     def history(self, plural: str, name: str, since: float = 0.0) -> list[Seen]:
-        """What was seen of an object, from a moment on."""
+        """Return the observations of an object since a time."""
         with self._news:
             return [seen for seen in self._histories[plural, name] if seen.at >= since]
 
     def latest(self, plural: str, name: str) -> Seen:
-        """What was seen of an object last."""
+        """Return the last observation of an object."""
         history = self.history(plural, name)
-        return history[-1] if history else Seen(0.0, 0.0, ABSENT, "Unseen", "nothing was seen of it yet", "")
+        return history[-1] if history else Seen(0.0, 0.0, ABSENT, "Unseen", "no event yet", "")
 
     def wait(self, is_so: Callable[[], bool], seconds: float) -> bool:
-        """Ask again after each event; whether it became so in time."""
+        """Wait until the condition holds, checking after each event; return whether it did in time."""
         deadline = time.monotonic() + seconds
         while not is_so():
             remaining = deadline - time.monotonic()
@@ -87,7 +87,7 @@ class Watch:
         return True
 
     def _follow(self, plural: str) -> None:
-        """Watch again when a watch ends, as the API server ends each after a while."""
+        """Watch the kind; the API server ends each watch after a while, so start another."""
         while True:
             with self._news:
                 if self._closed:

@@ -12,7 +12,7 @@ from tools.demo.names import DEMO_NAMESPACE, OPERATOR_NAMESPACE
 
 
 def main() -> int:
-    """Run one command; what goes wrong is told in one message."""
+    """Run one command; print a failure as one message."""
     parser = argparse.ArgumentParser(prog="python3 -m tools.demo", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run", help="cluster, operator, quickstart, driver, results")

@@ -1,8 +1,8 @@
-"""What the operator and the quickstart's agent use of memory, as their control groups count it."""
+"""How much memory the operator and the quickstart's agent use, as their control groups count it."""
 
 from tools.demo.kubectl import Kubectl
 
-# The working set, as `kubectl top` has it: usage without the file cache that can be dropped at once.
+# The working set, as `kubectl top` reports it: usage without the file cache that can be dropped at once.
 # First control groups v2, then v1.
 _READ = """
 cd /sys/fs/cgroup
@@ -13,7 +13,7 @@ _MIB = 1024 * 1024
 
 
 def report(operator: Kubectl, demo: Kubectl) -> list[str]:
-    """One line per pod."""
+    """Return one line for each pod."""
     agent = [working_set(demo, "deployment/quickstart-agent", container) for container in ("observer", "reporter")]
     return [
         f"operator {working_set(operator, 'deployment/workergroups-operator', 'operator') / _MIB:.0f} MiB",
@@ -23,6 +23,6 @@ def report(operator: Kubectl, demo: Kubectl) -> list[str]:
 
 
 def working_set(kubectl: Kubectl, workload: str, container: str) -> int:
-    """Bytes that a container uses."""
+    """Return the bytes that a container uses."""
     usage, _, inactive = kubectl("exec", workload, f"--container={container}", "--", "sh", "-c", _READ).split()
     return int(usage) - int(inactive)

@@ -1,4 +1,4 @@
-"""Where the operator and the quickstart go."""
+"""The namespaces of the operator and the quickstart."""
 
 RELEASE = "workergroups"
 OPERATOR_NAMESPACE = "workergroups-system"

@@ -1,4 +1,4 @@
-"""examples/quickstart from `kubectl apply` to the driver's results, telling what it waits for."""
+"""examples/quickstart from `kubectl apply` to the driver's results, with what it waits for."""
 
 import re
 import time
@@ -15,12 +15,12 @@ _POOL, _GROUP, _RAY_CLUSTER = "resourcepool/quickstart", "workergroup/quickstart
 _DEADLINE_SECONDS = 180
 _LOOK_SECONDS = 0.5
 _REPEAT_SECONDS = 10
-# What `ray job submit` and Ray itself say around the driver's own lines.
+# Lines that `ray job submit` and Ray itself print around the driver's own lines.
 _RAY_LINES = re.compile(r"\d{4}-\d\d-\d\d |Running entrypoint ")
 
 
 def run(kubectl: Kubectl) -> list[str]:
-    """Apply, wait, run the driver. Returns the driver's lines, and a line on the times after apply."""
+    """Apply, wait, run the driver. Return the driver's lines, and a line on the times after apply."""
     kubectl("apply", "--filename=-", stdin=f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {DEMO_NAMESPACE}}}}}")
     is_new = kubectl.json(_GROUP, "--ignore-not-found") is None
     say(f"applying {EXAMPLE}")
@@ -41,7 +41,7 @@ def run(kubectl: Kubectl) -> list[str]:
 
 
 def remove(kubectl: Kubectl) -> None:
-    """Remove the pool and the group, and with them their hold on the devices."""
+    """Remove the pool and the group, which releases their devices."""
     kubectl("delete", "namespace", DEMO_NAMESPACE, "--ignore-not-found")
 
 
@@ -49,7 +49,7 @@ def drive(kubectl: Kubectl, driver: str) -> list[str]:
     """Run a driver on the head, where the cluster's token is, and return the lines that it printed."""
     selector = "--selector=ray.io/cluster=quickstart,ray.io/node-type=head"
     head = kubectl("get", "pods", selector, "--output=name").strip()
-    # Ray's job server may listen some seconds after the ranks answer.
+    # Ray's job server may start to listen some seconds after the ranks answer.
     _when(kubectl, head, "condition=Ready")
     submit = "cat > /tmp/driver.py && ray job submit -- python /tmp/driver.py"
     output = kubectl("exec", "-i", head, "--container=ray-head", "--", "sh", "-c", submit, stdin=driver)
@@ -57,14 +57,14 @@ def drive(kubectl: Kubectl, driver: str) -> list[str]:
 
 
 def _when(kubectl: Kubectl, name: str, state: str) -> float:
-    """The moment at which the object is in that state."""
+    """Wait until the object is in this state; return when it was."""
     for condition in ("create", state):
         kubectl("wait", name, f"--for={condition}", f"--timeout={_DEADLINE_SECONDS}s")
     return time.monotonic()
 
 
 def _tell_until(ready: Future[float], kubectl: Kubectl) -> None:
-    """Say what is waited for, each time that it changes and every ten seconds."""
+    """Print what the demo waits for, each time that it changes and every ten seconds."""
     began = time.monotonic()
     tell = _teller()
     while not ready.done():
@@ -90,7 +90,7 @@ def _teller() -> Callable[[str, float], None]:
 
 
 def _first_not_ready(kubectl: Kubectl) -> str | None:
-    """The first link of the chain that is not ready, and why."""
+    """Return the first condition that is not True, and why."""
     for each in kubectl.json(_POOL, _GROUP)["items"]:
         ready = _ready_condition(each)
         if ready["status"] != "True":

@@ -1,4 +1,4 @@
-"""The operator on a cluster: its chart, installed or upgraded."""
+"""Install the operator's chart on a cluster, or upgrade it."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _CHART = "charts/workergroups"
 
 
 def install(cluster: Cluster, vendors: Sequence[str]) -> Images:
-    """Bring the cluster up with the operator on it, and its images on the nodes of these vendors."""
+    """Start the cluster with the operator, and load the images to the nodes of these vendors."""
     cluster.start()
     images = cluster.provide_images(vendors)
     say("installing the operator with Helm")

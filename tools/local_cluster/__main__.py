@@ -11,10 +11,10 @@ from tools.local_cluster.layout import ADMIN_KUBECONFIG, NODES
 
 
 def main() -> int:
-    """Run one command; what goes wrong is told in one message."""
+    """Run one command; print a failure as one message."""
     arguments = _parser().parse_args()
     if os.geteuid() != 0:
-        print("local_cluster makes namespaces and control groups, so it has to run as root", file=sys.stderr)
+        print("local_cluster creates namespaces and control groups, so run it as root", file=sys.stderr)
         return 1
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # `su` without a login shell lacks them
     try:
@@ -32,12 +32,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m tools.local_cluster", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start the cluster, or find it running")
-    up.add_argument("--build-images", action="store_true", help="build the project's images beside the binaries")
+    up.add_argument("--build-images", action="store_true", help="build the project's images meanwhile")
     down = commands.add_parser("down", help="stop the cluster and remove all but the cache")
-    down.add_argument("--purge", action="store_true", help="remove the cache of binaries and images too")
+    down.add_argument("--purge", action="store_true", help="also remove the cache of binaries and images")
     commands.add_parser("status", help="show what is running")
     build = commands.add_parser("build-images", help="build the operator's and the worker's image")
-    build.add_argument("--for-tests", action="store_true", help="build the images that the cluster tests need too")
+    build.add_argument("--for-tests", action="store_true", help="also build the images that the cluster tests need")
     build.add_argument("--print-tags", action="store_true", help="print the references as JSON, build nothing")
     load = commands.add_parser("load-image", help="import a built image into nodes")
     load.add_argument("reference", help="as build-images prints it")

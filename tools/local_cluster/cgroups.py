@@ -1,7 +1,7 @@
-"""Control groups: each node's root for its pods, and the record of every process that the cluster has.
+"""Control groups: each node's root for its pods, and a record of all processes of the cluster.
 
-All that this tool starts goes into one group, and so does all that those processes start. A pidfile can be
-lost and a child can be forgotten, but no process leaves its group by itself: it is how `down` finds the
+Everything that this tool starts is in one group, and so is everything that those processes start. A pidfile can be
+lost and a child can be forgotten, but no process leaves its group on its own. So `down` finds the
 containers and shims of a cluster whose tool was killed.
 """
 
@@ -21,7 +21,7 @@ _NODES = tuple(node.name for node in NODES)
 
 
 def create(name: str = _NAME, containers: Sequence[str] = _NODES) -> None:
-    """Make the group of the cluster's processes, and those for containers: of each node's kubelet, on this cluster."""
+    """Create the group of the cluster's processes, and those for containers, of each node's kubelet."""
     for mount in _mounts():
         for path in (name, f"{name}/{_SYSTEM}", *(f"{name}/{group}" for group in containers)):
             _create(mount / path)
@@ -33,7 +33,7 @@ def kubelet_root(node_name: str) -> str:
 
 
 def adopt(pid: int, name: str = _NAME) -> None:
-    """Put a process, and so all that it will start, into the group of the cluster's processes."""
+    """Move a process, and so everything that it will start, into the group of the cluster's processes."""
     (_tracking_mount() / name / _SYSTEM / "cgroup.procs").write_text(str(pid))
 
 
@@ -47,7 +47,7 @@ def members(name: str = _NAME) -> set[int]:
 
 
 def kill_members(name: str = _NAME) -> None:
-    """Kill every process of the cluster, again and again until none is left."""
+    """Kill every process of the cluster, repeatedly until none is left."""
 
     def none_left() -> bool:
         remaining = members(name)
@@ -71,31 +71,31 @@ def remove(name: str = _NAME) -> None:
 
 
 def exist(name: str = _NAME) -> bool:
-    """Tell whether any group of the cluster is there."""
+    """Return whether any group of the cluster exists."""
     return next(_groups(name), None) is not None
 
 
 def _mounts() -> list[Path]:
-    """List the hierarchies: one per controller in version 1, a single one in version 2, or both beside it."""
+    """List the hierarchies: one for each controller in version 1, a single one in version 2, or both."""
     lines = (line.split() for line in Path("/proc/mounts").read_text().splitlines())
     return [Path(fields[1]) for fields in lines if fields[2] in ("cgroup", "cgroup2")]
 
 
 def _tracking_mount() -> Path:
-    """Choose the hierarchy that holds the record. Version 1 has several; pids does nothing to its members."""
+    """Choose the hierarchy that has the record. Version 1 has several; `pids` does not restrict its members."""
     mounts = _mounts()
     return next((mount for mount in mounts if mount.name == "pids"), mounts[0])
 
 
 def _groups(name: str) -> Iterator[Path]:
-    """Walk the cluster's groups in every hierarchy, the innermost first: only an empty one can be removed."""
+    """Yield the cluster's groups in every hierarchy, the innermost first: only an empty one can be removed."""
     for mount in _mounts():
         for directory, _, _ in os.walk(mount / name, topdown=False):
             yield Path(directory)
 
 
 def _create(group: Path) -> None:
-    """Make one group with its parent's controllers (version 2) or CPUs and memory nodes (version 1)."""
+    """Create one group with its parent's controllers (version 2) or CPUs and memory nodes (version 1)."""
     available = group.parent / "cgroup.controllers"
     if available.exists():
         wanted = " ".join(f"+{name}" for name in available.read_text().split())

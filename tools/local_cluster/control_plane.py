@@ -1,4 +1,4 @@
-"""The control plane: etcd, the API server and what watches it, as processes on the host."""
+"""The control plane: etcd, the API server and its clients, as processes on the host."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def start_dns(binaries: Path) -> None:
 def start_kuberay(binaries: Path) -> None:
     """Install KubeRay's resource definitions and start its operator against the API server.
 
-    The definitions are too long for the annotation of a client-side apply.
+    A client-side apply would fail: the definitions are too long for its annotation.
     """
     kubectl(binaries, "apply", "--server-side", "--filename", binaries / "crds")
     flags = {
@@ -78,7 +78,7 @@ def start_kuberay(binaries: Path) -> None:
 
 
 def wait_until_usable(binaries: Path) -> None:
-    """Wait until pods can be made, CoreDNS has seen the cluster's services and KubeRay its resources."""
+    """Wait until pods can be created, and CoreDNS and KubeRay have listed their objects."""
 
     def has_service_account() -> bool:
         return kubectl(binaries, "get", "serviceaccounts", "--output=name") != ""
@@ -92,7 +92,7 @@ def wait_until_usable(binaries: Path) -> None:
 
 
 def ready(binaries: Path) -> bool:
-    """Tell whether the API server says that it is ready."""
+    """Return whether the API server reports that it is ready."""
     try:
         return kubectl(binaries, "get", "--raw", "/readyz") == "ok"
     except ToolError:
@@ -105,7 +105,7 @@ def kubectl(binaries: Path, *arguments: str | Path) -> str:
 
 
 def _corefile() -> str:
-    """Write CoreDNS's configuration. Names outside the cluster do not exist: a quick no beats a timeout."""
+    """Write CoreDNS's configuration. Names outside the cluster do not exist: an error is better than a timeout."""
     return f"""\
 cluster.local in-addr.arpa {{
     bind {HOST_ADDRESS}
@@ -136,6 +136,6 @@ def _access() -> dict[str, object]:
         "kubelet-client-certificate": kubelet_certificate,
         "kubelet-client-key": kubelet_key,
         "kubelet-preferred-address-types": "InternalIP",
-        # Webhooks are called at their pods, not by way of the node that translates for the host.
+        # Call webhooks at their pods, not through the node that translates for the host.
         "enable-aggregator-routing": "true",
     }

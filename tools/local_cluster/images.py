@@ -20,7 +20,7 @@ _WORK = CACHE / "images"
 _TAGS = _WORK / "tags.json"
 _CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 _STORE = CACHE / "buildah"
-# No daemon, no privileges, and the machine's own network.
+# No daemon, no privileges, and the network of the machine.
 BUILD = ("bud", "--layers", "--pull-never", "--isolation=chroot", "--network=host")
 
 _BASE = "workergroups-base"
@@ -29,7 +29,7 @@ _BASE_STRIPPED = (
     *("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian"),
     *("var/lib/apt/lists", "var/cache/apt", "var/log"),
 )
-# As in the official Python images: `python` and `pip` are there, and pip may write to the system.
+# As in the official Python images: `python` and `pip` exist, and pip may write to the system.
 _BASE_DOCKERFILE = """\
 FROM scratch
 ADD rootfs.tar /
@@ -39,9 +39,9 @@ CMD ["python3"]
 
 
 def build(*, for_tests: bool) -> dict[str, str]:
-    """Build what has changed since the last time, and return the reference of each image by its name.
+    """Build what has changed since the last build, and return the reference of each image by its name.
 
-    Images for tests that were built before stay while they are what would be built again.
+    Images for tests that an earlier build made stay if another build would make the same.
     """
     base = build_base()
     images = {
@@ -59,10 +59,10 @@ def build(*, for_tests: bool) -> dict[str, str]:
 
 
 def tags() -> dict[str, str]:
-    """Return what the last build made.
+    """Return the images of the last build.
 
     Raises:
-        ToolError: nothing has been built.
+        ToolError: No image has been built.
     """
     if not _TAGS.exists():
         raise ToolError("no image has been built; run `python3 -m tools.local_cluster build-images`")
@@ -70,7 +70,7 @@ def tags() -> dict[str, str]:
 
 
 def build_base() -> str:
-    """Make the image that the others are built on, unless it is there; return its reference in the layout."""
+    """Build the base image of the others, unless it exists; return its reference in the layout."""
     packages.install_for_images()
     _WORK.mkdir(parents=True, exist_ok=True)
     recipe = repr((_BASE_PACKAGES, _BASE_STRIPPED, _BASE_DOCKERFILE))
@@ -82,8 +82,8 @@ def build_base() -> str:
     rootfs = context / "rootfs"
     rootfs.mkdir(parents=True)
     log = _WORK / "base.log"
-    say(f"making the base image with debootstrap (log: {log})")
-    # In a mount namespace of its own: killed half-way, debootstrap leaves no /proc mounted in the cache.
+    say(f"building the base image with debootstrap (log: {log})")
+    # In its own mount namespace, so that a killed debootstrap leaves no /proc mounted in the cache.
     private = ["unshare", "--mount", "--propagation", "private"]
     bootstrap = ["debootstrap", "--variant=minbase", f"--include={_BASE_PACKAGES}", "bookworm", str(rootfs)]
     run_logged([*private, *bootstrap], log)
@@ -99,9 +99,9 @@ def build_base() -> str:
 
 
 def _reference(name: str, dockerfile: str, base: str) -> str:
-    """The name and a hash over all that goes into the image."""
+    """Return the name, with a hash of everything that the image contains."""
     if not (REPOSITORY / dockerfile).exists():
-        raise ToolError(f"there is no {dockerfile} to build {name} from")
+        raise ToolError(f"{dockerfile} does not exist, from which {name} is built")
     digest = hashlib.sha256(base.encode())
     for path in _inputs(REPOSITORY / dockerfile):
         executable = (REPOSITORY / path).stat().st_mode & 0o111
@@ -119,7 +119,7 @@ def _build_image(name: str, reference: str, dockerfile: str, base: str) -> None:
 
 
 def _inputs(dockerfile: Path) -> list[str]:
-    """List the files that a Dockerfile copies, and itself: of the files that git knows or does not ignore."""
+    """Return a Dockerfile and the files that it copies, among those that git does not ignore."""
     text = dockerfile.read_text().replace("\\\n", " ")
     copies = [line.split()[1:] for line in text.splitlines() if line.split()[:1] in (["COPY"], ["ADD"])]
     words = [words for words in copies if not any(word.startswith("--from=") for word in words)]
@@ -130,7 +130,7 @@ def _inputs(dockerfile: Path) -> list[str]:
 
 
 def _stage(inputs: list[str], context: Path) -> None:
-    """Lay out a build context of exactly the files that the tag stands for."""
+    """Create a build context of exactly the files that the tag is computed from."""
     shutil.rmtree(context, ignore_errors=True)
     for path in inputs:
         (context / path).parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def _stage(inputs: list[str], context: Path) -> None:
 
 
 def lend_to_build() -> list[str]:
-    """Lend a build this machine's certificates and pip settings, over files that the base image has anyway."""
+    """Mount this machine's certificates and pip settings into a build, over files that the base image has anyway."""
     return [word for path, file in machine_files().items() for word in ("--volume", f"{file}:{path}:ro")]
 
 
@@ -157,7 +157,7 @@ def machine_files() -> dict[str, Path]:
 
 
 def _bud(reference: str, context: Path, dockerfile: Path, options: list[str]) -> None:
-    """Run the build and put the result into the layout. Unchanged layers come from buildah's own cache."""
+    """Run the build and add the result to the layout. Unchanged layers come from buildah's own cache."""
     log = _WORK / "build.log"
     say(f"building {reference} (log: {log})")
     run(buildah("rm", "--all"))
@@ -167,7 +167,7 @@ def _bud(reference: str, context: Path, dockerfile: Path, options: list[str]) ->
 
 
 def _drop_replaced(current: set[str]) -> None:
-    """Remove earlier images from buildah's store; the layers that the current ones are built on stay."""
+    """Remove earlier images from buildah's store; the layers of the current ones stay."""
     for image in json.loads(run(buildah("images", "--json"))):
         stale = [name for name in image.get("names") or [] if name not in current]
         if stale:
@@ -175,7 +175,7 @@ def _drop_replaced(current: set[str]) -> None:
 
 
 def buildah(*arguments: str | Path, store: Path = _STORE) -> list[str]:
-    """Return a command line of buildah, with its images and layers in a directory of ours."""
+    """Return a command line of buildah, with its images and layers in our own directory."""
     where = ["--root", str(store / "root"), "--runroot", str(store / "run"), "--storage-driver", "overlay"]
     return ["buildah", *where, *map(str, arguments)]
 

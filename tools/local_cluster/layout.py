@@ -1,4 +1,4 @@
-"""Where everything lies: the files, the addresses and the three nodes."""
+"""The files, the addresses and the three nodes."""
 
 import os
 from dataclasses import dataclass, field
@@ -6,16 +6,16 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-# Kept across `up` and `down`: binaries, images and what the nodes have imported. `down --purge` removes it.
+# Binaries, images and what the nodes have imported. Survives `up` and `down`; `down --purge` removes it.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workergroups" / "local-cluster"
 
-# The running cluster: certificates, etcd's data, logs, pod directories. Gone after `down`.
+# The running cluster: certificates, etcd's data, logs, pod directories. `down` removes it.
 STATE = Path("/var/lib/workergroups-cluster")
 LOGS = STATE / "logs"
 ADMIN_KUBECONFIG = STATE / "pki" / "admin.kubeconfig"
 
-# All addresses are the cluster's own: a bridge that has no way out of the machine. Nodes are numbered 8 to 15, so
-# that their pods' subnets make up one range.
+# All addresses are private: the bridge has no route out of the machine. Nodes are numbered 8 to 15, so
+# that the subnets of their pods are one range.
 HOST_ADDRESS = "10.213.0.1"
 POD_CIDR = "10.213.8.0/21"
 SERVICE_CIDR = "10.213.128.0/20"
@@ -32,7 +32,7 @@ PAUSE_IMAGE = "localhost/workergroups-pause:1"
 
 @dataclass(frozen=True)
 class Node:
-    """One node: a network and mount namespace that holds a containerd, a kubelet and a kube-proxy."""
+    """One node: a network and mount namespace with a containerd, a kubelet and a kube-proxy."""
 
     name: str
     number: int
@@ -61,7 +61,7 @@ class Node:
 
     @property
     def image_store(self) -> Path:
-        """containerd's root. It outlives the cluster, so that images are imported once."""
+        """containerd's root, which outlives the cluster, so that each image is imported once."""
         return CACHE / "nodes" / self.name
 
     @property

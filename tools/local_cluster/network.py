@@ -1,7 +1,7 @@
 """The cluster's network: one bridge, and a network namespace on it for each node.
 
-With a namespace of its own, a node has the standard ports, its own conntrack and nftables tables, and no way to
-anywhere but the cluster. Removing the namespace removes all of that at once.
+With its own namespace, a node has the standard ports, its own conntrack and nftables tables, and no route to
+anything but the cluster. Removing the namespace removes all of that at once.
 """
 
 from contextlib import suppress
@@ -15,7 +15,7 @@ _NAMESPACES = Path("/run/netns")
 
 
 def create() -> None:
-    """Make the bridge and the nodes' namespaces, with routes from everywhere to every node's pods.
+    """Create the bridge and the nodes' namespaces, with routes from everywhere to every node's pods.
 
     The host has no kube-proxy: the first node translates the host's connections to services.
     """
@@ -29,12 +29,12 @@ def create() -> None:
 
 
 def inside(node: Node) -> list[str]:
-    """Return the start of a command line that runs the rest in a node's network namespace."""
+    """Return the beginning of a command line that runs in a node's network namespace."""
     return ["nsenter", f"--net={_NAMESPACES / node.namespace}"]
 
 
 def remove() -> None:
-    """Remove whatever is there of the namespaces and the bridge; links and routes go with them."""
+    """Remove the namespaces and the bridge that exist, and with them links and routes."""
     for node in NODES:
         with suppress(ToolError):
             run(["ip", "netns", "delete", node.namespace])
@@ -43,12 +43,12 @@ def remove() -> None:
     with suppress(ToolError):
         run(["ip", "link", "delete", _BRIDGE])
     if _NAMESPACES.exists() and not any(_NAMESPACES.iterdir()):
-        with suppress(ToolError):  # `ip netns` mounts the directory, other tools may only make it
+        with suppress(ToolError):  # `ip netns` mounts the directory; other tools may only create it
             run(["umount", _NAMESPACES])
 
 
 def leftovers() -> list[str]:
-    """Name the parts of the network that exist."""
+    """Return the parts of the network that exist."""
     namespaces = [node.namespace for node in NODES if (_NAMESPACES / node.namespace).exists()]
     ours = {_BRIDGE, *(_host_link(node) for node in NODES)}
     links = sorted(link.name for link in Path("/sys/class/net").iterdir() if link.name in ours)

@@ -1,4 +1,4 @@
-"""One node: containerd, kubelet and kube-proxy in network and mount namespaces of their own.
+"""One node: containerd, kubelet and kube-proxy in their own network and mount namespaces.
 
 The mount namespace gives each node the standard paths (/var/lib/kubelet, /run/containerd, ...) without seeing
 the others', and takes every overlay, volume and pod mount with it when the node's last process ends.
@@ -41,7 +41,7 @@ disabled_plugins = [{disabled}]
 
 
 def start_containerd(node: Node) -> None:
-    """Start a node's containerd with the images it already has, and without containers of an earlier life."""
+    """Start a node's containerd with the images that it has, and without containers of an earlier cluster."""
     _write_cni_config(node)
     if _has_stale_containers(node):
         _remove_stale_containers(node)
@@ -49,14 +49,14 @@ def start_containerd(node: Node) -> None:
 
 
 def start_kubelet(node: Node, binaries: Path) -> None:
-    """Start the kubelet and kube-proxy. They join containerd's mount namespace, or pods had no volumes."""
+    """Start kubelet and kube-proxy in containerd's mount namespace, without which pods would have no volumes."""
     kubelet_config = node.state / "kubelet.json"
     kubelet_config.write_text(json.dumps(_kubelet_config(node), indent=2))
     kubelet = [str(binaries / "kubelet"), f"--config={kubelet_config}"]
     kubelet += [f"--kubeconfig={pki.kubeconfig(f'kubelet-{node.name}')}", f"--node-ip={node.address}"]
     kubelet += [f"--hostname-override={node.name}"]
     kubelet += [f"--node-labels={','.join(f'{key}={value}' for key, value in node.labels.items())}"]
-    # As on real clusters: only pods that ask for a GPU may take place on a GPU node.
+    # As on real clusters: only pods that request a GPU may run on a GPU node.
     kubelet += [f"--register-with-taints={gpu}=present:NoSchedule" for gpu in node.gpus]
     inside = ["nsenter", f"--target={processes.pid(_containerd(node))}", "--mount", "--net"]
     processes.start(f"kubelet-{node.name}", [*inside, *kubelet])
@@ -66,7 +66,7 @@ def start_kubelet(node: Node, binaries: Path) -> None:
 
 
 def add_gpus(node: Node, binaries: Path) -> None:
-    """Give a registered node its GPUs. The kubelet keeps capacities that it does not know, so they stay."""
+    """Add GPUs to a registered node's capacity. Kubelet keeps capacities that it does not know."""
     if node.gpus:
         patch = json.dumps({"status": {"capacity": node.gpus, "allocatable": node.gpus}})
         options = ["--subresource=status", "--type=merge", f"--patch={patch}"]
@@ -74,7 +74,7 @@ def add_gpus(node: Node, binaries: Path) -> None:
 
 
 def wait_until_registered(node: Node, binaries: Path) -> None:
-    """Wait until the kubelet has made the node's object."""
+    """Wait until kubelet has created the node's object."""
 
     def registered() -> bool:
         return node.name in kubectl(binaries, "get", "nodes", "--output=name")
@@ -83,7 +83,7 @@ def wait_until_registered(node: Node, binaries: Path) -> None:
 
 
 def wait_until_ready(node: Node, binaries: Path) -> None:
-    """Wait until a node takes pods, has its GPUs and routes services."""
+    """Wait until a node accepts pods, has its GPUs and routes services."""
 
     def ready() -> bool:
         status = json.loads(kubectl(binaries, "get", "node", node.name, "--output=json"))["status"]
@@ -118,7 +118,7 @@ def _start_containerd(node: Node, *, disabled: str) -> None:
 
 
 def _mount_script(node: Node, config: Path) -> str:
-    """Write the node's first process: it lays the node's own directories over the standard paths.
+    """Write the node's first process, which mounts the node's own directories over the standard paths.
 
     The kubelet needs shared mounts for volumes that propagate; being slaves of the host's, they never reach it.
     """
@@ -160,7 +160,7 @@ def _has_stale_containers(node: Node) -> bool:
 
 
 def _remove_stale_containers(node: Node) -> None:
-    """Remove an earlier life's containers while no CRI plugin looks: it would show them to the kubelet."""
+    """Remove an earlier cluster's containers before the CRI plugin runs, which would show them to kubelet."""
     say(f"removing the containers that an earlier cluster left in {node.image_store}")
     _start_containerd(node, disabled=f'"{_CRI}"')
     containers = run(ctr(node, "containers", "list", "--quiet")).split()
@@ -198,11 +198,11 @@ def _kubelet_config(node: Node) -> dict[str, object]:
         "failCgroupV1": False,
         "makeIPTablesUtilChains": False,
         "volumePluginDir": "/var/lib/kubelet/volume-plugins",
-        # Images cannot be pulled again, so they are never collected and a full disk evicts nothing.
+        # Images cannot be pulled again, so they are never collected, and a full disk evicts nothing.
         "imageGCHighThresholdPercent": 100,
         "evictionHard": never,
         "localStorageCapacityIsolation": False,
-        # Neither may be raised (or lowered) without CAP_SYS_RESOURCE.
+        # Neither can be raised or lowered without CAP_SYS_RESOURCE.
         "maxOpenFiles": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "oomScoreAdj": 0,
     }
@@ -215,9 +215,9 @@ def _proxy_config(node: Node) -> dict[str, object]:
         "clientConnection": {"kubeconfig": str(pki.kubeconfig("kube-proxy"))},
         "hostnameOverride": node.name,
         "mode": "nftables",
-        # What comes from elsewhere, as from the host, is masqueraded: its answers have to pass this node again.
+        # Connections from elsewhere, as from the host, are masqueraded, since their answers must pass this node again.
         "clusterCIDR": POD_CIDR,
         "oomScoreAdj": 0,
-        # These belong to the machine: a network namespace cannot set them.
+        # These belong to the machine, and cannot be set in a network namespace.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }

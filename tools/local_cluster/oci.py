@@ -1,7 +1,7 @@
-"""Images on disk: one OCI layout, from which a node is sent only the layers that it lacks.
+"""Images on disk: one OCI layout, from which a node receives only the layers that it lacks.
 
-containerd itself would copy every layer of an archive again, also those it has. A changed source file is a few
-kilobytes on top of layers of hundreds of megabytes, so what is already there is left out of the archive.
+containerd would copy every layer of an archive again, also those that it has. A changed source file is a few
+kilobytes on top of layers of hundreds of megabytes, so the archive omits the layers that the node has.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ def references() -> dict[str, dict[str, Any]]:
 
 
 def keep_only(wanted: set[str]) -> None:
-    """Drop all other images from the layout, and the layers that no image uses any more."""
+    """Remove all other images from the layout, and the layers that no image uses any more."""
     kept = {reference: manifest for reference, manifest in references().items() if reference in wanted}
     _write_index(list(kept.values()))
     used = {digest for manifest in kept.values() for digest in _closure(manifest)}
@@ -42,7 +42,7 @@ def keep_only(wanted: set[str]) -> None:
 
 
 def ensure_pause(binary: Path) -> None:
-    """Put the pause image, one static program, into the layout."""
+    """Add the pause image, one static program, to the layout."""
     if PAUSE_IMAGE in references():
         return
     _BLOBS.mkdir(parents=True, exist_ok=True)
@@ -70,10 +70,10 @@ def ensure_pause(binary: Path) -> None:
 
 
 def load(reference: str, node: Node) -> None:
-    """Import an image into a node's containerd, unless it is there."""
+    """Import an image into a node's containerd, unless the node has it."""
     manifest = references().get(reference)
     if manifest is None:
-        raise ToolError(f"no image {reference} has been built; there are: {', '.join(references())}")
+        raise ToolError(f"no image {reference} has been built; the images are: {', '.join(references())}")
     if not node.containerd_socket.exists():
         raise ToolError(f"node {node.name} is not running; run `python3 -m tools.local_cluster up` first")
     if _stored_images(node).get(reference) != manifest["digest"] or not _is_whole(reference, node):
@@ -115,15 +115,15 @@ def _stored_images(node: Node) -> dict[str, str]:
 
 
 def _is_whole(reference: str, node: Node) -> bool:
-    """Tell whether all of a stored image is there and unpacked: an import that broke off leaves its name behind."""
+    """Return whether an image is complete and unpacked: an import that broke off leaves its name behind."""
     _, *lines = run(ctr(node, "images", "check", f"name=={reference}")).splitlines()
     return any(" complete " in line and line.split()[-1] == "true" for line in lines)
 
 
 def _remove_replaced(reference: str, node: Node) -> None:
-    """Remove the older images of this one's repository, under each name that they have.
+    """Remove the older images of the same repository, under each name that they have.
 
-    Of this repository only: another's older image holds the layers that its successor, not imported yet, counts on.
+    Not those of other repositories: their successors, which may not be imported yet, need the same layers.
     """
     repository = reference.rpartition(":")[0] + ":"
     stored = _stored_images(node)

@@ -1,4 +1,4 @@
-"""Certificates and kubeconfigs: one authority, and an identity of its own for every component."""
+"""Certificates and kubeconfigs: one authority, and one identity for each component."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ _NEW_KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes
 
 
 def create() -> None:
-    """Make the authority, the API server's certificates and a kubeconfig for each client."""
+    """Create the authority, the API server's certificates and a kubeconfig for each client."""
     DIRECTORY.mkdir(parents=True, mode=0o700)
     _certificate("ca", "/CN=workergroups-local-cluster", _AUTHORITY)
     names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"]
@@ -54,7 +54,7 @@ def kubeconfig(name: str) -> Path:
 
 
 def certificate(name: str) -> tuple[Path, Path]:
-    """Return the paths of a certificate and of its key."""
+    """Return the paths of a certificate and its key."""
     return DIRECTORY / f"{name}.crt", DIRECTORY / f"{name}.key"
 
 
@@ -64,7 +64,7 @@ def _signed(name: str, subject: str, extensions: str = "") -> None:
 
 
 def _certificate(name: str, subject: str, extensions: str, *signer: str | Path) -> None:
-    """Make a key and its certificate. All extensions come from a file here, none from the system's openssl.cnf."""
+    """Create a key and its certificate. All extensions come from a file here, none from the system's openssl.cnf."""
     config = DIRECTORY / f"{name}.cnf"
     config.write_text(_OPENSSL_CONFIG + extensions)
     certificate_file, key = certificate(name)
@@ -73,7 +73,7 @@ def _certificate(name: str, subject: str, extensions: str, *signer: str | Path) 
 
 
 def _kubeconfig(name: str, subject: str) -> None:
-    """Write a self-contained kubeconfig. It is JSON, which every reader of YAML reads."""
+    """Write a self-contained kubeconfig as JSON, which every YAML parser reads."""
     _signed(name, subject)
     certificate_file, key = certificate(name)
     user = {"client-certificate-data": _base64(certificate_file), "client-key-data": _base64(key)}

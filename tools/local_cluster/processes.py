@@ -1,4 +1,4 @@
-"""The cluster's daemons: started by name with a log and a recorded id, stopped by that id alone."""
+"""The cluster's daemons: started by name with a log and a recorded process id, and stopped only by that id."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _PIDS = STATE / "pids"
 
 
 def start(name: str, argv: Sequence[str | Path], *, env: dict[str, str] | None = None) -> None:
-    """Start a daemon in a session of its own, so that it outlives the shell that asked for the cluster."""
+    """Start a daemon in its own session, so that it outlives the shell that started the cluster."""
     _PIDS.mkdir(parents=True, exist_ok=True)
     LOGS.mkdir(parents=True, exist_ok=True)
     with log(name).open("a") as output:
@@ -40,12 +40,12 @@ def log(name: str) -> Path:
 
 
 def names() -> list[str]:
-    """Name the daemons that have been started, running or not."""
+    """Return the names of the daemons that were started, whether they run or not."""
     return sorted(path.name for path in _PIDS.glob("*"))
 
 
 def pid(name: str) -> int | None:
-    """Return the id of a running daemon. The start time tells it from another one that got the same id."""
+    """Return the process id of a running daemon. Its start time distinguishes it from a later process with this id."""
     with suppress(FileNotFoundError, ValueError):
         record = json.loads((_PIDS / name).read_text())
         if _start_time(record["pid"]) == record["started"]:
@@ -54,7 +54,7 @@ def pid(name: str) -> int | None:
 
 
 def stop(name: str) -> None:
-    """Ask a daemon to end, and kill it when it does not. No daemon that is not running is touched."""
+    """Ask a daemon to end, and kill it if it does not. Ignore a daemon that does not run."""
     running = pid(name)
     if running is not None:
         os.kill(running, signal.SIGTERM)
@@ -66,11 +66,11 @@ def stop(name: str) -> None:
 
 
 def wait_for(name: str, what: str, check: Callable[[], bool], *, seconds: float) -> None:
-    """Wait for something that a daemon has to bring about, and show its log when it ends or is too late."""
+    """Wait for something that a daemon must do; if it ends or is too late, show its log."""
 
     def still_possible() -> bool:
         if pid(name) is None:
-            raise ToolError(f"{name} ended while this was waited for: {what}")
+            raise ToolError(f"{name} ended before: {what}")
         return check()
 
     try:
@@ -80,7 +80,7 @@ def wait_for(name: str, what: str, check: Callable[[], bool], *, seconds: float)
 
 
 def _start_time(process: int) -> int | None:
-    """Read when a process started, in clock ticks since the boot; None when it has ended."""
+    """Return when a process started, in clock ticks since the boot; None if it has ended."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -19,7 +19,7 @@ _CHOSEN = {"CLUSTER": "kind"}
 
 
 def main() -> int:
-    """Run one command; what goes wrong is told in one message."""
+    """Run one command; print a failure as one message."""
     arguments = _parser().parse_args()
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # `su` without a login shell lacks them
     try:
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Bring up, run a command, and take away whatever happened, a kind cluster on the user's own Docker too."""
+    """Start what kind needs, run a command, and remove everything, also a kind cluster on the user's Docker."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         up()
@@ -53,13 +53,13 @@ def run(argv: Sequence[str]) -> int:
 
 
 def up() -> None:
-    """Bring up what the user does not have; what an unclean end has left is removed first."""
+    """Start what the user does not have. First remove what an unclean end has left."""
     choice = _without_ours()
     if choice.name == "kind":
         say(f"kind runs on your own Docker ({choice.why})")
         return
     if os.geteuid() != 0:
-        raise ToolError(f"{choice.why}; to start an engine here needs root")
+        raise ToolError(f"{choice.why}; run this as root to start an engine")
     say(f"kind runs on a Docker engine and with images made here ({choice.why})")
     with cluster.exclusive():
         components.ensure_built()
@@ -74,7 +74,7 @@ def up() -> None:
 
 
 def inside(argv: Sequence[str]) -> int:
-    """Run a command that takes kind and finds what that needs; return its exit status."""
+    """Run a command with CLUSTER=kind and the variables that kind needs; return its exit status."""
     if not engine.is_running():
         choice = _without_ours()
         if choice.name != "kind":
@@ -87,13 +87,13 @@ def inside(argv: Sequence[str]) -> int:
 
 
 def down() -> None:
-    """Take away what `up` brought, with whatever runs on the engine."""
+    """Remove what `up` started, with everything that runs on the engine."""
     engine.remove()
     say("no process, network, mount, control group or file of a Docker engine of ours is left")
 
 
 def _without_ours() -> Choice:
-    """Whether kind runs on what the user has."""
+    """Return whether kind runs on the user's own Docker."""
     return choose(look("", ()))
 
 

@@ -1,7 +1,7 @@
-"""A Docker engine of Debian's, unpacked and not installed, in process, mount and network namespaces of its own.
+"""Debian's Docker engine, unpacked and not installed, in its own process, mount and network namespaces.
 
-Its bridges, firewall rules and mounts are in the namespaces, which end with their first process. On the host there are
-a control group and a directory, no more.
+Its bridges, firewall rules and mounts are in the namespaces, which end with their first process. On the host, there are
+only a control group and a directory.
 """
 
 import json
@@ -48,12 +48,12 @@ def start() -> None:
 
 
 def is_running() -> bool:
-    """Tell whether the engine was started and answers."""
+    """Return whether the engine was started and answers."""
     return SOCKET.exists() and _answers()
 
 
 def environment() -> dict[str, str]:
-    """Return what docker and kind need to reach it."""
+    """Return the variables that docker and kind need to reach it."""
     return {"DOCKER_HOST": f"unix://{SOCKET}", "PATH": f"{DEBIAN}/usr/bin:{os.environ['PATH']}"}
 
 
@@ -73,7 +73,7 @@ def docker(*arguments: str | Path) -> str:
 
 
 def remove() -> None:
-    """End every process of the engine, and with them containers, networks and mounts; remove all its files."""
+    """End every process of the engine, and with them containers, networks and mounts; remove all of its files."""
     if STATE.exists():
         cgroups.kill_members(CONTROL_GROUP)
         cgroups.remove(CONTROL_GROUP)
@@ -93,7 +93,7 @@ def _start(config: Path) -> int:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            # It is in the control group before it begins, and so is all that it starts.
+            # It is in the control group before it begins, and so is everything that it starts.
             preexec_fn=lambda: cgroups.adopt(os.getpid(), CONTROL_GROUP),
             pass_fds=(host_network,),
         )

@@ -1,4 +1,4 @@
-"""The images: of kind's nodes with the control plane's in them, and a base that stands for Docker Hub's Python."""
+"""The images: kind's node image, which contains those of the control plane, and a base like Docker Hub's Python."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ _STORE = STATE / "buildah"
 _CONTEXT = STATE / "node"
 _NETWORK_IMAGE = "localhost/workergroups-kind-network:1"
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# kubeadm's name of each image and the path of its one program.
+# kubeadm's name of each image, and the path of its one program.
 _CONTROL_PLANE = {
     name: f"/usr/local/bin/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
 }
@@ -43,7 +43,7 @@ def provide(base: str) -> None:
 
 def _load_base(base: str) -> None:
     """Give the engine the local cluster's base image, with this machine's certificates and pip settings in it."""
-    # buildah makes the image's name of the path, in which no part may begin with a dot as in ~/.cache.
+    # buildah derives the image's name from the path, in which no part may begin with a dot, as in ~/.cache.
     layout = STATE / "layout"
     layout.symlink_to(oci.LAYOUT)
     container = _run("from", f"oci:{layout}:{base}")
@@ -54,7 +54,7 @@ def _load_base(base: str) -> None:
 
 
 def _lay_out_context() -> None:
-    """Bring together what the Dockerfile copies."""
+    """Collect what the Dockerfile copies."""
     shutil.copytree(HERE / "node", _CONTEXT)
     shutil.copytree(tools.files_of_kinds_nodes(), _CONTEXT / "kind", copy_function=shutil.copyfile)
     (_CONTEXT / "images" / "control-plane").mkdir(parents=True)
@@ -65,7 +65,7 @@ def _lay_out_context() -> None:
 
 
 def _program(reference: str, binary: str, path: str, directory: Path, user: str = "") -> None:
-    """Write an archive of an image with nothing in it but one static program."""
+    """Write an archive of an image that contains only one static program."""
     container = _run("from", "scratch")
     _run("copy", container, components.binaries() / binary, path)
     _run("config", "--entrypoint", json.dumps([path]), "--env", _PATH, "--user", user, container)

@@ -1,4 +1,4 @@
-"""KubeRay's chart, made of the manifests in its Go module: its public chart is not where modules are."""
+"""KubeRay's chart, created from the manifests in its Go module, since no module contains its public chart."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Where everything lies, and what it is called. Nothing is kept: `down` removes all of it."""
+"""Paths and names. Nothing is kept: `down` removes all of it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""kind and kubeadm, built from Go modules; the rest of Kubernetes is what `local_cluster` has built."""
+"""kind and kubeadm, built from Go modules; `local_cluster` builds the rest of Kubernetes."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ def build() -> None:
     TOOLS.mkdir()
     go, environment = str(components.toolchain()), {**components.BUILD_ENVIRONMENT, "GOBIN": str(TOOLS)}
     run_logged(engine.alongside([go, "install", "-buildvcs=false", _KIND]), STATE / "kind.log", env=environment)
-    # The local cluster's pins, and what kubeadm needs more: of Kubernetes' own pins.
+    # The local cluster's pins, and from Kubernetes' own pins what kubeadm needs in addition.
     module = STATE / "go"
     module.mkdir()
     for name in ("go.mod", "go.sum"):
@@ -28,18 +28,18 @@ def build() -> None:
 
 
 def files_of_kinds_nodes() -> Path:
-    """Return the directory with what kind puts into its nodes' root."""
+    """Return the directory with the files that kind copies into its nodes' root."""
     go, (module, version) = components.toolchain(), _KIND.split("@")
     cache = run([go, "env", "GOMODCACHE"], env={"GOTOOLCHAIN": "local"}).strip()
     return Path(cache, f"{module}@{version}", "images", "base", "files")
 
 
 def kubernetes_version() -> str:
-    """Return the version of the components, as tags of images have it."""
+    """Return the version of the components, as in the tags of images."""
     return components.pinned(r"k8s\.io/kubernetes (v1\.\d+\.\d+)")[1]
 
 
 def images() -> dict[str, str]:
-    """Return what kubeadm calls each image, by the image's name."""
+    """Return kubeadm's name of each image, by the image's name."""
     listed = run([TOOLS / "kubeadm", "config", "images", "list", f"--kubernetes-version={kubernetes_version()}"])
     return {reference.rpartition("/")[2].partition(":")[0]: reference for reference in listed.split()}

@@ -1,8 +1,8 @@
 """The last lines of ranks that died: a file for each in the exchange, for `workergroups logs --previous`.
 
 The command line runs `python -m workergroups_agent.previous_logs UID` to list the dead ranks of a group. With an
-incarnation and ranks as further arguments, it prints what each of these ranks printed last. The text is a user's, and
-nothing here looks into it.
+incarnation and ranks as further arguments, it prints the last output of each of these ranks. The text is a user's, and
+nothing here interprets it.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ class PreviousLogs:
         """Record that the observer listens to ranks from now on.
 
         Raises:
-            OSError: There is no room.
+            OSError: The directory is full.
         """
         for draft in self._directory.glob("*.draft"):
             draft.unlink()
@@ -80,7 +80,7 @@ class PreviousLogs:
         """Return since when this observer has listened to ranks; None if it does not yet.
 
         Raises:
-            UnreadableFile: The file is not a regular file, or holds no time.
+            UnreadableFile: The file is not a regular file, or contains no time.
         """
         content = read_file(self._since, 100)
         if not content:
@@ -94,7 +94,7 @@ class PreviousLogs:
         """Keep a rank's lines.
 
         Raises:
-            OSError: There is no room.
+            OSError: The directory is full.
         """
         write_file(self._path(dead.key), json.dumps(_fields(dead)).encode("ascii") + b"\n" + text)
 
@@ -127,7 +127,7 @@ class PreviousLogs:
             raise UnreadableFile(f"{path.name} cannot be read: {error}") from None
 
     def remove(self, key: Key) -> None:
-        """Remove a rank's lines; fine if there are none."""
+        """Remove a rank's lines, which may not exist."""
         self._path(key).unlink(missing_ok=True)
 
     def make_room(self) -> None:
@@ -172,7 +172,7 @@ def _dead_rank(key: Key, found: Any) -> DeadRank:
     try:
         return DeadRank.model_validate({**found, "uid": uid, "incarnation": incarnation, "rank": rank})
     except (TypeError, ValidationError):
-        raise ValueError("it does not tell how a rank died") from None
+        raise ValueError("it does not describe how a rank died") from None
 
 
 def answer(uid: str, incarnation: str = "", *ranks: str) -> Any:

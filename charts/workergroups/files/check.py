@@ -25,7 +25,7 @@ def missing_kinds() -> list[str]:
 
 
 def is_available(name: str, namespace: str) -> bool:
-    """Whether the operator's Deployment is available."""
+    """Return whether the operator's Deployment is available."""
     status = client.AppsV1Api().read_namespaced_deployment(name, namespace).status
     return any(each.type == "Available" and each.status == "True" for each in status.conditions or ())
 

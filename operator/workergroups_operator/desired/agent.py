@@ -1,4 +1,4 @@
-"""The agent's Deployment. Its pod is no node of the Ray cluster, so that nobody can send a user's code to it.
+"""The agent's Deployment. Its pod is not a node of the Ray cluster, so nobody can send a user's code to it.
 
 Its two containers share only a directory for each direction, which one writes and the other reads. The observer has
 Ray's token and the head's image, since both must speak the same Ray. The reporter has the Kubernetes token, and runs
@@ -130,7 +130,7 @@ def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
     env: list[dict[str, Any]] = [
         {"name": Variable.GCS_ADDRESS, "value": f"{head_service(key.name, key.namespace)}:{GCS_PORT}"},
         {"name": "RAY_AUTH_MODE", "value": "token"},
-        # The observer looks for the next GCS if one is gone; by default, Ray would end the process after a minute.
+        # If the GCS is gone, the observer looks for the next one; by default, Ray would end the process after a minute.
         {"name": "RAY_gcs_rpc_server_reconnect_timeout_s", "value": "1000000"},
         # Seconds for each attempt to connect, so that the process can answer the probe between two attempts.
         {"name": "RAY_py_gcs_connect_timeout_s", "value": "3"},
@@ -140,8 +140,8 @@ def _observer(key: ClusterKey, image: str) -> dict[str, Any]:
     return _container(Container.OBSERVER, image, env, {}) | {
         **agent_probes(),
         "readinessProbe": {
-            # For people who look at the Deployment; the operator looks at the Lease. The observer writes its reports
-            # once it has looked at Ray, and removes them when it has lost Ray.
+            # For people who look at the Deployment; the operator reads the Lease. The observer writes its reports
+            # once it has observed Ray, and removes them when it has lost Ray.
             "exec": {"command": ["test", "-e", f"{EXCHANGE}/{REPORTS}/{REPORTS_FILE}"]},
             "periodSeconds": 5,
             "failureThreshold": 1,

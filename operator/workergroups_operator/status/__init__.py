@@ -19,10 +19,7 @@ from workergroups_operator.status.conclusion import Conclusion, Situation
 from workergroups_operator.status.unreadable import unreadable
 from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.templates import Templates
-
-# An obstacle may lack our label, so that no event reports its end: the operator looks again after this time, and less
-# often the longer the obstacle lasts.
-OBSTACLE = Backoff(2.0, 60.0, part=0.25)
+from workergroups_operator.timings import Timings
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,12 @@ class Statuses:
 
 
 def status(
-    observed: Observed, templates: Templates, decisions: Decisions, failures: Failures, now: datetime
+    observed: Observed,
+    templates: Templates,
+    decisions: Decisions,
+    failures: Failures,
+    timings: Timings,
+    now: datetime,
 ) -> Statuses:
     """Return the status of all pools and groups of the cluster."""
     situation = Situation(observed, templates, decisions, failures, now)
@@ -48,7 +50,7 @@ def status(
         *(_of_group(group, each, situation) for group, each in zip(observed.groups, of_groups, strict=True)),
     )
     waits = (each.requeue_after for each in (*of_pools, *of_groups))
-    return Statuses(updates, min((*waits, *_waits(situation, updates))) if updates else None)
+    return Statuses(updates, min((*waits, *_waits(situation, updates, timings.look_again))) if updates else None)
 
 
 def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) -> StatusUpdate:
@@ -92,7 +94,7 @@ def _known(count: int, subject: ResourcePool | WorkerGroup, situation: Situation
     return None if pools.unvouched(subject, situation) else count
 
 
-def _waits(situation: Situation, updates: Sequence[StatusUpdate]) -> Iterator[float]:
+def _waits(situation: Situation, updates: Sequence[StatusUpdate], look_again: Backoff) -> Iterator[float]:
     """Yield after how many seconds to look again, for each reason to do so."""
     decisions, now = situation.decisions, situation.now
     yield situation.observed.agent.look_again_seconds
@@ -100,5 +102,6 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate]) -> Iterator[fl
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())
     if decisions.obstacle:
+        # An obstacle may lack our label, so that no event reports its end.
         since = (update.ready.last_transition_time for update in updates)
-        yield from (OBSTACLE.pause((now - moment).total_seconds()) for moment in since)
+        yield from (look_again.pause((now - moment).total_seconds()) for moment in since)

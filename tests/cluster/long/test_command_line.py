@@ -207,7 +207,7 @@ def test_status_shows_the_chain_the_pods_and_the_jobs(run):
     assert [each["ready"] for each in run.json("status")] == [True, True]
 
 
-def test_ranks_are_made_anew_when_asked_for(run):
+def test_ranks_are_recreated_when_asked_for(run):
     before = run.json("status", "group/tiny")
     assert "group tiny: incarnation 2\n" in run("restart", "tiny")
     after = run.json("status", "group/tiny")
@@ -229,7 +229,7 @@ def test_the_client_has_the_same_as_functions(run):
         assert found.status.is_ready
 
 
-def test_a_wrong_name_is_told_with_near_ones(run):
+def test_a_wrong_name_is_reported_with_near_ones(run):
     wrong = f"error: there is no pool or group tinny in namespace {run.namespace.name}; did you mean tiny?\n"
     assert run("status", "tinny", code=1) == wrong
     assert "names a pool, but this needs a group" in run("stacks", "pool/tiny", code=1)

@@ -97,7 +97,7 @@ def goes_on(run, job, words, code=0):
     run.namespace.until(lambda: ready(run), lambda seen: seen == ("True", "RanksReady"), 10)
 
 
-def test_a_rank_at_a_breakpoint_is_listed_and_an_editor_lets_it_go_on(run):
+def test_a_rank_at_a_breakpoint_is_listed_and_an_editor_lets_it_continue(run):
     job = start(run, "step")
     (pause,), listed = pauses(run)
     assert listed - datetime.fromisoformat(pause["since"]).timestamp() < LISTED_SECONDS

@@ -60,7 +60,7 @@ def test_a_pool_whose_nodes_have_what_it_asks_for_is_well(run):
     assert re.search(r"(?m)^torch +ok +\d", printed)
 
 
-def test_what_is_wrong_is_told_with_the_node_and_the_rest_goes_on(run):
+def test_what_is_wrong_is_reported_with_the_node_and_the_rest_continues(run):
     said = run.json("check", "pair", "--fabric", code=1)
     nodes = [each["node"] for each in said["answer"]["nodes"]]
     assert len(nodes) == 2
@@ -176,13 +176,13 @@ def test_a_job_that_is_refused_leaves_no_value_on_the_head(run):
     assert in_memory(run) == []
 
 
-def test_a_wrong_secret_is_told_with_near_ones(run):
+def test_a_wrong_secret_is_reported_with_near_ones(run):
     printed = run("job", "submit", "pair", "--env-from", "secret/key", "--", "true", code=1)
     assert "there is no Secret key in namespace" in printed
     assert "did you mean keys?" in printed
 
 
-def test_who_may_not_read_the_secret_is_told(run, tmp_path):
+def test_who_may_not_read_the_secret_is_reported(run, tmp_path):
     in_namespace = run.namespace.run
     in_namespace("create", "serviceaccount", "limited")
     in_namespace("create", "role", "limited", "--verb=get", "--resource=resourcepools,workergroups")

@@ -82,7 +82,7 @@ def test_programs_run_on_the_bundles_of_a_pool_and_with_its_settings(namespace, 
         assert SECRET not in json.dumps(namespace.get(kind))
 
 
-def test_a_program_as_it_is_runs_on_nodes_of_which_nothing_is_reserved(namespace, clean):
+def test_an_unchanged_program_runs_on_nodes_without_reservations(namespace, clean):
     namespace.apply(pool("bare", nodes=2, accelerator=NVIDIA, reservation="None"))
     ready = namespace.until_ready("resourcepool", "bare")
     assert ready["reason"] == "NodesJoined"

@@ -8,7 +8,7 @@ OLDEST = os.environ["OLDEST_RAY_IMAGE"]
 CPUS = {"vendor": "none"}
 
 
-def test_an_image_with_another_ray_than_the_clusters_is_told_so_and_the_others_go_on(namespace, clean):
+def test_an_image_with_another_ray_than_the_clusters_is_reported_and_the_others_continue(namespace, clean):
     namespace.apply(pool("first", processes=1, clusterName="shared", accelerator=CPUS))
     namespace.until_ready("resourcepool", "first")
     namespace.apply(pool("second", processes=1, clusterName="shared", accelerator=CPUS, image=OLDEST))

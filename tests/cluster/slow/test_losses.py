@@ -16,7 +16,7 @@ def test_a_group_on_a_pool_that_comes_later_waits_for_it(namespace, clean):
     namespace.until_ready("workergroup", "early")
 
 
-def test_a_pool_whose_pods_cannot_be_made_leaves_its_cluster_to_the_others(namespace, clean):
+def test_a_pool_whose_pods_cannot_be_created_leaves_its_cluster_to_the_others(namespace, clean):
     none = {"accelerator": {"vendor": "none"}, "clusterName": "shared", "processes": 1}
     namespace.apply(pool("broken", podTemplate={"spec": {"serviceAccountName": "nobody"}}, **none))
     namespace.until_said("broken", "nobody", seconds=5)
@@ -31,7 +31,7 @@ def test_a_pool_whose_pods_cannot_be_made_leaves_its_cluster_to_the_others(names
     assert namespace.get("workergroup", "whole")["status"]["incarnation"] == 1
 
 
-def test_a_namespace_that_refuses_rays_pods_says_so(namespace, clean):
+def test_a_namespace_that_refuses_rays_pods_reports_it(namespace, clean):
     level = "pod-security.kubernetes.io/enforce"
     kubectl("label", "namespace", namespace.name, f"{level}=restricted")
     try:
@@ -74,23 +74,23 @@ def comes_back_as_a_new_incarnation(namespace, watch, seconds=180):
         assert relapses(watch.history(plural, "solo"), seen.life) == []
 
 
-def test_a_head_that_starts_again_in_its_pod_turns_ready_away_and_comes_back(namespace, solo):
+def test_a_head_that_starts_again_in_its_pod_ends_ready_and_recovers(namespace, solo):
     namespace.run("exec", namespace.head("solo"), "--", "sh", "-c", KILL_GCS)
     comes_back_as_a_new_incarnation(namespace, solo)
 
 
-def test_a_lost_head_turns_ready_away_and_comes_back(namespace, solo):
+def test_a_lost_head_ends_ready_and_recovers(namespace, solo):
     namespace.run("delete", "pod", namespace.head("solo"), "--grace-period=0", "--force")
     comes_back_as_a_new_incarnation(namespace, solo)
 
 
-def test_a_deleted_token_starts_the_cluster_anew_and_says_so(namespace, solo):
+def test_a_deleted_token_restarts_the_cluster_and_reports_it(namespace, solo):
     namespace.run("delete", "secret", "solo")
     namespace.until_said("solo", "the cluster is being restarted, since Secret solo with Ray's token was deleted", 15)
     comes_back_as_a_new_incarnation(namespace, solo)
 
 
-def test_an_agent_that_somebody_deletes_comes_back(namespace, solo):
+def test_an_agent_that_somebody_deletes_is_restored(namespace, solo):
     before = solo.latest(GROUPS, "solo").incarnation
     namespace.run("delete", "deployment", "solo-agent", "--wait=true")
     namespace.until(lambda: namespace.get("deployments"), lambda found: len(found) == 1, 30)

@@ -1,4 +1,4 @@
-"""An observer and an executor as they run in pods: each in a process of its own."""
+"""An observer and an executor as they run in pods: each in its own process."""
 
 import subprocess
 import sys

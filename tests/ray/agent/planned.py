@@ -99,7 +99,7 @@ class Agent:
         self.session = self.executor.session
 
     def look(self) -> None:
-        """Hand the orders over, act, and report what has come of it."""
+        """Hand the orders over, act, and report the result."""
         self.observer.look()
         self.executor.look()
         self.observer.look()

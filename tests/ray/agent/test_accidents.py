@@ -1,4 +1,4 @@
-"""Whatever users put into Ray by accident, the agent serves on."""
+"""Whatever users create in Ray by accident, the agent keeps serving."""
 
 import json
 

@@ -98,7 +98,7 @@ def test_arguments_that_the_constructor_does_not_take_are_reported_before_any_ra
     assert report.created == 0
 
 
-def test_what_a_launch_waits_for_is_reported_and_it_goes_on_when_that_comes(agent):
+def test_what_a_launch_waits_for_is_reported_and_it_continues_when_that_comes(agent):
     trainer = Group(missing="spec.code.configMap: there is no ConfigMap code: create it")
     report = ranks(agent.until(is_in("WaitingForCode"), trainer))
     assert report.message == trainer.missing
@@ -106,7 +106,7 @@ def test_what_a_launch_waits_for_is_reported_and_it_goes_on_when_that_comes(agen
     agent.until(all_ready, trainer)
 
 
-def test_a_killed_process_is_reported_and_the_others_go_on(agent):
+def test_a_killed_process_is_reported_and_the_others_continue(agent):
     agent.until(all_ready, Group())
     victim = workergroups.attach("trainer").execute_all_sync("pid")[1]
     os.kill(victim, signal.SIGKILL)

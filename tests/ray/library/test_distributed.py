@@ -1,4 +1,4 @@
-"""What a rank is told that waits for others in torch.distributed."""
+"""The error of a rank that waits for others in torch.distributed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Loner(Worker):
 
 
 @pytest.mark.usefixtures("local_ray")
-def test_a_rank_that_waits_for_others_in_vain_says_where_and_how_long():
+def test_a_rank_that_waits_too_long_for_others_says_where_and_how_long():
     with (
         RayResourcePool([2], use_gpu=False, max_colocate_count=1) as pool,
         RayWorkerGroup(pool, RayClassWithInitArgs(Loner)) as group,

@@ -174,7 +174,7 @@ def test_calls_in_flight_and_later_ones_say_that_the_ranks_were_replaced(trainer
     assert again.where() == [0, 1]
 
 
-def test_calls_of_async_methods_say_so_too(trainer):
+def test_calls_of_async_methods_report_it_too(trainer):
     trainer.cls = Dozer
     trainer.start(1)
     trainer.announce(1)
@@ -184,7 +184,7 @@ def test_calls_of_async_methods_say_so_too(trainer):
     assert isinstance(error(), IncarnationReplacedError)
 
 
-def test_a_group_that_was_made_again_counts_as_newer_though_its_number_is_lower(trainer):
+def test_a_group_that_was_recreated_counts_as_newer_though_its_number_is_lower(trainer):
     trainer.start(3)
     group = attach(trainer.name)
     trainer.replace(1, uid="uid2")
@@ -248,7 +248,7 @@ def test_rank_zero_that_ends_before_it_says_where_the_ranks_meet_is_waited_for(t
     assert attach(trainer.name).incarnation == 2
 
 
-def test_a_role_of_an_attached_group_says_so_too(pool):
+def test_a_role_of_an_attached_group_reports_it_too(pool):
     first, second = (RayClassWithInitArgs(Sleeper) for _ in range(2))
     both = workergroups.create_colocated_worker_cls({"actor": first, "critic": second})
     names = [str(RankName("roles", "uid1", 1, rank, 2)) for rank in range(2)]

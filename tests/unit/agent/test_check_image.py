@@ -50,12 +50,12 @@ def test_an_image_with_a_ray_that_knows_tokens_lacks_nothing(image, ray):
         ({"ray": "2.60.0"}, "has no pydantic"),
     ],
 )
-def test_what_an_image_lacks_is_said(image, has, said):
+def test_what_an_image_lacks_is_reported(image, has, said):
     image(**has)
     assert said in check_image.what_is_lacking()
 
 
-def test_an_old_python_is_said(monkeypatch):
+def test_an_old_python_is_reported(monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 18, "final", 0))
     assert check_image.what_is_lacking() == "the image has Python 3.9.18, and needs 3.10 or later"
 

@@ -53,7 +53,7 @@ def test_the_nodes_of_a_pool_wait_for_each_other_and_for_no_other_pool():
     assert created(plan(pool(nodes=3), pool(nodes=1, name="q")), state()) == {0: "n-other"}
 
 
-def test_of_a_pool_that_reserves_nothing_no_placement_group_stays():
+def test_a_pool_that_reserves_nothing_keeps_no_placement_group():
     bare = plan(pool(reserves=False))
     assert of_kind((CreatePlacement, AnnouncePool), bare, state()) == []
     assert of_kind(RemovePlacement, bare, state(*RESERVED)) == [RemovePlacement(each.name) for each in RESERVED]
@@ -167,7 +167,7 @@ def test_ranks_that_are_there_are_adopted():
     assert of_kind((LaunchGroup, EndRanks), plan(pool(), group()), state(*RESERVED, ranks=ranks(0, 1, 2, 3))) == []
 
 
-def test_dead_ranks_are_not_made_again():
+def test_dead_ranks_are_not_recreated():
     there = [*ranks(0, 2, 3), rank(1, state="DEAD")]
     assert launched(ranks=there) == []
     assert launched(ranks=ranks(0, 1, 2, 3, state="DEAD")) == []

@@ -24,7 +24,7 @@ def exchange(tmp_path):
     return Exchange(tmp_path)
 
 
-def test_nothing_is_there_at_first(exchange):
+def test_at_first_nothing_exists(exchange):
     assert (exchange.read_plan(), exchange.read_launch("u"), exchange.read_reports(), exchange.read_pulse()) == (
         (None,) * 4
     )

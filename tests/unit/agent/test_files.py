@@ -38,7 +38,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path):
     assert read_file(path, 11) == b"x" * 11
 
 
-def test_a_file_in_place_of_the_directory_is_told(tmp_path):
+def test_a_file_instead_of_the_directory_is_reported(tmp_path):
     (tmp_path / "orders").touch()
     with pytest.raises(UnreadableFile, match="Not a directory"):
         read_file(tmp_path / "orders" / "a.json", 10)
@@ -66,7 +66,7 @@ def test_what_lies_in_the_way_of_a_write_is_replaced(tmp_path, put):
     assert read_file(tmp_path / "a.json", 10) == b"content"
 
 
-def test_a_directory_in_the_way_of_a_write_is_told_and_does_not_last(tmp_path):
+def test_a_directory_in_the_way_of_a_write_is_reported_and_does_not_last(tmp_path):
     path = tmp_path / "a.json"
     put_directory(path)
     with pytest.raises(OSError, match="directory"):

@@ -74,7 +74,7 @@ def test_a_launch_that_comes_with_a_later_order_is_read_then(store):
     assert reader.launches(PLAN.groups) == {"uid-g": PREPARED}
 
 
-def test_another_revision_is_read_anew(store):
+def test_another_revision_is_read_again(store):
     sender, reader = OrderSender(store), OrderReader(store)
     sender.send_launch(PREPARED)
     sender.send_plan(PLAN)

@@ -92,13 +92,13 @@ def test_a_rank_that_dies_before_anybody_has_seen_it_leaves_its_lines(world):
     assert world.kept() == {(1, 0): ("ProcessDied", "from the constructor\n")}
 
 
-def test_a_rank_that_has_printed_nothing_is_told_all_the_same(world):
+def test_a_rank_that_has_printed_nothing_is_reported_all_the_same(world):
     world.look(a_rank())
     world.look(replace(dead(), process=None), nodes={})
     assert world.kept() == {(1, 0): ("NodeLost", "")}
 
 
-def test_of_ranks_that_were_dead_before_nothing_is_told(world):
+def test_ranks_that_were_dead_before_are_not_reported(world):
     world.look(dead())
     world.look(dead())
     assert world.kept() == {}

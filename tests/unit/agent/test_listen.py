@@ -75,7 +75,7 @@ def test_the_memory_of_long_lines_is_given_back(monkeypatch):
 
 
 @pytest.mark.parametrize("failure", [NOTHING, RuntimeError("a user's secret")], ids=["unavailable", "error"])
-def test_a_head_that_does_not_answer_is_told_and_asked_again(monkeypatch, caplog, failure):
+def test_a_head_that_does_not_answer_is_reported_and_asked_again(monkeypatch, caplog, failure):
     monkeypatch.setattr(listen, "RETRY_SECONDS", 0.01)
     ray = Ray(monkeypatch, batch("before"), failure, batch("after"))
     assert ray.until_printed("after") == f"before\n{GAP}\nafter\n"

@@ -62,7 +62,7 @@ def test_a_file_begins_with_a_line_of_json_that_any_python_can_read(lines, tmp_p
     }
 
 
-def test_nothing_is_there_before_anybody_listens(tmp_path):
+def test_nothing_exists_before_anybody_listens(tmp_path):
     lines = PreviousLogs(tmp_path / REPORTS)
     assert (lines.since(), lines.kept(), lines.read(dead().key), lines.of_group("uid-g")) == (None, set(), None, [])
 

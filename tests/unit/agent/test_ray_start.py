@@ -133,7 +133,7 @@ def test_the_dashboard_waits_for_an_idle_cpu_and_the_raylet_not_for_it(start):
     assert announced == [Dashboard("10.1.2.3:6379", SESSION, "10.1.2.3:8265")]
 
 
-def test_a_dashboard_of_which_too_little_is_known_is_not_announced(start):
+def test_a_dashboard_with_missing_facts_is_not_announced(start):
     assert start("dashboard", *PROGRAM, "--host=0.0.0.0")[2] == []
 
 

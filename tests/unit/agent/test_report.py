@@ -66,7 +66,7 @@ def test_a_pool_that_reserves_nothing_says_who_has_joined_and_misses_nothing():
     assert (said.joined_nodes, said.reserved_nodes, said.nodes, said.message) == (2, 0, (), None)
 
 
-def test_only_the_first_nodes_that_are_not_reserved_are_told():
+def test_only_the_first_nodes_that_are_not_reserved_are_reported():
     assert [node.index for node in pool_report(RESERVED[0], nodes=512).nodes] == list(range(1, MAX_NODES + 1))
 
 
@@ -142,12 +142,12 @@ def test_a_dead_rank_says_why_and_where_it_was():
     ("reason", "reported"),
     [("ProcessDied", "NodeLost"), ("Removed", "NodeLost"), ("ConstructorFailed", "ConstructorFailed")],
 )
-def test_a_rank_that_went_with_its_node_says_so(reason, reported):
+def test_a_rank_that_went_with_its_node_reports_it(reason, reported):
     (failure,) = failures(rank(2, state="DEAD", death=Death(reason, "words", ""), node="n-gone"))
     assert (failure.reason, failure.pod) == (reported, "p-worker-gone")
 
 
-def test_only_the_first_failures_are_told_and_their_messages_are_short_and_plain():
+def test_only_the_first_failures_are_reported_and_their_messages_are_short_and_plain():
     odd = Death("ConstructorFailed", "\U0001f4a5 " + "x" * 40_000 + "\0\ud800 end", "")
     planned = group(("p", 0, 4))
     assert len(failures(rank(2, state="DEAD", death=odd))[0].message) <= 1024
@@ -165,7 +165,7 @@ def paused(*there, pauses):
     return report(plan(pool(), group()), state_, launches()).groups["g"].report
 
 
-def test_ranks_that_wait_for_a_debugger_are_told_with_their_ports():
+def test_ranks_that_wait_for_a_debugger_are_reported_with_their_ports():
     said = paused(*ranks(0, 1, 2, 3), pauses=(1, 2))
     assert said.paused == "1-2"
     first = said.pauses[0]
@@ -199,7 +199,7 @@ def test_ranks_of_which_the_executor_has_not_told_yet_are_a_launch_under_way(num
     assert (said.state, said.created) == ("Launching", number)
 
 
-def test_a_launch_is_over_for_the_observer_when_the_executor_says_so():
+def test_a_launch_is_over_for_the_observer_when_the_executor_reports_it():
     cut_short = Explanation("LaunchInterrupted", "cut short")
     said = observed(*ranks(0), heard=Heard({KEY: cut_short})).groups["g"].report
     assert (said.state, said.message) == ("LaunchInterrupted", "cut short")

@@ -11,10 +11,12 @@ from workergroups_agent.reporter.lease import Beats, Holder, Statement, lease_ma
 from workergroups_agent.reporter.prepare import prepare
 from workergroups_agent.reporter.pulse import PulseWatch
 from workergroups_agent.reporter.subtrees import StatusSubtree, count_unplanned, subtrees, unreported
+from workergroups_agent.reporter.timings import Timings
 from workergroups_api.launch import Launch, revision
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.report import GroupReport, PoolReport
 
+TIMINGS = Timings()
 CODE = CodeFiles({"train.py": "class Trainer: ..."}, "digest-1")
 
 
@@ -54,12 +56,12 @@ class TestPrepare:
             ({"metadata": {"uid": "uid-g"}, "spec": None}, {"code": CODE}, "cannot be read: spec"),
         ],
     )
-    def test_what_is_missing_is_said(self, found, code, words):
+    def test_what_is_missing_is_reported(self, found, code, words):
         prepared = prepare(PLANNED, found, code)
         assert words in prepared.missing.message
         assert (prepared.missing.reason, prepared.launch, prepared.files) == ("WaitingForCode", None, None)
 
-    def test_arguments_that_are_nested_too_deeply_are_said(self):
+    def test_arguments_that_are_nested_too_deeply_are_reported(self):
         deep = []
         for _ in range(100_000):
             deep = [deep]
@@ -106,7 +108,7 @@ class TestEntries:
     def test_the_operator_learns_the_code_before_there_is_any_report(self):
         assert subtrees(Reports(), known())["uid-g"].report == GroupReport(code="digest-1").to_json()
 
-    def test_of_a_group_that_was_not_read_yet_nothing_is_written(self):
+    def test_nothing_is_written_for_a_group_that_was_not_read_yet(self):
         assert subtrees(REPORTS, Known(plan(pool(), PLANNED))).keys() == {"uid-p"}
 
     def test_the_report_on_a_group_that_had_this_name_before_is_not_written(self):
@@ -140,7 +142,7 @@ class TestEntries:
         assert unreported(REPORTS, Known(plan(pool(), made_again), {"g": manifest()})).keys() == {"uid-of-another"}
 
     @pytest.mark.parametrize("status", [{"ranks": "odd"}, {"ranks": {"failures": 7}}, {"conditions": []}])
-    def test_an_odd_status_is_written_anew(self, status):
+    def test_an_odd_status_is_written_again(self, status):
         assert subtrees(REPORTS, known(manifest(status=status)))["uid-g"].report == report(code="digest-1").to_json()
 
 
@@ -149,18 +151,18 @@ class TestPulse:
         return Pulse(session=session, count=count)
 
     def test_the_first_pulse_may_be_an_old_one(self):
-        watch = PulseWatch()
+        watch = PulseWatch(TIMINGS)
         assert watch.session(self.pulse(7), 0.0) is None
         assert watch.session(self.pulse(7), 0.1) is None
         assert watch.session(self.pulse(8), 0.2) == SESSION
 
-    def test_a_pulse_that_appears_while_one_looks_is_a_new_one(self):
-        watch = PulseWatch()
+    def test_a_pulse_that_appears_during_a_look_is_a_new_one(self):
+        watch = PulseWatch(TIMINGS)
         assert watch.session(None, 0.0) is None
         assert watch.session(self.pulse(1), 0.1) == SESSION
 
     def test_a_pulse_that_does_not_change_for_three_seconds_is_stale(self):
-        watch = PulseWatch()
+        watch = PulseWatch(TIMINGS)
         watch.session(None, 0.0)
         watch.session(self.pulse(1), 10.0)
         assert watch.session(self.pulse(1), 13.0) == SESSION
@@ -168,14 +170,14 @@ class TestPulse:
         assert watch.session(self.pulse(2), 20.0) == SESSION
 
     def test_a_pulse_that_is_withdrawn_ends_at_once_and_another_session_is_told_at_once(self):
-        watch = PulseWatch()
+        watch = PulseWatch(TIMINGS)
         watch.session(None, 0.0)
         watch.session(self.pulse(1), 0.1)
         assert watch.session(None, 0.2) is None
         assert watch.session(self.pulse(1, "session-2"), 0.3) == "session-2"
 
     def test_a_pulse_that_does_not_vouch_for_the_reports_counts_as_not_seen(self):
-        watch = PulseWatch()
+        watch = PulseWatch(TIMINGS)
         watch.session(None, 0.0)
         assert watch.session(self.pulse(1), 0.1, vouches=False) is None
         assert watch.session(self.pulse(1), 0.2) == SESSION
@@ -189,7 +191,7 @@ HELD = Statement(SESSION)
 
 class TestLease:
     def test_it_is_written_at_once_at_the_start_and_whenever_the_holder_changes(self):
-        beats = Beats()
+        beats = Beats(TIMINGS)
         assert beats.is_due(Statement(), 100.0)
         beats.succeeded(Statement(), 100.0)
         assert not beats.is_due(Statement(), 100.1)
@@ -198,7 +200,7 @@ class TestLease:
         assert beats.is_due(Statement(), 100.2)
 
     def test_it_is_written_at_once_when_an_object_comes_into_doubt_but_not_for_other_words(self):
-        beats = Beats()
+        beats = Beats(TIMINGS)
         beats.succeeded(HELD, 100.0)
         assert beats.is_due(Statement(SESSION, {"u": "why"}), 100.1)
         beats.succeeded(Statement(SESSION, {"u": "why"}), 100.1)
@@ -208,13 +210,13 @@ class TestLease:
 
     def test_it_is_renewed_with_and_without_a_holder(self):
         for statement in (Statement(), HELD):
-            beats = Beats()
+            beats = Beats(TIMINGS)
             beats.succeeded(statement, 100.0)
             assert not beats.is_due(statement, 102.4)
             assert beats.is_due(statement, 102.5)
 
-    def test_a_failure_is_tried_again_soon_but_not_at_once(self):
-        beats = Beats()
+    def test_a_failure_is_retried_soon_but_not_at_once(self):
+        beats = Beats(TIMINGS)
         beats.failed(100.0)
         assert not beats.is_due(HELD, 100.4)
         assert beats.is_due(HELD, 100.5)
@@ -236,7 +238,7 @@ class TestHolder:
     def holder(self, told):
         return Holder(lambda session, now: session in told)
 
-    def test_nobody_holds_the_lease_before_all_is_told(self):
+    def test_nobody_holds_the_lease_before_all_is_reported(self):
         told = set()
         holder = self.holder(told)
         assert holder.of(SESSION, 0.0) is None

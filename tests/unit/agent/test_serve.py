@@ -14,10 +14,13 @@ from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.serve import serve
-from workergroups_agent.reporter.status import READ_AGAIN_SECONDS, UNREPORTED_SECONDS, StatusWriter
+from workergroups_agent.reporter.status import StatusWriter
 from workergroups_agent.reporter.subtrees import subtrees
+from workergroups_agent.reporter.timings import Timings
 from workergroups_api.kube import Kube
 from workergroups_api.report import GroupReport, PoolReport
+
+TIMINGS = Timings()
 
 
 class CountedSignOfLife(SignOfLife):
@@ -40,7 +43,7 @@ def test_the_reporter_is_alive_whatever_has_the_name_of_a_report(tmp_path, put, 
     async def main():
         alive = CountedSignOfLife(tmp_path / "alive")
         async with ApiClient(Configuration(host="http://127.0.0.1:1")) as api:
-            serving = asyncio.create_task(serve(Kube(api, "test"), "ns", "c", Exchange(tmp_path), alive))
+            serving = asyncio.create_task(serve(Kube(api, "test", 15.0), "ns", "c", Exchange(tmp_path), alive, TIMINGS))
             for _ in range(3):
                 await alive.prolonged.acquire()
             serving.cancel()
@@ -63,10 +66,10 @@ def observer(tmp_path):
 @pytest.fixture
 def writer(tmp_path):
     """A writer that never gets to write."""
-    return StatusWriter(None, "ns", Exchange(tmp_path), Known(plan(pool()), {}, {}))
+    return StatusWriter(None, "ns", Exchange(tmp_path), Known(plan(pool()), {}, {}), TIMINGS)
 
 
-def test_reports_that_cannot_be_read_are_told_and_read_as_soon_as_they_are_right_again(writer, observer, tmp_path):
+def test_reports_that_cannot_be_read_are_reported_and_read_as_soon_as_they_are_right_again(writer, observer, tmp_path):
     path = tmp_path / "reports" / "reports.json"
     path.parent.mkdir()
     path.mkdir()
@@ -84,9 +87,9 @@ def test_reports_that_could_not_be_read_for_another_reason_are_read_again_after_
         patch.setattr("os.fstat", lambda descriptor: (_ for _ in ()).throw(OSError(5, "Input/output error")))
         writer.look(0.0)
     assert "Input/output error" in writer.trouble
-    writer.look(READ_AGAIN_SECONDS - 0.1)
+    writer.look(TIMINGS.read_again - 0.1)
     assert writer.trouble is not None
-    writer.look(READ_AGAIN_SECONDS)
+    writer.look(TIMINGS.read_again)
     assert writer.trouble is None
 
 
@@ -102,9 +105,9 @@ def test_all_is_told_when_it_is_written_or_in_doubt(writer, observer):
 def test_what_the_reports_do_not_cover_is_in_doubt_after_a_while(writer, observer):
     observer.write_reports(Reports(session=SESSION))
     writer.look(0.0)
-    assert not writer.has_told(SESSION, UNREPORTED_SECONDS)
-    assert writer.doubts(UNREPORTED_SECONDS) == {}
-    assert "does not report on it" in writer.doubts(UNREPORTED_SECONDS + 0.1)["uid-p"]
+    assert not writer.has_told(SESSION, TIMINGS.unreported)
+    assert writer.doubts(TIMINGS.unreported) == {}
+    assert "does not report on it" in writer.doubts(TIMINGS.unreported + 0.1)["uid-p"]
 
 
 TEXTS = st.text(max_size=20) | st.sampled_from(["p", "g", "uid-p", "uid-g"])

@@ -68,7 +68,7 @@ def test_many_ranks_share_what_there_is():
     assert all(tails.text(rank) for rank in ranks)
 
 
-def test_a_gap_is_told_where_it_is_and_once(tails):
+def test_a_gap_is_reported_where_it_is_and_once(tails):
     tails.add(RANK, ["before"])
     tails.mark_gap()
     tails.mark_gap()

@@ -4,11 +4,13 @@ import pytest
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
 from workergroups_agent.reporter.subtrees import StatusSubtree
-from workergroups_agent.reporter.writes import GRACE_SECONDS, Write, is_gone, next_failure
+from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.writes import Write, is_gone, next_failure
 from workergroups_api.manifest import RESOURCE_POOL
 
 A, B = (StatusSubtree(RESOURCE_POOL, "p", "u", {"joinedNodes": nodes}) for nodes in (1, 2))
-LATE = GRACE_SECONDS + 0.1
+TIMINGS = Timings()
+LATE = TIMINGS.status_grace + 0.1
 
 
 class Refusal:
@@ -22,13 +24,13 @@ FORBIDDEN = DynamicApiError(Refusal(403))
 
 
 def written(subtree=A):
-    write = Write(subtree, 0.0)
+    write = Write(subtree, 0.0, TIMINGS)
     write.succeed(write.begin())
     return write
 
 
 def test_what_is_wanted_is_written_once():
-    write = Write(A, 0.0)
+    write = Write(A, 0.0, TIMINGS)
     assert write.is_due(0.0)
     assert write.begin() == A
     assert not write.is_due(0.1), "it is in flight"
@@ -72,14 +74,14 @@ def test_a_status_is_vouched_for_until_it_has_been_behind_for_too_long():
     write = written()
     assert write.doubt(100.0) is None
     write.want(B, 100.0)
-    assert write.doubt(100.0 + GRACE_SECONDS) is None
+    assert write.doubt(100.0 + TIMINGS.status_grace) is None
     assert "has not answered" in write.doubt(100.0 + LATE)
     write.succeed(write.begin())
     assert write.doubt(1000.0) is None
 
 
 def test_a_write_in_flight_for_too_long_counts_as_unwritten():
-    write = Write(A, 0.0)
+    write = Write(A, 0.0, TIMINGS)
     write.begin()
     assert write.doubt(LATE) is not None
 
@@ -108,10 +110,10 @@ def test_the_reason_is_the_api_servers_and_stays_while_the_same_happens():
     assert "422" in write.doubt(LATE)
 
 
-def test_a_failed_write_is_tried_again_later_and_later():
+def test_a_failed_write_is_retried_later_and_later():
     failure, delays = None, []
     for _ in range(8):
-        failure = next_failure(FORBIDDEN, failure, 100.0)
+        failure = next_failure(FORBIDDEN, failure, 100.0, TIMINGS.status_retry)
         delays.append(failure.retry_at - 100.0)
     assert delays == [0.5, 1, 2, 4, 8, 16, 30, 30]
 

@@ -23,7 +23,7 @@ def authorization_sent():
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         host = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}"
-        async with Kube.to(Configuration(host=host), "test") as kube:
+        async with Kube.to(Configuration(host=host), "test", 15.0) as kube:
             await kube.get(CONFIG_MAP, "ns", "a")
         await runner.cleanup()
 

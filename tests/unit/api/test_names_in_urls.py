@@ -30,7 +30,7 @@ NAMES = [
 def ask(question):
     async def main():
         async with ApiClient(Configuration(host="http://127.0.0.1:1")) as api:
-            await question(Kube(api, "test"))
+            await question(Kube(api, "test", 15.0))
 
     asyncio.run(main())
 

@@ -35,7 +35,7 @@ def test_a_group_may_name_one_pool_twice():
     assert [ref.bundles.start for ref in group(pools=halves).pools] == [2, 0]
 
 
-def test_a_pool_of_the_same_name_made_again_has_another_worker_group():
+def test_a_pool_of_the_same_name_recreated_has_another_worker_group():
     assert node_group("ppo", "01234567-89") == "ppo-01234567"
     assert node_group("ppo", "01234567-89") != node_group("ppo", "11234567-89")
     assert len(node_group("p" * MAX_NAME, "01234567-89")) <= 50

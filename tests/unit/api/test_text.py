@@ -81,7 +81,7 @@ def test_what_is_no_character_is_shown_as_such():
     assert plain("a\0b\x1b[0m\ud83d\x7f", 100) == "a\ufffdb\ufffd[0m\ufffd\ufffd"
 
 
-def test_no_text_turns_the_direction_of_what_is_said_after_it():
+def test_no_text_reverses_the_text_after_it():
     assert plain("\u202enot\u2066 so", 100) == "\ufffdnot\ufffd so"
     assert (
         plain("مرحبا \N{WOMAN}\N{ZERO WIDTH JOINER}\N{ROCKET}", 100) == "مرحبا \N{WOMAN}\N{ZERO WIDTH JOINER}\N{ROCKET}"

@@ -53,7 +53,7 @@ def test_no_right_to_hand_out_more_than_it_has(rights):
     assert not {"escalate", "bind", "impersonate"} & {verb for _, _, verb in rights}
 
 
-def test_it_deletes_clusters_that_it_makes_anew_and_nothing_else(rights):
+def test_it_deletes_clusters_that_it_recreates_and_nothing_else(rights):
     assert {right for right in rights if right[2].startswith("delete")} == {("ray.io", "rayclusters", "delete")}
 
 

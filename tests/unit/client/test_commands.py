@@ -81,7 +81,7 @@ def test_wrong_usage_ends_with_2(typed, said):
     assert said in result.output
 
 
-def test_without_a_kubeconfig_it_says_so_and_ends_with_1(tmp_path, monkeypatch, capfd):
+def test_without_a_kubeconfig_it_reports_it_and_ends_with_1(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "absent"))
     monkeypatch.setattr("sys.argv", ["workergroups", "status"])
     with pytest.raises(SystemExit) as ended:

@@ -73,7 +73,7 @@ def started(*program, stdin=None):
         (["/etc/passwd"], 126),
     ],
 )
-def test_a_command_beside_a_tunnel_ends_as_in_a_shell(command, code):
+def test_a_command_next_to_a_tunnel_ends_as_in_a_shell(command, code):
     assert run(command, {"GIVEN": "7"}) == code
 
 

@@ -81,12 +81,12 @@ def test_the_exit_code_is_the_commands_even_if_the_connection_breaks_after_it(st
         assert run(Stream(channels, breaks)) == (code, b"out", b"err")
 
 
-def test_a_connection_that_is_lost_before_the_end_is_told():
+def test_a_connection_that_is_lost_before_the_end_is_reported():
     with pytest.raises(UnreachableError, match="was lost before the command ended; it may still be running"):
         run(Stream({1: b"out"}, breaks=True))
 
 
-def test_what_cannot_be_run_is_told_with_the_kubelets_sentence():
+def test_what_cannot_be_run_is_reported_with_the_kubelets_sentence():
     status = {"status": "Failure", "message": "no such container", "details": {}}
     with pytest.raises(UnreachableError, match="could not be run in pod pod: no such container"):
         run(Stream({3: json.dumps(status).encode()}))

@@ -85,6 +85,6 @@ def test_what_nccl_can_use_is_well(nodes, said):
         ),
     ],
 )
-def test_what_nccl_would_not_find_is_told(nodes, said):
+def test_what_nccl_would_not_find_is_reported(nodes, said):
     found = judge_adapters(nodes)
     assert (found.is_well, found.message) == (False, said)

@@ -51,7 +51,7 @@ NO_ANSWER = r"the program ended without an answer \(exit code 1\); its last line
     ],
     ids=["failed", "crashed", "silent", "cut-off", "no-json", "module-missing", "no-channel"],
 )
-def test_why_there_is_no_answer_is_told_in_one_line(monkeypatch, printed, complaints, code, why):
+def test_why_there_is_no_answer_is_reported_in_one_line(monkeypatch, printed, complaints, code, why):
     head_that(monkeypatch, printed, complaints, code)
     with pytest.raises(ClientError, match=rf"^pool ppo could not be asked for its nodes: {why}$"):
         ask()

@@ -21,7 +21,7 @@ TOLD = []
 
 @pytest.fixture(autouse=True)
 def cluster(monkeypatch):
-    """A namespace with three pools, of which one does not answer."""
+    """A namespace with three pools; one of them does not answer."""
 
     asked = []
 
@@ -79,7 +79,7 @@ def test_the_pool_that_an_id_begins_with_is_asked_first_and_alone(cluster):
     ]
 
 
-def test_a_wrong_id_is_told_with_near_ones(cluster):
+def test_a_wrong_id_is_reported_with_near_ones(cluster):
     with pytest.raises(NotFoundError, match=r"there is no job ppo-3 in namespace team; did you mean ppo-2 or ppo-1\?"):
         found(cluster, "ppo-3")
     with (

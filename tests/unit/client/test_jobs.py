@@ -49,7 +49,7 @@ class Ray:
             yield text
 
 
-def test_a_log_goes_on_where_the_connection_was_lost():
+def test_a_log_continues_where_the_connection_was_lost():
     ray = Ray(["one\n", "two\n", None], ["one\ntw", None], [None], ["one\ntwo\nthree\n"])
     told = []
     assert "".join(Job("ppo-1", ray, "ppo").logs(follow=True, tell=told.append)) == "one\ntwo\nthree\n"

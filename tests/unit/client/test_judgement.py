@@ -51,7 +51,7 @@ def wrong(said, **more):
     return {subject: each.message for subject, each in judged(said, **more).items() if not each.is_well}
 
 
-def test_what_is_well_is_told_too():
+def test_what_is_well_is_reported_too():
     found = judged(answer(all_reduce=MEASURED), fabric=True)
     assert {subject: each.message for subject, each in found.items()} == {
         "nodes": "3 of 3 have joined Ray and answer",
@@ -114,7 +114,7 @@ def test_what_is_well_is_told_too():
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_the_nodes_name(said, found):
+def test_what_is_wrong_is_reported_with_the_nodes_name(said, found):
     assert wrong(said) == found
 
 
@@ -132,7 +132,7 @@ def test_an_all_reduce_is_wrong_if_it_fails_or_has_no_devices(said, found):
     assert all(words in told[subject] for subject, words in found.items())
 
 
-def test_without_any_node_only_that_is_told():
+def test_without_any_node_only_that_is_reported():
     nobody = {**answer(), "nodes": []}
     assert wrong(nobody).keys() == {"nodes"}
     assert judged(nobody).keys() == {"nodes"}
@@ -168,13 +168,13 @@ def test_shared_memory_that_nobody_asked_for_may_differ():
     assert (found.is_well, found.message) == (True, "b has 1 GiB, and 2 of 3 nodes have 8 GiB")
 
 
-def test_of_two_nodes_that_differ_both_are_told():
+def test_of_two_nodes_that_differ_both_are_reported():
     assert list(differences({"a": "1", "b": "2"})) == ["a has 1, b has 2"]
     assert list(differences({"a": "1", "b": None})) == ["a has 1, b has none"]
     assert list(differences({"a": None, "b": None})) == []
 
 
-def test_of_very_many_the_first_are_told():
+def test_of_very_many_the_first_are_reported():
     assert finding("nodes", [str(number) for number in range(20)], "").message == (
         "0; 1; 2; 3; 4; 5; 6; 7; and 12 more"
     )

@@ -56,7 +56,7 @@ def test_a_group_without_pools_is_on_the_pool_of_its_name():
         ),
     ],
 )
-def test_a_wrong_name_is_told_with_what_there_is(cluster, said):
+def test_a_wrong_name_is_reported_with_what_there_is(cluster, said):
     with pytest.raises(NotFoundError) as told:
         find(cluster, "pop")
     assert str(told.value) == said

@@ -30,6 +30,6 @@ def test_nodes_have_the_numbers_of_their_reservations():
         node_id(cluster, ray, POOL, 2)
 
 
-def test_a_pool_that_has_none_says_so():
+def test_a_pool_that_has_none_reports_it():
     with pytest.raises(NotFoundError, match="no node of pool ppo has joined Ray: workergroups status ppo says why"):
         node_id(FakeCluster(), Ray(), POOL, 0)

@@ -41,7 +41,7 @@ def written(folder):
     return json.loads((folder / "launch.json").read_text())["configurations"]
 
 
-def test_the_editors_configuration_is_put_beside_what_is_there(folder):
+def test_the_editors_configuration_is_put_next_to_what_is_there(folder):
     folder.mkdir()
     (folder / "launch.json").write_text('{"version": "0.2.0", "configurations": [{"name": "mine"}], "more": 1}')
     for port in (1, 2):

@@ -86,6 +86,6 @@ def test_each_says_when_where_and_why_it_died(monkeypatch):
         ({"kept": [dead(1)]}, "one", ClientError, "one is not a range of ranks"),
     ],
 )
-def test_what_there_is_not_is_told_with_the_reason(monkeypatch, agent, wanted, error, said):
+def test_what_there_is_not_is_reported_with_the_reason(monkeypatch, agent, wanted, error, said):
     with pytest.raises(error, match=said.replace("+", r"\+")):
         Agent(monkeypatch, *agent.pop("kept", ()), **agent).logs(wanted)

@@ -22,7 +22,7 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "job.py", line 1\nValueE
         (401, "", ClientError, "Ray refused the request: status 401"),
     ],
 )
-def test_it_is_told_in_one_line(status, text, kind, said):
+def test_it_is_reported_in_one_line(status, text, kind, said):
     refusal = _refusal(status, text)
     assert type(refusal) is kind
     assert str(refusal).startswith(said)

@@ -72,6 +72,6 @@ def test_an_api_server_that_is_away_for_a_moment_ends_nothing(clock):
         wait(WAITING, AWAY)
 
 
-def test_an_operator_that_is_not_there_is_told(clock):
+def test_an_operator_that_is_not_there_is_reported(clock):
     with pytest.raises(DeadlineError, match="the operator has not seen what was applied within 60 s"):
         wait(UNSEEN)

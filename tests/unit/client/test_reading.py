@@ -34,14 +34,14 @@ def test_fields_that_a_newer_operator_writes_are_ignored():
         ),
     ],
 )
-def test_a_value_that_cannot_be_read_is_told_with_object_and_field(read, made, said):
+def test_a_value_that_cannot_be_read_is_reported_with_object_and_field(read, made, said):
     with pytest.raises(ClientError) as told:
         read(target(made))
     assert str(told.value).startswith(said)
     assert str(told.value).endswith("install the operator's version")
 
 
-def test_an_agents_answer_that_cannot_be_read_is_told_too():
+def test_an_agents_answer_that_cannot_be_read_is_reported_too():
     with pytest.raises(ClientError, match=r"^group ppo: the agent's record of a dead rank\.reason cannot be read"):
         dead_rank(target(group("ppo")), {"rank": 1, "incarnation": 1, "uid": "u", "died": "2026-01-01T00:00:00Z"})
 

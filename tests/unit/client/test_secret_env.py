@@ -67,7 +67,7 @@ def test_all_keys_of_a_secret_or_one(sources, found):
         ("secret/empty", ClientError, "Secret empty has no keys"),
     ],
 )
-def test_what_cannot_be_had_is_told_without_a_value(source, kind, said):
+def test_what_cannot_be_had_is_reported_without_a_value(source, kind, said):
     with pytest.raises(kind, match=said) as refused:
         variables_of(CLUSTER, [source])
     assert "online" not in str(refused.value)
@@ -123,7 +123,7 @@ def test_values_are_in_what_the_head_reads_and_nowhere_else(target, monkeypatch)
     assert as_typed(f"{before}a && b") == "a && b" == as_typed("a && b")
 
 
-def test_of_a_job_that_cannot_be_submitted_nothing_is_left(target, monkeypatch):
+def test_a_job_that_cannot_be_submitted_leaves_nothing(target, monkeypatch):
     on_head = Head()
     monkeypatch.setattr(secret_env, "execute", on_head)
     with pytest.raises(UnreachableError), handed_over(CLUSTER, target, {"KEY": b"precious"}) as before:

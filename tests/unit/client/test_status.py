@@ -27,7 +27,7 @@ def described(*conditions, observed=2, **more):
         (described(condition("Ready", "False", "DeadlineExceeded"), deadline=SOON), False, True),
     ],
 )
-def test_it_is_ready_or_waits_or_waits_in_vain(status, is_ready, is_hopeless):
+def test_it_is_ready_or_waits_or_cannot_become_ready(status, is_ready, is_hopeless):
     assert (status.is_ready, status.is_hopeless) == (is_ready, is_hopeless)
 
 
@@ -52,6 +52,6 @@ def test_dead_ranks_are_told_but_not_those_of_an_older_incarnation():
         assert [failure.to_json() for failure in found.failures] == told
 
 
-def test_nodes_that_are_not_reserved_are_told():
+def test_nodes_that_are_not_reserved_are_reported():
     waiting = {"index": 1, "state": "Waiting", "message": "no such pod"}
     assert [node.to_json() for node in described(reservation={"nodes": [waiting]}).unreserved] == [waiting]

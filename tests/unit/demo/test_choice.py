@@ -1,4 +1,4 @@
-"""Which cluster the demo takes by itself, and what it says of that."""
+"""Which cluster the demo chooses, and how it explains the choice."""
 
 from dataclasses import replace
 

@@ -70,7 +70,7 @@ def test_a_node_that_cannot_count_its_devices_says_why(tmp_path, monkeypatch, sc
     assert (said["devices"], said["troubles"]["devices"]) == (None, why)
 
 
-def test_without_the_tool_that_is_what_is_said(tmp_path, monkeypatch):
+def test_without_the_tool_that_is_what_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no nvidia-smi" in node.look("pod", question(vendor="nvidia"))["troubles"]["devices"]
 
@@ -82,7 +82,7 @@ def test_a_directory_is_writable_if_a_file_can_be_written_there(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_whose_server_does_not_answer_is_told(tmp_path, monkeypatch):
+def test_a_directory_whose_server_does_not_answer_is_reported(tmp_path, monkeypatch):
     test_is_over = threading.Event()
 
     def hang(**_):
@@ -147,7 +147,7 @@ RAISED = RayTaskError("measure", "Traceback", NCCL).as_instanceof_cause()
         (MemoryError(), "MemoryError"),
     ],
 )
-def test_why_nothing_was_measured_is_told_in_one_line(error, said):
+def test_why_nothing_was_measured_is_reported_in_one_line(error, said):
     assert _reason(error) == said
 
 

@@ -1,4 +1,4 @@
-"""DataProto by itself, without ranks."""
+"""DataProto alone, without ranks."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_no_name_is_a_modules_too():
     assert modules.isdisjoint(workergroups.__all__)
 
 
-def test_what_is_not_there_says_so():
+def test_what_is_not_there_reports_it():
     with pytest.raises(AttributeError, match="module 'workergroups' has no attribute 'nothing'"):
         _ = workergroups.nothing
     with pytest.raises(ImportError, match="cannot import name 'nothing'"):

@@ -35,6 +35,6 @@ def test_batches_without_tensors_need_neither():
     ("operation", "missing"),
     [("DataProto.from_single_dict({'a': [1]})", "torch"), ("DataProto(None).to_tensordict()", "tensordict")],
 )
-def test_what_needs_them_says_so(operation, missing):
+def test_what_needs_them_reports_it(operation, missing):
     done = run(f"{ABSENT}from workergroups import DataProto\n{operation}")
     assert f"needs {missing}, which is not installed: pip install {missing}" in done.stderr

@@ -1,4 +1,4 @@
-"""What is believed of a pause that somebody has written into Ray's control service."""
+"""Which pauses that somebody has written into Ray's control service are accepted."""
 
 import dataclasses
 

@@ -24,7 +24,7 @@ class Role(Worker):
 
 
 class Handle:
-    """A rank's actor handle, which returns what is called in place of a reference."""
+    """A rank's actor handle, which returns what is called instead of a reference."""
 
     def __getattr__(self, method):
         return SimpleNamespace(remote=lambda *args, **kwargs: (method, args, kwargs))

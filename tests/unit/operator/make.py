@@ -144,7 +144,7 @@ def wanted(seen: Observed, refused_pods: Any = None) -> list[dict[str, Any]]:
 def statuses(
     seen: Observed, failures: Failures | None = None, now: datetime = NOW, refused_pods: Any = None
 ) -> Statuses:
-    return status(seen, built(seen), decided(seen, refused_pods), failures or Failures({}), now)
+    return status(seen, built(seen), decided(seen, refused_pods), failures or Failures({}), TIMINGS, now)
 
 
 def status_of(seen: Observed, **more: Any) -> StatusUpdate:

@@ -9,7 +9,7 @@ from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
 from tests.unit.operator import make
-from tests.unit.operator.make import KEY, built, decided, observed, pool
+from tests.unit.operator.make import KEY, TIMINGS, built, decided, observed, pool
 from tests.unit.operator.virtual_time import now, run
 from workergroups_operator.apply import Applier, covers, is_applied
 from workergroups_operator.desired import desired
@@ -68,7 +68,7 @@ def test_an_addition_to_a_list_that_is_ours_as_a_whole_is_put_back():
     assert not is_applied(live, wanted)
 
 
-def test_what_others_added_beside_ours_stays():
+def test_what_others_added_next_to_ours_stays():
     wanted, live = applied()
     live["spec"]["suspend"] = False
     live["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "research"
@@ -101,7 +101,7 @@ def test_what_is_refused_is_reported_in_the_same_turn():
     api.refuses = True
 
     async def scenario():
-        return await turn(Applier(api, lambda _: None))
+        return await turn(Applier(api, lambda _: None, TIMINGS))
 
     assert set(run(scenario()).by_kind) == {kind for kind, _ in api.applied}
 
@@ -110,7 +110,7 @@ def test_pods_come_after_what_they_need():
     api = ApiServer()
 
     async def scenario():
-        return await turn(Applier(api, lambda _: None))
+        return await turn(Applier(api, lambda _: None, TIMINGS))
 
     assert not run(scenario()).by_kind
     assert {kind for kind, moment in api.applied if moment} == {"RayCluster", "RoleBinding"}
@@ -121,7 +121,7 @@ def test_a_late_refusal_is_reported_by_the_next_turn_and_tried_by_the_one_after_
     api.refuses = True
 
     async def scenario():
-        applier = Applier(api, enqueued.append)
+        applier = Applier(api, enqueued.append, TIMINGS)
         seen = []
         for pause in (30, 1, 1):
             before, failures = len(api.applied), await turn(applier)
@@ -139,7 +139,7 @@ def test_after_a_late_refusal_a_change_is_tried_at_once():
     api.refuses = True
 
     async def scenario():
-        applier = Applier(api, lambda _: None)
+        applier = Applier(api, lambda _: None, TIMINGS)
         await turn(applier)
         await asyncio.sleep(30)
         before = len(api.applied)
@@ -154,7 +154,7 @@ def test_a_success_ends_what_was_reported():
     api.refuses = True
 
     async def scenario():
-        applier = Applier(api, lambda _: None)
+        applier = Applier(api, lambda _: None, TIMINGS)
         await turn(applier)
         api.refuses = False
         return await turn(applier)

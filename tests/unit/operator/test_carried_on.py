@@ -59,7 +59,7 @@ def test_the_pods_of_a_pool_that_cannot_be_read_stay(with_odd_pool):
     assert LIVE_GROUP in manifest["spec"]["workerGroupSpecs"]
 
 
-def test_the_agent_may_still_report_on_what_goes_on(with_odd_pool):
+def test_the_agent_may_still_report_on_what_keeps_running(with_odd_pool):
     plan = cluster_plan(with_odd_pool, decided(with_odd_pool))
     (role,) = [each for each in access(with_odd_pool.key, plan, with_odd_pool.groups) if each["kind"] == "Role"]
     named = {rule["resources"][0]: set(rule["resourceNames"]) for rule in role["rules"]}
@@ -67,7 +67,7 @@ def test_the_agent_may_still_report_on_what_goes_on(with_odd_pool):
     assert named["workergroups/status"] == {"trainer", "neighbour"}
 
 
-def test_what_was_deleted_does_not_go_on():
+def test_what_was_deleted_ends():
     seen = observed(**running(pools=(pool("other"),), groups=(group(),)))
     plan = cluster_plan(seen, decided(seen))
     assert names(plan.pools) == {"other"}

@@ -10,6 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import RawTestServer
 
 from workergroups_operator.connection import connect
+from workergroups_operator.timings import Timings
 from workergroups_operator.watches import Watches
 
 PATH = "/apis/workergroups.dev/v1alpha1/workergroups"
@@ -50,7 +51,7 @@ def ask(monkeypatch):
         async with RawTestServer(server) as running:
             url = str(running.make_url("")).rstrip("/")
             monkeypatch.setattr(kopf, "login_via_client", lambda **_: kopf.ConnectionInfo(server=url))
-            connection = await connect(Watches(retry_seconds=0.0))
+            connection = await connect(Watches(Timings(watch_retry=0.0)))
             async with connection.aiohttp_session as session:
                 return await function(session, url)
 

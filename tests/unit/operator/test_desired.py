@@ -268,7 +268,7 @@ def test_pods_in_the_network_of_their_node_find_the_services_of_the_cluster(spec
 @pytest.mark.parametrize(
     ("cpu", "spare"), [(None, 4), ("28", 28), (28, 28), ("1.5", 1), ("500m", 1), ("8000m", 8), ("2k", 2000)]
 )
-def test_nodes_have_cpus_for_plain_tasks_beside_those_of_the_ranks(cpu, spare):
+def test_nodes_have_cpus_for_plain_tasks_next_to_those_of_the_ranks(cpu, spare):
     asked = {} if cpu is None else {"resources": {"cpu": cpu}}
     (group_,) = of_kind("RayCluster", pools=(pool(nodes=1, processes=2, **asked),))["spec"]["workerGroupSpecs"]
     assert group_["rayStartParams"]["num-cpus"] == str(2 * 10 + spare)
@@ -284,7 +284,7 @@ def test_pull_secrets_of_pool_and_template_serve_the_agent():
     assert spec["imagePullSecrets"] == [{"name": "registry"}]
 
 
-def test_an_agent_of_another_service_account_starts_anew():
+def test_an_agent_of_another_service_account_restarts():
     def template(account):
         return of_kind("Deployment", pools=(pool(),), children=account)["spec"]["template"]
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.operator.virtual_time import now, run
 from workergroups_operator.fair_turns import NAMESPACE_TURNS, TURNS, FairTurns
+from workergroups_operator.timings import Timings
 
 QUICK = 0.02
 
@@ -15,7 +16,7 @@ class Turns:
 
     def __init__(self):
         self.write_seconds = {}
-        self.turns = FairTurns(lambda namespace: self.write_seconds.get(namespace, 0.0))
+        self.turns = FairTurns(lambda namespace: self.write_seconds.get(namespace, 0.0), Timings())
         self.waited = {}
         self.running = {}
         self.most = {}

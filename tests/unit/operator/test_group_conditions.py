@@ -137,7 +137,7 @@ def up_to_date(group_):
     return condition.status, condition.reason
 
 
-def test_old_code_that_still_runs_is_said():
+def test_old_code_that_still_runs_is_reported():
     first = update_of(group(status=ranks(code="digest-1"), **CODE), ready_pool()).after.to_json()
     assert up_to_date(group(status=first | ranks(code="digest-1"), **CODE)) == ("True", "UpToDate")
     changed = group(status=first | ranks(code="digest-2"), **CODE)
@@ -177,7 +177,7 @@ def test_a_constructor_that_waits_for_a_debugger_has_no_deadline():
     assert (update.ready.status, update.ready.reason, update.after.deadline) == ("False", "PausedByDebugger", None)
 
 
-def test_a_rank_that_died_is_told_before_one_that_is_paused():
+def test_a_rank_that_died_is_reported_before_one_that_is_paused():
     said = ranks(readyCount=2, failures=[failure(1)], paused="2", pauses=[pause(2)])
     assert update_of(group(status=said), ready_pool()).ready.reason == "ConstructorFailed"
 

@@ -78,7 +78,7 @@ def test_versions_are_what_the_init_container_found(said, found):
     assert found_versions([looked_at(pod("worker"), message=said)]) == found
 
 
-def test_of_pods_without_that_container_nothing_is_known():
+def test_pods_without_that_container_are_unknown():
     assert found_versions([pod("worker")]) is None
     assert conflict("actors", FoundVersions("2.60.0", "3.11"), None) is None
 
@@ -103,18 +103,18 @@ def test_the_version_is_in_the_status():
         {"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1, "message": "old Ray"}}},
     ],
 )
-def test_what_an_image_lacks_is_said_also_while_it_is_tried_again(again):
+def test_what_an_image_lacks_is_reported_also_while_it_is_retried(again):
     trouble = pod_trouble(looked_at(pod("worker", phase="Pending"), message="old Ray", exit_code=1, **again))
     assert (trouble.reason, trouble.message) == ("ImageUnfit", "pod actors-worker, image theirs:1: old Ray")
 
 
-def test_an_image_without_python_is_said():
+def test_an_image_without_python_is_reported():
     message = 'exec: "python3": executable file not found in $PATH: unknown'
     trouble = pod_trouble(looked_at(pod("worker", phase="Pending"), message=message, exit_code=128))
     assert (trouble.reason, message in trouble.message) == ("ImageUnfit", True)
 
 
-def test_a_pool_with_another_ray_than_its_head_is_told_so():
+def test_a_pool_with_another_ray_than_its_head_is_reported():
     head = looked_at(pod("head"), message="ray 2.60.0 python 3.11.7")
     worker = looked_at(pod("worker", "p-0"), message="ray 2.52.0 python 3.11.7")
     ready = status_of(observed(pools=(pool(status=reservation()),), pods=(head, worker))).ready
@@ -131,7 +131,7 @@ def test_a_pool_with_another_ray_than_its_head_is_told_so():
         ("default-image", {"image": "theirs:1"}, "UpToDate"),
     ],
 )
-def test_what_a_cluster_was_started_with_before_the_operator_changed_is_said(annotation, spec, reason):
+def test_what_a_cluster_was_started_with_before_the_operator_changed_is_reported(annotation, spec, reason):
     annotations = {f"workergroups.dev/{annotation}": "example.test/before:1"}
     cluster = child("RayCluster", "actors", metadata={"annotations": annotations})
     seen = observed(pools=(pool(**spec),), pods=(pod("head"),), children=cluster)

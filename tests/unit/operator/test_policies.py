@@ -200,7 +200,7 @@ OLD = encoded("old")
         (child("RayCluster", "actors"), None),
     ],
 )
-def test_a_cluster_whose_token_is_lost_is_started_anew_and_says_why(children, words):
+def test_a_cluster_whose_token_is_lost_is_restarted_and_says_why(children, words):
     why = restart(observed(pools=(pool(),), children=children))
     assert (why is None) == (words is None)
     assert why is None or words in why

@@ -173,7 +173,7 @@ def test_with_a_lost_agent_nobody_knows_how_many_nodes_there_are():
     assert {condition.status for condition in update.after.conditions if condition.type != "UpToDate"} == {"Unknown"}
 
 
-def test_of_a_lost_agent_it_is_said_what_keeps_it_from_coming_back():
+def test_the_status_of_a_lost_agent_reports_what_prevents_its_return():
     pulling = {"name": "executor", "image": "gone:1", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
     pods = (pod("head"), *workers("p-0", "p-1"), pod("agent", phase="Pending", containerStatuses=[pulling]))
     ready = ready_of(ready_pool(), pods=pods, agent=AgentSign(SESSION, KNOWN, is_silent=True))
@@ -181,7 +181,7 @@ def test_of_a_lost_agent_it_is_said_what_keeps_it_from_coming_back():
     assert "nobody knows: agent: pod actors-agent, container executor: cannot pull gone:1" in ready.message
 
 
-def test_a_cluster_that_is_started_anew_says_why_until_its_agent_is_connected():
+def test_a_cluster_that_is_restarted_says_why_until_its_agent_is_connected():
     why = "Secret actors with Ray's token was deleted"
     noted = child("Lease", "actors-agent", metadata={"annotations": {RESTART_ANNOTATION: why}})
     starting = ready_of(pool(), children=noted, agent=AgentSign())
@@ -208,7 +208,7 @@ def test_the_deadline_is_in_the_status_until_the_pool_is_ready():
     assert status_of(observed(pools=(ready_pool(),))).after.deadline is None
 
 
-def test_after_the_deadline_the_reason_says_so_and_the_message_still_says_what_is_missing():
+def test_after_the_deadline_the_reason_reports_it_and_the_message_still_says_what_is_missing():
     ready = ready_of(pool(progressDeadlineSeconds=60), pods=(pod("head"),))
     assert ready.reason == "DeadlineExceeded"
     assert ready.message == "not ready within 60 s, by 12:00:00Z: 0 of 2 nodes joined Ray; 0 of 2 pods created"
@@ -260,7 +260,7 @@ def test_a_message_of_any_kind_and_length_fits_into_a_condition():
     ready.message.encode()
 
 
-def test_pods_that_are_refused_are_said_before_the_head_is_up():
+def test_pods_that_are_refused_are_reported_before_the_head_is_up():
     refused = {NODE_GROUP: Explanation("PodsRefused", "quota")}
     assert ready_of(pool(), pods=(), refused_pods=refused).reason == "PodsRefused"
 

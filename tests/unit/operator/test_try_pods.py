@@ -10,11 +10,11 @@ from kubernetes.aio.dynamic.exceptions import ForbiddenError
 from tests.unit.operator.virtual_time import now, run
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
-from workergroups_operator.try_pods import AGAIN, NAMESPACE_QUESTIONS, PENDING, PodTrials, Trial
+from workergroups_operator.try_pods import NAMESPACE_QUESTIONS, PENDING, PodTrials, Trial
 from workergroups_operator.work_queue import Result, WorkQueue
-from workergroups_operator.writes import MOMENT_SECONDS
 
 KEY = ClusterKey("team", "actors")
+TIMINGS = Timings()
 
 
 class ApiServer:
@@ -52,7 +52,7 @@ class Operator:
         self.trials = trials
         self.answers = []
         self.enqueued = asyncio.Event()
-        self.pods = PodTrials(api, lambda _: self.enqueued.set())
+        self.pods = PodTrials(api, lambda _: self.enqueued.set(), TIMINGS)
         self.key = key
 
     async def turns(self, until):
@@ -82,7 +82,7 @@ def test_a_quick_answer_is_known_in_the_same_turn():
     assert run(scenario()) == [(0.01, {"A": "PodsRefused"})]
 
 
-def test_a_pod_about_which_nobody_can_ask_is_reported_and_tried_again():
+def test_a_pod_about_which_the_operator_cannot_ask_is_reported_and_retried():
     api = ApiServer()
 
     async def scenario():
@@ -97,11 +97,11 @@ def test_no_turn_waits_for_a_slow_answer_and_the_cluster_gets_another_when_it_co
     async def scenario():
         return await Operator(api, {"A": trial()}).serve(11)
 
-    assert run(scenario()) == [(MOMENT_SECONDS, {"A": PENDING.reason}), (10, {})]
+    assert run(scenario()) == [(TIMINGS.write_wait, {"A": PENDING.reason}), (10, {})]
     assert len(api.asked) == 1
 
 
-def test_a_refused_pod_is_tried_again_rarely_but_at_least_each_minute():
+def test_a_refused_pod_is_retried_rarely_but_at_least_each_minute():
     api = ApiServer()
     api.refuses = {"a"}
 
@@ -112,8 +112,8 @@ def test_a_refused_pod_is_tried_again_rarely_but_at_least_each_minute():
     pauses = [round(after - before, 1) for before, after in pairwise(api.asked)]
     assert pauses[0] == pytest.approx(2, abs=0.1)
     assert pauses == sorted(pauses)
-    assert pauses[-1] == pytest.approx(AGAIN.last, abs=0.1)
-    assert len(api.asked) < 3600 / AGAIN.last + 20
+    assert pauses[-1] == pytest.approx(TIMINGS.look_again.last, abs=0.1)
+    assert len(api.asked) < 3600 / TIMINGS.look_again.last + 20
 
 
 def test_the_same_pod_is_not_tried_again_by_each_turn_and_another_one_is_at_once():
@@ -139,7 +139,7 @@ def test_a_pod_that_is_taken_at_last_is_known_to_be():
         return await operator.serve(1100)
 
     moment = next(moment for moment, refused in run(scenario()) if not refused)
-    assert 1000 < moment <= 1000 + AGAIN.last + 1
+    assert 1000 < moment <= 1000 + TIMINGS.look_again.last + 1
 
 
 def test_a_webhook_gets_few_questions_of_a_namespace_at_once():
@@ -159,8 +159,8 @@ def test_a_webhook_gets_few_questions_of_a_namespace_at_once():
         return pods[0].writes.seconds(namespace)
 
     async def scenario():
-        queue = WorkQueue(turn, pods_seconds, Timings())
-        pods.append(PodTrials(api, queue.add))
+        queue = WorkQueue(turn, pods_seconds, TIMINGS)
+        pods.append(PodTrials(api, queue.add, TIMINGS))
         for number in range(100):
             queue.add(ClusterKey("team", f"c{number}"))
         await asyncio.sleep(600)

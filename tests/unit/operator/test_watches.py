@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from workergroups_operator import watches
-from workergroups_operator.watches import UNWATCHED_SECONDS, Watches
+from workergroups_operator.timings import Timings
+from workergroups_operator.watches import Watches
 
-RETRY_SECONDS = 2.0
+TIMINGS = Timings(watch_retry=2.0)
 
 
 class Clock:
@@ -47,24 +48,24 @@ def turns(clock, watch, count):
 
 
 def test_a_watch_that_ends_at_once_begins_again_after_a_pause(clock):
-    assert turns(clock, Watches(RETRY_SECONDS, clock).of("/pods"), 3) == [0.0, RETRY_SECONDS, 2 * RETRY_SECONDS]
+    assert turns(clock, Watches(TIMINGS, clock).of("/pods"), 3) == [0.0, TIMINGS.watch_retry, 2 * TIMINGS.watch_retry]
 
 
 def test_a_watch_that_lasted_begins_again_at_once(clock):
-    watch = Watches(RETRY_SECONDS, clock).of("/pods")
+    watch = Watches(TIMINGS, clock).of("/pods")
     turns(clock, watch, 1)
-    clock.now += RETRY_SECONDS + 1
-    assert turns(clock, watch, 1) == [RETRY_SECONDS + 1]
+    clock.now += TIMINGS.watch_retry + 1
+    assert turns(clock, watch, 1) == [TIMINGS.watch_retry + 1]
 
 
 def test_kinds_do_not_wait_for_each_other_nor_lists_for_watches(clock):
-    found = Watches(RETRY_SECONDS, clock)
+    found = Watches(TIMINGS, clock)
     asyncio.run(found.of("/pods").turn(is_stream=False))
     assert turns(clock, found.of("/pods"), 1) == turns(clock, found.of("/roles"), 1) == [0.0]
 
 
 def test_what_a_new_list_lacks_has_vanished(clock):
-    watch = Watches(RETRY_SECONDS, clock).of("/pods")
+    watch = Watches(TIMINGS, clock).of("/pods")
     watch.listed([item("a"), item("b"), item("c")])
     watch.happened("ADDED", item("d"))
     watch.happened("DELETED", item("c"))
@@ -74,19 +75,19 @@ def test_what_a_new_list_lacks_has_vanished(clock):
 
 
 def test_an_object_that_was_created_again_under_its_name_is_another_one(clock):
-    watch = Watches(RETRY_SECONDS, clock).of("/pods")
+    watch = Watches(TIMINGS, clock).of("/pods")
     watch.listed([item("a", uid="1")])
     watch.listed([item("a", uid="2")])
     assert watch.vanished() == [item("a", uid="1")]
 
 
 def test_a_kind_that_is_neither_heard_of_nor_asked_for_is_named(clock):
-    found = Watches(RETRY_SECONDS, clock)
+    found = Watches(TIMINGS, clock)
     assert found.ended() == []
     for path in ("/pods", "/roles", "/leases"):
         found.of(path)
-    clock.now += UNWATCHED_SECONDS / 2
+    clock.now += TIMINGS.unwatched / 2
     found.of("/roles").note()
     asyncio.run(found.of("/leases").turn(is_stream=False))
-    clock.now += UNWATCHED_SECONDS / 2 + 1
+    clock.now += TIMINGS.unwatched / 2 + 1
     assert found.ended() == ["/pods"]

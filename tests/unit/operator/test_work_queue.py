@@ -10,6 +10,7 @@ from workergroups_operator.timings import Timings
 from workergroups_operator.work_queue import Result, WorkQueue
 
 KEY = ClusterKey("team", "k")
+TIMINGS = Timings()
 
 
 def times_of_runs(work, seconds, also=None):
@@ -21,7 +22,7 @@ def times_of_runs(work, seconds, also=None):
             times.append(round(now(), 2))
             return await work(len(times), queue)
 
-        queue = WorkQueue(noted, lambda _: 0.0, Timings())
+        queue = WorkQueue(noted, lambda _: 0.0, TIMINGS)
         queue.add(KEY)
         if also is not None:
             await also(queue)
@@ -56,13 +57,13 @@ def test_without_any_reason_a_key_is_worked_on_again_within_the_time_of_a_resync
     async def work(_number, _queue):
         return Result(float("inf"))
 
-    times = times_of_runs(work, 3 * work_queue.RESYNC_SECONDS)
+    times = times_of_runs(work, 3 * TIMINGS.resync)
     pauses = [after - before for before, after in pairwise(times)]
     assert len(pauses) >= 2
-    assert all(work_queue.RESYNC_SECONDS * 0.6 < pause < work_queue.RESYNC_SECONDS + 1 for pause in pauses)
+    assert all(TIMINGS.resync * 0.6 < pause < TIMINGS.resync + 1 for pause in pauses)
 
 
-def test_a_run_that_raises_is_tried_again_soon_and_one_that_fails_with_back_off():
+def test_a_run_that_raises_is_retried_soon_and_one_that_fails_with_back_off():
     async def work(number, _queue):
         if number == 1:
             raise RuntimeError("a fault of ours")
@@ -79,10 +80,10 @@ def test_a_run_that_hangs_is_ended_and_tried_again():
         return Result(None)
 
     first, second = times_of_runs(work, 1000)
-    assert first + work_queue.RUN_SECONDS <= second <= first + work_queue.RUN_SECONDS + 1
+    assert first + TIMINGS.turn <= second <= first + TIMINGS.turn + 1
 
 
-def test_a_key_that_is_added_without_end_is_worked_on_so_often_and_no_more(monkeypatch):
+def test_a_key_that_is_added_without_end_is_worked_on_at_a_limited_rate(monkeypatch):
     monkeypatch.setattr(work_queue, "RUNS_AT_ONCE", 5)
 
     async def work(_number, queue):

@@ -6,13 +6,14 @@ from functools import partial
 import pytest
 
 from tests.unit.operator.virtual_time import now, run
-from workergroups_operator.fair_turns import QUICK_SECONDS, TURNS
+from workergroups_operator.fair_turns import TURNS
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
 from workergroups_operator.work_queue import Result, WorkQueue
-from workergroups_operator.writes import MOMENT_SECONDS, REMEMBERED, UNKNOWN_SECONDS, Writes
+from workergroups_operator.writes import REMEMBERED, Writes
 
 KEY = ClusterKey("team", "k")
+TIMINGS = Timings()
 
 
 class ApiServer:
@@ -36,7 +37,7 @@ class ApiServer:
 
 def scene(at_once=4):
     enqueued = []
-    return ApiServer(), Writes(enqueued.append, at_once=at_once), enqueued
+    return ApiServer(), Writes(enqueued.append, TIMINGS, at_once=at_once), enqueued
 
 
 def test_quick_writes_are_answered_in_the_same_turn():
@@ -50,7 +51,7 @@ def test_quick_writes_are_answered_in_the_same_turn():
     assert not enqueued
 
 
-def test_a_late_write_goes_on_alone_and_its_cluster_gets_a_turn_when_it_ends():
+def test_a_late_write_continues_alone_and_its_cluster_gets_a_turn_when_it_ends():
     api, writes, enqueued = scene()
 
     async def scenario():
@@ -62,7 +63,7 @@ def test_a_late_write_goes_on_alone_and_its_cluster_gets_a_turn_when_it_ends():
         await asyncio.sleep(1)
         return answers, went_on, again, before
 
-    assert run(scenario()) == ({"quick": "q written"}, MOMENT_SECONDS, {}, [])
+    assert run(scenario()) == ({"quick": "q written"}, TIMINGS.write_wait, {}, [])
     assert api.ended == ["q", "s"]
     assert enqueued == [KEY]
 
@@ -82,7 +83,7 @@ def test_turns_of_a_slow_namespace_do_not_wait_until_a_write_is_quick_again():
         await asyncio.sleep(1)
         return late, slow, still_slow, await took("d", 0.1)
 
-    assert run(scenario()) == (MOMENT_SECONDS, 0, 0, pytest.approx(0.1))
+    assert run(scenario()) == (TIMINGS.write_wait, 0, 0, pytest.approx(0.1))
 
 
 def test_a_write_that_found_no_slot_is_forgotten_and_its_cluster_gets_a_turn_when_there_is_one():
@@ -127,10 +128,10 @@ def test_a_namespace_is_known_to_be_slow_while_its_first_write_is_under_way():
         await asyncio.sleep(1)
         return before, during, after, writes.seconds("team")
 
-    assert run(scenario()) == (UNKNOWN_SECONDS, pytest.approx(4, abs=0.3), 10, pytest.approx(0.01, abs=0.001))
+    assert run(scenario()) == (TIMINGS.write_unknown, pytest.approx(4, abs=0.3), 10, pytest.approx(0.01, abs=0.001))
 
 
-def test_only_of_so_many_namespaces_is_it_remembered_how_quick_they_are():
+def test_it_remembers_for_a_limited_number_of_namespaces_how_quick_they_are():
     api, writes, _ = scene()
 
     async def scenario():
@@ -140,8 +141,8 @@ def test_only_of_so_many_namespaces_is_it_remembered_how_quick_they_are():
         return [writes.seconds(f"team-{number}") for number in range(REMEMBERED + 10)]
 
     known = run(scenario())
-    assert known[:10] == [UNKNOWN_SECONDS] * 10
-    assert max(known[10:]) < QUICK_SECONDS
+    assert known[:10] == [TIMINGS.write_unknown] * 10
+    assert max(known[10:]) < TIMINGS.write_quick
 
 
 def test_nothing_follows_a_write_that_is_cancelled():
@@ -162,10 +163,10 @@ def test_nothing_follows_a_write_that_is_cancelled():
 
 @pytest.mark.parametrize(
     ("is_new", "first"),
-    [(True, 100 / TURNS * 2 * MOMENT_SECONDS + 0.2), (False, 1.0)],
+    [(True, 100 / TURNS * 2 * TIMINGS.write_wait + 0.2), (False, 1.0)],
     ids=["nobody is known to be slow or quick", "its namespace has been served before"],
 )
-def test_a_healthy_cluster_is_served_at_once_beside_300_behind_a_webhook_of_10_seconds(is_new, first):
+def test_a_healthy_cluster_is_served_at_once_next_to_300_behind_a_webhook_of_10_seconds(is_new, first):
     """Each turn writes twice, as turns of new clusters do."""
     api = ApiServer()
     served = []
@@ -179,8 +180,8 @@ def test_a_healthy_cluster_is_served_at_once_beside_300_behind_a_webhook_of_10_s
                 served.append(now())
             return Result(float("inf"))
 
-        queue = WorkQueue(turn, lambda namespace: max(step.seconds(namespace) for step in steps), Timings())
-        steps = [Writes(queue.add, at_once=4) for _ in range(2)]
+        queue = WorkQueue(turn, lambda namespace: max(step.seconds(namespace) for step in steps), TIMINGS)
+        steps = [Writes(queue.add, TIMINGS, at_once=4) for _ in range(2)]
         if not is_new:
             queue.add(ClusterKey("healthy", "before"))
             await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""What counts as untruth, and the table; the faults themselves are `make truth`."""
+"""For how long a status counts as wrong, and the table; `make truth` runs the faults."""
 
 import pytest
 
@@ -12,17 +12,17 @@ def seen(at, status, life="session/1"):
     return Seen(at=at, wall=0.0, status=status, reason="", message="", life=life)
 
 
-def test_untruth_lasts_until_the_last_of_the_objects_says_so():
+def test_a_status_is_wrong_until_the_last_object_reports_the_fault():
     pool = [seen(10.0, "True"), seen(10.5, "False")]
     group = [seen(10.6, "True"), seen(12.0, "Unknown"), seen(13.0, "False")]
     assert untruth([pool, group], struck=10.2) == pytest.approx(1.8)
 
 
-def test_what_is_said_before_the_deletion_has_returned_is_no_untruth():
+def test_a_status_that_changes_before_the_deletion_returns_was_never_wrong():
     assert untruth([[seen(10.0, "False")]], struck=10.2) == 0.0
 
 
-def test_an_object_that_never_says_so_has_no_seconds():
+def test_an_object_that_never_reports_the_fault_has_no_seconds():
     assert untruth([[seen(10.5, "False")], [seen(10.5, "True")]], struck=10.0) is None
 
 
@@ -72,11 +72,11 @@ def test_one_line_for_each_fault():
     assert lines[6] == "| deadlines edited | no | 0.0 s | 0.0 s | 0.0 s | yes |"
 
 
-def test_what_was_not_tried_says_so():
+def test_a_fault_that_was_not_tried_is_marked():
     assert "not tried" in markdown([FAULT], {})
 
 
-def test_a_table_takes_the_place_of_the_one_before_on_a_machine_as_busy(tmp_path):
+def test_a_table_replaces_the_previous_one_of_a_machine_as_busy(tmp_path):
     page = tmp_path / "truth.md"
     page.write_text(
         "a\n<!-- quiet: begin -->\nold\n<!-- quiet: end -->\nb\n<!-- busy: begin -->\n<!-- busy: end -->\nc\n"
@@ -89,7 +89,7 @@ def test_a_table_takes_the_place_of_the_one_before_on_a_machine_as_busy(tmp_path
     assert text.index("QUIET") < text.index("\nb\n") < text.index("BUSY") < text.index("\nc\n")
 
 
-def test_a_page_without_a_place_is_refused(tmp_path):
+def test_a_page_without_the_lines_is_rejected(tmp_path):
     page = tmp_path / "truth.md"
     page.write_text("nothing\n")
     with pytest.raises(ValueError, match="quiet: begin"):

@@ -15,19 +15,19 @@ _KINDS: dict[str, type[Cluster]] = {"kind": KindCluster, "local": LocalCluster, 
 
 
 def for_demo() -> Cluster:
-    """The cluster that the environment variable CLUSTER names, else the one that suits this machine."""
+    """Return the cluster that the environment variable CLUSTER names, else the one that suits this machine."""
     choice = choose(look(_named(), tuple(_there())))
     say(f"cluster: {choice.name} ({choice.why})")
     return _of_kind(choice.name)
 
 
 def for_tests() -> Cluster:
-    """The cluster that CLUSTER names; the local one by default, whatever else there is."""
+    """Return the cluster that CLUSTER names; by default the local one, whatever else exists."""
     return _of_kind(_named() or "local")
 
 
 def to_remove() -> list[Cluster]:
-    """The cluster that CLUSTER names, else those that are there."""
+    """Return the cluster that CLUSTER names, else those that exist."""
     return [_of_kind(name) for name in ([_named()] if _named() else _there())]
 
 

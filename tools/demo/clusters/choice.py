@@ -1,11 +1,11 @@
-"""Which cluster the demo takes: what CLUSTER names, else what is there, else kind if it can be had, else local."""
+"""Which cluster the demo uses: the one that CLUSTER names, else an existing one, else kind if possible, else local."""
 
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 
-# A tag that does not go away: whoever can pull it can pull what kind and the images are built on.
+# A tag that is never removed: if it can be pulled, so can the images that kind and ours are based on.
 _KIND_IMAGE = "kindest/node:v1.35.0"
 _COMMANDS = ("docker", "kind", "kubectl", "helm")
 _SECONDS = 5
@@ -13,7 +13,7 @@ _SECONDS = 5
 
 @dataclass(frozen=True)
 class Facts:
-    """What the choice depends on."""
+    """The facts that the choice depends on."""
 
     named: str = ""  # in CLUSTER
     there: tuple[str, ...] = ()  # clusters of an earlier demo
@@ -25,14 +25,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Choice:
-    """A cluster, and why it is this one."""
+    """A cluster, and why it was chosen."""
 
     name: str
     why: str
 
 
 def choose(facts: Facts) -> Choice:
-    """Choose by these facts alone."""
+    """Return the choice, which depends on these facts alone."""
     if facts.named:
         return Choice(facts.named, "CLUSTER names it")
     if facts.there:
@@ -43,7 +43,7 @@ def choose(facts: Facts) -> Choice:
 
 
 def look(named: str, there: tuple[str, ...]) -> Facts:
-    """Ask what has to be known, in some seconds at most; nothing more once the choice is clear."""
+    """Find out the facts, within some seconds; stop as soon as the choice is clear."""
     missing = tuple(command for command in _COMMANDS if shutil.which(command) is None)
     image = os.environ.get("KIND_NODE_IMAGE") or _KIND_IMAGE
     engine_answers = not (named or there or missing) and _succeeds("docker", "version")

@@ -1,4 +1,4 @@
-"""The cluster that KUBECONFIG points at: it has KubeRay, nodes with accelerators, and a registry that it pulls from."""
+"""The cluster that KUBECONFIG names. It has KubeRay, nodes with accelerators, and a registry from which it can pull."""
 
 import os
 from collections.abc import Sequence
@@ -11,27 +11,27 @@ _CRDS = ("resourcepools.workergroups.dev", "workergroups.workergroups.dev")
 
 
 class CurrentCluster(Cluster):
-    """Somebody else's cluster: it is neither started nor stopped here."""
+    """Somebody else's cluster, which the demo neither starts nor stops."""
 
     def start(self) -> None:
-        """See that it answers and has KubeRay."""
+        """Check that it answers and has KubeRay."""
         if "rayclusters" not in run(["kubectl", "api-resources", "--api-group=ray.io", "--output=name"]):
             raise ToolError("this cluster has no RayCluster kind: install KubeRay 1.6.2 or later")
 
     def provide_images(self, vendors: Sequence[str]) -> Images:
-        """The user built and pushed them."""
+        """Return the images that the user built and pushed."""
         return Images(operator=_given("OPERATOR_IMAGE"), worker=_given("WORKER_IMAGE"))
 
     def provide_test_images(self) -> dict[str, str]:
-        """The user built and pushed them too."""
+        """Return the images that the user built and pushed."""
         return {variable: _given(variable) for variable in TEST_IMAGES}
 
     def environment(self) -> dict[str, str]:
-        """As the user has it already."""
+        """Return nothing: the user's environment has it already."""
         return {"KUBECONFIG": os.environ["KUBECONFIG"]} if "KUBECONFIG" in os.environ else {}
 
     def remove(self) -> None:
-        """The demo's namespace, the operator, and the CRDs unless there are pools or groups of others."""
+        """Remove the demo's namespace, the operator, and the CRDs unless others have pools or groups."""
         run(["kubectl", "delete", "namespace", DEMO_NAMESPACE, "--ignore-not-found"], show_progress=True)
         run(["helm", "uninstall", RELEASE, f"--namespace={OPERATOR_NAMESPACE}", "--ignore-not-found", "--wait"])
         run(["kubectl", "delete", "namespace", OPERATOR_NAMESPACE, "--ignore-not-found"], show_progress=True)
@@ -40,7 +40,7 @@ class CurrentCluster(Cluster):
             return
         others = run(["kubectl", "get", "resourcepools,workergroups", "--all-namespaces", "--output=name"]).split()
         if others:
-            raise ToolError(f"the CustomResourceDefinitions stay, since there are still {', '.join(others)}")
+            raise ToolError(f"the CustomResourceDefinitions stay, since these still exist: {', '.join(others)}")
         run(["kubectl", "delete", *served.split()], show_progress=True)
 
 

@@ -1,6 +1,6 @@
 """A cluster by kind, for users with Docker; needs docker, kind, kubectl and helm on PATH.
 
-Where images and charts cannot be pulled, three variables name what is there instead: KIND_NODE_IMAGE, KUBERAY_CHART
+Where images and charts cannot be pulled, three variables name local ones instead: KIND_NODE_IMAGE, KUBERAY_CHART
 (a directory or an archive) and BASE_IMAGE, which the project's images are built on.
 """
 
@@ -18,8 +18,8 @@ _CONFIG = REPOSITORY / "tools" / "demo" / "kind.yaml"
 _KUBERAY_CHARTS = "https://ray-project.github.io/kuberay-helm/"
 _KUBERAY_VERSION = "1.6.2"
 _NODE_LABEL = "workergroups.dev/node"
-# No device plugin: the nodes say that they have devices, and the scheduler believes them. As on real clusters, only
-# pods that ask for a device may take place there.
+# Only the nodes' status claims devices, which is enough for the scheduler. As on real clusters,
+# only pods that request a device may run there.
 _DEVICES = {"nvidia.com/gpu.product": "nvidia.com/gpu", "amd.com/gpu.product-name": "amd.com/gpu"}
 
 
@@ -30,11 +30,11 @@ class KindCluster(Cluster):
 
     @classmethod
     def is_there(cls) -> bool:
-        """By its kubeconfig."""
+        """Return whether its kubeconfig exists."""
         return _KUBECONFIG.exists()
 
     def start(self) -> None:
-        """Create it, or find it running."""
+        """Create the cluster, unless it runs."""
         if _NAME not in run(["kind", "get", "clusters"]).split():
             say(f"creating the kind cluster {_NAME}")
             _KUBECONFIG.parent.mkdir(exist_ok=True)
@@ -53,7 +53,7 @@ class KindCluster(Cluster):
         run([*install, "--namespace=kuberay", "--create-namespace", "--wait"], self._env)
 
     def provide_images(self, vendors: Sequence[str]) -> Images:
-        """Build with docker; tagged by content, so that a changed image is a new one. A vendor's node has its name."""
+        """Build with docker, and tag by content, so that a changed image is a new one. A vendor's node has its name."""
         nodes = self._nodes(f"{_NODE_LABEL} in (plain,{','.join(vendors)})")
         return Images(
             operator=_provide("workergroups-operator", "operator/Dockerfile", nodes),
@@ -61,7 +61,7 @@ class KindCluster(Cluster):
         )
 
     def provide_test_images(self) -> dict[str, str]:
-        """Built and loaded as the others are."""
+        """Build and load them like the other images."""
         nodes = self._nodes(f"{_NODE_LABEL}=plain")
         return {
             variable: _provide(name, f"tests/cluster/images/{name.removeprefix('workergroups-')}.Dockerfile", nodes)
@@ -69,7 +69,7 @@ class KindCluster(Cluster):
         }
 
     def environment(self) -> dict[str, str]:
-        """Its kubeconfig."""
+        """Return its kubeconfig."""
         return self._env
 
     def remove(self) -> None:
@@ -82,7 +82,7 @@ class KindCluster(Cluster):
         return {"KUBECONFIG": str(_KUBECONFIG)}
 
     def _nodes(self, selector: str) -> list[str]:
-        """Names of the nodes with these labels."""
+        """Return the names of the nodes with these labels."""
         names = "jsonpath={.items[*].metadata.name}"
         return self._kubectl("get", "nodes", f"--selector={selector}", f"--output={names}").split()
 
@@ -101,5 +101,5 @@ def _provide(name: str, dockerfile: str, nodes: Sequence[str]) -> str:
 
 
 def _given(option: str, variable: str) -> list[str]:
-    """An option of a command, if the user has set its variable."""
+    """Return an option of a command, if the user has set its variable."""
     return [f"{option}={os.environ[variable]}"] if os.environ.get(variable) else []

@@ -18,15 +18,15 @@ class LocalCluster(Cluster):
 
     @classmethod
     def is_there(cls) -> bool:
-        """By its directory, which is the last that goes."""
+        """Return whether its directory exists, which is removed last."""
         return STATE.exists()
 
     def start(self) -> None:
-        """Bring it up, or find it running."""
+        """Start the cluster, unless it runs."""
         _local_cluster("up", "--build-images")
 
     def provide_images(self, vendors: Sequence[str]) -> Images:
-        """Build what changed; nodes take only the layers that they lack. A vendor's node has its name."""
+        """Build what changed; nodes receive only the layers that they lack. A vendor's node has its name."""
         tags = json.loads(_local_cluster("build-images"))
         images = Images(operator=tags["workergroups-operator"], worker=tags["workergroups-worker"])
         _local_cluster("load-image", images.operator, "plain", *vendors)
@@ -34,7 +34,7 @@ class LocalCluster(Cluster):
         return images
 
     def provide_test_images(self) -> dict[str, str]:
-        """Built and loaded as the others are."""
+        """Build and load them like the other images."""
         tags = json.loads(_local_cluster("build-images", "--for-tests"))
         images = {variable: tags[name] for variable, name in TEST_IMAGES.items()}
         for reference in images.values():
@@ -42,12 +42,12 @@ class LocalCluster(Cluster):
         return images
 
     def environment(self) -> dict[str, str]:
-        """The administrator's kubeconfig, and the directory of kubectl and helm."""
+        """Return the administrator's kubeconfig, and the directory of kubectl and helm."""
         binaries = _local_cluster("bin").strip()
         return {"KUBECONFIG": _local_cluster("kubeconfig").strip(), "PATH": f"{binaries}:{os.environ['PATH']}"}
 
     def remove(self) -> None:
-        """Stop it; no process, mount or bridge stays. Binaries and images stay in the user's cache."""
+        """Stop it; no process, mount or bridge remains. Binaries and images stay in the user's cache."""
         _local_cluster("down")
 
 

@@ -7,6 +7,7 @@ from ray.util import get_placement_group, placement_group, remove_placement_grou
 
 from workergroups import incarnations, reservations
 from workergroups.debugger import pauses
+from workergroups.single_controller.ray import group_record
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.decide import (
     Action,
@@ -36,6 +37,8 @@ class ActionRunner:
         self.failures = 0
         self._groups = _Announced(incarnations.announce, incarnations.forget)
         self._pools = _Announced(reservations.announce, reservations.forget)
+        # The first ranks of ended incarnations, whose records this process has removed.
+        self._without_record: set[str] = set()
 
     def act(self, actions: Iterable[Action], prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Carry out the actions in order; return whether all of them had been done before."""
@@ -58,6 +61,19 @@ class ActionRunner:
         for rank in state.ranks:
             if not rank.is_alive and rank.actor_id in state.pauses:
                 pauses.withdraw(rank.actor_id)
+        self._forget_records(plan, state)
+
+    def _forget_records(self, plan: ClusterPlan, state: RayState) -> None:
+        """Remove what the first ranks of ended incarnations published: nobody attaches to those."""
+        current = {(group.uid, group.incarnation) for group in plan.groups}
+        ended = {
+            rank.actor_id
+            for rank in state.ranks
+            if rank.name.rank == 0 and not rank.is_alive and (rank.name.uid, rank.name.incarnation) not in current
+        }
+        for actor_id in ended - self._without_record:
+            group_record.forget(actor_id)
+        self._without_record = ended
 
     def _act(self, action: Action, prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Carry out one action; return whether it had not been done before."""

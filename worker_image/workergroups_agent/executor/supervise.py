@@ -13,11 +13,11 @@ from workergroups_api.backoff import Backoff
 LOGGER = logging.getLogger(__name__)
 
 CHILD = ("-m", "workergroups_agent.executor.driver")
-# An executor that is silent for this long hangs: it is more than all deadlines of one look together.
+# An executor that is silent for this long hangs: all deadlines of one look together are shorter.
 HANG_SECONDS = 60.0
 # Its first look may take this long: on a busy node, importing Ray and waiting for the raylet take minutes.
 START_SECONDS = 300.0
-# Before it is restarted, first and at most. One that has run for STEADY_SECONDS counts as the first to fail.
+# The first and the longest pause before a restart. After STEADY_SECONDS without a failure, the pauses start over.
 FIRST_DELAY_SECONDS = 0.5
 LAST_DELAY_SECONDS = 20.0
 STEADY_SECONDS = 60.0

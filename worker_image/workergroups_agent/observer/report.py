@@ -109,7 +109,7 @@ def _group(group: PlannedGroup, state: RayState, explanation: Explanation) -> Gr
 
 
 def _paused(ranks: Mapping[int, RankActor], state: RayState) -> dict[int, Pause]:
-    """Return where ranks wait for a debugger, or have one, by rank."""
+    """Return where ranks wait for a debugger or have one attached, by rank."""
     return {
         number: state.pauses[rank.actor_id]
         for number, rank in sorted(ranks.items())
@@ -130,7 +130,7 @@ def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
 
 
 def failure_of(rank: RankActor, state: RayState) -> RankFailure:
-    """Return why a dead rank is dead, and where it was."""
+    """Return why a rank died, and where it was."""
     death = rank.death or Death(RankEnd.PROCESS_DIED, "Ray does not say why", "")
     # Ray gives several reasons for a rank on a lost node, finally that its placement group was removed.
     went_with_node = rank.node_id not in state.nodes and death.reason in (RankEnd.PROCESS_DIED, RankEnd.REMOVED)

@@ -8,6 +8,7 @@ import signal
 from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.reporter.serve import serve
+from workergroups_agent.reporter.timings import Timings
 from workergroups_api.kube import Kube
 from workergroups_api.names import AGENT_FIELD_MANAGER
 from workergroups_api.vocabulary import Variable
@@ -15,13 +16,15 @@ from workergroups_api.vocabulary import Variable
 
 async def report_forever() -> None:
     """Report until the kubelet ends the container."""
-    async with Kube.connect(AGENT_FIELD_MANAGER) as client:
+    timings = Timings()
+    async with Kube.connect(AGENT_FIELD_MANAGER, timings.request) as client:
         await serve(
             client,
             os.environ[Variable.NAMESPACE],
             os.environ[Variable.CLUSTER],
             Exchange.from_environment(),
             SignOfLife.from_environment(),
+            timings,
         )
 
 

@@ -6,22 +6,18 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from workergroups_agent.reporter.known import Found, Unreadable
-from workergroups_api.backoff import Backoff
+from workergroups_agent.reporter.timings import Timings
 from workergroups_api.kube import Kube, api_error_message
 from workergroups_api.manifest import Kind
 from workergroups_api.text import plain
 
 LOGGER = logging.getLogger(__name__)
-RESYNC_SECONDS = 30
-# After a failure, and at most after several in a row.
-FIRST_RETRY_SECONDS = 0.5
-LAST_RETRY_SECONDS = 5.0
-# After each version, so that a server that ends every watch at once is not asked without a pause.
-PAUSE_SECONDS = 0.05
 MAX_MESSAGE = 300
 
 
-async def follow(client: Kube, kind: Kind, namespace: str, name: str, tell: Callable[[Found], None]) -> None:
+async def follow(
+    client: Kube, kind: Kind, namespace: str, name: str, tell: Callable[[Found], None], timings: Timings
+) -> None:
     """Pass the object to `tell` now and after each change, None while it does not exist. Never returns.
 
     If the API server does not answer, the latest version stays valid; before the first one, `tell` gets an
@@ -31,12 +27,12 @@ async def follow(client: Kube, kind: Kind, namespace: str, name: str, tell: Call
     has_told = False
     while True:
         try:
-            async with aclosing(client.follow(kind, namespace, name, RESYNC_SECONDS)) as versions:
+            async with aclosing(client.follow(kind, namespace, name, timings.resync)) as versions:
                 async for found in versions:
                     tell(found)
                     has_told = True
                     failures = 0
-                    await asyncio.sleep(PAUSE_SECONDS)
+                    await asyncio.sleep(timings.watch_pause)
         except Exception as error:
             # An odd object can raise any error, which may quote its content: that must not be logged.
             LOGGER.warning("cannot follow %s %s: %s", kind.kind, name, for_log(error))
@@ -44,7 +40,7 @@ async def follow(client: Kube, kind: Kind, namespace: str, name: str, tell: Call
                 tell(Unreadable(describe(error)))
         # A watch that ends without a version counts as a failure, too.
         failures += 1
-        await asyncio.sleep(Backoff(FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS).after(failures))
+        await asyncio.sleep(timings.watch_retry.after(failures))
 
 
 def describe(error: Exception) -> str:

@@ -28,7 +28,7 @@ FoundCode = CodeFiles | Unreadable | None
 
 @dataclass
 class Known:
-    """The plan, its groups and their code, each as last read. Whoever changes it increments `version`."""
+    """The plan, its groups and their code, each as last read. Each change must increment `version`."""
 
     plan: ClusterPlan | None = None
     # By name; absent while nothing is known.

@@ -13,17 +13,15 @@ from workergroups_agent.files import UnreadableFile
 from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.pulse import PulseWatch
 from workergroups_agent.reporter.status import StatusWriter
+from workergroups_agent.reporter.timings import Timings
 from workergroups_api.kube import Kube
 from workergroups_api.manifest import LEASE, Manifest
 from workergroups_api.names import DOUBTS_ANNOTATION, agent_name
 from workergroups_api.vouching import EVERY, to_annotation
 
 LOGGER = logging.getLogger(__name__)
-RENEW_SECONDS = 2.5
+# What the Lease tells its readers; the operator uses its own clock instead.
 DURATION_SECONDS = 10
-RETRY_SECONDS = 0.5
-# A renewal that takes longer is given up: the next one has newer content.
-REQUEST_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,8 @@ def lease_manifest(namespace: str, name: str, uid: str, statement: Statement, no
 class Beats:
     """Decides when to write the Lease: at once when there are news, and otherwise periodically."""
 
-    def __init__(self) -> None:
+    def __init__(self, timings: Timings) -> None:
+        self._timings = timings
         self._written: Statement | None = None
         self._next = 0.0
 
@@ -69,12 +68,12 @@ class Beats:
     def succeeded(self, statement: Statement, now: float) -> None:
         """Note that the Lease holds this."""
         self._written = statement
-        self._next = now + RENEW_SECONDS
+        self._next = now + self._timings.renew
 
     def failed(self, now: float) -> None:
         """Note that the content of the Lease is unknown."""
         self._written = None
-        self._next = now + RETRY_SECONDS
+        self._next = now + self._timings.renew_again
 
 
 class Holder:
@@ -99,7 +98,14 @@ class LeaseKeeper:
     """Renews the Lease that the operator has created; until it exists, asks for it."""
 
     def __init__(
-        self, client: Kube, namespace: str, cluster: str, exchange: Exchange, writer: StatusWriter, alive: SignOfLife
+        self,
+        client: Kube,
+        namespace: str,
+        cluster: str,
+        exchange: Exchange,
+        writer: StatusWriter,
+        alive: SignOfLife,
+        timings: Timings,
     ) -> None:
         self._client = client
         self._namespace = namespace
@@ -107,9 +113,10 @@ class LeaseKeeper:
         self._exchange = exchange
         self._writer = writer
         self._alive = alive
-        self._watch = PulseWatch()
+        self._watch = PulseWatch(timings)
         self._holder = Holder(writer.has_told)
-        self._beats = Beats()
+        self._beats = Beats(timings)
+        self._renew_request = timings.renew_request
         self._uid: str | None = None
 
     async def run(self) -> None:
@@ -142,7 +149,7 @@ class LeaseKeeper:
 
     async def _beat(self, statement: Statement) -> None:
         try:
-            async with asyncio.timeout(REQUEST_SECONDS):
+            async with asyncio.timeout(self._renew_request):
                 written = await self._write(statement)
         except Exception as error:
             LOGGER.warning("cannot renew Lease %s: %s", self._name, for_log(error))

@@ -11,6 +11,7 @@ from workergroups_agent.exchange import Exchange, PreparedLaunch
 from workergroups_agent.reporter.follow import follow
 from workergroups_agent.reporter.known import CodeFiles, Found, FoundCode, Known, Unreadable
 from workergroups_agent.reporter.prepare import Missing, prepare, read_launch, without
+from workergroups_agent.reporter.timings import Timings
 from workergroups_api.kube import Kube
 from workergroups_api.launch import code_digest
 from workergroups_api.manifest import CONFIG_MAP, WORKER_GROUP, Kind
@@ -18,19 +19,20 @@ from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup
 
 LOGGER = logging.getLogger(__name__)
-# Before a file that could not be written is retried.
-RETRY_SECONDS = 1.0
 
 
 class OrderKeeper:
     """Follows the plan, its groups and their code; the only writer of `known`."""
 
-    def __init__(self, client: Kube, namespace: str, cluster: str, exchange: Exchange, known: Known) -> None:
+    def __init__(
+        self, client: Kube, namespace: str, cluster: str, exchange: Exchange, known: Known, timings: Timings
+    ) -> None:
         self._client = client
         self._namespace = namespace
         self._cluster = cluster
         self._exchange = exchange
         self._known = known
+        self._timings = timings
         self._changed = asyncio.Event()
         self._followers: dict[tuple[Kind, str], asyncio.Task[None]] = {}
         self._written_plan: ClusterPlan | None = None
@@ -39,16 +41,17 @@ class OrderKeeper:
     async def run(self) -> None:
         """Follow and hand over. Never returns."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(
-                follow(self._client, CONFIG_MAP, self._namespace, plan_name(self._cluster), self._take_plan)
-            )
+            tasks.create_task(self._follow(CONFIG_MAP, plan_name(self._cluster), self._take_plan))
             while True:
                 self._changed.clear()
                 self._follow_named(tasks)
                 all_written = self._hand_over()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(None if all_written else RETRY_SECONDS):
+                    async with asyncio.timeout(None if all_written else self._timings.orders_again):
                         await self._changed.wait()
+
+    async def _follow(self, kind: Kind, name: str, tell: Callable[[Found], None]) -> None:
+        await follow(self._client, kind, self._namespace, name, tell, self._timings)
 
     def _take_plan(self, found: Found) -> None:
         """Take a new plan. If it is deleted or cannot be read, the previous plan stays in force."""
@@ -103,7 +106,7 @@ class OrderKeeper:
                 if (kind, name) in self._followers:
                     take(name, found)
 
-            self._followers[kind, name] = tasks.create_task(follow(self._client, kind, self._namespace, name, tell))
+            self._followers[kind, name] = tasks.create_task(self._follow(kind, name, tell))
 
     def _code_names(self) -> set[str]:
         names = set()

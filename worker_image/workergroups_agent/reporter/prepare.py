@@ -31,7 +31,7 @@ def prepare(planned: PlannedGroup, group: Found, code: Mapping[str, FoundCode]) 
 
 
 def without(uid: str, message: str) -> PreparedLaunch:
-    """Return what a launch waits for, in place of the launch."""
+    """Return what a launch waits for, instead of the launch."""
     return PreparedLaunch(uid=uid, missing=Explanation(LaunchState.WAITING_FOR_CODE, message))
 
 

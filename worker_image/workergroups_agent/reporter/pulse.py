@@ -1,14 +1,14 @@
 """Whether the observer is connected to Ray, judged by when its pulse was last seen to change."""
 
 from workergroups_agent.exchange import Pulse
-
-STALE_SECONDS = 3.0
+from workergroups_agent.reporter.timings import Timings
 
 
 class PulseWatch:
     """Remembers when the pulse changed, by the caller's clock: clocks of two processes are never compared."""
 
-    def __init__(self) -> None:
+    def __init__(self, timings: Timings) -> None:
+        self._stale = timings.pulse_stale
         self._latest: Pulse | None = None
         self._looks = 0
         self._changed: float | None = None
@@ -25,6 +25,6 @@ class PulseWatch:
             self._changed = now if self._looks else None
             self._latest = pulse
         self._looks += 1
-        if pulse is None or self._changed is None or now - self._changed > STALE_SECONDS:
+        if pulse is None or self._changed is None or now - self._changed > self._stale:
             return None
         return pulse.session

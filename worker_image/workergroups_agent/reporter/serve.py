@@ -9,29 +9,33 @@ from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.lease import LeaseKeeper
 from workergroups_agent.reporter.orders import OrderKeeper
 from workergroups_agent.reporter.status import StatusWriter
+from workergroups_agent.reporter.timings import Timings
 from workergroups_api.kube import Kube
 
 LOGGER = logging.getLogger(__name__)
-RESTART_SECONDS = 1.0
 
 
-async def serve(client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife) -> None:
+async def serve(
+    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife, timings: Timings
+) -> None:
     """Report until cancelled.
 
     If a bug ends one task, all are restarted: the Lease must not vouch for statuses that nobody writes any more.
     """
     while True:
         try:
-            await _serve(client, namespace, cluster, exchange, alive)
+            await _serve(client, namespace, cluster, exchange, alive, timings)
         except Exception:
             LOGGER.exception("a task of the reporter has failed; restarting all of them")
-        await asyncio.sleep(RESTART_SECONDS)
+        await asyncio.sleep(timings.restart)
 
 
-async def _serve(client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife) -> None:
+async def _serve(
+    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife, timings: Timings
+) -> None:
     known = Known()
-    writer = StatusWriter(client, namespace, exchange, known)
+    writer = StatusWriter(client, namespace, exchange, known, timings)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(OrderKeeper(client, namespace, cluster, exchange, known).run())
+        tasks.create_task(OrderKeeper(client, namespace, cluster, exchange, known, timings).run())
         tasks.create_task(writer.run())
-        tasks.create_task(LeaseKeeper(client, namespace, cluster, exchange, writer, alive).run())
+        tasks.create_task(LeaseKeeper(client, namespace, cluster, exchange, writer, alive, timings).run())

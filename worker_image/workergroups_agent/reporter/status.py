@@ -9,28 +9,24 @@ from workergroups_agent.files import Stamp, UnreadableFile
 from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.subtrees import FIELDS, StatusSubtree, count_unplanned, subtrees, unreported
+from workergroups_agent.reporter.timings import Timings
 from workergroups_agent.reporter.writes import Write
 from workergroups_api.kube import Kube
 from workergroups_api.vouching import MAX_OBJECTS
 
 LOGGER = logging.getLogger(__name__)
-# The reports may lack an object of the plan for this long.
-UNREPORTED_SECONDS = 5.0
-# Before unreadable reports are read again although they have not changed.
-READ_AGAIN_SECONDS = 1.0
 MAX_WRITES = 20
-# A write that takes longer than this no longer occupies a slot.
-SLOT_SECONDS = 1.0
 
 
 class StatusWriter:
     """Writes the subtrees to the API server. After a start it applies each once, since it does not know what exists."""
 
-    def __init__(self, client: Kube, namespace: str, exchange: Exchange, known: Known) -> None:
+    def __init__(self, client: Kube, namespace: str, exchange: Exchange, known: Known, timings: Timings) -> None:
         self._client = client
         self._namespace = namespace
         self._exchange = exchange
         self._known = known
+        self._timings = timings
         self._reports = Reports()
         self._stamp: Stamp | None = None
         self._version: int | None = None
@@ -62,7 +58,9 @@ class StatusWriter:
             return
         self._version = self._known.version
         wanted = subtrees(self._reports, self._known)
-        self._writes = {uid: self._writes.get(uid) or Write(subtree, now) for uid, subtree in wanted.items()}
+        self._writes = {
+            uid: self._writes.get(uid) or Write(subtree, now, self._timings) for uid, subtree in wanted.items()
+        }
         for uid, subtree in wanted.items():
             self._writes[uid].want(subtree, now)
         missing = unreported(self._reports, self._known)
@@ -86,7 +84,8 @@ class StatusWriter:
         return {uid: why for uid, why in doubts.items() if uid not in self._writes or not self._writes[uid].is_gone}
 
     def _all_doubts(self, now: float) -> dict[str, str]:
-        late = {uid: why for uid, (why, since) in self._unreported.items() if now - since > UNREPORTED_SECONDS}
+        limit = self._timings.unreported
+        late = {uid: why for uid, (why, since) in self._unreported.items() if now - since > limit}
         behind = {uid: why for uid, write in self._writes.items() if (why := write.doubt(now)) is not None}
         return late | behind
 
@@ -101,7 +100,7 @@ class StatusWriter:
             self._reports = self._exchange.read_reports() or self._reports
             self.trouble = None
         except UnreadableFile as error:
-            self.trouble, self._read_again_at = str(error), now + READ_AGAIN_SECONDS
+            self.trouble, self._read_again_at = str(error), now + self._timings.read_again
         if self.trouble not in (None, before):
             LOGGER.warning("cannot read the reports: %s", self.trouble)
         return self.trouble is None
@@ -132,7 +131,7 @@ class StatusWriter:
         async with self._slots:
             patching = asyncio.ensure_future(self._client.apply(manifest, subresource="status"))
             try:
-                await asyncio.wait((patching,), timeout=SLOT_SECONDS)
+                await asyncio.wait((patching,), timeout=self._timings.status_slot)
             except asyncio.CancelledError:
                 patching.cancel()
                 raise

@@ -4,14 +4,10 @@ from dataclasses import dataclass, replace
 
 from workergroups_agent.reporter.follow import describe
 from workergroups_agent.reporter.subtrees import StatusSubtree
+from workergroups_agent.reporter.timings import Timings
 from workergroups_api.backoff import Backoff
 from workergroups_api.text import plain
 
-# The agent no longer vouches for a status that has been behind the reports for this long.
-GRACE_SECONDS = 2.0
-# After a failure, and at most after several in a row.
-FIRST_RETRY_SECONDS = 0.5
-LAST_RETRY_SECONDS = 30.0
 # Characters of the API server's message.
 MAX_WHY = 150
 
@@ -28,11 +24,11 @@ class Failure:
     is_gone: bool
 
 
-def next_failure(error: Exception, before: Failure | None, now: float) -> Failure:
+def next_failure(error: Exception, before: Failure | None, now: float, retry: Backoff) -> Failure:
     """Return the failure after an error. For errors of one status, the first message stays, since messages may vary."""
     status = getattr(error, "status", None)
     count = 1 if before is None else before.count + 1
-    delay = LAST_RETRY_SECONDS if is_gone(error) else Backoff(FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS).after(count)
+    delay = retry.last if is_gone(error) else retry.after(count)
     is_same = before is not None and before.status == status
     why = before.why if before is not None and is_same else describe(error)
     return Failure(why, status, now + delay, count, is_gone(error))
@@ -47,8 +43,9 @@ def is_gone(error: Exception) -> bool:
 class Write:
     """What one object's status should hold, and what it is known to hold."""
 
-    def __init__(self, wanted: StatusSubtree, now: float) -> None:
+    def __init__(self, wanted: StatusSubtree, now: float, timings: Timings) -> None:
         self._wanted = wanted
+        self._timings = timings
         # None while it is unknown what the API server has.
         self._written: StatusSubtree | None = None
         # Since when the status has differed from what is wanted; None if it does not.
@@ -70,7 +67,7 @@ class Write:
         if self._changed is None:
             self._changed = now
         if self._failure is not None:  # the API server may accept the new subtree
-            retry_at = min(self._failure.retry_at, now + FIRST_RETRY_SECONDS)
+            retry_at = min(self._failure.retry_at, now + self._timings.status_retry.first)
             self._failure = replace(self._failure, retry_at=retry_at)
 
     def is_due(self, now: float) -> bool:
@@ -91,17 +88,18 @@ class Write:
 
     def fail(self, error: Exception, now: float) -> None:
         """Note that the status is unknown after this error; the write is due again after a pause."""
-        self._is_in_flight, self._failure = False, next_failure(error, self._failure, now)
+        self._is_in_flight = False
+        self._failure = next_failure(error, self._failure, now, self._timings.status_retry)
 
     def doubt(self, now: float) -> str | None:
         """Return why the agent cannot vouch for the status; None if it is current, or was until just now."""
-        if self._behind is None or now - self._behind <= GRACE_SECONDS:
+        if self._behind is None or now - self._behind <= self._timings.status_grace:
             return None
         if self._failure is None:
             return "its status cannot be written: the API server has not answered for some seconds"
         return (
             f"its status cannot be written: {plain(self._failure.why, MAX_WHY)}: remove what refuses it, such as an "
-            f"admission webhook; the agent retries at least every {LAST_RETRY_SECONDS:.0f} s"
+            f"admission webhook; the agent retries at least every {self._timings.status_retry.last:.0f} s"
         )
 
     @property

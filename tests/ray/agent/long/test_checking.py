@@ -96,7 +96,7 @@ def test_devices_that_a_job_holds_are_not_waited_for_long(agent, monkeypatch):
     assert placements() == placed
 
 
-def test_a_process_that_has_no_room_beside_groups_is_told_as_that(agent, monkeypatch):
+def test_a_process_that_has_no_room_next_to_groups_is_reported_as_such(agent, monkeypatch):
     agent.until(is_reserved, pools=(pool(**SHAPES["reserved"]),))
     monkeypatch.setattr(all_reduce, "_START_SECONDS", 8)
     first, *_ = attach_pool("actors", timeout=10).bundles()

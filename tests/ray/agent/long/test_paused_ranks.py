@@ -36,7 +36,7 @@ def can_be_attached_to(reports):
     return [pause for pause in report_of(reports).pauses if pause.port]
 
 
-def test_a_constructor_that_is_paused_is_told_until_it_goes_on(agent):
+def test_a_constructor_that_is_paused_is_reported_until_it_continues(agent):
     group = stopper(init_kwargs={"at_construction": 1})
     (pause,) = can_be_attached_to(agent.until(can_be_attached_to, group))
     assert (pause.rank, pause.attached) == (1, False)
@@ -51,7 +51,7 @@ def test_a_constructor_that_is_paused_is_told_until_it_goes_on(agent):
     assert report.failures == ()
 
 
-def test_an_exception_of_a_group_that_wants_it_is_told_and_what_is_dead_is_not_paused(agent):
+def test_an_exception_of_a_group_that_wants_it_is_reported_and_what_is_dead_is_not_paused(agent):
     group = stopper(post_mortem=True)
     agent.until(lambda reports: report_of(reports).ready_count == 2, group)
     attached = workergroups.attach("trainer", timeout=20)

@@ -59,7 +59,7 @@ def type_into(pause, *lines):
     return subprocess.run(command, input=typed, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
-def test_an_editor_attaches_to_the_rank_that_is_paused_and_lets_it_go_on(group):
+def test_an_editor_attaches_to_the_rank_that_is_paused_and_lets_it_continue(group):
     call = group.execute_all_async("step", [2])
     (pause,) = paused()
     assert pause.where.startswith(f"{debugged.__file__}:")
@@ -101,7 +101,7 @@ def test_a_prompt_shows_and_changes_what_a_rank_has(group):
 
 
 @pytest.mark.parametrize("leave", [("q",), ()])
-def test_whoever_leaves_the_prompt_lets_the_rank_go_on(group, leave):
+def test_whoever_leaves_the_prompt_lets_the_rank_continue(group, leave):
     call = group.execute_all_async("step", [1])
     (pause,) = paused()
     type_into(pause, *leave)
@@ -157,7 +157,7 @@ def test_a_rank_that_pauses_again_at_once_is_known_again(group):
     none_paused()
 
 
-def test_a_connection_that_is_cut_lets_the_rank_go_on(group):
+def test_a_connection_that_is_cut_lets_the_rank_continue(group):
     call = group.execute_all_async("step", [1])
     (pause,) = paused()
     script = (

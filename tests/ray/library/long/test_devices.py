@@ -107,7 +107,7 @@ def test_each_rank_sees_its_bundles_devices_and_so_do_the_ranks_of_other_groups(
     assert call(start(group, "third", devices=devices, share=share), "seen") == expected
 
 
-def test_devices_of_amd_are_told_in_both_variables(node_devices, reserve):
+def test_devices_of_amd_are_reported_in_both_variables(node_devices, reserve):
     ranks = start(reserve(1, 8), "amd", devices=8, share=0.5, device_name="amd")
     assert call(ranks, "local_rank") == [("0", "1")]
     assert call(ranks, "seen") == [[node_devices] * 2]

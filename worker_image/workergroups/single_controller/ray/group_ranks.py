@@ -14,7 +14,7 @@ from . import group_record
 
 
 class GroupRanks:
-    """Ranks that exist: a group and the groups of its roles each hold this.
+    """Existing ranks, which a group and the groups of its roles share.
 
     Args:
         workers: The ranks' actor handles, in rank order.
@@ -62,7 +62,7 @@ class GroupRanks:
             GroupClosedError: The group is closed.
         """
         if self.is_closed:
-            raise GroupClosedError(f"this group is closed, so {method_name!r} cannot be called; make a new group")
+            raise GroupClosedError(f"this group is closed, so {method_name!r} cannot be called; create a new group")
         try:
             method = getattr(worker, method_name)
         except AttributeError:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ray
 from ray.actor import ActorHandle
@@ -22,16 +20,14 @@ from workergroups.single_controller.base.decorator import RegisteredMethod
 from . import progress
 from .call_progress import CallProgress
 from .calls import Calls, calls_in_flight
+from .closing import Closing
 from .group_ranks import GroupRanks
 from .late_call import late_call, stacks
 from .rank_class import RayClassWithInitArgs
 from .resource_pool import RayResourcePool
 
-if TYPE_CHECKING:
-    from typing_extensions import Self  # in typing since Python 3.11
 
-
-class RankGroup(WorkerGroup):
+class RankGroup(Closing, WorkerGroup):
     """Ranks that exist, with a method for each that their class registers; subclasses say whose ranks these are.
 
     Args:
@@ -186,18 +182,6 @@ class RankGroup(WorkerGroup):
         """
         for role, group in self.spawn(prefix_set).items():
             setattr(self, role, group)
-
-    @abstractmethod
-    def close(self) -> None:
-        """Refuse further calls through this handle."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __getattr__(self, name: str) -> Any:
         # This is called only for unknown names: the registered methods are attributes.

@@ -15,26 +15,6 @@ from . import group_record, master_port, stack_dump
 from .method_table import Signatures
 from .visible_devices import bundle_devices, device_env
 
-PROTECTED_ENV = frozenset(
-    {
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        "RAY_LOCAL_RANK",
-        "RAY_LOCAL_WORLD_SIZE",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-        "WG_PREFIX",
-        "WG_BACKEND",
-        "CUDA_VISIBLE_DEVICES",
-        "HIP_VISIBLE_DEVICES",
-        "ROCR_VISIBLE_DEVICES",
-        "ASCEND_RT_VISIBLE_DEVICES",
-    }
-)
-"""Environment variables that define which rank a process is and which devices it sees; users may not set them."""
-
 
 @dataclass(frozen=True)
 class RankLaunch:

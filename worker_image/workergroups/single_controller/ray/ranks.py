@@ -12,10 +12,11 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from workergroups.ray_private.actors import actor_id
 from workergroups.single_controller.base.decorator import registered_methods
+from workergroups_api.vocabulary import PROTECTED_ENV
 
 from .method_table import pickle_methods, signatures_of
 from .rank_class import RayClassWithInitArgs, launch_arguments, rank_actor_class
-from .rank_process import PROTECTED_ENV, RankLaunch
+from .rank_process import RankLaunch
 from .whole_nodes import check_whole_nodes
 
 
@@ -133,7 +134,7 @@ def check_worker_env(worker_env: Mapping[str, str]) -> None:
         ValueError: A protected variable.
         TypeError: A value that is not a string.
     """
-    if protected := sorted(PROTECTED_ENV & worker_env.keys()):
+    if protected := sorted(worker_env.keys() & set(PROTECTED_ENV)):
         raise ValueError(
             f"worker_env must not set {', '.join(protected)}: the group sets these for each rank. Remove them."
         )

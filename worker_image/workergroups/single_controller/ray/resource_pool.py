@@ -6,7 +6,6 @@ import random
 import string
 from collections.abc import Iterable
 from itertools import groupby
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from ray.util.placement_group import PlacementGroup
@@ -16,6 +15,7 @@ from workergroups.ray_private.cluster_state import all_dead
 from workergroups.single_controller.base import ResourcePool
 
 from . import placement
+from .closing import Closing
 from .ranks import Seat
 from .waiting import wait_for_end
 
@@ -38,7 +38,7 @@ class Bundle(NamedTuple):
     """How many accelerators it has, if not as many as the pool's settings say."""
 
 
-class RayResourcePool(ResourcePool):
+class RayResourcePool(Closing, ResourcePool):
     """Resources for ``sum(process_on_nodes)`` processes: one placement group per node, one bundle per process.
 
     Nothing is reserved before the first group is created on the pool, or ``get_placement_groups`` is called.
@@ -155,14 +155,6 @@ class RayResourcePool(ResourcePool):
         ids = set(actor_ids)
         for origin in self._origins:
             origin._rank_ids |= ids
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _bundle_resources(self, device_name: str) -> dict[str, float]:
         resources: dict[str, float] = {"CPU": self.max_colocate_count}
