@@ -9,7 +9,7 @@ from simulation.api import Api
 from simulation.monitor import Monitor
 from simulation.scene import Scene
 from simulation.story import BROKEN, Story
-from simulation.truth import condition_of, contradiction, outdated, says_true
+from simulation.truth import condition_of, contradiction, misjudged, outdated, says_true
 from simulation.world import is_foreign
 from workergroups_api import manifest as kinds
 from workergroups_api.children import CHILDREN
@@ -39,7 +39,8 @@ async def unsettled(scene: Scene, monitor: Monitor, story: Story) -> list[str]:
         wrong += _unsettled_pool(scene, monitor, story, pool)
     for group in groups:
         wrong += _unsettled_group(scene, monitor, story, group, pools)
-    return wrong
+    subjects: list[ResourcePool | WorkerGroup] = [*listed, *groups]
+    return wrong + [f"{subject.name}: {why}" for subject in subjects if (why := misjudged(subject))]
 
 
 def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: ResourcePool) -> list[str]:
