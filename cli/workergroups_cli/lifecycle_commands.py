@@ -17,13 +17,13 @@ from workergroups_client.deletion import delete, groups_on
 from workergroups_client.errors import ClientError, ConflictError
 from workergroups_client.manifests import load, namespace_of
 from workergroups_client.names import POOL, Target, as_target, find_all
-from workergroups_client.readiness import until, wait_until_ready, why
+from workergroups_client.readiness import until, wait_until_ready, why, why_and_until
 from workergroups_client.status import Status
 
 from .connect_commands import hold
 from .exit_codes import INTERRUPTED
 from .job_commands import follow
-from .options import Command, Context, GroupName, Namespace, complete_name
+from .options import LONGEST_WAIT, Command, Context, GroupName, Namespace, Timeout, complete_name, seconds_of
 from .output import Teller, err, note, print_text
 
 
@@ -34,21 +34,23 @@ def up(
         bool, typer.Option("--force-conflicts", help="Take over fields that another tool holds, such as kubectl apply.")
     ] = False,
     attach: Annotated[bool, typer.Option("--attach", help="Hold a tunnel to Ray's dashboard until Ctrl-C.")] = False,
+    timeout: Timeout = LONGEST_WAIT,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
     """Apply pools and groups, and wait until they are ready.
 
-    While it waits, it shows their progress. Then it runs the command, if there is one, as a job, and follows the job.
-    Ctrl-C leaves everything running.
+    While it waits, it shows their progress, also after progressDeadlineSeconds. Then it runs the command, if there is
+    one, as a job, and follows the job. Ctrl-C leaves everything running.
     """
+    seconds = seconds_of(timeout)
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)
     targets = _apply(cluster, manifests, force=force_conflicts)
     if not targets:
         note("there is no pool and no group among the objects: nothing to wait for")
         return
-    _wait_until_ready(cluster, targets)
+    _wait_until_ready(cluster, targets, seconds)
     pools = [target for target in targets if target.what == POOL] or targets
     with Teller() as tell, Pool(f"{pools[0].what}/{pools[0].name}", cluster, tell) as pool:
         if command:
@@ -65,15 +67,18 @@ def up(
             )
 
 
-def restart(group: GroupName, namespace: Namespace = None, context: Context = None) -> None:
+def restart(
+    group: GroupName, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = None, context: Context = None
+) -> None:
     """Recreate the ranks of a group, and wait until they are ready.
 
     Their pods stay; the ranks are a new incarnation. Ctrl-C leaves them running.
     """
+    seconds = seconds_of(timeout)
     cluster = Cluster(namespace, context)
     found = Group(group, cluster)
     note(f"group {found.name}: incarnation {found.restart()}")
-    _wait_until_ready(cluster, [found.target])
+    _wait_until_ready(cluster, [found.target], seconds)
 
 
 def down(
@@ -100,10 +105,10 @@ def down(
     print_text(f"{_list(targets)} deleted")
 
 
-def _wait_until_ready(cluster: Cluster, targets: Sequence[Target]) -> None:
+def _wait_until_ready(cluster: Cluster, targets: Sequence[Target], seconds: float) -> None:
     try:
         with _Progress() as progress:
-            wait_until_ready(cluster, targets, progress.show)
+            wait_until_ready(cluster, targets, progress.show, seconds)
     except KeyboardInterrupt:
         note(f"{_list(targets)} continue on the cluster; see them: workergroups status -n {cluster.namespace}")
         raise typer.Exit(INTERRUPTED) from None
@@ -141,18 +146,17 @@ class _Progress:
 
     def __init__(self) -> None:
         self._live = Live(console=err, transient=False) if err.is_terminal else None
-        self._told: dict[str, str] = {}
+        self._told: dict[str, tuple[str, bool]] = {}
 
     def show(self, statuses: Sequence[Status]) -> None:
         if self._live is not None:
             self._live.update(_grid(statuses))
             return
         for status in statuses:
-            text = "ready" if status.is_ready else why(status)
-            key = f"{status.what} {status.name}"
-            if self._told.get(key) != text:
-                self._told[key] = text
-                note(f"{key}: {text}" + (f" ({until(status)})" if until(status) else ""))
+            key, told = f"{status.what} {status.name}", ("ready" if status.is_ready else why(status), status.is_late)
+            if self._told.get(key) != told:
+                self._told[key] = told
+                note(f"{key}: " + ("ready" if status.is_ready else why_and_until(status)))
 
     def __enter__(self) -> _Progress:
         if self._live is not None:

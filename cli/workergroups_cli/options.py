@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -27,6 +28,19 @@ def _said(ctx: typer.Context, name: str) -> str | None:
     return ctx.params.get(name) or ctx.find_root().params.get(name)
 
 
+def seconds_of(timeout: str) -> float:
+    """Return how long a timeout is, which has the units of `kubectl wait`: 90s, 10m, 1h30m."""
+    parts = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", timeout)
+    hours, minutes, seconds = (int(part or 0) for part in parts.groups()) if parts else (0, 0, 0)
+    if not (total := hours * 3600 + minutes * 60 + seconds):
+        raise typer.BadParameter(f"--timeout must be a time such as 90s, 10m or 1h30m, and is {timeout!r}")
+    return total
+
+
+LONGEST_WAIT = "24h"
+Timeout = Annotated[
+    str, typer.Option("--timeout", metavar="TIME", help="Give up waiting after this time, such as 90s, 10m or 1h30m.")
+]
 Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", help="The namespace; by default that of the kubeconfig's context.")
 ]

@@ -8,14 +8,13 @@ from datetime import datetime, timezone
 from enum import Enum
 from math import inf
 
+from workergroups_api.vocabulary import Reason
+
 from .cluster import Cluster
 from .errors import CannotBeReadyError, ClientError, DeadlineError, UnreachableError
 from .names import Target, find
 from .status import Status, status_of
 from .waiting import look_again
-
-_LONGEST = 24 * 3600
-"""A bound for the case that the deadlines in the statuses never come."""
 
 Show = Callable[[Sequence[Status]], None]
 
@@ -33,18 +32,20 @@ class Verdict(Enum):
     WAITING = inf
 
 
-def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) -> list[Status]:
+def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show, seconds: float) -> list[Status]:
     """Poll the statuses until all objects are ready, and show each of them; show "ready" only once it counts.
 
+    A deadline of an object that passes does not end this: the operator keeps trying.
+
     Raises:
-        CannotBeReadyError: Waiting does not help one of them, or its deadline has passed.
-        DeadlineError: The operator has not seen them in time.
+        CannotBeReadyError: Waiting does not help one of them.
+        DeadlineError: They are not ready within `seconds`, or the operator has not seen them.
         UnreachableError: The API server has not answered for a while.
     """
     verdict, since = Verdict.WAITING, 0.0
     statuses: list[Status] = []
-    failure: ClientError | None
-    for _ in look_again(_LONGEST, pause=1):
+    failure: ClientError | None = None
+    for _ in look_again(seconds, pause=1):
         before, failure = verdict, None
         try:
             statuses = [status_of(find(cluster, f"{target.what}/{target.name}")) for target in targets]
@@ -61,8 +62,7 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show) ->
             show(statuses)
             return statuses
         raise failure or _failure(statuses, verdict)
-    names = ", ".join(map(str, targets))
-    raise DeadlineError(f"{names}: not ready within a day; workergroups status says what they wait for")
+    raise failure or _too_late(targets, statuses, seconds)
 
 
 def _verdict(statuses: Sequence[Status]) -> Verdict:
@@ -83,6 +83,15 @@ def _failure(statuses: Sequence[Status], verdict: Verdict) -> ClientError:
     )
 
 
+def _too_late(targets: Sequence[Target], statuses: Sequence[Status], seconds: float) -> DeadlineError:
+    causes = [f"{status.what} {status.name}: {why_and_until(status)}" for status in statuses if not status.is_ready]
+    late = "; ".join(causes or map(str, targets))
+    return DeadlineError(
+        f"not ready within {seconds:.0f} s: {late}. Everything stays on the cluster: workergroups status shows its "
+        f"progress"
+    )
+
+
 def why(status: Status) -> str:
     """Return in one line what the object waits for, or why it cannot become ready."""
     summary = status.summary
@@ -91,8 +100,15 @@ def why(status: Status) -> str:
     return f"{summary.reason}: {summary.message}"
 
 
+def why_and_until(status: Status) -> str:
+    """Return in one line what the object waits for, and how much time is left."""
+    return f"{why(status)} ({left})" if (left := until(status)) else why(status)
+
+
 def until(status: Status) -> str:
-    """Return in words how much time is left; empty if the object does not wait."""
+    """Return in words how much time is left, or that it is up; empty if the object does not wait."""
+    if status.is_late:
+        return f"{Reason.PROGRESS_DEADLINE_EXCEEDED}: the operator keeps trying"
     if status.deadline is None:
         return ""
     left = (status.deadline - datetime.now(timezone.utc)).total_seconds()

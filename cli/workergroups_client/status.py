@@ -45,7 +45,13 @@ class Status:
     @property
     def summary(self) -> Condition | None:
         """The condition Ready; ``None`` until the operator has seen the object."""
-        return next((condition for condition in self.conditions if condition.type == ConditionType.READY), None)
+        return self._condition(ConditionType.READY)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its deadline has passed; the operator keeps trying."""
+        progress = self._condition(ConditionType.PROGRESSING)
+        return self.is_current and progress is not None and progress.reason == Reason.PROGRESS_DEADLINE_EXCEEDED
 
     @property
     def is_ready(self) -> bool:
@@ -58,7 +64,10 @@ class Status:
         summary = self.summary
         if summary is None or not self.is_current or summary.status != "False" or summary.reason in PAUSED:
             return False
-        return self.deadline is None or summary.reason == Reason.DEADLINE_EXCEEDED
+        return self.deadline is None
+
+    def _condition(self, type_: ConditionType) -> Condition | None:
+        return next((condition for condition in self.conditions if condition.type == type_), None)
 
 
 def status_of(target: Target) -> Status:

@@ -39,7 +39,7 @@ class Condition(ApiModel):
 Conditions = Annotated[
     tuple[Condition, ...],
     Field(
-        description="What is true of the object. Ready sums up the others, except UpToDate.",
+        description="What is true of the object. Ready sums up the others, except Progressing and UpToDate.",
         json_schema_extra=dict(list_map("type")),
     ),
 ]

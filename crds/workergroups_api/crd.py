@@ -10,6 +10,7 @@ from yaml.resolver import Resolver
 from workergroups_api import resource_pool, worker_group
 from workergroups_api.model import ApiObject
 from workergroups_api.names import GROUP, VERSION
+from workergroups_api.vocabulary import ConditionType
 
 # Keywords of pydantic's JSON schema that a structural schema does not allow or need.
 _DROPPED = ("title", "$defs", "const")
@@ -80,8 +81,8 @@ def _schema(kind: type[ApiObject], rules: dict[str, Any]) -> dict[str, Any]:
     return schema | {"properties": properties} | rules
 
 
-def _condition(field: str) -> str:
-    return f'.status.conditions[?(@.type=="Ready")].{field}'
+def _condition(type_: ConditionType, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{type_}")].{field}'
 
 
 def _column(name: str, type_: str, path: str, **more: Any) -> dict[str, Any]:
@@ -102,11 +103,12 @@ def _crd(
         "storage": True,
         "subresources": {"status": {}},
         "additionalPrinterColumns": [
-            _column("Ready", "string", _condition("status")),
-            _column("Reason", "string", _condition("reason")),
+            _column("Ready", "string", _condition(ConditionType.READY, "status")),
+            _column("Reason", "string", _condition(ConditionType.READY, "reason")),
             *columns,
             _column("Age", "date", ".metadata.creationTimestamp"),
-            _column("Message", "string", _condition("message"), priority=1),
+            _column("Progress", "string", _condition(ConditionType.PROGRESSING, "reason"), priority=1),
+            _column("Message", "string", _condition(ConditionType.READY, "message"), priority=1),
         ],
         "schema": {"openAPIV3Schema": _schema(kind, rules)},
     }

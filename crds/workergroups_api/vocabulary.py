@@ -26,6 +26,7 @@ class ConditionType(Word):
     RANKS_CREATED = "RanksCreated"
     RANKS_READY = "RanksReady"
     READY = "Ready"
+    PROGRESSING = "Progressing"
     UP_TO_DATE = "UpToDate"
 
 
@@ -34,6 +35,7 @@ POOL_CONDITIONS = (
     ConditionType.NODES_READY,
     ConditionType.BUNDLES_RESERVED,
     ConditionType.READY,
+    ConditionType.PROGRESSING,
     ConditionType.UP_TO_DATE,
 )
 GROUP_CONDITIONS = (
@@ -41,6 +43,7 @@ GROUP_CONDITIONS = (
     ConditionType.RANKS_CREATED,
     ConditionType.RANKS_READY,
     ConditionType.READY,
+    ConditionType.PROGRESSING,
     ConditionType.UP_TO_DATE,
 )
 
@@ -131,8 +134,10 @@ class Reason(Word):
     PAUSED_BY_DEBUGGER = "PausedByDebugger"
     DEBUGGER_ATTACHED = "DebuggerAttached"
     RANKS_READY = "RanksReady"
-    # Of Ready.
-    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    # Of Progressing.
+    WAITING_FOR_READY = "WaitingForReady"
+    BECAME_READY = "BecameReady"
+    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
     # Of UpToDate.
     UP_TO_DATE = "UpToDate"
     OLD_TEMPLATE = "OldTemplate"

@@ -206,8 +206,8 @@ class WorkerGroupSpec(ApiModel):
         Field(
             ge=5,
             le=604800,
-            description="If the group is not ready after this many seconds, Ready has the reason "
-            "DeadlineExceeded. The operator keeps trying.",
+            description="If the group is not ready after this many seconds, Progressing is False, with the reason "
+            "ProgressDeadlineExceeded. The operator keeps trying.",
         ),
     ] = 600
 

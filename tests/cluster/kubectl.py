@@ -45,8 +45,12 @@ class Namespace:
 
     def ready(self, kind: str, name: str) -> dict[str, Any]:
         """The condition Ready; empty while there is none."""
+        return self.condition(kind, name, "Ready")
+
+    def condition(self, kind: str, name: str, type_: str) -> dict[str, Any]:
+        """A condition; empty while there is none."""
         conditions = self.get(kind, name).get("status", {}).get("conditions", [])
-        return next((condition for condition in conditions if condition["type"] == "Ready"), {})
+        return next((condition for condition in conditions if condition["type"] == type_), {})
 
     def until_ready(self, kind: str, name: str, seconds: float = 180) -> dict[str, Any]:
         """Wait for Ready."""

@@ -41,10 +41,15 @@ def test_an_image_that_cannot_be_pulled_is_named(namespace, stuck):
     assert ready["reason"] == "ImagePullFailed"
 
 
-def test_after_its_deadline_a_pool_reports_that_and_why(namespace, stuck):
-    late = namespace.until_said("h100", "not ready within 25 s")
-    assert late["reason"] == "DeadlineExceeded"
-    assert "nvidia.com/gpu.product=H100" in late["message"]
+def test_after_its_deadline_a_pool_makes_no_progress_and_still_says_why(namespace, stuck):
+    late = namespace.until(
+        lambda: namespace.condition("resourcepool", "h100", "Progressing"),
+        lambda seen: seen.get("status") == "False",
+        60,
+    )
+    assert late["reason"] == "ProgressDeadlineExceeded"
+    assert "for more than 25 s; the operator keeps trying; NoMatchingNode: " in late["message"]
+    assert namespace.ready("resourcepool", "h100")["reason"] == "NoMatchingNode"
 
 
 def test_a_name_that_somebody_else_has_is_left_alone(namespace, clean):

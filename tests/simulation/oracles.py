@@ -9,7 +9,7 @@ from tests.simulation.api import Api
 from tests.simulation.monitor import Monitor
 from tests.simulation.scene import Scene
 from tests.simulation.story import BROKEN, Story
-from tests.simulation.truth import condition_of, contradiction, outdated, says_true
+from tests.simulation.truth import condition_of, contradiction, misjudged, outdated, says_true
 from tests.simulation.world import is_foreign
 from workergroups_api import manifest as kinds
 from workergroups_api.children import CHILDREN
@@ -41,7 +41,8 @@ async def unsettled(scene: Scene, monitor: Monitor, story: Story) -> list[str]:
         wrong += _unsettled_pool(scene, monitor, story, pool)
     for group in groups:
         wrong += _unsettled_group(scene, monitor, story, group, pools)
-    return wrong
+    subjects: list[ResourcePool | WorkerGroup] = [*listed, *groups]
+    return wrong + [f"{subject.name}: {why}" for subject in subjects if (why := misjudged(subject))]
 
 
 def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: ResourcePool) -> list[str]:

@@ -6,7 +6,7 @@ from workergroups_api import launch
 from workergroups_api.conditions import Condition, find
 from workergroups_api.names import node_group
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import ConditionType
+from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
 
 
@@ -19,6 +19,22 @@ def says_true(subject: ResourcePool | WorkerGroup, type_: ConditionType = Condit
     """Whether the object's status claims this condition."""
     found = condition_of(subject, type_)
     return found is not None and found.status == "True"
+
+
+def misjudged(subject: ResourcePool | WorkerGroup) -> str | None:
+    """Why what an object's status says of its progress contradicts `Ready` or the deadline; None if it does not."""
+    ready, progress = condition_of(subject), condition_of(subject, ConditionType.PROGRESSING)
+    if ready is None or progress is None:
+        return None if ready is progress else f"it has Ready {ready}, Progressing {progress}"
+    said, deadline = (progress.status, progress.reason), subject.status.deadline
+    expected: list[tuple[str, str]]
+    if ready.status == "True":
+        expected = [("True", Reason.BECAME_READY)] if deadline is None else []
+    elif deadline is None:
+        expected = [("False", ready.reason), ("Unknown", ready.reason)]
+    else:
+        expected = [("True", Reason.WAITING_FOR_READY), ("False", Reason.PROGRESS_DEADLINE_EXCEEDED)]
+    return None if said in expected else f"it says {ready} and {progress}, and its deadline is {deadline}"
 
 
 def contradiction(world: World, subject: ResourcePool | WorkerGroup, cluster: str | None) -> str | None:

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from workergroups_api.conditions import Condition
-
 
 @dataclass(frozen=True)
 class Wait:
@@ -22,15 +20,16 @@ class Wait:
         return max(0.0, (self.until - now).total_seconds())
 
 
-def wait_for_ready(created: datetime, previous_ready: Condition | None, deadline_seconds: int, now: datetime) -> Wait:
-    """Return the wait of an object that is not ready: since it was created, or since it ceased to be ready."""
-    if previous_ready is None:
-        since = created
-    elif previous_ready.status == "True":
-        since = now
-    else:
-        since = previous_ready.last_transition_time
-    return Wait(since, since + timedelta(seconds=deadline_seconds))
+def wait_for_ready(deadline_before: datetime | None, deadline_seconds: int, now: datetime) -> Wait:
+    """Return the wait of an object that is not ready.
+
+    It continues if there was a deadline for this generation of the spec, else it begins now: the object is new, has
+    ceased to be ready, has another spec, or could not become ready until now.
+    """
+    seconds = timedelta(seconds=deadline_seconds)
+    # Whole seconds, as conditions have them.
+    until = deadline_before or now.replace(microsecond=0) + seconds
+    return Wait(until - seconds, until)
 
 
 def clock(moment: datetime) -> str:

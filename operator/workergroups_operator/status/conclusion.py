@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from workergroups_api.conditions import Condition, ConditionStatus, Explanation, Finding, find, merge
-from workergroups_api.model import ApiObject
-from workergroups_api.vocabulary import ConditionType, Reason
+from workergroups_api.conditions import Condition, ConditionStatus, Explanation, Finding, merge
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import ConditionType
+from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
-from workergroups_operator.policy.deadline import clock, wait_for_ready
+from workergroups_operator.policy.deadline import Wait, wait_for_ready
+from workergroups_operator.status.progressing import progressing
 from workergroups_operator.templates import Templates
 
 
@@ -43,31 +45,24 @@ def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool)
 
 
 def conclude(
-    subject: ApiObject,
-    previous: Sequence[Condition],
-    chain: Sequence[Finding],
-    aside: Sequence[Finding],
-    deadline_seconds: int,
-    now: datetime,
+    subject: ResourcePool | WorkerGroup, chain: Sequence[Finding], aside: Sequence[Finding], now: datetime
 ) -> Conclusion:
-    """Return the conditions: the chain of findings, `Ready`, which sums up the chain, and the findings aside.
+    """Return the conditions: the chain of findings, `Ready`, which sums up the chain, `Progressing`, and those aside.
 
-    `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last. After the
-    deadline its reason is DeadlineExceeded, and its message still tells what the object waits for.
+    `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last.
     """
     weak = [link for link in chain if link.status != "True"]
     weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])
     ready = weakest.model_copy(update={"type": ConditionType.READY})
-    until, requeue_after = None, float("inf")
-    if ready.status != "True" and not ready.final:
-        created = datetime.fromisoformat(subject.metadata["creationTimestamp"])
-        wait = wait_for_ready(created, find(previous, ConditionType.READY), deadline_seconds, now)
-        until = wait.until
-        if wait.is_over(now):
-            late = f"not ready within {deadline_seconds} s, by {clock(wait.until)}: {ready.message}"
-            ready = ready.model_copy(update={"reason": Reason.DEADLINE_EXCEEDED, "message": late})
-        else:
-            requeue_after = wait.seconds_left(now)
-    conditions = merge(previous, (*chain, ready, *aside), subject.generation, now)
+    wait = None if ready.status == "True" or ready.final else _wait(subject, now)
+    findings = (*chain, ready, progressing(ready, wait, now), *aside)
+    conditions = merge(subject.status.conditions, findings, subject.generation, now)
     summed = next(condition for condition in conditions if condition.type == ConditionType.READY)
-    return Conclusion(conditions, summed, weakest, until, requeue_after)
+    requeue_after = float("inf") if wait is None or wait.is_over(now) else wait.seconds_left(now)
+    return Conclusion(conditions, summed, weakest, wait.until if wait else None, requeue_after)
+
+
+def _wait(subject: ResourcePool | WorkerGroup, now: datetime) -> Wait:
+    before = subject.status
+    deadline_before = before.deadline if before.observed_generation == subject.generation else None
+    return wait_for_ready(deadline_before, subject.spec.progress_deadline_seconds, now)

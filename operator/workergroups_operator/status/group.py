@@ -1,4 +1,4 @@
-"""A group's conditions: PoolsReady, RanksCreated, RanksReady, Ready that sums them up, and UpToDate."""
+"""A group's conditions: PoolsReady, RanksCreated, RanksReady, Ready that sums them up, Progressing, UpToDate."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -26,9 +26,7 @@ def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[st
         _ranks_created(group, report, situation),
         _ranks_ready(group, report, situation),
     )
-    aside = (group_up_to_date(group, situation),)
-    deadline = group.spec.progress_deadline_seconds
-    return conclude(group, group.status.conditions, chain, aside, deadline, situation.now)
+    return conclude(group, chain, (group_up_to_date(group, situation),), situation.now)
 
 
 def world_size(group: WorkerGroup, situation: Situation) -> int | None:

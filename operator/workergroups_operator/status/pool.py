@@ -1,4 +1,4 @@
-"""A pool's conditions: ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, and UpToDate."""
+"""A pool's conditions: ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, Progressing, UpToDate."""
 
 from functools import partial
 
@@ -42,9 +42,7 @@ def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
     """Return the pool's conditions."""
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
     chain = (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
-    aside = (pool_up_to_date(pool, situation),)
-    deadline = pool.spec.progress_deadline_seconds
-    return conclude(pool, pool.status.conditions, chain, aside, deadline, situation.now)
+    return conclude(pool, chain, (pool_up_to_date(pool, situation),), situation.now)
 
 
 def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:

@@ -29,7 +29,8 @@ def unknown(observed: Observed, why: Explanation, now: datetime) -> Iterator[Sta
 def _unknown(
     previous: tuple[Condition, ...], why: Explanation, generation: int, now: datetime
 ) -> tuple[tuple[Condition, ...], Condition]:
-    types = dict.fromkeys([*(condition.type for condition in previous), ConditionType.READY])
+    known = (condition.type for condition in previous)
+    types = dict.fromkeys([*known, ConditionType.READY, ConditionType.PROGRESSING])
     findings = [Finding(type=type_, status="Unknown", reason=why.reason, message=why.message) for type_ in types]
     conditions = merge(previous, findings, generation, now)
     return conditions, next(condition for condition in conditions if condition.type == ConditionType.READY)

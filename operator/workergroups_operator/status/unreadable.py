@@ -1,4 +1,4 @@
-"""The status of an object that the operator cannot read: `Ready` is False, and nothing else is known."""
+"""The status of an object that the operator cannot read: Ready and Progressing are False, and nothing else is known."""
 
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from workergroups_api.resource_pool import ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
 from workergroups_api.worker_group import WorkerGroupStatus
 from workergroups_operator.observed import UnreadableObject
+from workergroups_operator.status.progressing import progressing
 from workergroups_operator.status.update import StatusUpdate
 
 
@@ -20,12 +21,13 @@ def unreadable(odd: UnreadableObject, now: datetime) -> StatusUpdate:
     previous = _conditions(raw)
     metadata, why = odd.body["metadata"], odd.explanation
     finding = Finding(type=ConditionType.READY, status="False", reason=why.reason, message=why.message)
-    (ready,) = merge(previous, [finding], int(metadata.get("generation", 0)), now)
+    findings = (finding, progressing(finding, None, now))
+    conditions = merge(previous, findings, int(metadata.get("generation", 0)), now)
     model = ResourcePoolStatus if odd.kind is RESOURCE_POOL else WorkerGroupStatus
     before = model(conditions=previous, observed_generation=(raw or {}).get("observedGeneration"))
-    after = model(conditions=(ready,), observed_generation=metadata.get("generation"))
+    after = model(conditions=conditions, observed_generation=metadata.get("generation"))
     ready_before = find(previous, ConditionType.READY)
-    return StatusUpdate(odd.kind, metadata, before, after, ready_before, ready, is_readable=False)
+    return StatusUpdate(odd.kind, metadata, before, after, ready_before, conditions[0], is_readable=False)
 
 
 def _conditions(raw: Any) -> tuple[Condition, ...]:

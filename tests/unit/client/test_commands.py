@@ -3,14 +3,20 @@
 import subprocess
 import sys
 from importlib import metadata
+from unittest.mock import Mock
 
 import pytest
+from fake_cluster import SOON, FakeCluster, condition, group
 from typer.testing import CliRunner
 
-from workergroups_cli import job_commands
+from workergroups_cli import job_commands, lifecycle_commands
 from workergroups_cli.app import app, main
+from workergroups_cli.options import LONGEST_WAIT, seconds_of
 from workergroups_cli.output import duration
+from workergroups_client.names import find
+from workergroups_client.status import status_of
 
+READY = {"conditions": [condition("Ready", "True")], "observedGeneration": 2}
 VERBS = [
     "up",
     "status",
@@ -73,12 +79,39 @@ def test_namespace_and_context_may_stand_before_the_verb(typed, monkeypatch):
         (["exec", "ppo", "--every-node", "-it", "--", "ls"], "--every-node cannot be"),
         (["status", "--ray"], "--ray needs a name"),
         (["status", "--wrong"], "No such option"),
+        (["up", "--timeout", "90"], "--timeout must be a time such as 90s"),
+        (["restart", "ppo", "--timeout", "0s"], "--timeout must be a time such as 90s"),
     ],
 )
 def test_wrong_usage_ends_with_2(typed, said):
     result = CliRunner().invoke(app, typed)
     assert result.exit_code == 2
     assert said in result.output
+
+
+@pytest.mark.parametrize(
+    ("typed", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2h0m5s", 7205), (LONGEST_WAIT, 86400)]
+)
+def test_a_timeout_has_units(typed, seconds):
+    assert seconds_of(typed) == seconds
+
+
+def test_a_deadline_that_passes_is_shown_next_to_the_cause(monkeypatch):
+    def wait_until_ready(cluster, targets, show, seconds):
+        for progress in [("True", "WaitingForReady")] * 2 + [("False", "ProgressDeadlineExceeded")] * 2:
+            conditions = [condition("Ready", "False", "PoolFull", "wait"), condition("Progressing", *progress)]
+            status = {"conditions": conditions, "observedGeneration": 2, "deadline": SOON}
+            show([status_of(find(FakeCluster(group("ppo", status=status)), "ppo"))])
+        show([status_of(find(FakeCluster(group("ppo", status=READY)), "ppo"))])
+
+    monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: FakeCluster())
+    monkeypatch.setattr(lifecycle_commands, "Group", lambda *_: Mock(restart=lambda: 2))
+    monkeypatch.setattr(lifecycle_commands, "wait_until_ready", wait_until_ready)
+    assert CliRunner().invoke(app, ["restart", "ppo"]).output.splitlines()[1:] == [
+        "group ppo: PoolFull: wait (its deadline has passed)",
+        "group ppo: PoolFull: wait (ProgressDeadlineExceeded: the operator keeps trying)",
+        "group ppo: ready",
+    ]
 
 
 def test_without_a_kubeconfig_it_reports_it_and_ends_with_1(tmp_path, monkeypatch, capfd):

@@ -22,30 +22,33 @@ def looks(*readies):
                 raise UnreachableError(reason)
             if not status:
                 return pool(name)
-            ready = condition("Ready", status, reason, message="")
-            return pool(name, status={"conditions": [ready], "observedGeneration": 2, "deadline": deadline})
+            conditions = [condition("Ready", status, reason, message="no node fits")]
+            if deadline == PASSED:
+                conditions.append(condition("Progressing", "False", "ProgressDeadlineExceeded"))
+            return pool(name, status={"conditions": conditions, "observedGeneration": 2, "deadline": deadline})
 
     return Changing(pool("ppo"))
 
 
-UNSEEN, WAITING = ("", "", None), ("False", "HeadStarting", SOON)
+PASSED = "2026-01-01T00:00:01Z"
+UNSEEN, WAITING, LATE = ("", "", None), ("False", "HeadStarting", SOON), ("False", "NoMatchingNode", PASSED)
 AWAY = ("away", "no route", None)
 READY, DEAD = ("True", "Reserved", None), ("False", "LaunchFailed", None)
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Time passes only while one waits."""
+    """Time passes only while one waits, a second with each look."""
     now = itertools.count()
     monkeypatch.setattr(readiness.time, "monotonic", lambda: float(next(now)))
-    monkeypatch.setattr(readiness, "look_again", lambda *_, **__: range(1000))
+    monkeypatch.setattr(readiness, "look_again", lambda seconds, **_: range(seconds))
 
 
-def wait(*readies):
+def wait(*readies, seconds=1000):
     shown = []
     cluster = looks(*readies)
     target = find(FakeCluster(pool("ppo")), "ppo")
-    (status,) = wait_until_ready(cluster, [target], lambda statuses: shown.append(statuses[0].is_ready))
+    (status,) = wait_until_ready(cluster, [target], lambda statuses: shown.append(statuses[0].is_ready), seconds)
     return status.is_ready, shown
 
 
@@ -64,6 +67,21 @@ def test_a_failure_of_before_what_was_applied_is_not_believed(clock):
 def test_what_cannot_be_ready_ends_it(clock):
     with pytest.raises(CannotBeReadyError, match="pool ppo will not become ready: LaunchFailed"):
         wait(WAITING, DEAD)
+
+
+def test_a_deadline_that_has_passed_ends_nothing(clock):
+    assert wait(WAITING, *[LATE] * 500, READY)[0]
+
+
+def test_after_the_timeout_it_says_what_the_objects_wait_for_and_how_long_they_may(clock):
+    with pytest.raises(DeadlineError) as late:
+        wait(LATE, seconds=90)
+    assert str(late.value) == (
+        "not ready within 90 s: pool ppo: NoMatchingNode: no node fits (ProgressDeadlineExceeded: the operator keeps "
+        "trying). Everything stays on the cluster: workergroups status shows its progress"
+    )
+    with pytest.raises(UnreachableError, match="no route"):
+        wait(WAITING, AWAY, seconds=90)
 
 
 def test_an_api_server_that_is_away_for_a_moment_ends_nothing(clock):

@@ -4,8 +4,11 @@ import pytest
 
 from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, pool
 from workergroups_client.names import find
-from workergroups_client.readiness import why
+from workergroups_client.readiness import until, why
 from workergroups_client.status import status_of
+
+LATER = "9999-01-01T00:00:00Z"
+LATE = condition("Progressing", "False", "ProgressDeadlineExceeded")
 
 
 def described(*conditions, observed=2, **more):
@@ -24,7 +27,9 @@ def described(*conditions, observed=2, **more):
         (described(condition("Ready", "False"), observed=1), False, False),
         (described(condition("Ready", "Unknown", "AgentLost")), False, False),
         (described(condition("Ready", "False", "PausedByDebugger")), False, False),
-        (described(condition("Ready", "False", "DeadlineExceeded"), deadline=SOON), False, True),
+        (described(condition("Ready", "False", "DeadlineExceeded"), deadline=SOON), False, False),
+        (described(condition("Ready", "False"), LATE, deadline=SOON), False, False),
+        (described(condition("Ready", "False"), condition("Progressing", "False")), False, True),
     ],
 )
 def test_it_is_ready_or_waits_or_cannot_become_ready(status, is_ready, is_hopeless):
@@ -32,9 +37,9 @@ def test_it_is_ready_or_waits_or_cannot_become_ready(status, is_ready, is_hopele
 
 
 def test_the_conditions_are_in_the_order_in_which_they_become_true_and_new_ones_last():
-    kinds = ["UpToDate", "New", "Ready", "BundlesReserved", "ClusterReady", "NodesReady"]
+    kinds = ["UpToDate", "New", "Progressing", "Ready", "BundlesReserved", "ClusterReady", "NodesReady"]
     chain = [each.type for each in described(*(condition(kind, "True") for kind in kinds)).conditions]
-    assert chain == ["ClusterReady", "NodesReady", "BundlesReserved", "Ready", "UpToDate", "New"]
+    assert chain == ["ClusterReady", "NodesReady", "BundlesReserved", "Ready", "Progressing", "UpToDate", "New"]
 
 
 def test_the_reason_for_waiting_is_the_conditions_own_sentence():
@@ -42,6 +47,21 @@ def test_the_reason_for_waiting_is_the_conditions_own_sentence():
         "HeadStarting: waiting for the head"
     )
     assert why(described(observed=1)) == "the operator has not seen it yet"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (described(condition("Ready", "True")), ""),
+        (described(condition("Ready", "False"), condition("Progressing", "True"), deadline=LATER), "s left"),
+        (described(condition("Ready", "False"), LATE, deadline=SOON), "ProgressDeadlineExceeded: the operator keeps"),
+        (described(LATE, deadline=SOON, observed=1), "its deadline has passed"),
+        (described(condition("Ready", "False", "DeadlineExceeded"), deadline=SOON), "its deadline has passed"),
+    ],
+)
+def test_the_time_that_is_left_is_told(status, said):
+    assert said in until(status)
+    assert bool(said) == bool(until(status))
 
 
 def test_dead_ranks_are_told_but_not_those_of_an_older_incarnation():

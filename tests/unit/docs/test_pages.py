@@ -33,12 +33,14 @@ REASONS = {word.value for words in (Reason, LaunchState, RankEnd) for word in wo
 # Reasons with which a condition is true, or that wait for nobody.
 FINE = {
     Reason.AGENT_CONNECTED,
+    Reason.BECAME_READY,
     Reason.NODES_JOINED,
     Reason.POOLS_READY,
     Reason.RANKS_CREATED,
     Reason.RANKS_READY,
     Reason.RESERVED,
     Reason.UP_TO_DATE,
+    Reason.WAITING_FOR_READY,
     LaunchState.LAUNCHED,
 }
 # What `workergroups logs --previous` says of ranks whose cluster is gone: no condition has it.

@@ -23,9 +23,8 @@ STEPS = pure_steps(SETTINGS, TIMINGS)
 
 
 def odd_group(name="odd", **more):
-    """Its deadline is later than any date."""
-    made = group(name, **more)
-    return made.model_copy(update={"metadata": made.metadata | {"creationTimestamp": "9999-12-31T23:59:59Z"}})
+    """Its wait began before any date."""
+    return group(name, status={"deadline": "0001-01-01T00:00:00Z", "observedGeneration": 1}, **more)
 
 
 def odd_pool(name="odd", **more):
@@ -79,6 +78,8 @@ def test_a_culprit_reports_the_exception_and_the_way_out():
     assert (update.ready.status, update.ready.reason) == ("False", "InternalError")
     assert update.ready.message.startswith("OverflowError: date value out of range")
     assert "change its spec, or delete it" in update.ready.message
+    progressing = find(update.after.conditions, "Progressing")
+    assert (progressing.status, progressing.reason) == ("False", "InternalError")
 
 
 def test_a_culprit_that_reported_it_before_is_not_written_again():
@@ -115,5 +116,6 @@ def test_where_nobody_knows_each_condition_of_each_object_is_unknown_and_counts_
     assert {(each.type, each.status, each.message) for each in for_group.after.conditions} == {
         ("PoolsReady", "Unknown", "why"),
         ("Ready", "Unknown", "why"),
+        ("Progressing", "Unknown", "why"),
     }
     assert (for_group.after.incarnation, for_group.after.revision, for_group.after.ready_ranks) == (3, "r", None)

@@ -170,7 +170,8 @@ def test_an_agent_that_is_away_is_believed_for_a_moment(sign, expected):
 def test_with_a_lost_agent_nobody_knows_how_many_nodes_there_are():
     update = status_of(observed(pools=(ready_pool(),), agent=AgentSign(SESSION, KNOWN, is_silent=True)))
     assert update.after.ready_nodes is None
-    assert {condition.status for condition in update.after.conditions if condition.type != "UpToDate"} == {"Unknown"}
+    others = [each for each in update.after.conditions if each.type not in ("Progressing", "UpToDate")]
+    assert {condition.status for condition in others} == {"Unknown"}
 
 
 def test_the_status_of_a_lost_agent_reports_what_prevents_its_return():
@@ -204,14 +205,8 @@ def test_a_new_head_is_not_believed_to_be_in_the_old_session():
 
 def test_the_deadline_is_in_the_status_until_the_pool_is_ready():
     late = status_of(observed(pools=(pool(progressDeadlineSeconds=90),)))
-    assert late.after.deadline.isoformat() == "2026-01-01T12:00:30+00:00"
+    assert late.after.deadline.isoformat() == "2026-01-01T12:01:30+00:00"
     assert status_of(observed(pools=(ready_pool(),))).after.deadline is None
-
-
-def test_after_the_deadline_the_reason_reports_it_and_the_message_still_says_what_is_missing():
-    ready = ready_of(pool(progressDeadlineSeconds=60), pods=(pod("head"),))
-    assert ready.reason == "DeadlineExceeded"
-    assert ready.message == "not ready within 60 s, by 12:00:00Z: 0 of 2 nodes joined Ray; 0 of 2 pods created"
 
 
 def test_a_pool_that_was_ready_has_the_whole_deadline_again():
