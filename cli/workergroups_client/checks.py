@@ -58,6 +58,7 @@ def question_about(pool: Target, required: Requirements, *, fabric: bool) -> Que
         vendor=required.vendor,
         processes=required.processes,
         devices=required.devices // required.processes,
+        device=required.device,
         is_reserved=required.is_reserved,
         writable=list(required.writable),
         fabric=fabric,

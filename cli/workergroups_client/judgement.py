@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from workergroups.checking.answers import AllReduce, Answer, NodeAnswer
+from workergroups_api.vocabulary import Vendor
 
 from .check_findings import CheckFinding, differences, finding
 from .fabric import judge_adapters
@@ -27,13 +28,15 @@ class Requirements:
     nodes: int
     processes: int
     """Of each node."""
-    vendor: str
+    vendor: Vendor
     devices: int
     """Of each node."""
+    device: str
+    """What Ray calls the devices."""
     shared_memory: int | None
     """Bytes; ``None`` for no requirement."""
     writable: tuple[str, ...]
-    """Mount paths of the volumes that are not read-only."""
+    """Mount paths of the nodes' volumes that are not read-only."""
     is_reserved: bool
     """Whether each process has its bundle."""
 
@@ -45,8 +48,9 @@ class Requirements:
             processes=spec.processes_per_node,
             vendor=spec.accelerator.vendor,
             devices=spec.devices_per_node,
+            device=spec.accelerator.ray_name,
             shared_memory=None if spec.shared_memory is None else bytes_of(spec.shared_memory),
-            writable=tuple(volume.mount_path for volume in spec.volumes if not volume.read_only),
+            writable=tuple(volume.mount_path for volume in spec.volumes if volume.is_in_nodes and not volume.read_only),
             is_reserved=spec.is_reserved,
         )
 
@@ -93,6 +97,8 @@ def _devices(required: Requirements, nodes: Sequence[NodeAnswer]) -> CheckFindin
         for each in nodes
         if each["devices"] not in (None, required.devices)
     ]
+    if required.vendor is Vendor.OTHER:
+        return finding("devices", wrong, "not counted: the check knows devices of NVIDIA and AMD")
     return finding("devices", wrong, f"{required.devices} on each node")
 
 
@@ -142,7 +148,8 @@ def _all_reduce(required: Requirements, measured: AllReduce | None, why_not: str
         return finding("all-reduce", wrong, "nothing to measure with one process")
     how = f"{measured['backend']}, {measured['processes']} processes, {measured['mebibytes']} MiB"
     said = f"{measured['bus_bandwidth']:.2f} GB/s bus bandwidth ({how})"
-    wrong = [f"{said}: torch sees no devices"] if required.devices and measured["backend"] == "gloo" else []
+    is_on_devices = required.devices and required.vendor is not Vendor.OTHER
+    wrong = [f"{said}: torch sees no devices"] if is_on_devices and measured["backend"] == "gloo" else []
     return finding("all-reduce", wrong, said)
 
 

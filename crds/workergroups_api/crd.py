@@ -14,6 +14,8 @@ from workergroups_api.vocabulary import ConditionType
 
 # Keywords of pydantic's JSON schema that a structural schema does not allow or need.
 _DROPPED = ("title", "$defs", "const")
+# Defaults that need not be written.
+_EMPTY: tuple[Any, ...] = (None, [], {})
 _YAML = Resolver()
 _TEXT = "tag:yaml.org,2002:str"
 
@@ -51,8 +53,8 @@ def _structural(node: Any, definitions: dict[str, Any]) -> Any:
         if key == "properties":
             result[key] = {name: _structural(field, definitions) for name, field in value.items()}
         elif key == "default":
-            default = _without_nulls(value)
-            result |= {key: default} if default not in (None, [], {}) else {}
+            default = _without_empty(value)
+            result |= {key: default} if default not in _EMPTY else {}
         elif key == "enum":
             result[key] = [_yaml_text(word) for word in value]
         elif key not in _DROPPED:
@@ -62,9 +64,9 @@ def _structural(node: Any, definitions: dict[str, Any]) -> Any:
     return result
 
 
-def _without_nulls(value: Any) -> Any:
+def _without_empty(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: item for key, item in value.items() if item is not None}
+        return {key: item for key, item in value.items() if item not in _EMPTY}
     return value
 
 
@@ -141,7 +143,8 @@ def definitions() -> dict[str, dict[str, Any]]:
         [
             _column("Nodes", "integer", ".status.nodes"),
             _column("Ready-Nodes", "integer", ".status.readyNodes"),
-            _column("Cluster", "string", ".status.clusterName"),
+            _column("Accelerators", "string", ".status.accelerators"),
+            _column("Cluster", "string", ".status.clusterName", priority=1),
         ],
     )
     group = _crd(

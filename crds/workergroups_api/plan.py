@@ -17,7 +17,7 @@ class PlannedPool(ApiModel):
     node_group: str
     nodes: int
     processes_per_node: int
-    # What each bundle holds, such as {"CPU": 10, "GPU": 1}.
+    # What each bundle holds, such as {"CPU": 10, "GPU": 1}. Ray calls the devices GPU or NPU.
     bundle: dict[str, float]
     vendor: str
     devices_per_process: int
@@ -29,6 +29,11 @@ class PlannedPool(ApiModel):
     def world_size(self) -> int:
         """The number of bundles of the pool."""
         return self.nodes * self.processes_per_node
+
+    @property
+    def device(self) -> str | None:
+        """What Ray calls the devices of the bundles; None if they have none."""
+        return next((name for name in self.bundle if name != "CPU"), None)
 
 
 class PlannedBundles(ApiModel):

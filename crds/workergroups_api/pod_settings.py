@@ -1,11 +1,12 @@
 """What a pool sets in its pods: environment, volumes, resources, and placement."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from workergroups_api.model import ANYTHING, ApiModel, cel, list_map, schema
-from workergroups_api.vocabulary import VISIBLE_DEVICES_ENV
+from workergroups_api.vocabulary import VISIBLE_DEVICES_ENV, MountedIn, TaintEffect, TolerationOperator
 
 # KubeRay sets these, or the operator for KubeRay. With other values, the pods could not find or enter their cluster.
 _RAY_ENV = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_CLOUD_INSTANCE_ID", "RAY_NODE_TYPE_NAME")
@@ -102,6 +103,13 @@ class Volume(ApiModel):
         str | None, Field(max_length=1024, description="Path within the volume. Default: its root.")
     ] = None
     read_only: Annotated[bool | None, Field(description="Whether the volume is mounted read-only.")] = None
+    pods: Annotated[
+        MountedIn,
+        Field(
+            description="Which pods mount the volume. All: head and nodes, and so drivers and ranks. Nodes: the nodes "
+            "only. Head: only the head, in which drivers run."
+        ),
+    ] = MountedIn.ALL
 
     @property
     def source(self) -> dict[str, Any]:
@@ -111,7 +119,17 @@ class Volume(ApiModel):
     @property
     def mount(self) -> dict[str, Any]:
         """The mount without the volume."""
-        return {key: value for key, value in self.to_json().items() if key not in self.source}
+        return {key: value for key, value in self.to_json().items() if key not in self.source and key != "pods"}
+
+    @property
+    def is_in_head(self) -> bool:
+        """Whether the head mounts the volume."""
+        return self.pods is not MountedIn.NODES
+
+    @property
+    def is_in_nodes(self) -> bool:
+        """Whether the nodes mount the volume."""
+        return self.pods is not MountedIn.HEAD
 
 
 class Toleration(ApiModel):
@@ -121,11 +139,11 @@ class Toleration(ApiModel):
         str | None, Field(max_length=316, description="Key of the taint. If absent, with Exists: any key.")
     ] = None
     operator: Annotated[
-        Literal["Exists", "Equal"], Field(description="Equal: the taint's value must equal `value`. Exists: any value.")
-    ] = "Equal"
+        TolerationOperator, Field(description="Equal: the taint's value must equal `value`. Exists: any value.")
+    ] = TolerationOperator.EQUAL
     value: Annotated[str | None, Field(max_length=63, description="Value of the taint, with Equal.")] = None
     effect: Annotated[
-        Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None,
+        TaintEffect | None,
         Field(description="Effect of the taint. If absent: any effect."),
     ] = None
     toleration_seconds: Annotated[
@@ -202,9 +220,6 @@ NodeSelector = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(
 Tolerations = Annotated[
     tuple[Annotated[Toleration, Field(json_schema_extra=TOLERATION_RULES)], ...], Field(max_length=32)
 ]
-Resources = Annotated[dict[str, Quantity], Field(max_length=32)]
-
-
 PriorityClassName = Annotated[
     str,
     Field(
@@ -219,6 +234,100 @@ PriorityClassName = Annotated[
     ),
 ]
 PullSecrets = Annotated[tuple[NameRef, ...], Field(max_length=16)]
+
+
+# The API server refuses a rule that could cost too much: it cannot know that no quantity is megabytes long.
+Amounts = Annotated[dict[str, Quantity], Field(max_length=12)]
+# `resources: {cpu: 28}` was valid once. The API server would drop such fields unseen, unless the schema names them.
+_FLAT = ("cpu", "memory")
+
+
+def _refuse_flat(json_schema: dict[str, Any]) -> None:
+    refused = {"description": "Not here: set it in `requests` or `limits`.", "x-kubernetes-int-or-string": True}
+    json_schema["properties"] |= {name: dict(refused) for name in _FLAT}
+
+
+class Resources(ApiModel):
+    """What a container requests, and what it may use: as `corev1.ResourceRequirements`.
+
+    The API server keeps fields that it does not know, and the operator reports them: an amount that was dropped unseen
+    would take memory or devices from a pool.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_refuse_flat)
+
+    requests: Annotated[
+        Amounts,
+        Field(
+            description="What the scheduler reserves on a Kubernetes node, such as `cpu: 28`. Default of each "
+            "resource: its limit, if there is one."
+        ),
+    ] = {}
+    limits: Annotated[
+        Amounts,
+        Field(description="What the container cannot exceed. Default of each resource except `cpu`: its request."),
+    ] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, value: Any) -> Any:
+        if isinstance(value, Mapping) and (unknown := value.keys() - cls.model_fields.keys()):
+            raise ValueError(f"{min(unknown)} is no field of resources: move it into requests or limits")
+        return value
+
+    def amount(self, name: str) -> str | None:
+        """Return how much of a resource is requested, None if that is left to the default."""
+        return self.requests.get(name, self.limits.get(name))
+
+
+class ResourceClaim(ApiModel):
+    """As `corev1.ResourceClaim` of a container."""
+
+    name: Annotated[
+        str, Field(min_length=1, max_length=253, description="Name of an entry of the pod's `resourceClaims`.")
+    ]
+    request: Annotated[
+        str | None, Field(max_length=253, description="Name of a request in the claim. If absent: the whole claim.")
+    ] = None
+
+
+class ClaimingResources(Resources):
+    """What a container requests, may use, and claims: as `corev1.ResourceRequirements`."""
+
+    claims: Annotated[
+        tuple[ResourceClaim, ...],
+        Field(
+            max_length=16,
+            description="Claims of the pod that the container uses. `podTemplate.spec.resourceClaims` defines them.",
+            json_schema_extra=dict(list_map("name")),
+        ),
+    ] = ()
+
+
+def resource_rules(field: str) -> dict[str, Any]:
+    """Return the schema extras of a field with resources: the API server names the field in what it refuses."""
+    within = (
+        "type(self.requests[k]) == string "
+        "? (type(self.limits[k]) == string "
+        "? quantity(self.requests[k]).compareTo(quantity(self.limits[k])) <= 0 "
+        ": quantity(self.requests[k]).sub(self.limits[k]).compareTo(quantity('0')) <= 0) "
+        ": (type(self.limits[k]) == string "
+        "? quantity(self.limits[k]).sub(self.requests[k]).compareTo(quantity('0')) >= 0 "
+        ": self.requests[k] <= self.limits[k])"
+    )
+    return schema(
+        cel(
+            " && ".join(f"!has(self.{name})" for name in _FLAT),
+            f"{field} holds requests and limits: move the amounts into them, such as "
+            f"`{field.rpartition('.')[2]}: {{requests: {{cpu: 28, memory: 200Gi}}}}`",
+        ),
+        cel(
+            f"!has(self.requests) || !has(self.limits) || self.requests.all(k, !(k in self.limits) || ({within}))",
+            f"{field}.requests must not exceed {field}.limits: lower the request, or raise the limit",
+            ".requests",
+        ),
+        x_kubernetes_preserve_unknown_fields=True,
+    )
 
 
 class Placement(ApiModel):
@@ -246,17 +355,26 @@ class Agent(Placement):
     """Settings of the agent's pod. The agent connects Ray and Kubernetes."""
 
     resources: Annotated[
-        Resources, Field(description="What each of the agent's two containers requests. The amounts are also limits.")
-    ] = {}
+        Resources,
+        Field(
+            description="What each of the agent's two containers requests, and may use. By default, the limits are 1 "
+            "CPU (or one more than the request has, if that is 1 or more) and 512Mi.",
+            json_schema_extra=resource_rules("spec.agent.resources"),
+        ),
+    ] = Resources()
 
 
 class Head(Placement):
     """Settings of the pod of Ray's head, in which drivers run."""
 
     resources: Annotated[
-        Resources,
-        Field(description="What the head's container requests. The amounts are also limits, except that of `cpu`."),
-    ] = {}
+        ClaimingResources,
+        Field(
+            description="What the head's container requests, and may use. By default, it requests 200m CPU and 512Mi, "
+            "and its limits are 8 CPUs (or one more than the request has, if that is 8 or more) and 16Gi.",
+            json_schema_extra=resource_rules("spec.head.resources"),
+        ),
+    ] = ClaimingResources()
     pod_template: Annotated[
         PodTemplate | None, Field(description="Merged into the head's pod, whose container is `ray-head`.")
     ] = None

@@ -1,7 +1,7 @@
 """ResourcePool: processes reserved on accelerator nodes, verl's resource pool as a Kubernetes object."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from workergroups_api.conditions import Conditions
 from workergroups_api.model import ApiModel, ApiObject, cel, immutable, schema
 from workergroups_api.pod_settings import (
     Agent,
+    ClaimingResources,
     EnvFrom,
     EnvVars,
     Head,
@@ -17,19 +18,23 @@ from workergroups_api.pod_settings import (
     PodTemplate,
     PriorityClassName,
     Quantity,
-    Resources,
     Tolerations,
     Volumes,
+    resource_rules,
 )
 from workergroups_api.report import PoolReport
-from workergroups_api.vocabulary import Reservation, Vendor
+from workergroups_api.vocabulary import Reservation, TopologyMode, Vendor
 
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 # The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
 MAX_NAME = 40
 
-RESOURCE_NAMES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
-PRODUCT_LABELS = {"nvidia": "nvidia.com/gpu.product", "amd": "amd.com/gpu.product-name"}
+RESOURCE_NAMES = {Vendor.NVIDIA: "nvidia.com/gpu", Vendor.AMD: "amd.com/gpu"}
+PRODUCT_LABELS = {Vendor.NVIDIA: "nvidia.com/gpu.product", Vendor.AMD: "amd.com/gpu.product-name"}
+# What Ray and verl call Ascend's devices. To Ray, all others are GPUs: only of those, any vendor's can be shared.
+_RAY_NAMES = {"ASCEND_RT_VISIBLE_DEVICES": "NPU"}
+# The library sets these for NVIDIA and AMD.
+_KNOWN_VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 _RECREATE = "delete the pool and create it again"
 
@@ -57,15 +62,18 @@ class Accelerator(ApiModel):
     """The devices of each process."""
 
     vendor: Annotated[
-        Literal["nvidia", "amd", "none"],
-        Field(description="The vendor of the accelerator; `none` for processes that use CPUs only."),
-    ] = "nvidia"
+        Vendor,
+        Field(
+            description="The vendor of the accelerator; `none` for processes that use CPUs only. `other` needs "
+            "resourceName and visibleDevicesEnv."
+        ),
+    ] = Vendor.NVIDIA
     product: Annotated[
         str | None,
         Field(
             max_length=63,
             description="Use only nodes with this product: a value of the node label `nvidia.com/gpu.product` or "
-            "`amd.com/gpu.product-name`. Default: any product.",
+            "`amd.com/gpu.product-name`. Default: any product. For other vendors, use `spec.nodeSelector`.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
@@ -78,11 +86,27 @@ class Accelerator(ApiModel):
         str | None,
         Field(
             max_length=253,
-            description="The extended resource that pods request. Default: `nvidia.com/gpu` or `amd.com/gpu`.",
+            description="The extended resource that pods request, such as `huawei.com/Ascend910`. Default: "
+            "`nvidia.com/gpu` or `amd.com/gpu`.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
                     "spec.accelerator.resourceName must be a qualified name such as nvidia.com/gpu: add the domain",
+                )
+            ),
+        ),
+    ] = None
+    visible_devices_env: Annotated[
+        str | None,
+        Field(
+            max_length=64,
+            description="For vendor `other`: the environment variable that selects the devices of a process by their "
+            "numbers, such as ASCEND_RT_VISIBLE_DEVICES, HABANA_VISIBLE_MODULES or TPU_VISIBLE_CHIPS.",
+            json_schema_extra=schema(
+                cel(
+                    "self.matches('^[A-Z][A-Z0-9_]*$')",
+                    "spec.accelerator.visibleDevicesEnv must be the name of an environment variable: capital letters, "
+                    "digits and '_', beginning with a letter",
                 )
             ),
         ),
@@ -96,6 +120,11 @@ class Accelerator(ApiModel):
         """The extended resource that a pod asks for, None on CPUs."""
         return self.resource_name or RESOURCE_NAMES.get(self.vendor)
 
+    @property
+    def ray_name(self) -> str:
+        """What Ray calls the devices."""
+        return _RAY_NAMES.get(self.visible_devices_env or "", "GPU")
+
 
 ACCELERATOR_RULES = schema(
     cel(
@@ -106,15 +135,38 @@ ACCELERATOR_RULES = schema(
     ),
     cel(
         "self.vendor != 'none' || !has(self.resourceName)",
-        "spec.accelerator.resourceName needs an accelerator: set spec.accelerator.vendor to nvidia or amd, or remove "
-        "resourceName",
+        "spec.accelerator.resourceName needs an accelerator: set spec.accelerator.vendor to its vendor or to other, or "
+        "remove resourceName",
         ".resourceName",
     ),
     cel(
         "self.vendor != 'none' || self.perProcess == 1",
-        "spec.accelerator.perProcess needs an accelerator: set spec.accelerator.vendor to nvidia or amd, or "
+        "spec.accelerator.perProcess needs an accelerator: set spec.accelerator.vendor to its vendor or to other, or "
         "remove perProcess",
         ".perProcess",
+    ),
+    cel(
+        "self.vendor != 'other' || (has(self.resourceName) && has(self.visibleDevicesEnv))",
+        "spec.accelerator.vendor other needs the names of a resource and of a variable: set resourceName and "
+        "visibleDevicesEnv, such as huawei.com/Ascend910 and ASCEND_RT_VISIBLE_DEVICES",
+        ".vendor",
+    ),
+    cel(
+        "self.vendor != 'other' || !has(self.product)",
+        "spec.accelerator.product selects nodes by a label of NVIDIA or AMD: for vendor other, remove it, and set the "
+        "label in spec.nodeSelector",
+        ".product",
+    ),
+    cel(
+        "self.vendor == 'other' || !has(self.visibleDevicesEnv)",
+        "spec.accelerator.visibleDevicesEnv is for vendor other: remove it, or set spec.accelerator.vendor to other",
+        ".visibleDevicesEnv",
+    ),
+    cel(
+        f"!has(self.visibleDevicesEnv) || !(self.visibleDevicesEnv in {list(_KNOWN_VISIBLE_DEVICES)!r})",
+        "spec.accelerator.visibleDevicesEnv is a variable of NVIDIA or AMD: for devices that use it, set "
+        "spec.accelerator.vendor to nvidia or amd, and keep resourceName",
+        ".visibleDevicesEnv",
     ),
 )
 
@@ -137,12 +189,12 @@ class Topology(ApiModel):
         ),
     ] = "kubernetes.io/hostname"
     mode: Annotated[
-        Literal["Required", "Preferred", "Spread"],
+        TopologyMode,
         Field(
             description="Required: all nodes of the pool are in one domain. Preferred: in one domain if possible. "
             "Spread: each node is in a different domain."
         ),
-    ] = "Preferred"
+    ] = TopologyMode.PREFERRED
 
 
 class ResourcePoolSpec(ApiModel):
@@ -180,12 +232,12 @@ class ResourcePoolSpec(ApiModel):
         ),
     ] = 10
     reservation: Annotated[
-        Literal["Eager", "None"],
+        Reservation,
         Field(
             description="Eager: the agent reserves a bundle for each process, as WorkerGroups and `attach_pool` need. "
             "None: nothing is reserved; for programs that create their own placement groups, such as verl's trainers."
         ),
-    ] = "Eager"
+    ] = Reservation.EAGER
     image: Annotated[
         str | None,
         Field(
@@ -220,17 +272,20 @@ class ResourcePoolSpec(ApiModel):
         Field(description="Volumes, each with its mount, of the head and the nodes, and so of drivers and ranks."),
     ] = ()
     resources: Annotated[
-        Resources,
+        ClaimingResources,
         Field(
-            description="What each node requests in addition to the accelerators. The amounts are also limits, except "
-            "that of `cpu`. Plain Ray tasks can use as many CPUs as `cpu` has whole ones (4 if it is not set)."
+            description="What each node requests, and may use, in addition to the accelerators. By default, it "
+            "requests 100m CPU and 256Mi, without limits. Plain Ray tasks can use as many CPUs as it requests whole "
+            "ones (4 if `cpu` is not set).",
+            json_schema_extra=resource_rules("spec.resources"),
         ),
-    ] = {}
+    ] = ClaimingResources()
     shared_memory: Annotated[
         Quantity | None,
         Field(
             description="Size of /dev/shm in the head and the nodes, such as 128Gi. What it holds counts as memory of "
-            "the pod. Default: the memory limit of the container, or its memory request if it has no limit."
+            "the pod. Default: as much as the memory limit of the pod, or as the memory of its Kubernetes node if it "
+            "has no limit."
         ),
     ] = None
     node_selector: Annotated[
@@ -275,13 +330,20 @@ class ResourcePoolSpec(ApiModel):
     @property
     def is_reserved(self) -> bool:
         """Whether a bundle is reserved for each process."""
-        return Reservation(self.reservation) is Reservation.EAGER
+        return self.reservation is Reservation.EAGER
 
     @property
     def devices_per_node(self) -> int:
         """How many devices each node has; 0 on CPUs."""
-        is_on_cpus = Vendor(self.accelerator.vendor) is Vendor.NONE
+        is_on_cpus = self.accelerator.vendor is Vendor.NONE
         return 0 if is_on_cpus else self.processes_per_node * self.accelerator.per_process
+
+    @property
+    def described_accelerators(self) -> str:
+        """Return how many devices of which kind all nodes have together, for people."""
+        accelerator = self.accelerator
+        kind = accelerator.product or accelerator.resource
+        return f"{self.nodes * self.devices_per_node} x {kind}" if self.devices_per_node else Vendor.NONE.value
 
 
 SPEC_RULES = schema(
@@ -297,6 +359,12 @@ SPEC_RULES = schema(
         "self.nodeSelector[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'))",
         "spec.nodeSelector must hold label keys and values: copy them from `kubectl get nodes --show-labels`",
         ".nodeSelector",
+    ),
+    cel(
+        "!has(self.env) || !has(self.accelerator.visibleDevicesEnv) || "
+        "!self.env.exists(v, v.name == self.accelerator.visibleDevicesEnv)",
+        "spec.env[].name is spec.accelerator.visibleDevicesEnv, which WorkerGroups sets for each rank: remove it",
+        ".env",
     ),
     *(
         immutable(field, _RECREATE)
@@ -342,6 +410,13 @@ class ResourcePoolStatus(ApiModel):
         Field(
             description="Number of nodes that are ready now: all of their bundles are reserved, or they have "
             "joined Ray if the pool has `reservation: None`."
+        ),
+    ] = None
+    accelerators: Annotated[
+        str | None,
+        Field(
+            description="How many devices all nodes have together, and their product or else their resource, such as "
+            "`16 x nvidia.com/gpu`; `none` for processes on CPUs."
         ),
     ] = None
     ray_version: Annotated[str | None, Field(description="The version of Ray that was found in the nodes' image.")] = (

@@ -1,7 +1,8 @@
 """Every word that two processes must agree on: states, reasons, condition types, components, variables and files.
 
 This module needs only the standard library, so that the executor and the library, which run on the user's Python, can
-import it. Words that Kubernetes or Ray define (`CrashLoopBackOff`, `ALIVE`) are not here.
+import it. Words that Kubernetes or Ray define (`CrashLoopBackOff`, `ALIVE`) are not here, except those that a field of
+ours takes.
 """
 
 from enum import Enum
@@ -186,7 +187,40 @@ class Vendor(Word):
 
     NVIDIA = "nvidia"
     AMD = "amd"
+    # Any other: the pool names the resource and the variable that selects devices.
+    OTHER = "other"
     NONE = "none"
+
+
+class TopologyMode(Word):
+    """How close to each other the nodes of a pool must be."""
+
+    REQUIRED = "Required"
+    PREFERRED = "Preferred"
+    SPREAD = "Spread"
+
+
+class MountedIn(Word):
+    """Which pods of a pool mount a volume."""
+
+    ALL = "All"
+    NODES = "Nodes"
+    HEAD = "Head"
+
+
+class TolerationOperator(Word):
+    """How a toleration matches a taint."""
+
+    EXISTS = "Exists"
+    EQUAL = "Equal"
+
+
+class TaintEffect(Word):
+    """What a taint does to pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
 
 
 class Reservation(Word):
@@ -212,6 +246,8 @@ class Variable(Word):
     NAMESPACE = "WORKERGROUPS_NAMESPACE"
     GCS_ADDRESS = "WORKERGROUPS_GCS_ADDRESS"
     ACCELERATOR_VENDOR = "WORKERGROUPS_ACCELERATOR_VENDOR"
+    # The name of the variable that selects the devices of a vendor of which the library knows none.
+    VISIBLE_DEVICES_ENV = "WORKERGROUPS_VISIBLE_DEVICES_ENV"
 
 
 class JobVariable(Word):

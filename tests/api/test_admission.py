@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import itertools
 from contextlib import AsyncExitStack
 
 import pytest
@@ -11,6 +12,7 @@ from tests.simulation.api import Api, ApiError, path_of
 from workergroups_api.manifest import WORKER_GROUP, kind_of
 
 NAMESPACE = "admission"
+NUMBERS = itertools.count(1)
 
 
 class Cluster:
@@ -71,6 +73,7 @@ def changed(manifest, path, value):
     return manifest
 
 
+GAUDI = {"vendor": "other", "resourceName": "habana.ai/gaudi", "visibleDevicesEnv": "HABANA_VISIBLE_MODULES"}
 BAD_POOLS = {
     "spec.processesPerNode: Required value": ("spec.processesPerNode", ...),
     "spec.processesPerNode in body must be of type integer": ("spec.processesPerNode", [4]),
@@ -78,7 +81,7 @@ BAD_POOLS = {
     "spec.processesPerNode in body should be less than or equal to 64": ("spec.processesPerNode", 65),
     "spec.nodes in body should be greater than or equal to 1": ("spec.nodes", 0),
     "spec.nodes in body should be less than or equal to 512": ("spec.nodes", 513),
-    'spec.accelerator.vendor: Unsupported value: "intel": supported values: "nvidia", "amd", "none"': (
+    'spec.accelerator.vendor: Unsupported value: "intel": supported values: "nvidia", "amd", "other", "none"': (
         "spec.accelerator",
         {"vendor": "intel"},
     ),
@@ -142,9 +145,51 @@ BAD_POOLS = {
     ),
     "spec.volumes[1]: Duplicate value": ("spec.volumes", [{"mountPath": "/data", "emptyDir": {}}] * 2),
     "spec.volumes[0].mountPath: Required value": ("spec.volumes", [{"emptyDir": {}}]),
-    "spec.resources.memory in body should match": ("spec.resources", {"memory": "lots"}),
+    "spec.resources.requests.memory in body should match": ("spec.resources", {"requests": {"memory": "lots"}}),
+    "spec.resources holds requests and limits: move the amounts into them": ("spec.resources", {"cpu": 28}),
+    "spec.head.resources holds requests and limits": ("spec.head", {"resources": {"memory": "16Gi"}}),
+    "spec.agent.resources holds requests and limits": (
+        "spec.agent",
+        {"resources": {"requests": {"cpu": 1}, "memory": "1Gi"}},
+    ),
+    "spec.resources.requests must not exceed spec.resources.limits": (
+        "spec.resources",
+        {"requests": {"memory": "2Gi"}, "limits": {"memory": "2000Mi"}},
+    ),
+    "spec.head.resources.requests must not exceed spec.head.resources.limits": (
+        "spec.head",
+        {"resources": {"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}},
+    ),
+    "spec.agent.resources.requests must not exceed spec.agent.resources.limits": (
+        "spec.agent",
+        {"resources": {"requests": {"cpu": "1500m"}, "limits": {"cpu": 1}}},
+    ),
+    'spec.volumes[0].pods: Unsupported value: "Agent": supported values: "All", "Nodes", "Head"': (
+        "spec.volumes",
+        [{"mountPath": "/data", "emptyDir": {}, "pods": "Agent"}],
+    ),
+    "spec.accelerator.vendor other needs the names of a resource and of a variable": (
+        "spec.accelerator",
+        {"vendor": "other", "resourceName": "habana.ai/gaudi"},
+    ),
+    "spec.accelerator.product selects nodes by a label of NVIDIA or AMD": (
+        "spec.accelerator",
+        GAUDI | {"product": "HL-225"},
+    ),
+    "spec.accelerator.visibleDevicesEnv is for vendor other": (
+        "spec.accelerator",
+        {"visibleDevicesEnv": "HABANA_VISIBLE_MODULES"},
+    ),
+    "spec.accelerator.visibleDevicesEnv is a variable of NVIDIA or AMD": (
+        "spec.accelerator",
+        GAUDI | {"visibleDevicesEnv": "CUDA_VISIBLE_DEVICES"},
+    ),
+    "spec.accelerator.visibleDevicesEnv must be the name of an environment variable": (
+        "spec.accelerator",
+        GAUDI | {"visibleDevicesEnv": "visible devices"},
+    ),
     "spec.sharedMemory in body should match": ("spec.sharedMemory", "-1Gi"),
-    "spec.head.resources.cpu in body should match": ("spec.head", {"resources": {"cpu": "two"}}),
+    "spec.head.resources.limits.cpu in body should match": ("spec.head", {"resources": {"limits": {"cpu": "two"}}}),
     'unknown field "spec.head.replicas"': ("spec.head", {"replicas": 2}),
     "spec.imagePullSecrets[0].name: Required value": ("spec.imagePullSecrets", [{}]),
     'unknown field "spec.proceses"': ("spec.proceses", 4),
@@ -278,6 +323,33 @@ def test_a_pool_can_be_changed_in(cluster, fixed, path, value):
 def test_a_group_can_be_changed_in(cluster, fixed, path, value):
     cluster.change(changed(fixed[1], path, value))
     cluster.change(fixed[1])
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits"),
+    [
+        ({"cpu": "1500m"}, {"cpu": "1.5"}),
+        ({"cpu": 1}, {"cpu": "1"}),
+        ({"cpu": "2"}, {"cpu": 2}),
+        ({"cpu": 2}, {"cpu": 3, "memory": "1Gi"}),
+        ({"memory": "1000Mi"}, {"memory": "1Gi"}),
+        ({}, {}),
+    ],
+)
+def test_requests_within_their_limits_are_taken(cluster, requests, limits):
+    resources = {"requests": requests, "limits": limits}
+    agent = {"resources": resources}
+    head = {"resources": resources}
+    name = f"within-{next(NUMBERS)}"
+    cluster.create(pool(name, nodeSelector={"no-such-node": "x"}, resources=resources, head=head, agent=agent))
+
+
+def test_a_variable_that_selects_devices_is_refused_whatever_its_name(cluster):
+    chosen = [{"name": "HABANA_VISIBLE_MODULES", "value": "0"}]
+    elsewhere = {"accelerator": {**GAUDI, "visibleDevicesEnv": "TPU_VISIBLE_CHIPS"}, "env": chosen}
+    words = "spec.env[].name is spec.accelerator.visibleDevicesEnv, which WorkerGroups sets for each rank: remove it"
+    refuse(cluster.create, pool("chosen", accelerator=GAUDI, env=chosen), words)
+    cluster.create(pool("elsewhere", nodeSelector={"no-such-node": "x"}, **elsewhere))
 
 
 def test_a_group_may_take_a_pool_twice_and_needs_to_name_none(cluster):

@@ -29,7 +29,7 @@ async def test_where_a_quota_wants_limits_a_pool_starts(scene):
 
     await eventually("the quota to count", counted)
     limits = {"spec": {"containers": [{"name": "ray-worker", "resources": {"limits": {"cpu": "4"}}}]}}
-    await scene.pool("p", resources={"memory": "4Gi"}, podTemplate=limits)
+    await scene.pool("p", resources={"requests": {"memory": "4Gi"}}, podTemplate=limits)
     await scene.group("p")
     await scene.ready(WORKER_GROUP, "p", seconds=20)
 

@@ -1,9 +1,9 @@
 """Progressing tells how long an object has waited, and Ready what for."""
 
-from simulation.machines import NO_SUCH_NODE
-from simulation.monitor import SLACK_SECONDS
-from simulation.scene import condition
-from simulation.story import MISSING_CLASS
+from tests.simulation.machines import NO_SUCH_NODE
+from tests.simulation.monitor import SLACK_SECONDS
+from tests.simulation.scene import condition
+from tests.simulation.story import MISSING_CLASS
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
 NOWHERE = {"spec": {"nodeSelector": {NO_SUCH_NODE: "yes"}}}

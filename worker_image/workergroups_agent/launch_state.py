@@ -47,6 +47,8 @@ class RankPlacement:
     num_gpus: float
     # How many devices its bundle has.
     devices: int
+    # What Ray calls them; None if there are none.
+    device: str | None
 
 
 def key_of(group: PlannedGroup) -> GroupKey:
@@ -216,5 +218,6 @@ def _with_local_ranks(bundles: list[tuple[PlacementName, int, PlannedPool]]) -> 
     for name, bundle, pool in bundles:
         local_rank = seen.get(name.node_id, 0)
         seen[name.node_id] = local_rank + 1
-        share = 1 / pool.max_colocate_count if pool.bundle.get("GPU") else 0.0
-        yield RankPlacement(name, bundle, local_rank, on_node[name.node_id], share, max(1, pool.devices_per_process))
+        share = 1 / pool.max_colocate_count if pool.device else 0.0
+        devices = max(1, pool.devices_per_process)
+        yield RankPlacement(name, bundle, local_rank, on_node[name.node_id], share, devices, pool.device)

@@ -5,7 +5,6 @@ Ray's token and the head's image, since both must speak the same Ray. The report
 only the operator's image. The executor, which acts in Ray, runs in the head's container: see `templates.executor`.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from workergroups_api.manifest import Manifest
@@ -19,13 +18,14 @@ from workergroups_api.names import (
     head_service,
     token_secret_name,
 )
-from workergroups_api.pod_settings import Agent
+from workergroups_api.pod_settings import Agent, Resources
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ORDERS, REPORTS, REPORTS_FILE, Component, Container, Variable
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.policy.images import Images
 from workergroups_operator.templates.library import UNPRIVILEGED, USER_ID, with_library
 from workergroups_operator.templates.placement import placement
+from workergroups_operator.templates.pod_parts import resources
 from workergroups_operator.templates.probes import agent_probes
 
 GCS_PORT = 6379
@@ -39,10 +39,7 @@ _REQUESTS = {
     Container.REPORTER: {"cpu": "20m", "memory": "64Mi"},
 }
 # Both are Python programs, which use at most one CPU, when they start.
-_LIMITS = {
-    Container.OBSERVER: {"cpu": "1", "memory": "512Mi"},
-    Container.REPORTER: {"cpu": "1", "memory": "512Mi"},
-}
+_LIMITS = {"cpu": "1", "memory": "512Mi"}
 
 
 def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token_digest: str, account_uid: str) -> Manifest:
@@ -95,9 +92,8 @@ def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any
     }
 
 
-def _with_resources(container: dict[str, Any], asked: Mapping[str, str]) -> dict[str, Any]:
-    name = container["name"]
-    return {**container, "resources": {"requests": {**_REQUESTS[name], **asked}, "limits": {**_LIMITS[name], **asked}}}
+def _with_resources(container: dict[str, Any], asked: Resources) -> dict[str, Any]:
+    return {**container, "resources": resources(asked, _REQUESTS[container["name"]], _LIMITS)}
 
 
 def _container(name: Container, image: str, env: list[dict[str, Any]], mounts: dict[str, str]) -> dict[str, Any]:

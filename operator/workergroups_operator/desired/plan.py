@@ -38,7 +38,7 @@ def config_map(plan: ClusterPlan) -> Manifest:
 
 def _pool(pool: ResourcePool) -> PlannedPool:
     spec = pool.spec
-    devices = {"GPU": float(spec.accelerator.per_process)} if spec.devices_per_node else {}
+    devices = {spec.accelerator.ray_name: float(spec.accelerator.per_process)} if spec.devices_per_node else {}
     return PlannedPool(
         name=pool.name,
         uid=pool.uid,

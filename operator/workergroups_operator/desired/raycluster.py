@@ -19,6 +19,7 @@ from workergroups_operator.templates import Templates
 from workergroups_operator.templates.outdated import superseded
 from workergroups_operator.templates.pods import (
     cpu_count,
+    device_count,
     head_cpus,
 )
 
@@ -79,7 +80,7 @@ def _node_group(
         "maxReplicas": pool.spec.nodes,
         "rayStartParams": {
             "num-cpus": str(cpu_count(pool)),
-            "num-gpus": str(pool.spec.devices_per_node),
+            **device_count(pool),
         },
         "template": template,
         # KubeRay deletes these, and creates others.

@@ -61,6 +61,7 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) ->
         deadline=concluded.deadline,
         cluster_name=pool.cluster,
         nodes=pool.spec.nodes,
+        accelerators=pool.spec.described_accelerators,
         ready_nodes=_known(pools.ready_nodes(pool, situation), pool, situation),
         ray_version=found.ray if (found := pools.node_versions(pool, situation)) else None,
     )

@@ -1,17 +1,19 @@
 """Parts of pods, from the fields of a pool."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
-from workergroups_api.pod_settings import PodTemplate, Volume
+from workergroups_api.pod_settings import ClaimingResources, PodTemplate, Resources, Toleration, Volume
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import TaintEffect, TolerationOperator
 from workergroups_operator.templates.pod_overlay import overlay
 
 _SHARED_MEMORY = "shared-memory"
+_SHARED_MEMORY_PATH = "/dev/shm"
 _FACTORS = {
     "": Fraction(1),
     "m": Fraction(1, 1000),
@@ -41,8 +43,8 @@ def named_pull_secrets(pool: ResourcePool) -> dict[str, Any]:
 def tolerations(pool: ResourcePool) -> list[dict[str, Any]]:
     """Return the pool's tolerations, and one for nodes that are reserved for pods with devices."""
     resource = pool.spec.accelerator.resource
-    for_device = [{"key": resource, "operator": "Exists", "effect": "NoSchedule"}] if resource else []
-    return [*(toleration.to_json() for toleration in pool.spec.tolerations), *for_device]
+    taint = Toleration(key=resource, operator=TolerationOperator.EXISTS, effect=TaintEffect.NO_SCHEDULE)
+    return [toleration.to_json() for toleration in (*pool.spec.tolerations, *([taint] if resource else ()))]
 
 
 def environment(pool: ResourcePool, *ours: Manifest) -> dict[str, Any]:
@@ -55,11 +57,33 @@ def environment(pool: ResourcePool, *ours: Manifest) -> dict[str, Any]:
 
 
 def resources(
-    asked: Mapping[str, str], at_least: Mapping[str, str], devices: Mapping[str, str] | None = None
+    asked: Resources,
+    requests: Mapping[str, str],
+    limits: Mapping[str, str] | None = None,
+    unlimited: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return requests, `at_least` those of every pod, and limits, except for CPUs: a pod may use idle ones."""
-    limits = {name: amount for name, amount in asked.items() if name != "cpu"} | dict(devices or {})
-    return {"requests": {**at_least, **asked, **(devices or {})}} | given("limits", limits)
+    """Return a container's resources: what is asked, and the defaults of the rest.
+
+    A limit is also the request, as in any pod. A request is also the limit, since nobody can use more of a device, and
+    a container that uses more memory than it requests is the first to be evicted. But a container may use idle CPUs.
+
+    Args:
+        asked: What the pool sets.
+        requests: What the container requests of resources that the pool does not set.
+        limits: Limits of resources for which the pool sets neither. That of CPUs grows with the pool's request.
+        unlimited: Resources that get no default limit.
+    """
+    wanted = {**asked.limits, **asked.requests}
+    defaults = {name: amount for name, amount in (limits or {}).items() if name not in unlimited}
+    if "cpu" in defaults and "cpu" in wanted:
+        defaults["cpu"] = str(max(whole_cpus(defaults["cpu"]), whole_cpus(wanted["cpu"]) + 1))
+    as_requested = {name: amount for name, amount in asked.requests.items() if name != "cpu"}
+    claims = [claim.to_json() for claim in asked.claims] if isinstance(asked, ClaimingResources) else []
+    return {
+        "requests": {**requests, **wanted},
+        **given("limits", {**defaults, **as_requested, **asked.limits}),
+        **given("claims", claims),
+    }
 
 
 def named_resources(template: PodTemplate | None, container: str) -> set[str]:
@@ -80,17 +104,37 @@ def with_dns(spec: Mapping[str, Any]) -> dict[str, Any]:
     return dict(spec)
 
 
-def volumes(pool: ResourcePool) -> list[Manifest]:
-    """Return the pool's volumes, and shared memory if the pool sets its size."""
-    size = pool.spec.shared_memory
-    shared = [{"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory", "sizeLimit": size}}] if size else []
-    return [*({**volume.source, "name": _volume_name(volume)} for volume in pool.spec.volumes), *shared]
+def head_volumes(pool: ResourcePool) -> list[Volume]:
+    """Return the volumes of the pool that the head mounts."""
+    return [volume for volume in pool.spec.volumes if volume.is_in_head]
 
 
-def mounts(pool: ResourcePool) -> list[Manifest]:
+def node_volumes(pool: ResourcePool) -> list[Volume]:
+    """Return the volumes of the pool that its nodes mount."""
+    return [volume for volume in pool.spec.volumes if volume.is_in_nodes]
+
+
+def volumes(mounted: Sequence[Volume], shared_memory: str | None) -> list[Manifest]:
+    """Return the volumes of a pod, and shared memory, unless one of them is mounted there.
+
+    Without a size, kubelet gives it the memory limit of the pod, or else the memory of the node. KubeRay would give it
+    what the pod requests, which is little if the pool does not set it.
+    """
+    limit = given("sizeLimit", shared_memory)
+    shared = {"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory", **limit}}
+    sources = [{**volume.source, "name": _volume_name(volume)} for volume in mounted]
+    return sources if _is_shared_memory_taken(mounted) else [*sources, shared]
+
+
+def mounts(mounted: Sequence[Volume]) -> list[Manifest]:
     """Return the mounts of these volumes."""
-    shared = [{"name": _SHARED_MEMORY, "mountPath": "/dev/shm"}] if pool.spec.shared_memory else []
-    return [*({**volume.mount, "name": _volume_name(volume)} for volume in pool.spec.volumes), *shared]
+    shared = {"name": _SHARED_MEMORY, "mountPath": _SHARED_MEMORY_PATH}
+    theirs = [{**volume.mount, "name": _volume_name(volume)} for volume in mounted]
+    return theirs if _is_shared_memory_taken(mounted) else [*theirs, shared]
+
+
+def _is_shared_memory_taken(mounted: Sequence[Volume]) -> bool:
+    return any(volume.mount_path.rstrip("/") == _SHARED_MEMORY_PATH for volume in mounted)
 
 
 def _volume_name(volume: Volume) -> str:

@@ -1,5 +1,6 @@
 """The pod templates of a RayCluster: the head's, and one for each pool."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
-from workergroups_api.vocabulary import Component, Container, Variable
+from workergroups_api.vocabulary import Component, Container, TopologyMode, Variable
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.policy.images import Images, image_of
 from workergroups_operator.templates.executor import with_executor
@@ -23,9 +24,11 @@ from workergroups_operator.templates.pod_overlay import overlay
 from workergroups_operator.templates.pod_parts import (
     environment,
     given,
+    head_volumes,
     mounts,
     named_pull_secrets,
     named_resources,
+    node_volumes,
     resources,
     tolerations,
     volumes,
@@ -41,10 +44,9 @@ _HEAD_REQUESTS = {"cpu": "200m", "memory": "512Mi"}
 # When the first driver connects, which is the executor, Ray would start a process for each CPU.
 _NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
 # Drivers run in the head; a pool can ask for more.
-_HEAD_CPU_LIMIT = 8
-_HEAD_MEMORY_LIMIT = "16Gi"
+_HEAD_LIMITS = {"cpu": "8", "memory": "16Gi"}
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
-# CPUs for plain tasks and helpers of drivers, on nodes whose pool does not set `resources.cpu`.
+# CPUs for plain tasks and helpers of drivers, on nodes whose pool sets no CPUs.
 SPARE_CPUS = 4
 # The GCS declares a node dead that does not answer three requests of three seconds each.
 _NODE_HEALTH = {
@@ -63,13 +65,14 @@ _RETRY_SOON = {
 def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Manifest:
     """Return the head's template: it has no accelerator and runs no ranks."""
     head = oldest.spec.head or Head()
+    mounted = head_volumes(oldest)
     container: dict[str, Any] = {
         "name": Container.HEAD,
         "image": images.head,
         "imagePullPolicy": "IfNotPresent",
         **environment(oldest, BASH_ENV, *_variables(_NODE_HEALTH | _NO_PROCESSES_AHEAD | _RETRY_SOON)),
         "resources": _head_resources(head),
-        **given("volumeMounts", mounts(oldest)),
+        "volumeMounts": mounts(mounted),
         "ports": [
             {"containerPort": 6379, "name": "gcs-server"},
             {"containerPort": 8265, "name": "dashboard"},
@@ -82,7 +85,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
             **placement(oldest, head),
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": TERMINATION_SECONDS,
-            **given("volumes", volumes(oldest)),
+            "volumes": volumes(mounted, oldest.spec.shared_memory),
             "containers": [container],
         },
     }
@@ -97,7 +100,7 @@ def head_cpus(oldest: ResourcePool) -> dict[str, str]:
     head = oldest.spec.head or Head()
     if "cpu" in named_resources(head.pod_template, Container.HEAD):
         return {}
-    return {"num-cpus": str(whole_cpus(head.resources.get("cpu", "1")))}
+    return {"num-cpus": str(whole_cpus(head.resources.amount("cpu") or "1"))}
 
 
 def _head_resources(head: Head) -> dict[str, Any]:
@@ -105,30 +108,25 @@ def _head_resources(head: Head) -> dict[str, Any]:
 
     A resource that the user's template sets gets no limit of ours, since its request might be larger.
     """
-    cpus = str(max(_HEAD_CPU_LIMIT, whole_cpus(head.resources.get("cpu", "1")) + 1))
-    limits = {"cpu": cpus, "memory": _HEAD_MEMORY_LIMIT}
     named = named_resources(head.pod_template, Container.HEAD)
-    asked = resources(head.resources, _HEAD_REQUESTS)
-    ours = {name: amount for name, amount in limits.items() if name not in named}
-    return {**asked, "limits": {**ours, **asked.get("limits", {})}}
+    return resources(head.resources, _HEAD_REQUESTS, _HEAD_LIMITS, unlimited=named)
 
 
 def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Manifest:
     """Return the template of the pool's nodes, with the user's template over it, and its own digest."""
-    accelerator = pool.spec.accelerator
-    devices = {accelerator.resource: str(pool.spec.devices_per_node)} if accelerator.resource else {}
+    mounted = node_volumes(pool)
     container: dict[str, Any] = {
         "name": Container.WORKER,
         "image": image_of(pool, images),
         "imagePullPolicy": "IfNotPresent",
         **environment(
             pool,
-            {"name": Variable.ACCELERATOR_VENDOR, "value": accelerator.vendor},
+            *_variables(_accelerator_variables(pool)),
             BASH_ENV,
             *_variables(_RETRY_SOON),
         ),
-        "resources": resources(pool.spec.resources, _WORKER_REQUESTS, devices),
-        **given("volumeMounts", mounts(pool)),
+        "resources": _with_devices(pool, resources(pool.spec.resources, _WORKER_REQUESTS)),
+        "volumeMounts": mounts(mounted),
     }
     template = {
         "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.WORKER, POOL_LABEL: pool.name}},
@@ -140,13 +138,35 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
             "tolerations": tolerations(pool),
             **given("priorityClassName", pool.spec.priority_class_name),
             "affinity": _affinity(pool),
-            **given("volumes", volumes(pool)),
+            "volumes": volumes(mounted, pool.spec.shared_memory),
             "containers": [container],
         },
     }
     merged = _with_users(template, pool.spec.pod_template, Container.WORKER, images)
     annotations = {**merged["metadata"].get("annotations", {}), TEMPLATE_ANNOTATION: digest(merged)}
     return merged | {"metadata": merged["metadata"] | {"annotations": annotations}}
+
+
+def _accelerator_variables(pool: ResourcePool) -> dict[str, str]:
+    """Return the variables from which the library knows how to select a rank's devices."""
+    accelerator = pool.spec.accelerator
+    variables = {Variable.ACCELERATOR_VENDOR.value: accelerator.vendor.value}
+    if accelerator.visible_devices_env is None:
+        return variables
+    # Ray must not empty the variable in a rank's process: its value is the node's own list of devices.
+    return {
+        **variables,
+        Variable.VISIBLE_DEVICES_ENV.value: accelerator.visible_devices_env,
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    }
+
+
+def _with_devices(pool: ResourcePool, asked: Mapping[str, Any]) -> dict[str, Any]:
+    resource = pool.spec.accelerator.resource
+    if resource is None:
+        return dict(asked)
+    devices = {resource: str(pool.spec.devices_per_node)}
+    return {**asked, **{part: {**asked.get(part, {}), **devices} for part in ("requests", "limits")}}
 
 
 def _with_users(template: Manifest, user: PodTemplate | None, container: str, images: Images) -> Manifest:
@@ -169,8 +189,16 @@ def cpu_count(pool: ResourcePool) -> int:
     Ray's count must not restrict what the bundles allow. The bundles hold the CPUs of the ranks. Plain tasks get as
     many as the node requests from Kubernetes.
     """
-    asked = pool.spec.resources.get("cpu")
+    asked = pool.spec.resources.amount("cpu")
     return pool.spec.processes_per_node * pool.spec.max_colocate_count + (whole_cpus(asked) if asked else SPARE_CPUS)
+
+
+def device_count(pool: ResourcePool) -> dict[str, str]:
+    """Return the `rayStartParams` that set how many devices Ray counts on each node of the pool."""
+    count, name = pool.spec.devices_per_node, pool.spec.accelerator.ray_name
+    if name == "GPU":
+        return {"num-gpus": str(count)}
+    return {"num-gpus": "0", "resources": f"'{json.dumps({name: count})}'"}
 
 
 def _node_selector(pool: ResourcePool) -> dict[str, str]:
@@ -187,9 +215,9 @@ def _affinity(pool: ResourcePool) -> dict[str, Any]:
         "topologyKey": topology.key,
     }
     match topology.mode:
-        case "Required":
+        case TopologyMode.REQUIRED:
             return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-        case "Spread":
+        case TopologyMode.SPREAD:
             return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}

@@ -12,7 +12,7 @@ SETTINGS = {
     "env": [{"name": "FLAVOUR", "valueFrom": {"secretKeyRef": {"name": "flavours", "key": "best"}}}],
     "volumes": [{"mountPath": "/scratch", "emptyDir": {}}],
     "sharedMemory": "96Mi",
-    "head": {"resources": {"memory": "3Gi"}},
+    "head": {"resources": {"requests": {"memory": "3Gi"}}},
 }
 
 ON_BUNDLES = """

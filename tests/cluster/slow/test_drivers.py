@@ -13,7 +13,7 @@ while True:
 
 
 def test_a_driver_that_is_killed_for_memory_takes_neither_the_head_nor_ranks_with_it(namespace, clean):
-    spec = {"accelerator": {"vendor": "none"}, "head": {"resources": {"memory": "1Gi"}}}
+    spec = {"accelerator": {"vendor": "none"}, "head": {"resources": {"requests": {"memory": "1Gi"}}}}
     namespace.apply(pool("frugal", **spec), group("frugal"))
     namespace.until_ready("workergroup", "frugal")
     before = look(namespace, "frugal", "frugal")

@@ -88,7 +88,7 @@ def launched(*bundles, known=None, more=(), **kwargs):
 def test_a_group_is_launched_when_all_its_bundles_are_reserved():
     (action,) = launched()
     assert action.placements == tuple(
-        RankPlacement(where.name, bundle, bundle, 2, 0.1, 1) for where in RESERVED for bundle in range(2)
+        RankPlacement(where.name, bundle, bundle, 2, 0.1, 1, "GPU") for where in RESERVED for bundle in range(2)
     )
 
 
@@ -114,6 +114,16 @@ def test_a_rank_takes_the_same_small_share_of_a_bundle_of_any_size_and_sees_all_
     plan_ = plan(pool(devices=devices), group())
     (action,) = of_kind(LaunchGroup, plan_, state(*RESERVED))
     assert {(where.num_gpus, where.devices) for where in action.placements} == {(share, max(1, devices))}
+
+
+def test_each_rank_takes_what_ray_calls_the_devices_of_its_own_pool():
+    npus = pool(1, 2, name="q").model_copy(update={"bundle": {"CPU": 10.0, "NPU": 1.0}})
+    none = pool(1, 2, devices=0)
+    reserved = (placement(0, "n-b"), placement(0, "n-other", uid="uid-q", pool="q"))
+    plan_ = plan(none, npus, group(("p", 0, 2), ("q", 0, 2)))
+    (action,) = of_kind(LaunchGroup, plan_, state(*reserved))
+    taken = [(where.device, where.num_gpus) for where in action.placements]
+    assert taken == [(None, 0.0), (None, 0.0), ("NPU", 0.1), ("NPU", 0.1)]
 
 
 def test_each_rank_sees_as_many_devices_as_its_own_pool_gives_to_a_process():

@@ -154,7 +154,7 @@ def test_only_wide_output_has_the_message(file):
 @pytest.mark.parametrize(
     ("file", "columns"),
     [
-        ("resourcepools.yaml", ["Ready", "Reason", "Nodes", "Ready-Nodes", "Cluster", "Age"]),
+        ("resourcepools.yaml", ["Ready", "Reason", "Nodes", "Ready-Nodes", "Accelerators", "Age"]),
         ("workergroups.yaml", ["Ready", "Reason", "Ranks", "Ready-Ranks", "Age"]),
     ],
 )

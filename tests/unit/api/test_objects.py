@@ -1,6 +1,7 @@
 """What a pool and a group are when only the least is written."""
 
 import pytest
+from pydantic import ValidationError
 
 from workergroups_api.names import node_group
 from workergroups_api.resource_pool import MAX_NAME, ResourcePool
@@ -39,6 +40,21 @@ def test_a_pool_of_the_same_name_recreated_has_another_worker_group():
     assert node_group("ppo", "01234567-89") == "ppo-01234567"
     assert node_group("ppo", "01234567-89") != node_group("ppo", "11234567-89")
     assert len(node_group("p" * MAX_NAME, "01234567-89")) <= 50
+
+
+def test_the_devices_of_all_nodes_in_words():
+    asked = {"nodes": 2, "accelerator": {"product": "NVIDIA-H100-80GB-HBM3", "perProcess": 2}}
+    assert pool(**asked).spec.described_accelerators == "32 x NVIDIA-H100-80GB-HBM3"
+    assert pool().spec.described_accelerators == "8 x nvidia.com/gpu"
+    assert pool(accelerator={"vendor": "none"}).spec.described_accelerators == "none"
+
+
+@pytest.mark.parametrize("field", ["cpu", "memory", "rdma/hca", "request"])
+def test_an_amount_in_the_wrong_place_is_not_passed_over(field):
+    """The API server keeps it, so that the operator can report it."""
+    for spec in ({"resources": {field: 1}}, {"head": {"resources": {field: 1}}}, {"agent": {"resources": {field: 1}}}):
+        with pytest.raises(ValidationError, match=field):
+            pool(**spec)
 
 
 def test_the_default_of_earlier_versions_is_read_as_todays():

@@ -6,9 +6,9 @@ from importlib import metadata
 from unittest.mock import Mock
 
 import pytest
-from fake_cluster import SOON, FakeCluster, condition, group
 from typer.testing import CliRunner
 
+from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group
 from workergroups_cli import job_commands, lifecycle_commands
 from workergroups_cli.app import app, main
 from workergroups_cli.options import LONGEST_WAIT, seconds_of

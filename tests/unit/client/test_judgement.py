@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
+from workergroups_api.vocabulary import Vendor
 from workergroups_client.check_findings import differences, finding
 from workergroups_client.judgement import Requirements, bytes_of, judge
 from workergroups_client.names import find
@@ -15,6 +16,11 @@ def required_by(**spec):
     return Requirements.of(pool_spec(find(FakeCluster(pool("ppo", **spec)), "ppo")))
 
 
+ASCEND = {
+    "vendor": "other",
+    "resourceName": "huawei.com/Ascend910",
+    "visibleDevicesEnv": "ASCEND_RT_VISIBLE_DEVICES",
+}
 SPEC = {"nodes": 3, "volumes": [{"mountPath": "/checkpoints"}]}
 REQUIRED = required_by(sharedMemory="8Gi", **SPEC)
 WELL = {
@@ -132,6 +138,15 @@ def test_an_all_reduce_is_wrong_if_it_fails_or_has_no_devices(said, found):
     assert all(words in told[subject] for subject, words in found.items())
 
 
+def test_devices_of_other_vendors_are_not_counted_and_an_all_reduce_may_be_without_them():
+    nodes = [node(name, devices=None) for name in "abc"]
+    said = answer(*nodes, all_reduce={**MEASURED, "backend": "gloo"})
+    found = judged(said, required_by(accelerator=ASCEND, **SPEC), fabric=True)
+    assert found["devices"].message == "not counted: the check knows devices of NVIDIA and AMD"
+    assert found["devices"].is_well
+    assert found["all-reduce"].is_well
+
+
 def test_without_any_node_only_that_is_reported():
     nobody = {**answer(), "nodes": []}
     assert wrong(nobody).keys() == {"nodes"}
@@ -141,16 +156,31 @@ def test_without_any_node_only_that_is_reported():
 @pytest.mark.parametrize(
     ("spec", "required"),
     [
-        ({"processesPerNode": 2}, Requirements(1, 2, "nvidia", 2, None, (), True)),
-        ({"processesPerNode": 2, "reservation": "None"}, Requirements(1, 2, "nvidia", 2, None, (), False)),
-        ({"processesPerNode": 2, "accelerator": {"vendor": "none"}}, Requirements(1, 2, "none", 0, None, (), True)),
+        ({"processesPerNode": 2}, Requirements(1, 2, Vendor.NVIDIA, 2, "GPU", None, (), True)),
+        ({"processesPerNode": 2, "reservation": "None"}, Requirements(1, 2, Vendor.NVIDIA, 2, "GPU", None, (), False)),
         (
-            {"nodes": 4, "processesPerNode": 2, "accelerator": {"vendor": "amd", "perProcess": 4}},
-            Requirements(4, 2, "amd", 8, None, (), True),
+            {"processesPerNode": 2, "accelerator": {"vendor": "none"}},
+            Requirements(1, 2, Vendor.NONE, 0, "GPU", None, (), True),
         ),
         (
-            {"processesPerNode": 1, "volumes": [{"mountPath": "/a"}, {"mountPath": "/b", "readOnly": True}]},
-            Requirements(1, 1, "nvidia", 1, None, ("/a",), True),
+            {"processesPerNode": 2, "accelerator": ASCEND},
+            Requirements(1, 2, Vendor.OTHER, 2, "NPU", None, (), True),
+        ),
+        (
+            {"nodes": 4, "processesPerNode": 2, "accelerator": {"vendor": "amd", "perProcess": 4}},
+            Requirements(4, 2, Vendor.AMD, 8, "GPU", None, (), True),
+        ),
+        (
+            {
+                "processesPerNode": 1,
+                "volumes": [
+                    {"mountPath": "/a"},
+                    {"mountPath": "/b", "readOnly": True},
+                    {"mountPath": "/c", "pods": "Head"},
+                    {"mountPath": "/d", "pods": "Nodes"},
+                ],
+            },
+            Requirements(1, 1, Vendor.NVIDIA, 1, "GPU", None, ("/a", "/d"), True),
         ),
     ],
 )

@@ -17,6 +17,7 @@ PARTS = ("spec", "status")
 WHOLE = {
     "agent.imagePullSecrets",
     "agent.nodeSelector",
+    "agent.resources",
     "agent.tolerations",
     "conditions",
     "env[].valueFrom",
@@ -25,6 +26,7 @@ WHOLE = {
     "head.imagePullSecrets",
     "head.nodeSelector",
     "head.podTemplate",
+    "head.resources",
     "head.tolerations",
     "podTemplate",
     "tolerations",
@@ -136,7 +138,11 @@ def _schema(kind: str) -> dict:
 
 
 def _fields(kind: str, part: str) -> list[str]:
-    return [path for path, _ in _leaves(_schema(kind)["properties"][part], "")]
+    return [
+        path
+        for path, field in _leaves(_schema(kind)["properties"][part], "")
+        if not field.get("description", "").startswith("Not here")
+    ]
 
 
 def _leaves(schema: dict, path: str) -> Iterator[tuple[str, dict]]:

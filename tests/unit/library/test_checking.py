@@ -37,8 +37,8 @@ def test_the_driver_is_told_whatever_nvidia_smi_warns_of(warning):
 
 
 def question(**more):
-    asked = {"vendor": "none", "writable": [], "fabric": False}
-    return {"pool": "ppo", "node_group": "", "processes": 1, "devices": 1, "is_reserved": True, **asked, **more}
+    asked = {"vendor": "none", "devices": 1, "device": "GPU", "writable": [], "fabric": False}
+    return {"pool": "ppo", "node_group": "", "processes": 1, "is_reserved": True, **asked, **more}
 
 
 def tool(folder, monkeypatch, script):
@@ -73,6 +73,11 @@ def test_a_node_that_cannot_count_its_devices_says_why(tmp_path, monkeypatch, sc
 def test_without_the_tool_that_is_what_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "there is no nvidia-smi" in node.look("pod", question(vendor="nvidia"))["troubles"]["devices"]
+
+
+def test_nobody_counts_the_devices_of_other_vendors():
+    said = node.look("pod", question(vendor="other"))
+    assert (said["devices"], said["troubles"].get("devices")) == (None, None)
 
 
 def test_a_directory_is_writable_if_a_file_can_be_written_there(tmp_path):

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from workergroups.single_controller.ray.visible_devices import bundle_devices, device_env
+from workergroups.single_controller.ray.visible_devices import (
+    bundle_devices,
+    check_own_env,
+    device_env,
+    own_device_name,
+    ray_name,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +50,46 @@ from workergroups.single_controller.ray.visible_devices import bundle_devices, d
 )
 def test_a_rank_uses_its_own_device(device_name, environ, expected):
     assert device_env(["2"], device_name, environ) == expected
+
+
+OTHER = {"WORKERGROUPS_ACCELERATOR_VENDOR": "other", "WORKERGROUPS_VISIBLE_DEVICES_ENV": "HABANA_VISIBLE_MODULES"}
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        pytest.param({}, "2,3", id="numbers from 0"),
+        pytest.param({"HABANA_VISIBLE_MODULES": ""}, "2,3", id="an empty list"),
+        pytest.param({"HABANA_VISIBLE_MODULES": "7,5,3,1"}, "3,1", id="the node's list, which Ray does not know"),
+    ],
+)
+def test_a_rank_on_devices_of_another_vendor_sees_its_own_by_the_variable_that_the_pool_names(listed, expected):
+    # Ray has set the variable of NVIDIA's devices, which nobody reads there.
+    environ = {**OTHER, "CUDA_VISIBLE_DEVICES": "2", **listed}
+    assert device_env(["2", "3"], "cuda", environ) == {"HABANA_VISIBLE_MODULES": expected}
+
+
+def test_a_node_that_lists_too_few_devices_of_another_vendor():
+    with pytest.raises(ValueError, match=r"HABANA_VISIBLE_MODULES of the rank's node lists 2 devices \(0,1\)"):
+        device_env(["2"], "cuda", {**OTHER, "HABANA_VISIBLE_MODULES": "0,1"})
+
+
+def test_ray_knows_the_devices_of_an_npu_itself():
+    environ = {"WORKERGROUPS_VISIBLE_DEVICES_ENV": "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES": "6"}
+    assert device_env(["6"], "npu", environ) == {"ASCEND_RT_VISIBLE_DEVICES": "6"}
+
+
+def test_a_rank_is_not_given_the_variable_that_selects_its_devices():
+    check_own_env({"HABANA_VISIBLE_MODULES": "0"}, {})
+    check_own_env({"HF_HOME": "/data"}, OTHER)
+    with pytest.raises(ValueError, match="must not set HABANA_VISIBLE_MODULES"):
+        check_own_env({"HABANA_VISIBLE_MODULES": "0"}, OTHER)
+
+
+@pytest.mark.parametrize(("device_name", "name"), [("cuda", "GPU"), ("amd", "GPU"), ("cpu", "GPU"), ("npu", "NPU")])
+def test_ray_has_two_names_for_devices(device_name, name):
+    assert ray_name(device_name) == name
+    assert own_device_name(name) == (device_name if name == "NPU" else None)
 
 
 def test_a_rank_without_devices_is_left_alone():

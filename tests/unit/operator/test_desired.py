@@ -1,5 +1,6 @@
 """The full manifests: compared with golden YAML (`UPDATE_GOLDEN=1 pytest` writes it), and what must not be in them."""
 
+import json
 import os
 from pathlib import Path
 
@@ -98,9 +99,9 @@ SETTINGS_OF_PODS = {
     "envFrom": [{"prefix": "HF_", "secretRef": {"name": "hub"}}],
     "volumes": [{"mountPath": "/checkpoints", "readOnly": False, "persistentVolumeClaim": {"claimName": "ckpt"}}],
     "sharedMemory": "128Gi",
-    "resources": {"cpu": 28, "memory": "200Gi", "rdma/hca": 1},
+    "resources": {"requests": {"cpu": 28, "memory": "200Gi", "rdma/hca": 1}},
     "head": {
-        "resources": {"memory": "8Gi"},
+        "resources": {"requests": {"memory": "8Gi"}},
         "nodeSelector": {"role": "cpu"},
         "tolerations": [{"key": "team", "operator": "Exists"}],
         "podTemplate": {"spec": {"priorityClassName": "high"}},
@@ -140,6 +141,87 @@ def test_resources_are_requests_and_limits_but_for_cpus():
     assert node["resources"]["limits"] == {"memory": "200Gi", "rdma/hca": "1"} | gpus
     assert head["resources"]["requests"] == {"cpu": "200m", "memory": "8Gi"}
     assert head["resources"]["limits"] == {"cpu": "8", "memory": "8Gi"}
+
+
+MEMORY = {"medium": "Memory"}
+
+
+def shared_memory(spec):
+    return [volume["emptyDir"] for volume in spec["volumes"] if volume["name"] == "shared-memory"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, [MEMORY]),
+        ({"sharedMemory": "8Gi"}, [MEMORY | {"sizeLimit": "8Gi"}]),
+        ({"volumes": [{"mountPath": "/dev/shm", "emptyDir": MEMORY}]}, []),
+        ({"volumes": [{"mountPath": "/dev/shm/", "emptyDir": MEMORY}], "sharedMemory": "8Gi"}, []),
+    ],
+)
+def test_shared_memory_is_as_large_as_the_pod_may_be_unless_the_pool_says_otherwise(spec, expected):
+    for pod_, container in ray_pods(**spec):
+        assert shared_memory(pod_) == expected
+        assert len([each for each in container["volumeMounts"] if each["mountPath"].startswith("/dev/shm")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("pods", "in_head", "in_nodes"), [(None, 1, 1), ("All", 1, 1), ("Nodes", 0, 1), ("Head", 1, 0)]
+)
+def test_a_volume_is_in_the_pods_that_it_names(pods, in_head, in_nodes):
+    volume = {"mountPath": "/data", "emptyDir": {}} | ({"pods": pods} if pods else {})
+    for (spec, container), expected in zip(ray_pods(volumes=[volume]), (in_head, in_nodes), strict=True):
+        mounted = [each for each in container["volumeMounts"] if each["mountPath"] == "/data"]
+        named = {each["name"] for each in mounted}
+        assert len(mounted) == expected
+        assert [each.keys() for each in mounted] == [{"name", "mountPath"}] * expected
+        assert [each for each in spec["volumes"] if each["name"] in named] == [
+            {"name": name, "emptyDir": {}} for name in named
+        ]
+
+
+def test_claims_of_the_template_are_claims_of_the_container():
+    claims = [{"name": "gpus", "request": "all"}]
+    template = {"spec": {"resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]}}
+    settings = {"resources": {"claims": claims}, "podTemplate": template}
+    for spec, container in ray_pods(**settings, head=settings):
+        assert container["resources"]["claims"] == claims
+        assert spec["resourceClaims"] == template["spec"]["resourceClaims"]
+
+
+def other(variable, **more):
+    return {"vendor": "other", "resourceName": "example.com/npu", "visibleDevicesEnv": variable} | more
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "counted"),
+    [
+        ({"vendor": "none"}, {"num-gpus": "0"}),
+        ({"vendor": "amd", "perProcess": 2}, {"num-gpus": "4"}),
+        (other("HABANA_VISIBLE_MODULES"), {"num-gpus": "2"}),
+        (other("ASCEND_RT_VISIBLE_DEVICES", perProcess=2), {"num-gpus": "0", "resources": """'{"NPU": 4}'"""}),
+    ],
+)
+def test_ray_counts_the_devices_under_the_name_that_programs_use(accelerator, counted):
+    shape = pool(nodes=1, processes=2, accelerator=accelerator)
+    (group_,) = of_kind("RayCluster", pools=(shape,))["spec"]["workerGroupSpecs"]
+    assert {name: value for name, value in group_["rayStartParams"].items() if name != "num-cpus"} == counted
+    plan = json.loads(of_kind("ConfigMap", pools=(shape,))["data"]["plan.json"])
+    per_process = accelerator.get("perProcess", 1)
+    name = "NPU" if "resources" in counted else "GPU"
+    devices = {} if accelerator["vendor"] == "none" else {name: per_process}
+    assert plan["pools"][0]["bundle"] == {"CPU": 10} | devices
+
+
+def test_nodes_of_another_vendor_know_its_variable():
+    (_, head), (spec, node) = ray_pods(accelerator=other("HABANA_VISIBLE_MODULES"))
+    values = {each["name"]: each.get("value") for each in node["env"]}
+    assert values["WORKERGROUPS_ACCELERATOR_VENDOR"] == "other"
+    assert values["WORKERGROUPS_VISIBLE_DEVICES_ENV"] == "HABANA_VISIBLE_MODULES"
+    assert values["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] == "0"
+    assert node["resources"]["limits"] == {"example.com/npu": "2"}
+    assert {"key": "example.com/npu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
+    assert "WORKERGROUPS_VISIBLE_DEVICES_ENV" not in {each["name"] for each in head["env"]}
 
 
 def test_the_head_has_a_place_and_a_template_of_its_own():
@@ -220,7 +302,7 @@ def test_each_container_of_ours_has_requests_and_limits():
 
 
 def test_what_the_pool_asks_for_the_agent_is_request_and_limit_of_each_container():
-    for container in deployed(agent={"resources": {"memory": "2Gi"}})["containers"]:
+    for container in deployed(agent={"resources": {"requests": {"memory": "2Gi"}}})["containers"]:
         resources = container["resources"]
         assert (resources["requests"]["memory"], resources["limits"]) == ("2Gi", {"cpu": "1", "memory": "2Gi"})
 
@@ -239,8 +321,10 @@ def in_template(**resources):
     ("head", "expected"),
     [
         ({}, ("1", "8")),
-        ({"resources": {"cpu": 4}}, ("4", "8")),
-        ({"resources": {"cpu": "12"}}, ("12", "13")),
+        ({"resources": {"requests": {"cpu": 4}}}, ("4", "8")),
+        ({"resources": {"requests": {"cpu": "12"}}}, ("12", "13")),
+        ({"resources": {"limits": {"cpu": 4}}}, ("4", "4")),
+        ({"resources": {"requests": {"cpu": 2}, "limits": {"cpu": 4}}}, ("2", "4")),
         # KubeRay counts what the template sets.
         (in_template(limits={"cpu": "3"}), (None, "3")),
         (in_template(requests={"cpu": "30"}), (None, None)),
@@ -269,7 +353,7 @@ def test_pods_in_the_network_of_their_node_find_the_services_of_the_cluster(spec
     ("cpu", "spare"), [(None, 4), ("28", 28), (28, 28), ("1.5", 1), ("500m", 1), ("8000m", 8), ("2k", 2000)]
 )
 def test_nodes_have_cpus_for_plain_tasks_next_to_those_of_the_ranks(cpu, spare):
-    asked = {} if cpu is None else {"resources": {"cpu": cpu}}
+    asked = {} if cpu is None else {"resources": {"requests": {"cpu": cpu}}}
     (group_,) = of_kind("RayCluster", pools=(pool(nodes=1, processes=2, **asked),))["spec"]["workerGroupSpecs"]
     assert group_["rayStartParams"]["num-cpus"] == str(2 * 10 + spare)
 

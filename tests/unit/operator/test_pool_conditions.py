@@ -266,3 +266,10 @@ def test_a_pod_that_no_node_takes_is_the_reason_before_the_cluster_is_up():
     crashing = [{"name": "ray-worker", "image": "x", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
     pods = (pod("worker", containerStatuses=crashing),)
     assert ready_of(pool(), pods=pods).reason == "HeadStarting"
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "described"), [({"product": "A100"}, "4 x A100"), ({"vendor": "none"}, "none")]
+)
+def test_the_status_names_the_devices_of_all_nodes(accelerator, described):
+    assert status_of(observed(pools=(pool(accelerator=accelerator),))).after.accelerators == described

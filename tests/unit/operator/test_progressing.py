@@ -3,8 +3,20 @@
 from datetime import timedelta
 
 import pytest
-from make import CREATED, HEAD, NOW, SESSION, group, observed, pod, pool, ready_pool, status_of, workers
 
+from tests.unit.operator.make import (
+    CREATED,
+    HEAD,
+    NOW,
+    SESSION,
+    group,
+    observed,
+    pod,
+    pool,
+    ready_pool,
+    status_of,
+    workers,
+)
 from workergroups_api.conditions import Finding, find
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy.deadline import wait_for_ready

@@ -18,6 +18,7 @@ from workergroups.single_controller.base import Worker
 from workergroups.single_controller.ray import placement
 from workergroups.single_controller.ray.base import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 from workergroups.single_controller.ray.resource_pool import Bundle
+from workergroups.single_controller.ray.visible_devices import own_device_name
 
 from .answers import MEASURE_SECONDS, AllReduce, NodeAnswer, Question
 from .probes import PoolNode
@@ -106,7 +107,7 @@ def _pool(question: Question, nodes: Sequence[PoolNode]) -> Iterator[RayResource
                 f"the pool reserves nothing, and what it has was not free within {_RESERVE_SECONDS} s: a job holds it"
             )
         bundles = [
-            Bundle(group, index, devices=question["devices"] or None)
+            Bundle(group, index, question["devices"] or None, own_device_name(question["device"]))
             for group in groups
             for index in range(question["processes"])
         ]
@@ -117,7 +118,8 @@ def _pool(question: Question, nodes: Sequence[PoolNode]) -> Iterator[RayResource
 
 def _reserve(each: PoolNode, question: Question) -> PlacementGroup:
     """Reserve bundles on that node, by the resource that each Ray node has under its own address."""
-    bundle = {"CPU": 1.0, f"node:{each.address}": 0.001} | ({"GPU": question["devices"]} if question["devices"] else {})
+    devices = {question["device"]: question["devices"]} if question["devices"] else {}
+    bundle = {"CPU": 1.0, f"node:{each.address}": 0.001} | devices
     return placement_group([bundle] * question["processes"], strategy="STRICT_PACK")
 
 

@@ -22,6 +22,8 @@ class Question(TypedDict):
     """Processes on each node."""
     devices: int
     """Devices of each process."""
+    device: str
+    """What Ray calls them."""
     is_reserved: bool
     """Whether the pool reserves a bundle for each process."""
     writable: list[str]
@@ -54,7 +56,7 @@ class NodeAnswer(TypedDict):
     node: str
     """The node's pod."""
     devices: int | None
-    """``None`` if the node cannot count them."""
+    """``None`` if the node cannot count them, as for vendors other than NVIDIA and AMD."""
     versions: dict[str, str]
     shared_memory: int
     """Bytes."""

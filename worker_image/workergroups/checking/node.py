@@ -90,7 +90,7 @@ def _devices(vendor: str, versions: dict[str, str], troubles: dict[str, str]) ->
         if _AMD_DRIVER.exists():
             versions["driver"] = _AMD_DRIVER.read_text().strip()
         return len(glob.glob("/dev/dri/renderD*"))
-    return 0
+    return None if vendor == Vendor.OTHER else 0
 
 
 def _nvidia(versions: dict[str, str], troubles: dict[str, str]) -> int | None:

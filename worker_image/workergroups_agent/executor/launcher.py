@@ -24,6 +24,7 @@ from workergroups.ray_private.process import own_pod
 from workergroups.single_controller.ray import ranks
 from workergroups.single_controller.ray.colocation import create_colocated_worker_cls
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
+from workergroups.single_controller.ray.visible_devices import own_device_name
 from workergroups_agent.executor import launch_record
 from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.launch_state import RankPlacement
@@ -203,4 +204,5 @@ def _seat(placement: RankPlacement) -> ranks.Seat:
         placement.local_world_size,
         num_gpus=placement.num_gpus,
         devices=placement.devices,
+        device_name=own_device_name(placement.device),
     )

@@ -24,6 +24,7 @@ def question(**more):
         "vendor": "none",
         "processes": 1,
         "devices": 4,
+        "device": "GPU",
         "is_reserved": True,
         "writable": [],
         "fabric": False,

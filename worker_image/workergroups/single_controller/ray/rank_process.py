@@ -13,7 +13,7 @@ from workergroups.ray_private.process import accelerators_at_start
 
 from . import group_record, master_port, stack_dump
 from .method_table import Signatures
-from .visible_devices import bundle_devices, device_env
+from .visible_devices import bundle_devices, check_own_env, device_env, ray_name
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class RankLaunch:
 
         Raises:
             RendezvousTimeoutError: Rank 0 did not publish in time where the ranks meet.
+            ValueError: The environment that the user gave the rank selects devices.
         """
+        check_own_env(ray.get_runtime_context().runtime_env.env_vars(), os.environ)
         actor_id = ray.get_runtime_context().get_actor_id()
         stack_dump.enable(actor_id)
         name = f"rank {self.rank} of {self.wg_prefix}" if self.wg_prefix else f"rank {self.rank}"
@@ -67,7 +69,7 @@ class RankLaunch:
         os.environ.update(device_env(self._own_devices(), self.device_name, os.environ))
 
     def _own_devices(self) -> list[str]:
-        resource = "NPU" if self.device_name == "npu" else "GPU"
+        resource = ray_name(self.device_name)
         assigned = ray.get_runtime_context().get_accelerator_ids()[resource]
         of_node = accelerators_at_start(resource)
         return bundle_devices(assigned, of_node, self.devices_per_rank)

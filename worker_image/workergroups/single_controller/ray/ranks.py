@@ -17,6 +17,7 @@ from workergroups_api.vocabulary import PROTECTED_ENV
 from .method_table import pickle_methods, signatures_of
 from .rank_class import RayClassWithInitArgs, launch_arguments, rank_actor_class
 from .rank_process import RankLaunch
+from .visible_devices import ray_name
 from .whole_nodes import check_whole_nodes
 
 
@@ -33,6 +34,8 @@ class Seat(NamedTuple):
     """The share of one accelerator that the rank takes; the default is the argument of `create_ranks`."""
     devices: int | None = None
     """How many accelerators its bundle has, all of which it sees; the default is the argument of `create_ranks`."""
+    device_name: str | None = None
+    """The kind of these accelerators; the default is the argument of `create_ranks`."""
 
 
 def create_ranks(
@@ -82,11 +85,12 @@ def create_ranks(
         seat._replace(
             num_gpus=num_gpus if seat.num_gpus is None else seat.num_gpus,
             devices=devices_per_rank if seat.devices is None else seat.devices,
+            device_name=seat.device_name or device_name,
         )
         for seat in seats
     ]
     ray_cls_with_init.check_arguments()
-    _check_devices(seats, "NPU" if device_name == "npu" else "GPU")
+    _check_devices(seats)
     actor_class = rank_actor_class(ray_cls_with_init.cls, post_mortem)
     options = _actor_options(ray_cls_with_init.options, worker_env)
     if detached:
@@ -106,7 +110,7 @@ def create_ranks(
                 local_rank=seat.local_rank,
                 local_world_size=seat.local_world_size,
                 wg_prefix=wg_prefix,
-                device_name=device_name,
+                device_name=seat.device_name or device_name,
                 devices_per_rank=seat.devices or 1,
                 master=master,
                 rank_zero=actor_id(ranks[0]) if ranks else None,
@@ -115,7 +119,7 @@ def create_ranks(
                 places=() if ranks else places,
             )
             placed = actor_class.options(
-                **{**_share(seat.num_gpus or 0, device_name), **options},
+                **{**_share(seat.num_gpus or 0, seat.device_name or device_name), **options},
                 name=name,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(seat.placement_group, seat.bundle_index),
             )
@@ -143,9 +147,9 @@ def check_worker_env(worker_env: Mapping[str, str]) -> None:
             raise TypeError(f"worker_env values must be strings, but {name} is {value!r}")
 
 
-def _check_devices(seats: Sequence[Seat], resource: str) -> None:
+def _check_devices(seats: Sequence[Seat]) -> None:
     """Refuse seats that would show a rank the wrong devices."""
-    whole: dict[int, list[PlacementGroup]] = {}
+    whole: dict[tuple[str, int], list[PlacementGroup]] = {}
     for seat in seats:
         share, devices = seat.num_gpus or 0, 1 if seat.devices is None else seat.devices
         if devices < 1 or (devices > 1 and share > 1):
@@ -153,8 +157,8 @@ def _check_devices(seats: Sequence[Seat], resource: str) -> None:
                 f"devices_per_rank must be at least 1, and num_gpus a share of one of them, not {devices} and {share}"
             )
         if share and devices > 1:
-            whole.setdefault(devices, []).append(seat.placement_group)
-    for devices, placement_groups in whole.items():
+            whole.setdefault((ray_name(seat.device_name or ""), devices), []).append(seat.placement_group)
+    for (resource, devices), placement_groups in whole.items():
         check_whole_nodes(placement_groups, resource, devices)
 
 
@@ -162,7 +166,8 @@ def _share(num_gpus: float, device_name: str) -> dict[str, Any]:
     """Return Ray's options for a share of an accelerator."""
     if not num_gpus:
         return {}
-    return {"resources": {"NPU": num_gpus}} if device_name == "npu" else {"num_gpus": num_gpus}
+    name = ray_name(device_name)
+    return {"num_gpus": num_gpus} if name == "GPU" else {"resources": {name: num_gpus}}
 
 
 def _actor_options(user_options: Mapping[str, Any], worker_env: Mapping[str, str] | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from ray.util.placement_group import PlacementGroup
 from workergroups.ray_private.cluster_state import placement_group_handle
 
 from .resource_pool import Bundle, RayResourcePool
+from .visible_devices import own_device_name
 
 Record = Mapping[str, Any]
 """What `placement_group_table` returns for a placement group."""
@@ -22,7 +23,12 @@ def pool_over(name_prefix: str, places: Sequence[tuple[Record, int]]) -> RayReso
     """
     groups = {str(record["placement_group_id"]): _group(record) for record, _ in places}
     bundles = [
-        Bundle(groups[record["placement_group_id"]], index, devices=_devices(record, index) or None)
+        Bundle(
+            groups[record["placement_group_id"]],
+            index,
+            devices=_devices(record, index) or None,
+            device_name=own_device_name("NPU" if "NPU" in record["bundles"][index] else None),
+        )
         for record, index in places
     ]
     first, index = places[0]
@@ -40,4 +46,5 @@ def _group(record: Record) -> PlacementGroup:
 
 
 def _devices(record: Record, index: int) -> int:
-    return int(record["bundles"][index].get("GPU", 0))
+    bundle = record["bundles"][index]
+    return int(bundle.get("GPU") or bundle.get("NPU") or 0)

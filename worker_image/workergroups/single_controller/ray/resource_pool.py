@@ -36,6 +36,8 @@ class Bundle(NamedTuple):
     bundle_index: int
     devices: int | None = None
     """How many accelerators it has, if not as many as the pool's settings say."""
+    device_name: str | None = None
+    """The kind of these accelerators, if it is not the one that the group asks for."""
 
 
 class RayResourcePool(Closing, ResourcePool):
@@ -121,7 +123,14 @@ class RayResourcePool(Closing, ResourcePool):
     def seats(self, strategy: str = "STRICT_PACK", device_name: str = "cuda") -> list[Seat]:
         """Return where each rank of a group on this pool runs, in rank order."""
         return [
-            Seat(bundle.placement_group, bundle.bundle_index, local_rank, local_world_size, devices=bundle.devices)
+            Seat(
+                bundle.placement_group,
+                bundle.bundle_index,
+                local_rank,
+                local_world_size,
+                devices=bundle.devices,
+                device_name=bundle.device_name,
+            )
             for bundle, local_rank, local_world_size in zip(
                 self.bundles(strategy, device_name=device_name),
                 self.local_rank_list(),

@@ -19,6 +19,19 @@ _LEAVE_VISIBLE_ENV = (
 )
 
 
+_NPU = "npu"
+
+
+def ray_name(device_name: str) -> str:
+    """Return what Ray calls devices of a kind that it counts: ``GPU``, or ``NPU`` for Ascend's."""
+    return "NPU" if device_name == _NPU else "GPU"
+
+
+def own_device_name(ray_name: str | None) -> str | None:
+    """Return the kind of a bundle's devices if Ray's name of them tells, else ``None``: GPUs are of any vendor."""
+    return _NPU if ray_name == "NPU" else None
+
+
 def bundle_devices(assigned: Sequence[str], of_node: Sequence[str] | None, count: int) -> list[str]:
     """Return the devices of a rank's bundle, in the node's order.
 
@@ -49,6 +62,9 @@ def device_env(own_ids: Sequence[str], device_name: str, environ: Mapping[str, s
         own_ids: The ids of the rank's devices; may be empty.
         device_name: The group's kind of device; the pod's vendor variable takes precedence.
         environ: The process's environment as Ray has set it.
+
+    Raises:
+        ValueError: The node's list of devices is shorter than what Ray counts.
     """
     if not own_ids:
         return {}
@@ -57,9 +73,36 @@ def device_env(own_ids: Sequence[str], device_name: str, environ: Mapping[str, s
         return {"LOCAL_RANK": own_ids[0]}
     own = ",".join(own_ids)
     vendor = environ.get(Variable.ACCELERATOR_VENDOR, device_name)
-    if device_name == "npu":
+    if device_name == _NPU:
         return {"ASCEND_RT_VISIBLE_DEVICES": own}
+    if variable := environ.get(Variable.VISIBLE_DEVICES_ENV):
+        return {variable: ",".join(_listed(own_ids, variable, environ.get(variable)))}
     if vendor == Vendor.AMD or "HIP_VISIBLE_DEVICES" in environ:
         # ROCm software reads either variable; if both are set, they must agree.
         return {"HIP_VISIBLE_DEVICES": own, "CUDA_VISIBLE_DEVICES": own}
     return {"CUDA_VISIBLE_DEVICES": own}
+
+
+def check_own_env(given: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    """Refuse an environment that selects the devices of a rank by the variable that the pool names.
+
+    Args:
+        given: The variables that users gave to the rank.
+        environ: The process's environment, from which the name of the variable comes.
+
+    Raises:
+        ValueError: The variable is among them.
+    """
+    variable = environ.get(Variable.VISIBLE_DEVICES_ENV)
+    if variable in given:
+        raise ValueError(f"the environment of a rank must not set {variable}, which selects its devices: remove it")
+
+
+def _listed(numbers: Sequence[str], variable: str, of_node: str | None) -> list[str]:
+    """Return the devices of these numbers in the node's list, which Ray does not know; the numbers if there is none."""
+    if not of_node:
+        return list(numbers)
+    ids = of_node.split(",")
+    if any(int(number) >= len(ids) for number in numbers):
+        raise ValueError(f"{variable} of the rank's node lists {len(ids)} devices ({of_node}), and Ray counts more")
+    return [ids[int(number)] for number in numbers]
