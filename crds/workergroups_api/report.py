@@ -93,7 +93,7 @@ class GroupReport(ApiModel):
     state: Annotated[
         str,
         Field(
-            description="State of this incarnation's launch: WaitingForPools, WaitingForCode, Launching, Launched, "
+            description="State of this incarnation's launch: WaitingForPools, WaitingForCode, WaitingForEnvironment, Launching, Launched, "
             "LaunchFailed, or LaunchInterrupted if it was cut short and created only some of the ranks."
         ),
     ] = "WaitingForPools"

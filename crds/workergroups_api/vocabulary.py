@@ -50,6 +50,8 @@ class LaunchState(Word):
 
     WAITING_FOR_POOLS = "WaitingForPools"
     WAITING_FOR_CODE = "WaitingForCode"
+    # For the values of variables from Secrets and ConfigMaps.
+    WAITING_FOR_ENVIRONMENT = "WaitingForEnvironment"
     LAUNCHING = "Launching"
     LAUNCHED = "Launched"
     LAUNCH_FAILED = "LaunchFailed"
@@ -141,6 +143,8 @@ class Reason(Word):
     OLD_INCARNATION = "OldIncarnation"
     NOT_LAUNCHED = "NotLaunched"
     CODE_MISSING = "CodeMissing"
+    OLD_ENVIRONMENT = "OldEnvironment"
+    ENVIRONMENT_MISSING = "EnvironmentMissing"
 
 
 # The reasons of a group whose ranks wait for a person.
@@ -207,6 +211,8 @@ class Variable(Word):
     NAMESPACE = "WORKERGROUPS_NAMESPACE"
     GCS_ADDRESS = "WORKERGROUPS_GCS_ADDRESS"
     ACCELERATOR_VENDOR = "WORKERGROUPS_ACCELERATOR_VENDOR"
+    # Of a rank: its group, and the digest of the variables that it takes from Secrets and ConfigMaps, as `GROUP:DIGEST`.
+    GROUP_ENV = "WORKERGROUPS_GROUP_ENV"
 
 
 # The directories of the exchange, one for each direction, and the files in them that more than one process names.
@@ -215,3 +221,5 @@ REPORTS = "reports"
 REPORTS_FILE = "reports.json"
 PULSE_FILE = "pulse"
 PLAN_FILE = "plan.json"
+# Where the pools' pods mount the variables that groups take from Secrets and ConfigMaps: a file for each group.
+GROUP_ENV_DIRECTORY = "/opt/workergroups-group-env"

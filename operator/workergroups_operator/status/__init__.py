@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workergroups_api.backoff import Backoff
-from workergroups_api.conditions import find
+from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.resource_pool import ResourcePool, ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
@@ -23,6 +23,9 @@ from workergroups_operator.templates import Templates
 # An obstacle may lack our label, so that no event reports its end: the operator looks again after this time, and less
 # often the longer the obstacle lasts.
 OBSTACLE = Backoff(2.0, 60.0, part=0.25)
+# No event reports a change of a Secret or ConfigMap from which a group takes variables: the operator looks again after
+# this time. As long as it finds less than the group needs, it looks as for an obstacle.
+SOURCES_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,13 @@ def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -
         incarnation=before.incarnation,
         revision=before.revision,
         session=before.session,
+        environment=before.environment,
         retries=before.retries,
     )
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is not None:
         last = {"incarnation": incarnation.number, "revision": incarnation.revision, "session": incarnation.session}
+        last["environment"] = incarnation.environment
         retries = incarnation.retries if incarnation.retries.failures else None
         after = after.model_copy(update={**last, "retries": retries})
     ready_before = find(group.status.conditions, ConditionType.READY)
@@ -99,6 +104,10 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate]) -> Iterator[fl
     for retries in (decisions.restarts.retries, *(each.retries for each in decisions.incarnations.values())):
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())
-    if decisions.obstacle:
-        since = (update.ready.last_transition_time for update in updates)
-        yield from (OBSTACLE.pause((now - moment).total_seconds()) for moment in since)
+    if decisions.environments:
+        yield SOURCES_SECONDS
+    waiting = {name for name, each in decisions.environments.items() if isinstance(each, Explanation)}
+    for update in updates:
+        is_waiting = update.kind is WORKER_GROUP and update.metadata["name"] in waiting
+        if decisions.obstacle or is_waiting:
+            yield OBSTACLE.pause((now - update.ready.last_transition_time).total_seconds())

@@ -10,10 +10,11 @@ from workergroups_api.names import (
     COMPONENT_LABEL,
     POOL_LABEL,
     TEMPLATE_ANNOTATION,
+    group_env_name,
 )
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
-from workergroups_api.vocabulary import Component, Container, Variable
+from workergroups_api.vocabulary import GROUP_ENV_DIRECTORY, Component, Container, Variable
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.policy.images import Images, image_of
 from workergroups_operator.templates.executor import with_executor
@@ -34,6 +35,7 @@ from workergroups_operator.templates.pod_parts import (
 )
 from workergroups_operator.templates.probes import with_probes
 
+_GROUP_ENV = "workergroups-group-env"
 # KubeRay starts Ray under a shell that forwards no signal: a longer wait would only hold the devices longer.
 TERMINATION_SECONDS = 5
 # On a busy node, a pod without requests starves first, and then its probes fail.
@@ -128,7 +130,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
             *_variables(_RETRY_SOON),
         ),
         "resources": resources(pool.spec.resources, _WORKER_REQUESTS, devices),
-        **given("volumeMounts", mounts(pool)),
+        "volumeMounts": [*mounts(pool), {"name": _GROUP_ENV, "mountPath": GROUP_ENV_DIRECTORY, "readOnly": True}],
     }
     template = {
         "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.WORKER, POOL_LABEL: pool.name}},
@@ -140,7 +142,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
             "tolerations": tolerations(pool),
             **given("priorityClassName", pool.spec.priority_class_name),
             "affinity": _affinity(pool),
-            **given("volumes", volumes(pool)),
+            "volumes": [*volumes(pool), _group_env(key)],
             "containers": [container],
         },
     }
@@ -157,6 +159,11 @@ def _with_users(template: Manifest, user: PodTemplate | None, container: str, im
         return merged
     spec = with_dns(with_probes(spec, container))
     return merged | {"spec": with_library(spec, container, images.library)}
+
+
+def _group_env(key: ClusterKey) -> Manifest:
+    """Return the volume of the variables that groups take from Secrets: in the nodes only, since ranks run there."""
+    return {"name": _GROUP_ENV, "secret": {"secretName": group_env_name(key.name), "optional": True}}
 
 
 def _variables(values: Mapping[str, str]) -> list[Manifest]:

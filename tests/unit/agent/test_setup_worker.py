@@ -62,6 +62,20 @@ def test_the_process_becomes_the_worker_with_the_variables_set(tmp_path):
     assert json.loads(done.stdout) == ["x-y", ["--node-id=1"], False]
 
 
+def test_variables_from_secrets_are_set_as_they_are(tmp_path):
+    worker = tmp_path / "default_worker.py"
+    worker.write_text("import os; print(os.environ['A'], os.environ.get('WORKERGROUPS_GROUP_ENV'))")
+    (tmp_path / "g").write_text(json.dumps({"digest": "d1", "env": {"A": "${HOME}"}}))
+    program = (
+        "import sys; from workergroups import group_env; from workergroups.ray_private import setup_worker; "
+        f"group_env.GROUP_ENV_DIRECTORY = {str(tmp_path)!r}; setup_worker.main()"
+    )
+    env = {"WORKERGROUPS_GROUP_ENV": "g:d1"}
+    command = [sys.executable, "-c", program, str(worker), *arguments(env_vars=env)]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert done.stdout == "${HOME} None\n"
+
+
 def test_what_needs_more_is_left_to_rays_own_file(tmp_path):
     worker = tmp_path / "default_worker.py"
     worker.write_text(PRINT)

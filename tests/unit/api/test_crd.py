@@ -8,14 +8,14 @@ import yaml
 
 from workergroups.single_controller.ray.rank_process import PROTECTED_ENV as PROTECTED_BY_THE_LIBRARY
 from workergroups_api.crd import _structural, definitions
-from workergroups_api.worker_group import PROTECTED_ENV
+from workergroups_api.group_settings import PROTECTED_ENV
 
 FILES = ("resourcepools.yaml", "workergroups.yaml")
 FORBIDDEN = ("$ref", "anyOf", "allOf", "title")
 ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 MUTABLE = {
     "resourcepools.yaml": {"agent", "podTemplate", "progressDeadlineSeconds"},
-    "workergroups.yaml": {"worker", "roles", "code", "env", "debug", "progressDeadlineSeconds"},
+    "workergroups.yaml": {"worker", "roles", "code", "env", "envFrom", "debug", "progressDeadlineSeconds"},
 }
 
 each_kind = pytest.mark.parametrize("file", FILES)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import ray
 
+from workergroups import group_env
 from workergroups.debugger import stopping
 from workergroups.ray_private.process import accelerators_at_start
 
@@ -64,7 +65,9 @@ class RankLaunch:
 
         Raises:
             RendezvousTimeoutError: Rank 0 did not publish in time where the ranks meet.
+            RuntimeError: The pod does not have the variables that the group takes from Secrets and ConfigMaps.
         """
+        group_env.require()
         actor_id = ray.get_runtime_context().get_actor_id()
         stack_dump.enable(actor_id)
         name = f"rank {self.rank} of {self.wg_prefix}" if self.wg_prefix else f"rank {self.rank}"
