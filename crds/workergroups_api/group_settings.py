@@ -138,7 +138,8 @@ class KeyRef(ApiModel):
             json_schema_extra=schema(
                 cel(
                     f"self.matches({_KEY})",
-                    "spec.env[].valueFrom must name a key of a Secret or a ConfigMap: letters, digits, '-', '_' and '.'",
+                    "spec.env[].valueFrom must name a key of a Secret or a ConfigMap: letters, digits, '-', '_' "
+                    "and '.'",
                 )
             ),
         ),
@@ -167,7 +168,8 @@ class ValueSource(ApiModel):
 VALUE_SOURCE_RULES = schema(
     cel(
         "!has(self.fieldRef) && !has(self.resourceFieldRef)",
-        "spec.env[].valueFrom: fieldRef and resourceFieldRef are about a pod: move the variable to spec.env of the pool",
+        "spec.env[].valueFrom: fieldRef and resourceFieldRef are about a pod: move the variable to spec.env of the "
+        "pool",
     ),
     cel(
         "has(self.fieldRef) || has(self.resourceFieldRef) || has(self.secretKeyRef) != has(self.configMapKeyRef)",

@@ -50,8 +50,8 @@ class PlannedGroup(ApiModel):
     revision: str | None = None
     # Digest of the revision and the bundles: the revision in the group's status. The agent ignores it.
     made_from: str | None = None
-    # Digest of the variables that the ranks take from Secrets and ConfigMaps (see `group_env`); None if there are none, or
-    # while they are not known.
+    # Digest of the variables that the ranks take from Secrets and ConfigMaps; None if there are none, or while they are
+    # not known.
     environment: str | None = None
     # The Ray session in which it runs; None while none is known. In other sessions the agent creates no ranks for it.
     session: str | None = None

@@ -73,7 +73,9 @@ class NameRef(ApiModel):
 class OptionalRef(NameRef):
     """An object in the same namespace that may be missing."""
 
-    optional: Annotated[bool, Field(description="Whether pods, or a group's ranks, start if the object does not exist.")] = False
+    optional: Annotated[
+        bool, Field(description="Whether pods, or a group's ranks, start if the object does not exist.")
+    ] = False
 
 
 class EnvFrom(ApiModel):

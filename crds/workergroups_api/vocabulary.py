@@ -211,8 +211,10 @@ class Variable(Word):
     NAMESPACE = "WORKERGROUPS_NAMESPACE"
     GCS_ADDRESS = "WORKERGROUPS_GCS_ADDRESS"
     ACCELERATOR_VENDOR = "WORKERGROUPS_ACCELERATOR_VENDOR"
-    # Of a rank: its group, and the digest of the variables that it takes from Secrets and ConfigMaps, as `GROUP:DIGEST`.
+    # Of a rank: its group and the digest of the variables that it takes from Secrets and ConfigMaps, as `GROUP:DIGEST`.
     GROUP_ENV = "WORKERGROUPS_GROUP_ENV"
+    # Where the pod mounts these variables, with a file for each group.
+    GROUP_ENV_DIRECTORY = "WORKERGROUPS_GROUP_ENV_DIRECTORY"
 
 
 # The directories of the exchange, one for each direction, and the files in them that more than one process names.
@@ -221,5 +223,3 @@ REPORTS = "reports"
 REPORTS_FILE = "reports.json"
 PULSE_FILE = "pulse"
 PLAN_FILE = "plan.json"
-# Where the pools' pods mount the variables that groups take from Secrets and ConfigMaps: a file for each group.
-GROUP_ENV_DIRECTORY = "/opt/workergroups-group-env"

@@ -16,7 +16,8 @@ from workergroups_api.manifest import SECRET, Kind, Manifest
 from workergroups_api.safe_paths import InvalidName
 from workergroups_api.vocabulary import LaunchState
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.policy.group_env import Content, GroupEnv, Source, resolve, sources_of
+from workergroups_operator.observed import GroupEnv
+from workergroups_operator.policy.group_env import Content, Source, resolve, sources_of
 
 # Characters. Base64 needs four for three bytes.
 _MAX_SIZE = 2 * MAX_ENV_BYTES
@@ -31,8 +32,11 @@ async def group_env(client: Kube, group: WorkerGroup) -> GroupEnv | None:
     for source, keys in sources_of(group.spec.env, group.spec.env_from).items():
         contents[source] = await _content(client, group.namespace, source, keys)
         if sum(content.size for content in contents.values() if content) > _MAX_SIZE:
-            why = f"spec.env and spec.envFrom name more than the {MAX_ENV_BYTES} bytes that a process can have: name fewer keys"
-            return Explanation(LaunchState.WAITING_FOR_ENVIRONMENT, why)
+            return Explanation(
+                LaunchState.WAITING_FOR_ENVIRONMENT,
+                f"spec.env and spec.envFrom name more than the {MAX_ENV_BYTES} bytes that a process can have: name "
+                "fewer keys",
+            )
     return resolve(group.spec.env, group.spec.env_from, contents)
 
 

@@ -27,8 +27,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.failures import internal_error
 from workergroups_operator.group_sources import group_env
 from workergroups_operator.membership import ClusterKey, Membership
-from workergroups_operator.observed import Observed, UnreadableObject
-from workergroups_operator.policy.group_env import GroupEnv
+from workergroups_operator.observed import GroupEnv, Observed, UnreadableObject
 from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
 from workergroups_operator.skeletons import CONDITIONED, UnexpectedAnswer, skeleton_of
 

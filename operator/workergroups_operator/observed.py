@@ -13,7 +13,9 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Container
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.policy.group_env import GroupEnv
+
+# The variables that a group takes from Secrets and ConfigMaps, or why it cannot.
+GroupEnv = Mapping[str, str] | Explanation
 
 # KubeRay's label of the pods of a node group.
 NODE_GROUP_LABEL = "ray.io/group"

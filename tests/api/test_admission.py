@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import time
 from contextlib import AsyncExitStack, contextmanager
 
 import pytest
@@ -24,16 +25,24 @@ class Cluster:
         path = path_of(kind_of(manifest), NAMESPACE)
         return self._runner.run(self._api.request("POST", path, manifest, fieldValidation="Strict"))
 
-    def grant(self, name, role, user):
-        """Grant a ClusterRole in the namespace."""
-        path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings"
-        group = "rbac.authorization.k8s.io"
-        binding = {
-            "metadata": {"name": name},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-            "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-        }
-        self._runner.run(self._api.request("POST", path, binding))
+    def grant(self, resource, verbs, user):
+        """Grant rights on a kind in the namespace, and wait until they are in force."""
+        api_group, _, plural = resource.rpartition("/")
+        rbac, name = "rbac.authorization.k8s.io", f"{user}-{plural}"
+        rules = [{"apiGroups": [api_group], "resources": [plural], "verbs": verbs}]
+        reference = {"apiGroup": rbac, "kind": "Role", "name": name}
+        subjects = [{"apiGroup": rbac, "kind": "User", "name": user}]
+        self._post(f"{rbac}/v1/namespaces/{NAMESPACE}/roles", {"metadata": {"name": name}, "rules": rules})
+        binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects}
+        self._post(f"{rbac}/v1/namespaces/{NAMESPACE}/rolebindings", binding)
+        asked = {"namespace": NAMESPACE, "verb": verbs[0], "group": api_group, "resource": plural}
+        review = {"spec": {"user": user, "resourceAttributes": asked}}
+        deadline = time.monotonic() + 10
+        while not self._post("authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]:
+            assert time.monotonic() < deadline
+
+    def _post(self, path, body):
+        return self._runner.run(self._api.request("POST", f"/apis/{path}", body))
 
     @contextmanager
     def connected(self, access, user):
@@ -350,7 +359,7 @@ def test_a_group_can_be_changed_in(cluster, fixed, path, value):
 @pytest.fixture(scope="module")
 def tenant(cluster, access):
     """A user who has rights on groups and, as long as nobody grants more, no others."""
-    cluster.grant("tenant-groups", "workergroups-edit", "tenant")
+    cluster.grant("workergroups.dev/workergroups", ["create", "get", "update"], "tenant")
     with cluster.connected(access, "tenant") as connected:
         yield connected
 
@@ -365,7 +374,7 @@ def test_only_who_may_create_pods_may_create_a_group_that_reads_secrets(cluster,
     cluster.create(group("of-an-editor", **reading[0]))
     theirs = group("of-an-editor", **reading[0] | {"worker": {"class": "tenants.Code"}})
     refuse(tenant.change, theirs, "only users who may create pods")
-    cluster.grant("tenant-edits", "edit", "tenant")
+    cluster.grant("pods", ["create"], "tenant")
     tenant.change(theirs)
 
 

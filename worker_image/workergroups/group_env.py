@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workergroups_api.vocabulary import GROUP_ENV_DIRECTORY, Variable
+from workergroups_api.vocabulary import Variable
 
 
 def reference(group: str, digest: str) -> dict[str, str]:
@@ -24,13 +24,13 @@ def reference(group: str, digest: str) -> dict[str, str]:
 
 def is_mounted() -> bool:
     """Return whether this pod mounts the Secret: pods of an earlier operator do not."""
-    return Path(GROUP_ENV_DIRECTORY).is_dir()
+    return Variable.GROUP_ENV_DIRECTORY.value in os.environ
 
 
 def delivered(group: str, digest: str) -> Mapping[str, str] | None:
     """Return the values; None while the pod's kubelet has not delivered this version of them."""
     try:
-        entry: Any = json.loads((Path(GROUP_ENV_DIRECTORY) / group).read_bytes())
+        entry: Any = json.loads(Path(os.environ[Variable.GROUP_ENV_DIRECTORY.value], group).read_bytes())
         values: Mapping[str, str] = entry["env"]
         return values if entry["digest"] == digest else None
     except (OSError, ValueError, TypeError, KeyError):

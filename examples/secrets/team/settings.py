@@ -5,4 +5,4 @@ import os
 
 def learning_rate() -> float:
     """Return the value from the ConfigMap."""
-    return float(os.environ["HP_learning_rate"])
+    return float(os.environ["HP_LEARNING_RATE"])

@@ -3,6 +3,7 @@
 import os
 
 from team.settings import learning_rate
+
 from workergroups import Dispatch, Worker, register
 
 

@@ -1,8 +1,8 @@
 """The variables that a group takes from Secrets and ConfigMaps: as a container would have them, named by a digest.
 
-The operator stores them in one Secret of the cluster, which the pools' pods mount. Plan and status hold the digest only.
-It has Ray's token as its key, since without a secret key anybody could find a short value by trying. Who has the token
-can run code in the pods, and so read the variables anyway.
+The operator stores them in one Secret of the cluster, which the pools' pods mount. Plan and status hold the digest. It
+has Ray's token as its key: without a secret key, anybody could find a short value by trying. Whoever has the token
+can run code in the pods, and so can read the variables there.
 """
 
 import base64
@@ -21,11 +21,10 @@ from workergroups_api.launch import MAX_ENV_BYTES, env_bytes
 from workergroups_api.manifest import CONFIG_MAP, SECRET, Kind
 from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.vocabulary import LaunchState, Reason
+from workergroups_operator.observed import GroupEnv
 
 # An object that a group names: its kind and its name.
 Source = tuple[Kind, str]
-# What a group takes from its sources, or why it cannot.
-GroupEnv = Mapping[str, str] | Explanation
 
 # A Secret may have 1 MiB, and its metadata counts.
 MAX_BYTES = 900_000
@@ -154,8 +153,9 @@ def _within_limit(env: Sequence[EnvVar], found: dict[str, str]) -> dict[str, str
     size = env_bytes(plain | found)
     if size > MAX_ENV_BYTES:
         raise _Unresolved(
-            f"spec.env and spec.envFrom have {size} bytes together, as JSON with escapes, and may have {MAX_ENV_BYTES}, "
-            "or no process can be started with them: name fewer keys, or mount large values with spec.volumes of the pool"
+            f"spec.env and spec.envFrom have {size} bytes together, as JSON with escapes, and may have "
+            f"{MAX_ENV_BYTES}, or no process can be started with them: name fewer keys, or mount large values with "
+            "spec.volumes of the pool"
         )
     return found
 

@@ -14,7 +14,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
-from workergroups_api.vocabulary import GROUP_ENV_DIRECTORY, Component, Container, Variable
+from workergroups_api.vocabulary import Component, Container, Variable
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.policy.images import Images, image_of
 from workergroups_operator.templates.executor import with_executor
@@ -36,6 +36,7 @@ from workergroups_operator.templates.pod_parts import (
 from workergroups_operator.templates.probes import with_probes
 
 _GROUP_ENV = "workergroups-group-env"
+_GROUP_ENV_DIRECTORY = f"/opt/{_GROUP_ENV}"
 # KubeRay starts Ray under a shell that forwards no signal: a longer wait would only hold the devices longer.
 TERMINATION_SECONDS = 5
 # On a busy node, a pod without requests starves first, and then its probes fail.
@@ -126,11 +127,12 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
         **environment(
             pool,
             {"name": Variable.ACCELERATOR_VENDOR, "value": accelerator.vendor},
+            {"name": Variable.GROUP_ENV_DIRECTORY, "value": _GROUP_ENV_DIRECTORY},
             BASH_ENV,
             *_variables(_RETRY_SOON),
         ),
         "resources": resources(pool.spec.resources, _WORKER_REQUESTS, devices),
-        "volumeMounts": [*mounts(pool), {"name": _GROUP_ENV, "mountPath": GROUP_ENV_DIRECTORY, "readOnly": True}],
+        "volumeMounts": [*mounts(pool), {"name": _GROUP_ENV, "mountPath": _GROUP_ENV_DIRECTORY, "readOnly": True}],
     }
     template = {
         "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.WORKER, POOL_LABEL: pool.name}},

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from workergroups import group_env
 from workergroups_agent.executor import launch_record, provisions
 from workergroups_agent.executor.launch_record import Record, Step
 from workergroups_agent.executor.provisions import CodeDirectory, Environment, Provisions, provide
@@ -74,7 +73,7 @@ class TestEnvironment:
     def told(self, tmp_path, monkeypatch):
         """What is written into the GCS."""
         told = []
-        monkeypatch.setattr(group_env, "GROUP_ENV_DIRECTORY", str(tmp_path / "mounted"))
+        monkeypatch.setenv("WORKERGROUPS_GROUP_ENV_DIRECTORY", str(tmp_path / "mounted"))
         monkeypatch.setattr(launch_record, "write", lambda *record: told.append(record))
         return told
 
@@ -100,6 +99,7 @@ class TestEnvironment:
         monkeypatch.setattr(provisions, "DELIVERY_SECONDS", -1.0)
         assert "for the kubelet to deliver the environment of group g to pod p-worker-b" in provide(None, self.NEEDED)
 
-    def test_a_pod_that_mounts_nothing_is_named_at_once(self, told):
+    def test_a_pod_that_mounts_nothing_is_named_at_once(self, told, monkeypatch):
+        monkeypatch.delenv("WORKERGROUPS_GROUP_ENV_DIRECTORY")
         problem = provide(None, self.NEEDED)
         assert "pod p-worker-b of pool p was made by an earlier operator" in problem

@@ -66,13 +66,10 @@ def test_variables_from_secrets_are_set_as_they_are(tmp_path):
     worker = tmp_path / "default_worker.py"
     worker.write_text("import os; print(os.environ['A'], os.environ.get('WORKERGROUPS_GROUP_ENV'))")
     (tmp_path / "g").write_text(json.dumps({"digest": "d1", "env": {"A": "${HOME}"}}))
-    program = (
-        "import sys; from workergroups import group_env; from workergroups.ray_private import setup_worker; "
-        f"group_env.GROUP_ENV_DIRECTORY = {str(tmp_path)!r}; setup_worker.main()"
-    )
-    env = {"WORKERGROUPS_GROUP_ENV": "g:d1"}
-    command = [sys.executable, "-c", program, str(worker), *arguments(env_vars=env)]
-    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    context = arguments(env_vars={"WORKERGROUPS_GROUP_ENV": "g:d1"})
+    command = [sys.executable, setup_worker.__file__, str(worker), *context]
+    environment = os.environ | {"WORKERGROUPS_GROUP_ENV_DIRECTORY": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
     assert done.stdout == "${HOME} None\n"
 
 

@@ -142,6 +142,16 @@ def test_kubernetes_own_roles_extend_to_pools_and_groups(manifests, kind, role, 
     assert verbs_on(granted, kind, "/status") == READ
 
 
+def test_groups_that_read_secrets_are_only_for_users_who_may_create_pods(find):
+    """What it lets through is a test of the API server's."""
+    policy = find("ValidatingAdmissionPolicy", "workergroups-group-env")["spec"]
+    (rule,) = policy["matchConstraints"]["resourceRules"]
+    assert (rule["resources"], rule["operations"]) == ([manifest.WORKER_GROUP.plural], ["CREATE", "UPDATE"])
+    assert policy["failurePolicy"] == "Fail"
+    binding = find("ValidatingAdmissionPolicyBinding", "workergroups-group-env")["spec"]
+    assert binding == {"policyName": "workergroups-group-env", "validationActions": ["Deny"]}
+
+
 def aggregated_rules(manifests: list[dict], role: str) -> list[dict]:
     """Rules that Kubernetes adds to its own ClusterRole of that name."""
     label = f"rbac.authorization.k8s.io/aggregate-to-{role}"

@@ -15,8 +15,10 @@ VALUES = {"A": "1", "B": "${A} $(A)", "PYTHONPATH": "/theirs"}
 @pytest.fixture
 def mounted(tmp_path, monkeypatch):
     """The directory that the pod mounts, and an environment that is restored."""
-    monkeypatch.setattr(group_env, "GROUP_ENV_DIRECTORY", str(tmp_path))
-    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setenv("WORKERGROUPS_GROUP_ENV_DIRECTORY", str(tmp_path))
+    for name in ("A", "B", "PYTHONPATH", "WORKERGROUPS_GROUP_ENV"):
+        monkeypatch.setenv(name, "")  # so that it is restored
+        os.environ.pop(name)
     monkeypatch.setattr(sys, "path", sys.path.copy())
     return tmp_path
 
@@ -47,7 +49,6 @@ def test_variables_are_set_as_they_are_and_the_reference_is_removed(mounted):
 @pytest.mark.parametrize("content", [None, "", "{", "[]", '{"digest": "d1"}', '{"digest": "d0", "env": {"A": "1"}}'])
 def test_another_version_or_none_sets_nothing(mounted, content):
     os.environ.update(group_env.reference("g", "d1"))
-    os.environ.pop("A", None)
     if content is not None:
         (mounted / "g").write_text(content)
     assert group_env.delivered("g", "d1") is None

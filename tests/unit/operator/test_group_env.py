@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 from kubernetes.aio.dynamic.exceptions import InternalServerError
-from make import NOW, SESSION, child, decided, group, observed, pod, pool, ready_pool, statuses, wanted
+from make import NOW, SESSION, child, decided, group, observed, ready_pool, statuses, wanted
 
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.kube import RefusedObject
@@ -19,7 +19,6 @@ from workergroups_operator.group_sources import group_env
 from workergroups_operator.policy.group_env import (
     MAX_BYTES,
     Content,
-    PresentEnv,
     entry_of,
     env_digest,
     resolve,
@@ -129,7 +128,8 @@ class TestDigest:
     def test_it_names_the_values_of_one_group_for_holders_of_the_token(self):
         digest = env_digest("uid", {"A": "1", "B": "2"}, TOKEN)
         assert digest == env_digest("uid", {"B": "2", "A": "1"}, TOKEN)
-        others = [("uid", {"A": "1"}, TOKEN), ("other", {"A": "1", "B": "2"}, TOKEN), ("uid", {"A": "1", "B": "2"}, "t")]
+        both = {"A": "1", "B": "2"}
+        others = [("uid", {"A": "1"}, TOKEN), ("other", both, TOKEN), ("uid", both, "t")]
         assert digest not in [env_digest(*other) for other in others]
 
     def test_an_entry_holds_them_and_nobody_else_can_write_one(self):
@@ -179,16 +179,14 @@ def seen(environment=VALUES, stored=None, status=None, **more):
         children |= child("Secret", "actors-group-env", data=stored)
     environments = {} if environment is None else {"trainer": environment}
     trainer = group(env=ENV, status=status or {})
-    return observed(
-        pools=(ready_pool(),), groups=(trainer,), children=children, environments=environments, **more
-    )
+    return observed(pools=(ready_pool(),), groups=(trainer,), children=children, environments=environments, **more)
 
 
 def running(digest=DIGEST, number=1, **more):
     """The status of a group whose ranks run with these variables."""
     first = decided(seen()).incarnations["trainer"]
-    ranks = LAUNCHED | {"incarnation": number} | more
-    return {"incarnation": number, "revision": first.revision, "session": SESSION, "environment": digest, "ranks": ranks}
+    known = {"incarnation": number, "revision": first.revision, "session": SESSION, "environment": digest}
+    return known | {"ranks": LAUNCHED | {"incarnation": number} | more}
 
 
 def planned(world):
@@ -239,14 +237,17 @@ def test_an_entry_that_somebody_has_changed_is_not_kept():
     assert stored(world) == {}
 
 
-@pytest.mark.parametrize("report", [{"state": "WaitingForPools", "created": 0, "readyCount": 0}, {"state": "LaunchFailed", "created": 0, "readyCount": 0}])
+NO_RANKS = {"created": 0, "readyCount": 0}
+
+
+@pytest.mark.parametrize("report", [NO_RANKS | {"state": state} for state in ("WaitingForPools", "LaunchFailed")])
 def test_a_launch_that_has_not_begun_begins_with_the_present_values(report):
     world = seen(OTHER, stored={"trainer": entry_of(DIGEST, VALUES)}, status=running(**report))
     assert (planned(world)["incarnation"], planned(world)["environment"]) == (2, OTHER_DIGEST)
     assert stored(world) == {"trainer": entry_of(OTHER_DIGEST, OTHER)}
 
 
-@pytest.mark.parametrize("report", [{"state": "Launching", "created": 0, "readyCount": 0}, {"created": 4, "readyCount": 3}])
+@pytest.mark.parametrize("report", [NO_RANKS | {"state": "Launching"}, {"created": 4, "readyCount": 3}])
 def test_a_launch_that_has_begun_ends_with_the_values_with_which_it_began(report):
     world = seen(OTHER, stored={"trainer": entry_of(DIGEST, VALUES)}, status=running(**report))
     assert (planned(world)["incarnation"], planned(world)["environment"]) == (1, DIGEST)
@@ -285,6 +286,8 @@ def test_nodes_mount_the_secret_and_the_head_does_not():
     node = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]
     assert volume in node["volumes"]
     assert mount in node["containers"][0]["volumeMounts"]
+    variable = {"name": "WORKERGROUPS_GROUP_ENV_DIRECTORY", "value": "/opt/workergroups-group-env"}
+    assert variable in node["containers"][0]["env"]
     assert "group-env" not in json.dumps(cluster["spec"]["headGroupSpec"])
 
 
