@@ -21,6 +21,13 @@ class RoleLaunch(ApiModel):
     init_kwargs: dict[str, Any] = {}
 
 
+class CodeItem(ApiModel):
+    """A file of the code: a key of its ConfigMap, and the path of the file."""
+
+    key: str
+    path: str
+
+
 class Launch(ApiModel):
     """What a group's ranks are created from, as the user wrote it: one class or several roles, and an environment."""
 
@@ -31,8 +38,15 @@ class Launch(ApiModel):
     # None if there is one class; then it is not part of a digest.
     roles: tuple[RoleLaunch, ...] | None = None
     env: dict[str, str] = {}
-    # Name of the ConfigMap with the code; None if the classes are in the image.
+    # References to Secrets and ConfigMaps with more variables, as the user wrote them; None if there are none. Their
+    # values are in no launch: see `workergroups.group_env`.
+    env_sources: tuple[dict[str, Any], ...] | None = None
+    # Name of the ConfigMap with the code; None if the classes are elsewhere.
     config_map: str | None = None
+    # Which of its keys are files, and their paths; None if all are, under their own names.
+    config_map_items: tuple[CodeItem, ...] | None = None
+    # The directory in the pods with the code; None if the classes are elsewhere.
+    code_path: str | None = None
     # Digest of the annotation by which the user last restarted the ranks; None if there is none.
     restarted: str | None = None
     # Whether ranks pause for a debugger before an exception leaves them. None if not; then it is not part of a digest.

@@ -59,6 +59,11 @@ def token_secret_name(cluster: str) -> str:
     return cluster
 
 
+def group_env_name(cluster: str) -> str:
+    """Return the name of the Secret with the variables that groups take from Secrets and ConfigMaps."""
+    return f"{cluster}-group-env"
+
+
 def head_service_name(cluster: str) -> str:
     """Return the name that KubeRay gives to the Ray head's service."""
     return f"{cluster}-head-svc"

@@ -55,6 +55,9 @@ class PlannedGroup(ApiModel):
     revision: str | None = None
     # Digest of the revision and the bundles: the revision in the group's status. The agent ignores it.
     made_from: str | None = None
+    # Digest of the variables that the ranks take from Secrets and ConfigMaps; None if there are none, or while they are
+    # not known.
+    environment: str | None = None
     # The Ray session in which it runs; None while none is known. In other sessions the agent creates no ranks for it.
     session: str | None = None
     # Retries of launches that were cut short. The operator keeps them here; the agent ignores them.

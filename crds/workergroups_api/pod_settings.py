@@ -60,15 +60,17 @@ class PodEnvVar(ApiModel):
 
 
 class NameRef(ApiModel):
-    """An object in the pool's namespace."""
+    """An object in the same namespace."""
 
     name: Annotated[str, Field(min_length=1, max_length=253, description="Name of the object.")]
 
 
 class OptionalRef(NameRef):
-    """An object in the pool's namespace that may be missing."""
+    """An object in the same namespace that may be missing."""
 
-    optional: Annotated[bool, Field(description="Whether pods start if the object does not exist.")] = False
+    optional: Annotated[
+        bool, Field(description="Whether pods, or a group's ranks, start if the object does not exist.")
+    ] = False
 
 
 class EnvFrom(ApiModel):

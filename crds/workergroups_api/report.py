@@ -93,8 +93,9 @@ class GroupReport(ApiModel):
     state: Annotated[
         str,
         Field(
-            description="State of this incarnation's launch: WaitingForPools, WaitingForCode, Launching, Launched, "
-            "LaunchFailed, or LaunchInterrupted if it was cut short and created only some of the ranks."
+            description="State of this incarnation's launch: WaitingForPools, WaitingForCode, WaitingForEnvironment, "
+            "Launching, Launched, LaunchFailed, or LaunchInterrupted if it was cut short and created only some of "
+            "the ranks."
         ),
     ] = "WaitingForPools"
     code: Annotated[

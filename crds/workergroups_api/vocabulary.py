@@ -54,6 +54,8 @@ class LaunchState(Word):
 
     WAITING_FOR_POOLS = "WaitingForPools"
     WAITING_FOR_CODE = "WaitingForCode"
+    # For the values of variables from Secrets and ConfigMaps.
+    WAITING_FOR_ENVIRONMENT = "WaitingForEnvironment"
     LAUNCHING = "Launching"
     LAUNCHED = "Launched"
     LAUNCH_FAILED = "LaunchFailed"
@@ -147,6 +149,8 @@ class Reason(Word):
     OLD_INCARNATION = "OldIncarnation"
     NOT_LAUNCHED = "NotLaunched"
     CODE_MISSING = "CodeMissing"
+    OLD_ENVIRONMENT = "OldEnvironment"
+    ENVIRONMENT_MISSING = "EnvironmentMissing"
 
 
 # The reasons of a group whose ranks wait for a person.
@@ -248,6 +252,10 @@ class Variable(Word):
     ACCELERATOR_VENDOR = "WORKERGROUPS_ACCELERATOR_VENDOR"
     # The name of the variable that selects the devices of a vendor of which the library knows none.
     VISIBLE_DEVICES_ENV = "WORKERGROUPS_VISIBLE_DEVICES_ENV"
+    # Of a rank: its group and the digest of the variables that it takes from Secrets and ConfigMaps, as `GROUP:DIGEST`.
+    GROUP_ENV = "WORKERGROUPS_GROUP_ENV"
+    # Where the pod mounts these variables, with a file for each group.
+    GROUP_ENV_DIRECTORY = "WORKERGROUPS_GROUP_ENV_DIRECTORY"
 
 
 class JobVariable(Word):

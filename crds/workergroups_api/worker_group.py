@@ -7,14 +7,15 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from workergroups_api.conditions import Conditions
+from workergroups_api.group_settings import CODE_RULES, ENV_FROM_RULES, ENV_VAR_RULES, Code, EnvVar
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
-from workergroups_api.pod_settings import ENV_NAME_RULE
+from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
 from workergroups_api.retries import Retries
-from workergroups_api.vocabulary import PROTECTED_ENV, Debug
+from workergroups_api.vocabulary import Debug
 
 _RECREATE = "delete the group and create it again"
 _ONE_OF_TWO = (
@@ -93,51 +94,6 @@ class Role(WorkerClass):
     ]
 
 
-class ConfigMapRef(ApiModel):
-    """A ConfigMap in the group's namespace whose keys are Python files."""
-
-    name: Annotated[
-        str,
-        Field(
-            max_length=253,
-            description="Name of the ConfigMap.",
-            json_schema_extra=schema(
-                cel(
-                    "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
-                    "spec.code.configMap.name must be the name of a ConfigMap: lower-case letters, digits, '-' and '.'",
-                )
-            ),
-        ),
-    ]
-
-
-class Code(ApiModel):
-    """Where the class comes from if it is not in the image."""
-
-    config_map: Annotated[ConfigMapRef, Field(description="A ConfigMap whose keys are Python files.")]
-
-
-class EnvVar(ApiModel):
-    """An environment variable of every rank."""
-
-    name: Annotated[
-        str,
-        Field(
-            max_length=255,
-            description="Name of the variable.",
-            json_schema_extra=schema(
-                ENV_NAME_RULE,
-                cel(
-                    f"!(self in {list(PROTECTED_ENV)!r})",
-                    "spec.env[].name is set by WorkerGroups for each rank: remove it; "
-                    f"protected are {', '.join(PROTECTED_ENV)}",
-                ),
-            ),
-        ),
-    ]
-    value: Annotated[str, Field(max_length=32768, description="Value of the variable.")] = ""
-
-
 def _current_word(debug: Any) -> Any:
     """Read `Off` as `Disabled`: it was the default of earlier versions, and so is stored in their groups."""
     return Debug.DISABLED if debug == "Off" else debug
@@ -176,13 +132,18 @@ class WorkerGroupSpec(ApiModel):
     ] = ()
     code: Annotated[
         Code | None,
-        Field(description="Where the classes come from. Default: the image. A change recreates the ranks."),
+        Field(
+            description="Where the classes come from: a ConfigMap, or a directory in the pods. Default: the image. A "
+            "change recreates the ranks.",
+            json_schema_extra=CODE_RULES,
+        ),
     ] = None
     env: Annotated[
-        tuple[EnvVar, ...],
+        tuple[Annotated[EnvVar, Field(json_schema_extra=ENV_VAR_RULES)], ...],
         Field(
             max_length=128,
-            description="Environment variables of each rank. A change recreates the ranks.",
+            description="Environment variables of each rank. A change recreates the ranks; a change of a Secret or a "
+            "ConfigMap that `valueFrom` names does not.",
             json_schema_extra=dict(list_map("name"))
             | schema(
                 cel(
@@ -191,6 +152,15 @@ class WorkerGroupSpec(ApiModel):
                     "large values into a file, or into a Secret or ConfigMap that the pool names in spec.envFrom",
                 )
             ),
+        ),
+    ] = ()
+    env_from: Annotated[
+        tuple[Annotated[EnvFrom, Field(json_schema_extra=ENV_FROM_RULES)], ...],
+        Field(
+            max_length=32,
+            description="Secrets and ConfigMaps whose keys become environment variables of each rank. As in a "
+            "container, later entries take precedence, and `env` over all of them. A change of the list recreates the "
+            "ranks; a change of the objects does not.",
         ),
     ] = ()
     debug: Annotated[
@@ -224,13 +194,22 @@ class WorkerGroupSpec(ApiModel):
             if self.worker is None
             else _constructor(self.worker)
         )
+        code = self.code or Code()
         return Launch(
             **classes,
-            env={variable.name: variable.value for variable in self.env},
-            config_map=self.code.config_map.name if self.code else None,
+            env={variable.name: variable.value or "" for variable in self.env if variable.value_from is None},
+            env_sources=self._env_sources(),
+            config_map=code.config_map.name if code.config_map else None,
+            config_map_items=(code.config_map.items or None) if code.config_map else None,
+            code_path=code.path,
             restarted=restarted,
             post_mortem=True if self.debug is Debug.POST_MORTEM else None,
         )
+
+    def _env_sources(self) -> tuple[dict[str, Any], ...] | None:
+        """Return the variables and objects whose values only the operator reads."""
+        sources = (*(each for each in self.env if each.value_from is not None), *self.env_from)
+        return tuple(source.to_json() for source in sources) or None
 
 
 def _constructor(worker: WorkerClass) -> dict[str, Any]:
@@ -266,8 +245,16 @@ class WorkerGroupStatus(ApiModel):
     revision: Annotated[
         str | None,
         Field(
-            description="Digest of what this incarnation was created from: `worker` or `roles`, `env`, `debug`, the "
-            "content of the code, the annotation workergroups.dev/restarted-at, and its bundles."
+            description="Digest of what this incarnation was created from: `worker` or `roles`, `env`, `envFrom`, "
+            "`debug`, the content of the code's ConfigMap, the annotation workergroups.dev/restarted-at, and its "
+            "bundles."
+        ),
+    ] = None
+    environment: Annotated[
+        str | None,
+        Field(
+            description="Digest of the values that `env[].valueFrom` and `envFrom` have in this incarnation, with a "
+            "secret key. Absent if there are none, or if they are not known yet."
         ),
     ] = None
     session: Annotated[str | None, Field(description="The Ray session in which this incarnation runs.")] = None

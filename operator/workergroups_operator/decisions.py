@@ -5,17 +5,20 @@ from dataclasses import dataclass, field
 
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
+from workergroups_api.manifest import SECRET
+from workergroups_api.names import group_env_name
 from workergroups_api.plan import PlannedBundles
 from workergroups_api.retries import Retries
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
+from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
 from workergroups_operator.policy.incarnation import GroupIncarnation, latest, launch_outcome, next_incarnation
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.restarts import Restarts, restarts
-from workergroups_operator.policy.token import restart, restarted
+from workergroups_operator.policy.token import present_token, restart, restarted
 from workergroups_operator.templates import Templates
 from workergroups_operator.timings import Timings
 
@@ -37,6 +40,8 @@ class Decisions:
     restarted: str | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
     incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
+    # Group -> what it takes from Secrets and ConfigMaps now, or why it cannot; without groups that take nothing.
+    environments: Mapping[str, PresentEnv | Explanation] = field(default_factory=dict, repr=False)
 
 
 def decide(
@@ -45,6 +50,7 @@ def decide(
     """Decide from what was observed, and from the pods that the API server refuses."""
     agent = agent_liveness(observed.head, observed.agent, timings)
     bundles = with_room(assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere))
+    environments = _environments(observed)
     why_restart = restart(observed)
     return Decisions(
         agent=agent,
@@ -55,16 +61,31 @@ def decide(
         restarted=restarted(observed, agent),
         bundles=bundles,
         incarnations={
-            group.name: _incarnation(group, observed.written[group.name], assigned, observed, agent.session)
+            group.name: _incarnation(group, environments.get(group.name), assigned, observed, agent.session)
             for group in observed.groups
             if not isinstance(assigned := bundles[group.name], Explanation)
         },
+        environments=environments,
     )
+
+
+def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:
+    """Return the environments of groups. While there is no token yet, there is none of a group either."""
+    live = observed.child(SECRET, group_env_name(observed.key.name)) or {}
+    present = with_room_in_secret(observed.environments, live.get("data") or {})
+    token, uids = present_token(observed), {group.name: group.uid for group in observed.groups}
+    found: dict[str, PresentEnv | Explanation] = {}
+    for name, each in present.items():
+        if isinstance(each, Explanation):
+            found[name] = each
+        elif token is not None and name in uids:
+            found[name] = PresentEnv(env_digest(uids[name], each, token), each)
+    return found
 
 
 def _incarnation(
     group: WorkerGroup,
-    written: str | None,
+    environment: PresentEnv | Explanation | None,
     assigned: Sequence[PlannedBundles],
     observed: Observed,
     session: str | None,
@@ -72,16 +93,22 @@ def _incarnation(
     """Return the group's next incarnation. Its status and the plan record the last one; either may be out of date."""
     uids = {pool.name: pool.uid for pool in observed.pools}
     places = [[uids[p.pool], p.start, p.count] for p in assigned]
+    written = observed.written[group.name]
     revision = None if written is None else launch.digest([written, places])
     status = group.status
     planned = observed.planned(group.uid)
     last = latest(
-        GroupIncarnation(status.incarnation, status.revision, status.session, status.retries or Retries())
+        GroupIncarnation(
+            status.incarnation, status.revision, status.session, status.retries or Retries(), status.environment
+        )
         if status.incarnation
         else None,
-        GroupIncarnation(planned.incarnation, planned.made_from, planned.session, planned.retries or Retries())
+        GroupIncarnation(
+            planned.incarnation, planned.made_from, planned.session, planned.retries or Retries(), planned.environment
+        )
         if planned
         else None,
     )
     launched = launch_outcome(last, status.ranks, sum(part.count for part in assigned))
-    return next_incarnation(last, revision, session, launched, observed.at)
+    known = environment.digest if isinstance(environment, PresentEnv) else None
+    return next_incarnation(last, revision, session, known, launched, observed.at)

@@ -13,7 +13,7 @@ from typing import Any
 import kopf
 
 from workergroups_api import manifest as kinds
-from workergroups_api.children import CHILDREN
+from workergroups_api.children import CHILD_KINDS
 from workergroups_api.kube import Kube
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER, agent_name
@@ -32,7 +32,7 @@ from workergroups_operator.work_queue import WorkQueue
 
 LOGGER = logging.getLogger(__name__)
 # An event about one of these queues its cluster. A Lease is renewed every few seconds: see `lease_event`.
-WATCHED = (kinds.POD, *(kind for kind in CHILDREN if kind is not kinds.LEASE))
+WATCHED = (kinds.POD, *(kind for kind in CHILD_KINDS if kind is not kinds.LEASE))
 # Of kopf's own requests.
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 30.0

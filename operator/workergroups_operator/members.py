@@ -7,7 +7,7 @@ keeps a digest, and of an object that exceeds a limit the identity and the condi
 import asyncio
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
-from workergroups_api.kube import Kube, RefusedObject
+from workergroups_api.kube import API_ERRORS, Kube, RefusedObject
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.model import ApiObject
 from workergroups_api.names import GROUP
@@ -25,8 +25,9 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.failures import internal_error
+from workergroups_operator.group_sources import group_env
 from workergroups_operator.membership import ClusterKey, Membership
-from workergroups_operator.observed import Observed, UnreadableObject
+from workergroups_operator.observed import GroupEnv, Observed, UnreadableObject
 from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
 from workergroups_operator.skeletons import CONDITIONED, UnexpectedAnswer, skeleton_of
 
@@ -48,6 +49,8 @@ class Member:
     # Only of a group: the pools that it names, and the digest of what its ranks are made from.
     pools: tuple[str, ...] = ()
     written: str | None = None
+    # Only of a group: the variables that it takes from Secrets and ConfigMaps, or why it cannot; None if it takes none.
+    environment: GroupEnv | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -74,6 +77,7 @@ async def observe_members(client: Kube, membership: Membership, key: ClusterKey)
         groups=tuple(each for each in subjects if isinstance(each, WorkerGroup)),
         unreadable=tuple(each for each in subjects if isinstance(each, UnreadableObject)),
         written={group.name: group.written for group in groups},
+        environments={group.name: group.environment for group in groups if group.environment is not None},
         pools_elsewhere={pool.name: pool.cluster for pool in elsewhere if pool.cluster != key.name},
     )
 
@@ -93,7 +97,19 @@ async def _read(client: Kube, kind: Kind, namespace: str, name: str) -> Member |
     if body is None:
         return None
     why = excess(kind, _spec(body))
-    return _unreadable(kind, body, why) if why else _parsed(kind, body)
+    if why:
+        return _unreadable(kind, body, why)
+    member, group = _parsed(kind, body)
+    return member if group is None else await _with_environment(client, member, group, body)
+
+
+async def _with_environment(client: Kube, member: Member, group: WorkerGroup, body: Manifest) -> Member:
+    try:
+        return replace(member, environment=await group_env(client, group))
+    except API_ERRORS:
+        raise
+    except Exception as error:
+        return _unreadable(WORKER_GROUP, body, internal_error(error, _WAY_OUT))
 
 
 async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
@@ -107,26 +123,29 @@ async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
         return None
 
 
-def _parsed(kind: Kind, body: Manifest) -> Member:
+def _parsed(kind: Kind, body: Manifest) -> tuple[Member, WorkerGroup | None]:
+    """Return the object, and a group also as its user wrote it."""
     body = body | {"metadata": _lean(body["metadata"])}
     try:
         if kind is RESOURCE_POOL:
             pool = _read_by(ResourcePool, body)
             why = unfit_pool_env(pool)
-            return _unreadable(kind, body, why) if why else Member(kind, pool.metadata, pool, cluster=pool.cluster)
+            member = Member(kind, pool.metadata, pool, cluster=pool.cluster)
+            return (_unreadable(kind, body, why) if why else member), None
         group = _read_by(WorkerGroup, body)
         why = unfit_group_env(group.launch.env)
-        return _unreadable(kind, body, why) if why else _group(group)
+        return (_unreadable(kind, body, why), None) if why else (_group(group), group)
     except ValidationError as error:
-        return _unreadable(kind, body, _why_invalid(error))
+        return _unreadable(kind, body, _why_invalid(error)), None
     except Exception as error:  # Pydantic and json raise others, such as RecursionError.
-        return _unreadable(kind, body, internal_error(error, _WAY_OUT))
+        return _unreadable(kind, body, internal_error(error, _WAY_OUT)), None
 
 
 def _group(group: WorkerGroup) -> Member:
     """Return the group with a digest of what its ranks are made from, and without that itself."""
     written = launch.revision(group.launch, (group.status.ranks or GroupReport()).code)
-    lean = group.model_copy(update={"spec": group.spec.model_copy(update={"worker": None, "roles": (), "env": ()})})
+    nothing = {"worker": None, "roles": (), "env": (), "env_from": ()}
+    lean = group.model_copy(update={"spec": group.spec.model_copy(update=nothing)})
     return Member(WORKER_GROUP, group.metadata, lean, pools=tuple(ref.name for ref in group.pools), written=written)
 
 

@@ -136,11 +136,9 @@ def _lean_container(container: Manifest) -> Manifest:
 
 
 async def _children(client: Kube, key: ClusterKey) -> dict[tuple[str, str], Manifest]:
-    wanted = {**child_names(key.name), kinds.SERVICE: names.head_service_name(key.name)}
-    found = await asyncio.gather(*(_child(client, kind, key.namespace, name) for kind, name in wanted.items()))
-    return {
-        (kind.kind, name): body for (kind, name), body in zip(wanted.items(), found, strict=True) if body is not None
-    }
+    wanted = [*child_names(key.name), (kinds.SERVICE, names.head_service_name(key.name))]
+    found = await asyncio.gather(*(_child(client, kind, key.namespace, name) for kind, name in wanted))
+    return {(kind.kind, name): body for (kind, name), body in zip(wanted, found, strict=True) if body is not None}
 
 
 async def _child(client: Kube, kind: Kind, namespace: str, name: str) -> Manifest | None:

@@ -14,6 +14,9 @@ from workergroups_api.vocabulary import Component, Container
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 
+# The variables that a group takes from Secrets and ConfigMaps, or why it cannot.
+GroupEnv = Mapping[str, str] | Explanation
+
 # KubeRay's label of the pods of a node group.
 NODE_GROUP_LABEL = "ray.io/group"
 
@@ -71,6 +74,8 @@ class Observed:
     unreadable: tuple[UnreadableObject, ...] = ()
     # Group -> digest of what its spec and code say that ranks are made from; None while its code is not known.
     written: Mapping[str, str | None] = field(default_factory=dict)
+    # Group -> the variables that it takes from Secrets and ConfigMaps, or why it cannot; without groups that take none.
+    environments: Mapping[str, GroupEnv] = field(default_factory=dict, repr=False)
     # Pool -> cluster, for pools on other clusters that the groups name.
     pools_elsewhere: Mapping[str, str] = field(default_factory=dict)
     # (kind, name) -> the object that has the name of a child, and the head's service.

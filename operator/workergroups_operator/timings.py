@@ -41,6 +41,9 @@ class Timings:
     # Pauses between looks at what no event reports: whether missing pods are accepted, and whether an obstacle, which
     # may lack our label, is gone.
     look_again: Backoff = field(default_factory=lambda: Backoff(2.0, 60.0, part=0.25))
+    # No event reports a change of a Secret or ConfigMap from which a group takes variables: looks at them are this far
+    # apart. While a group lacks one, they are as frequent as for an obstacle.
+    sources: float = 60.0
     # A turn waits for its writes for this time. A few writes take a tenth of it, unless admission is slow.
     write_wait: float = 0.2
     # A write is expected to take this time in a namespace where none has ended yet: quick namespaces come first.

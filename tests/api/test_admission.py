@@ -3,7 +3,8 @@
 import asyncio
 import copy
 import itertools
-from contextlib import AsyncExitStack
+import time
+from contextlib import AsyncExitStack, contextmanager
 
 import pytest
 
@@ -25,6 +26,33 @@ class Cluster:
     def create(self, manifest):
         path = path_of(kind_of(manifest), NAMESPACE)
         return self._runner.run(self._api.request("POST", path, manifest, fieldValidation="Strict"))
+
+    def grant(self, resource, verbs, user):
+        """Grant rights on a kind in the namespace, and wait until they are in force."""
+        api_group, _, plural = resource.rpartition("/")
+        rbac, name = "rbac.authorization.k8s.io", f"{user}-{plural}"
+        rules = [{"apiGroups": [api_group], "resources": [plural], "verbs": verbs}]
+        reference = {"apiGroup": rbac, "kind": "Role", "name": name}
+        subjects = [{"apiGroup": rbac, "kind": "User", "name": user}]
+        self._post(f"{rbac}/v1/namespaces/{NAMESPACE}/roles", {"metadata": {"name": name}, "rules": rules})
+        binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects}
+        self._post(f"{rbac}/v1/namespaces/{NAMESPACE}/rolebindings", binding)
+        asked = {"namespace": NAMESPACE, "verb": verbs[0], "group": api_group, "resource": plural}
+        review = {"spec": {"user": user, "resourceAttributes": asked}}
+        deadline = time.monotonic() + 10
+        while not self._post("authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]:
+            assert time.monotonic() < deadline
+
+    def _post(self, path, body):
+        return self._runner.run(self._api.request("POST", f"/apis/{path}", body))
+
+    @contextmanager
+    def connected(self, access, user):
+        """The same with the rights of a user."""
+        stack = AsyncExitStack()
+        api = self._runner.run(stack.enter_async_context(Api.connect(access, user)))
+        yield Cluster(self._runner, api)
+        self._runner.run(stack.aclose())
 
     def change(self, manifest):
         """Make the existing object like the manifest."""
@@ -230,12 +258,53 @@ BAD_GROUPS = {
     "spec.roles[0].class: Required value": ("spec.roles", [{"name": "actor"}]),
     "spec.worker.kwargs in body must be of type object": ("spec.worker", {"class": "a.B", "kwargs": ["x"]}),
     "spec.code.configMap.name must be the name of a ConfigMap": ("spec.code", {"configMap": {"name": "My Code"}}),
+    "spec.code must have either configMap or path: set configMap": ("spec.code", {}),
+    "or path for a directory that the pool mounts by spec.volumes": (
+        "spec.code",
+        {"configMap": {"name": "code"}, "path": "/code"},
+    ),
+    "spec.code.path must be an absolute path": ("spec.code", {"path": "code"}),
+    "spec.code.configMap.items[].path must be a relative path such as package/module.py": (
+        "spec.code",
+        {"configMap": {"name": "code", "items": [{"key": "a", "path": "../a.py"}]}},
+    ),
+    "spec.code.configMap.items[].key must be a key of a ConfigMap": (
+        "spec.code",
+        {"configMap": {"name": "code", "items": [{"key": "a/b", "path": "a.py"}]}},
+    ),
+    "spec.code.configMap.items[1]: Duplicate value": (
+        "spec.code",
+        {"configMap": {"name": "code", "items": [{"key": key, "path": "a.py"} for key in "ab"]}},
+    ),
     "spec.env[].name must be letters, digits and '_'": ("spec.env", [{"name": "1ST", "value": ""}]),
     "spec.env[].name is set by WorkerGroups for each rank: remove it": (
         "spec.env",
         [{"name": "MASTER_ADDR", "value": "localhost"}],
     ),
     "spec.env[1]: Duplicate value": ("spec.env", [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]),
+    "spec.env[].valueFrom: fieldRef and resourceFieldRef are about a pod: move the variable to spec.env of the pool": (
+        "spec.env",
+        [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+    ),
+    "spec.env[].valueFrom must have either secretKeyRef or configMapKeyRef": (
+        "spec.env",
+        [{"name": "A", "valueFrom": {}}],
+    ),
+    "spec.env[] has both value and valueFrom: remove one": (
+        "spec.env",
+        [{"name": "A", "value": "1", "valueFrom": {"secretKeyRef": {"name": "a", "key": "k"}}}],
+    ),
+    "spec.env[].valueFrom must name a Secret or a ConfigMap": (
+        "spec.env",
+        [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "../a", "key": "k"}}}],
+    ),
+    "spec.env[].valueFrom must name a key of a Secret or a ConfigMap": (
+        "spec.env",
+        [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "k/l"}}}],
+    ),
+    "spec.envFrom[] must have either secretRef or configMapRef": ("spec.envFrom", [{"prefix": "A_"}]),
+    "spec.envFrom[] must name a Secret or a ConfigMap": ("spec.envFrom", [{"secretRef": {"name": "A b"}}]),
+    "spec.envFrom[].prefix must be letters": ("spec.envFrom", [{"prefix": "1", "secretRef": {"name": "a"}}]),
     'spec.env[0].value: Invalid value: "integer"': ("spec.env", [{"name": "A", "value": 1}]),
     "spec.env may have 98304 characters in all": (
         "spec.env",
@@ -245,6 +314,9 @@ BAD_GROUPS = {
     'unknown field "spec.role"': ("spec.role", "actor"),
     "metadata.name of a WorkerGroup must be": ("metadata.name", "trainer.v1"),
 }
+
+
+FROM_A_CONFIG_MAP = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "k"}}}]
 
 
 @pytest.mark.parametrize("words", BAD_POOLS)
@@ -315,8 +387,12 @@ def test_a_pool_can_be_changed_in(cluster, fixed, path, value):
     [
         ("spec.worker", {"class": "a.C", "args": [2], "kwargs": {"z": [3]}}),
         ("spec.code", {"configMap": {"name": "other"}}),
+        ("spec.code", {"configMap": {"name": "other", "items": [{"key": "a.py", "path": "pkg/sub_1/a.py"}]}}),
+        ("spec.code", {"path": "/code/src"}),
         ("spec.code", ...),
         ("spec.env", [{"name": "A", "value": "1"}]),
+        ("spec.env", [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "k", "optional": True}}}]),
+        ("spec.envFrom", [{"prefix": "A_", "secretRef": {"name": "a.b"}}, {"configMapRef": {"name": "a"}}]),
         ("spec.progressDeadlineSeconds", 900),
     ],
 )
@@ -350,6 +426,28 @@ def test_a_variable_that_selects_devices_is_refused_whatever_its_name(cluster):
     words = "spec.env[].name is spec.accelerator.visibleDevicesEnv, which WorkerGroups sets for each rank: remove it"
     refuse(cluster.create, pool("chosen", accelerator=GAUDI, env=chosen), words)
     cluster.create(pool("elsewhere", nodeSelector={"no-such-node": "x"}, **elsewhere))
+
+
+@pytest.fixture(scope="module")
+def tenant(cluster, access):
+    """A user who has rights on groups and, as long as nobody grants more, no others."""
+    cluster.grant("workergroups.dev/workergroups", ["create", "get", "update"], "tenant")
+    with cluster.connected(access, "tenant") as connected:
+        yield connected
+
+
+def test_only_who_may_create_pods_may_create_a_group_that_reads_secrets(cluster, tenant):
+    reading = [{"envFrom": [{"secretRef": {"name": "a"}}]}, {"env": FROM_A_CONFIG_MAP}]
+    for number, spec in enumerate(reading):
+        refuse(tenant.create, group(f"tenants-{number}", **spec), "only users who may create pods")
+    plain = group("tenants", env=[{"name": "A", "value": "1"}])
+    tenant.create(plain)
+    refuse(tenant.change, changed(plain, "spec.envFrom", reading[0]["envFrom"]), "only users who may create pods")
+    cluster.create(group("of-an-editor", **reading[0]))
+    theirs = group("of-an-editor", **reading[0] | {"worker": {"class": "tenants.Code"}})
+    refuse(tenant.change, theirs, "only users who may create pods")
+    cluster.grant("pods", ["create"], "tenant")
+    tenant.change(theirs)
 
 
 def test_a_group_may_take_a_pool_twice_and_needs_to_name_none(cluster):

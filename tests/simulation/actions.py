@@ -8,8 +8,8 @@ from tests.simulation.scene import Scene
 from tests.simulation.story import Story
 from tests.simulation.users import Action, Users
 from workergroups_api import manifest as kinds
-from workergroups_api.children import CHILDREN
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.children import child_names
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.vocabulary import Component
 
 FORBIDDEN = 403
@@ -170,13 +170,9 @@ class Actions:
         cluster = self._cluster()
         if cluster is None:
             return None
-        kind = self.choice_of_child()
-        await self.scene.delete(kind, CHILDREN[kind](cluster))
-        return f"delete {kind.kind} {CHILDREN[kind](cluster)}"
-
-    def choice_of_child(self) -> Kind:
-        """Return one of the kinds that the operator creates."""
-        return self.choices.choice(list(CHILDREN))
+        kind, name = self.choices.choice(child_names(cluster))
+        await self.scene.delete(kind, name)
+        return f"delete {kind.kind} {name}"
 
     async def edit_ray_cluster(self) -> str | None:
         """Edit an object that the operator owns."""

@@ -46,10 +46,10 @@ class Api:
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, access: Access) -> AsyncIterator[Self]:
-        """Connect within the context."""
+    async def connect(cls, access: Access, user: str | None = None) -> AsyncIterator[Self]:
+        """Connect within the context, with the rights of a user if one is named."""
         connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=access.certificate), limit=0)
-        headers = {"Authorization": f"Bearer {access.tokens['admin']}"}
+        headers = {"Authorization": f"Bearer {access.tokens['admin']}"} | ({"Impersonate-User": user} if user else {})
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         async with aiohttp.ClientSession(access.url, connector=connector, headers=headers, timeout=timeout) as session:
             yield cls(access, session)

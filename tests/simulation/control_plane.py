@@ -213,7 +213,8 @@ class _ControlPlane:
         options = ["--kube-version=1.35.0", "--set=operator.image=simulated,worker.image=simulated"]
         command = [str(self._programs / "helm"), "template", "workergroups", chart, *options]
         rendered = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        documents = [text for text in rendered.split("---\n") if "\nkind: ClusterRole\n" in text]
+        kinds = ("ClusterRole\n", "ValidatingAdmissionPolicy")
+        documents = [text for text in rendered.split("---\n") if any(f"\nkind: {kind}" in text for kind in kinds)]
         self._kubectl("apply", "--server-side", "--filename=-", stdin="---\n".join(documents))
         self._kubectl(
             "create", "clusterrolebinding", "simulated", "--clusterrole=workergroups-operator", "--user=operator"

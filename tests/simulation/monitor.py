@@ -101,7 +101,7 @@ class Monitor:
     def code_of(self, group: WorkerGroup) -> dict[str, str] | None:
         """Return the files of the ConfigMap that a group names."""
         code = group.spec.code
-        return self.code.get(code.config_map.name) if code else None
+        return self.code.get(code.config_map.name) if code and code.config_map else None
 
     def _look(self) -> None:
         now = time.monotonic()

@@ -12,7 +12,7 @@ from tests.simulation.story import BROKEN, Story
 from tests.simulation.truth import condition_of, contradiction, misjudged, outdated, says_true
 from tests.simulation.world import is_foreign
 from workergroups_api import manifest as kinds
-from workergroups_api.children import CHILDREN
+from workergroups_api.children import CHILD_KINDS
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
@@ -130,7 +130,7 @@ async def children(api: Api, namespace: str, broken: Collection[str] = ()) -> di
     pools = await api.list(RESOURCE_POOL, namespace)
     groups = await api.list(WORKER_GROUP, namespace)
     found = {}
-    for kind in CHILDREN:
+    for kind in CHILD_KINDS:
         for body in await api.list(kind, namespace, labelSelector=CLUSTER_LABEL):
             found[f"{kind.kind}/{body['metadata']['name']}"] = _plain(kind, body, broken)
     text = json.dumps(found, sort_keys=True).replace(namespace, "NAMESPACE")
@@ -215,7 +215,7 @@ def differences(one: Any, other: Any, path: str = "") -> Iterable[str]:
 async def leftovers(scene: Scene) -> list[str]:
     """Return which objects of ours still exist after everything was deleted."""
     found = []
-    for kind in (*CHILDREN, POD, kinds.SERVICE):
+    for kind in (*CHILD_KINDS, POD, kinds.SERVICE):
         for body in await scene.api.list(kind, scene.namespace):
             labels = body["metadata"].get("labels", {})
             is_ours = CLUSTER_LABEL in labels or "ray.io/cluster" in labels

@@ -41,7 +41,7 @@ class PreparedLaunch(ApiModel):
     uid: str
     revision: str | None = None
     launch: Launch | None = None
-    # Files of the code by name; None if the class is in the image.
+    # Files of the code by path; None if the class is not in a ConfigMap.
     files: dict[str, str] | None = None
     missing: Explanation | None = None
 

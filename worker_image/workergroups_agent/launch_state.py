@@ -23,8 +23,8 @@ class Launches:
 
     # What groups are launched from, by UID.
     prepared: Mapping[str, PreparedLaunch] = field(default_factory=dict)
-    # A task of this executor runs.
-    running: frozenset[GroupKey] = frozenset()
+    # A task of this executor runs; the value says what it waits for, if it does.
+    running: Mapping[GroupKey, str | None] = field(default_factory=dict)
     # Why the launch could not begin; it is retried.
     delayed: Mapping[GroupKey, Explanation] = field(default_factory=dict)
     # Why the launch failed, as its task reported.
@@ -80,7 +80,7 @@ def launch_state(group: PlannedGroup, plan: ClusterPlan, state: RayState, launch
     if ended := _launched_or_interrupted(group, ranks):
         return ended
     if key in launches.running:
-        return LAUNCHING
+        return Explanation(LaunchState.LAUNCHING, launches.running[key] or "")
     if key in launches.failed:
         return launches.failed[key]
     if ranks:

@@ -3,7 +3,7 @@
 from workergroups_api.manifest import SERVICE_ACCOUNT, Manifest
 from workergroups_api.names import agent_name
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired import access, agent, lease, plan, raycluster, token
+from workergroups_operator.desired import access, agent, group_env, lease, plan, raycluster, token
 from workergroups_operator.desired.ownership import owned
 from workergroups_operator.observed import Observed
 from workergroups_operator.templates import Templates
@@ -16,8 +16,10 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
         return []
     secret = token.secret(observed, fresh_token)
     planned = plan.cluster_plan(observed, decisions)
+    environment = group_env.secret(observed, decisions, planned)
     manifests = [
         secret,
+        *([environment] if environment else []),
         *access.access(observed.key, planned, observed.groups),
         lease.lease(observed, decisions),
         plan.config_map(planned),

@@ -15,7 +15,8 @@ def access(key: ClusterKey, plan: ClusterPlan, groups: Sequence[WorkerGroup]) ->
     """Return the manifests. The agent has no rights on groups that are not planned."""
     name = agent_name(key.name)
     planned = [group.name for group in plan.groups]
-    code = {group.spec.code.config_map.name for group in groups if group.spec.code and group.name in planned}
+    named = (group.launch.config_map for group in groups if group.name in planned)
+    code = {name for name in named if name is not None}
     rules = [
         _rule("", "configmaps", [plan_name(key.name), *sorted(code)], _READ),
         _rule(LEASE.group, LEASE.plural, [name], ["get", "patch"]),

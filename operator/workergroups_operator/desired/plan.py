@@ -66,6 +66,7 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         # While the code is gone, the ranks keep running with the code that they have.
         revision=observed.written[group.name] or (before.revision if before else None),
         made_from=incarnation.revision,
+        environment=incarnation.environment,
         session=incarnation.session,
         retries=incarnation.retries if incarnation.retries.failures else None,
         bundles=bundles,

@@ -20,6 +20,8 @@ class LaunchOutcome(Enum):
     """How the launch of an incarnation ended, as far as is known."""
 
     UNKNOWN = auto()
+    # It is under way, or all ranks were created.
+    BEGUN = auto()
     # Every rank is ready.
     SUCCEEDED = auto()
     # It was interrupted, and some ranks are left.
@@ -37,6 +39,8 @@ class GroupIncarnation:
     session: str | None = None
     # The interrupted launches of this revision in this session.
     retries: Retries = NONE
+    # Digest of the variables from Secrets and ConfigMaps; None if there are none, or while they are not known.
+    environment: str | None = None
 
 
 def launch_outcome(last: GroupIncarnation | None, report: GroupReport | None, world_size: int) -> LaunchOutcome:
@@ -45,34 +49,51 @@ def launch_outcome(last: GroupIncarnation | None, report: GroupReport | None, wo
         return LaunchOutcome.UNKNOWN
     if report.state == LaunchState.LAUNCH_INTERRUPTED:
         return LaunchOutcome.INTERRUPTED
-    return LaunchOutcome.SUCCEEDED if 0 < world_size == report.ready_count else LaunchOutcome.UNKNOWN
+    if 0 < world_size == report.ready_count:
+        return LaunchOutcome.SUCCEEDED
+    has_begun = report.created or report.state in (LaunchState.LAUNCHING, LaunchState.LAUNCHED)
+    return LaunchOutcome.BEGUN if has_begun else LaunchOutcome.UNKNOWN
 
 
 def next_incarnation(
-    last: GroupIncarnation | None, revision: str | None, session: str | None, launch: LaunchOutcome, now: datetime
+    last: GroupIncarnation | None,
+    revision: str | None,
+    session: str | None,
+    environment: str | None,
+    launch: LaunchOutcome,
+    now: datetime,
 ) -> GroupIncarnation:
     """Return the incarnation that must run, given the last one.
 
-    If the code is gone, or the session is unknown for the moment, the ranks that run stay.
+    If the code is gone, or the session is unknown for the moment, the ranks that run stay. If the environment has
+    changed, they stay too; but if their launch has not begun, they begin with the present one.
     """
     if last is None:
-        return GroupIncarnation(FIRST, revision, session)
-    known = replace(last, revision=revision or last.revision, session=session or last.session)
-    is_new = (None not in (last.revision, revision) and last.revision != revision) or (
-        None not in (last.session, session) and last.session != session
+        return GroupIncarnation(FIRST, revision, session, environment=environment)
+    known = replace(
+        last,
+        revision=revision or last.revision,
+        session=session or last.session,
+        environment=last.environment or environment,
     )
-    if is_new:
-        return replace(known, number=last.number + 1, retries=Retries())
+    is_new = _differ(last.revision, revision) or _differ(last.session, session)
+    if is_new or (launch is LaunchOutcome.UNKNOWN and _differ(last.environment, environment)):
+        return replace(known, number=last.number + 1, retries=Retries(), environment=environment)
     if launch is LaunchOutcome.SUCCEEDED:
         return replace(known, retries=Retries())
-    return _after_interruption(known, now) if launch is LaunchOutcome.INTERRUPTED else known
+    return _after_interruption(known, environment, now) if launch is LaunchOutcome.INTERRUPTED else known
 
 
-def _after_interruption(last: GroupIncarnation, now: datetime) -> GroupIncarnation:
+def _differ(last: str | None, present: str | None) -> bool:
+    """Return whether both are known, and different."""
+    return None not in (last, present) and last != present
+
+
+def _after_interruption(last: GroupIncarnation, environment: str | None, now: datetime) -> GroupIncarnation:
     is_counted = last.retries.next is not None or is_exhausted(last.retries)
     retries = last.retries if is_counted else after_failure(last.retries, now)
     if is_due(retries, now):
-        return replace(last, number=last.number + 1, retries=begun(retries))
+        return replace(last, number=last.number + 1, retries=begun(retries), environment=environment)
     return replace(last, retries=retries)
 
 
@@ -82,6 +103,7 @@ def latest(*candidates: GroupIncarnation | None) -> GroupIncarnation | None:
     return max(known, key=_progress, default=None)
 
 
-def _progress(each: GroupIncarnation) -> tuple[int, bool, bool, int, bool]:
+def _progress(each: GroupIncarnation) -> tuple[int, bool, bool, bool, int, bool]:
     waits = each.retries.next is not None
-    return each.number, each.revision is not None, each.session is not None, each.retries.failures, waits
+    known = (each.revision is not None, each.session is not None, each.environment is not None)
+    return each.number, *known, each.retries.failures, waits

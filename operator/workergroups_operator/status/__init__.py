@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from workergroups_api.backoff import Backoff
-from workergroups_api.conditions import find
+from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.resource_pool import ResourcePool, ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
@@ -50,7 +49,7 @@ def status(
         *(_of_group(group, each, situation) for group, each in zip(observed.groups, of_groups, strict=True)),
     )
     waits = (each.requeue_after for each in (*of_pools, *of_groups))
-    return Statuses(updates, min((*waits, *_waits(situation, updates, timings.look_again))) if updates else None)
+    return Statuses(updates, min((*waits, *_waits(situation, updates, timings))) if updates else None)
 
 
 def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) -> StatusUpdate:
@@ -80,11 +79,13 @@ def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -
         incarnation=before.incarnation,
         revision=before.revision,
         session=before.session,
+        environment=before.environment,
         retries=before.retries,
     )
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is not None:
         last = {"incarnation": incarnation.number, "revision": incarnation.revision, "session": incarnation.session}
+        last["environment"] = incarnation.environment
         retries = incarnation.retries if incarnation.retries.failures else None
         after = after.model_copy(update={**last, "retries": retries})
     ready_before = find(group.status.conditions, ConditionType.READY)
@@ -95,14 +96,18 @@ def _known(count: int, subject: ResourcePool | WorkerGroup, situation: Situation
     return None if pools.unvouched(subject, situation) else count
 
 
-def _waits(situation: Situation, updates: Sequence[StatusUpdate], look_again: Backoff) -> Iterator[float]:
+def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timings) -> Iterator[float]:
     """Yield after how many seconds to look again, for each reason to do so."""
     decisions, now = situation.decisions, situation.now
     yield situation.observed.agent.look_again_seconds
     for retries in (decisions.restarts.retries, *(each.retries for each in decisions.incarnations.values())):
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())
-    if decisions.obstacle:
-        # An obstacle may lack our label, so that no event reports its end.
-        since = (update.ready.last_transition_time for update in updates)
-        yield from (look_again.pause((now - moment).total_seconds()) for moment in since)
+    if decisions.environments:
+        yield timings.sources
+    waiting = {name for name, each in decisions.environments.items() if isinstance(each, Explanation)}
+    for update in updates:
+        # No event reports the end of an obstacle, which may lack our label, or the arrival of what a group reads.
+        is_waiting = update.kind is WORKER_GROUP and update.metadata["name"] in waiting
+        if decisions.obstacle or is_waiting:
+            yield timings.look_again.pause((now - update.ready.last_transition_time).total_seconds())

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from functools import partial
 
 from workergroups_api.conditions import Explanation, Finding
-from workergroups_api.manifest import CONFIG_MAP, ROLE
+from workergroups_api.manifest import CONFIG_MAP, ROLE, SECRET
 from workergroups_api.report import GroupReport
 from workergroups_api.vocabulary import ConditionType, LaunchState, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.pool import unvouched
-from workergroups_operator.status.up_to_date import group_up_to_date
+from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment
 
 _pools_finding = partial(finding, ConditionType.POOLS_READY)
 _created_finding = partial(finding, ConditionType.RANKS_CREATED)
@@ -69,9 +69,12 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
         return _launch_interrupted(group, report, situation)
     if total and report.created == total:
         return _created_finding("True", Explanation(Reason.RANKS_CREATED, count))
-    failure = situation.failures.of(CONFIG_MAP, ROLE)
+    needs_secret = (SECRET,) if group.name in situation.decisions.environments else ()
+    failure = situation.failures.of(CONFIG_MAP, ROLE, *needs_secret)
     if failure:
         return _created_finding("False", failure)
+    if not report.created and (missing := missing_environment(group, situation)):
+        return _created_finding("False", Explanation(missing.reason, f"{count}: {missing.message}"))
     message = f"{count}: {report.message}" if report.message else count
     return _created_finding("False", Explanation(report.state, message))
 

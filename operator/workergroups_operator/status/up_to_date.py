@@ -51,6 +51,20 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
             Reason.CODE_MISSING,
             f"there is no ConfigMap {group.launch.config_map}: create it; the ranks keep running as they were launched",
         )
+    environment = situation.decisions.environments.get(group.name)
+    if isinstance(environment, Explanation):
+        return _finding(
+            "Unknown",
+            Reason.ENVIRONMENT_MISSING,
+            f"{environment.message}; ranks that run keep the variables that they began with",
+        )
+    if environment is not None and incarnation.environment not in (None, environment.digest):
+        return _finding(
+            "False",
+            Reason.OLD_ENVIRONMENT,
+            f"incarnation {incarnation.number} began with other values of the variables that spec.env and spec.envFrom "
+            f"take from Secrets and ConfigMaps: recreate the ranks with: workergroups restart {group.name}",
+        )
     report = group.status.ranks or GroupReport()
     if report.incarnation != incarnation.number:
         return _finding(
@@ -59,6 +73,14 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
             f"the agent has not reported incarnation {incarnation.number} yet",
         )
     return _finding("True", Reason.UP_TO_DATE, "")
+
+
+def missing_environment(group: WorkerGroup, situation: Situation) -> Explanation | None:
+    """Return why the group's incarnation cannot begin without what its Secrets and ConfigMaps lack; None if it can."""
+    incarnation = situation.decisions.incarnations.get(group.name)
+    environment = situation.decisions.environments.get(group.name)
+    is_known = incarnation is None or incarnation.environment is not None
+    return environment if isinstance(environment, Explanation) and not is_known else None
 
 
 def _finding(status: ConditionStatus, reason: Reason, message: str) -> Finding:

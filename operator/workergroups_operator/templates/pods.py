@@ -11,6 +11,7 @@ from workergroups_api.names import (
     COMPONENT_LABEL,
     POOL_LABEL,
     TEMPLATE_ANNOTATION,
+    group_env_name,
 )
 from workergroups_api.pod_settings import Head, PodTemplate
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
@@ -37,6 +38,8 @@ from workergroups_operator.templates.pod_parts import (
 )
 from workergroups_operator.templates.probes import with_probes
 
+_GROUP_ENV = "workergroups-group-env"
+_GROUP_ENV_DIRECTORY = f"/opt/{_GROUP_ENV}"
 # KubeRay starts Ray under a shell that forwards no signal: a longer wait would only hold the devices longer.
 TERMINATION_SECONDS = 5
 # On a busy node, a pod without requests starves first, and then its probes fail.
@@ -122,11 +125,12 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
         **environment(
             pool,
             *_variables(_accelerator_variables(pool)),
+            {"name": Variable.GROUP_ENV_DIRECTORY, "value": _GROUP_ENV_DIRECTORY},
             BASH_ENV,
             *_variables(_RETRY_SOON),
         ),
         "resources": _with_devices(pool, resources(pool.spec.resources, _WORKER_REQUESTS)),
-        "volumeMounts": mounts(mounted),
+        "volumeMounts": [*mounts(mounted), {"name": _GROUP_ENV, "mountPath": _GROUP_ENV_DIRECTORY, "readOnly": True}],
     }
     template = {
         "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.WORKER, POOL_LABEL: pool.name}},
@@ -138,7 +142,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
             "tolerations": tolerations(pool),
             **given("priorityClassName", pool.spec.priority_class_name),
             "affinity": _affinity(pool),
-            "volumes": volumes(mounted, pool.spec.shared_memory),
+            "volumes": [*volumes(mounted, pool.spec.shared_memory), _group_env(key)],
             "containers": [container],
         },
     }
@@ -177,6 +181,11 @@ def _with_users(template: Manifest, user: PodTemplate | None, container: str, im
         return merged
     spec = with_dns(with_probes(spec, container))
     return merged | {"spec": with_library(spec, container, images.library)}
+
+
+def _group_env(key: ClusterKey) -> Manifest:
+    """Return the volume of the variables that groups take from Secrets: in the nodes only, since ranks run there."""
+    return {"name": _GROUP_ENV, "secret": {"secretName": group_env_name(key.name), "optional": True}}
 
 
 def _variables(values: Mapping[str, str]) -> list[Manifest]:

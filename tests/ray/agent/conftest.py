@@ -1,6 +1,7 @@
 """A Ray of three raylets as a pool's cluster would have: a head without devices, two nodes of one pool."""
 
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 
 import pytest
 import ray
@@ -10,6 +11,7 @@ from ray.util import placement_group_table
 from tests.ray.agent.executor_process import EXECUTOR, Process
 from tests.ray.agent.planned import NODE_GROUP, Agent
 from workergroups.naming import NAMESPACE
+from workergroups_api.vocabulary import Variable
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +21,15 @@ def cluster(ray_environment, rays):
 
 @contextmanager
 def three_raylets():
+    # What a pod would mount, the same on all nodes.
+    with TemporaryDirectory() as group_env, pytest.MonkeyPatch.context() as environment:
+        environment.setenv(Variable.GROUP_ENV_DIRECTORY.value, group_env)
+        with running_cluster() as cluster:
+            yield cluster
+
+
+@contextmanager
+def running_cluster():
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": 0, "include_dashboard": False})
     cluster.nodes_of_pool = [add_node(cluster), add_node(cluster)]
     ray.init(address=cluster.address, namespace=NAMESPACE, log_to_driver=False)

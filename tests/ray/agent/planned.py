@@ -33,6 +33,7 @@ class Group:
     session: str | None = None
     launch: Launch = field(default_factory=lambda: launch())
     missing: str | None = None
+    environment: str | None = None
 
     def planned(self, session: str) -> PlannedGroup:
         return PlannedGroup(
@@ -41,6 +42,7 @@ class Group:
             incarnation=self.incarnation,
             revision=self.revision,
             session=self.session or session,
+            environment=self.environment,
             bundles=tuple(PlannedBundles(pool=name, start=start, count=count) for name, start, count in self.bundles),
         )
 

@@ -152,7 +152,7 @@ def test_bundles_that_no_pool_has_are_waited_for(bundles):
     "known",
     [
         launches(prepared=None),
-        launches(running=frozenset({KEY})),
+        launches(running={KEY: None}),
         launches(failed={KEY: WHY}),
         launches(died={KEY: WHY}),
         launches(delayed={KEY: Explanation("Launching", "again soon")}),

@@ -98,10 +98,11 @@ OWNER_DIED = rank(3, state="DEAD", death=Death("OwnerDied", "Owner's worker proc
         ((), {}, ("Launching", 0, 0), None),
         (
             (rank(0), rank(1, state="PENDING_CREATION")),
-            {"known": launches(running=frozenset({KEY}))},
+            {"known": launches(running={KEY: None})},
             ("Launching", 2, 1),
             None,
         ),
+        ((), {"known": launches(running={KEY: "for the kubelet"})}, ("Launching", 0, 0), "for the kubelet"),
         (
             (),
             {"known": launches(delayed={KEY: Explanation("Launching", "did not start")})},

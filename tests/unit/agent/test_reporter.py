@@ -12,7 +12,7 @@ from workergroups_agent.reporter.prepare import prepare
 from workergroups_agent.reporter.pulse import PulseWatch
 from workergroups_agent.reporter.subtrees import StatusSubtree, count_unplanned, subtrees, unreported
 from workergroups_agent.reporter.timings import Timings
-from workergroups_api.launch import Launch, revision
+from workergroups_api.launch import CodeItem, Launch, revision
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.report import GroupReport, PoolReport
 
@@ -60,6 +60,32 @@ class TestPrepare:
         prepared = prepare(PLANNED, found, code)
         assert words in prepared.missing.message
         assert (prepared.missing.reason, prepared.launch, prepared.files) == ("WaitingForCode", None, None)
+
+    def test_keys_become_files_in_folders(self):
+        items = [{"key": "train.py", "path": "models/train.py"}, {"key": "train.py", "path": "train.py"}]
+        found = manifest()
+        found["spec"]["code"]["configMap"]["items"] = items
+        launch = LAUNCH.model_copy(update={"config_map_items": tuple(CodeItem(**item) for item in items)})
+        planned = group(revision=revision(launch, CODE.digest))
+        prepared = prepare(planned, found, {"code": CODE})
+        assert prepared.files == dict.fromkeys(("models/train.py", "train.py"), "class Trainer: ...")
+        other = CodeFiles({"other.py": ""}, CODE.digest)
+        message = prepare(planned, found, {"code": other}).missing.message
+        assert message == (
+            "spec.code.configMap.items[0]: ConfigMap code has no key train.py: add it, or correct the key"
+        )
+
+    def test_variables_from_objects_are_waited_for_until_the_plan_has_their_digest(self):
+        spec = {"envFrom": [{"secretRef": {"name": "keys"}}]}
+        found = manifest(code=None)
+        found["spec"] |= spec
+        sources = ({"secretRef": {"name": "keys", "optional": False}},)
+        planned = group(revision=revision(Launch(class_path="train.Trainer", env_sources=sources), None))
+        missing = prepare(planned, found, {}).missing
+        assert missing.reason == "WaitingForEnvironment"
+        assert "waiting for the operator to read the Secrets and ConfigMaps" in missing.message
+        known = planned.model_copy(update={"environment": "digest"})
+        assert prepare(known, found, {}).launch.env_sources == sources
 
     def test_arguments_that_are_nested_too_deeply_are_reported(self):
         deep = []

@@ -62,6 +62,17 @@ def test_the_process_becomes_the_worker_with_the_variables_set(tmp_path):
     assert json.loads(done.stdout) == ["x-y", ["--node-id=1"], False]
 
 
+def test_variables_from_secrets_are_set_as_they_are(tmp_path):
+    worker = tmp_path / "default_worker.py"
+    worker.write_text("import os; print(os.environ['A'], os.environ.get('WORKERGROUPS_GROUP_ENV'))")
+    (tmp_path / "g").write_text(json.dumps({"digest": "d1", "env": {"A": "${HOME}"}}))
+    context = arguments(env_vars={"WORKERGROUPS_GROUP_ENV": "g:d1"})
+    command = [sys.executable, setup_worker.__file__, str(worker), *context]
+    environment = os.environ | {"WORKERGROUPS_GROUP_ENV_DIRECTORY": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+    assert done.stdout == "${HOME} None\n"
+
+
 def test_what_needs_more_is_left_to_rays_own_file(tmp_path):
     worker = tmp_path / "default_worker.py"
     worker.write_text(PRINT)

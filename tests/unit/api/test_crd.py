@@ -13,7 +13,7 @@ FORBIDDEN = ("$ref", "anyOf", "allOf", "title")
 ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 MUTABLE = {
     "resourcepools.yaml": {"agent", "podTemplate", "progressDeadlineSeconds"},
-    "workergroups.yaml": {"worker", "roles", "code", "env", "debug", "progressDeadlineSeconds"},
+    "workergroups.yaml": {"worker", "roles", "code", "env", "envFrom", "debug", "progressDeadlineSeconds"},
 }
 
 each_kind = pytest.mark.parametrize("file", FILES)

@@ -53,6 +53,8 @@ def test_one_class_and_roles_exclude_each_other(changes):
         {"env": [{"name": "A", "value": "2"}]},
         {"env": []},
         {"code": {"configMap": {"name": "other"}}},
+        {"code": {"configMap": {"name": "trainer", "items": [{"key": "a.py", "path": "b/a.py"}]}}},
+        {"code": {"path": "/code"}},
         {"code": None},
     ],
     ids=str,

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from workergroups_api import manifest
-from workergroups_api.children import CHILDREN
+from workergroups_api.children import CHILD_KINDS
 from workergroups_api.manifest import Kind
 
 NAME = "workergroups-operator"
@@ -61,7 +61,7 @@ def test_nothing_is_written_but_by_apply(rights):
     assert {verb for _, _, verb in rights} == READ | {"create", "patch", "delete"}
 
 
-@pytest.mark.parametrize("kind", list(CHILDREN), ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("kind", CHILD_KINDS, ids=lambda kind: kind.kind)
 def test_it_can_watch_and_apply_each_object_of_a_cluster(rights, kind):
     assert verbs_on(rights, kind) - {"delete"} == READ | {"create", "patch"}
 
@@ -69,7 +69,7 @@ def test_it_can_watch_and_apply_each_object_of_a_cluster(rights, kind):
 def test_it_makes_nothing_else():
     made = {manifest.kind_of(each) for each in GOLDEN}
     assert made
-    assert made <= CHILDREN.keys()
+    assert made <= set(CHILD_KINDS)
 
 
 @pytest.mark.parametrize("kind", USERS_OBJECTS, ids=lambda kind: kind.kind)
@@ -140,6 +140,16 @@ def test_kubernetes_own_roles_extend_to_pools_and_groups(manifests, kind, role, 
     granted = rights_of(aggregated_rules(manifests, role))
     assert verbs_on(granted, kind) == verbs
     assert verbs_on(granted, kind, "/status") == READ
+
+
+def test_groups_that_read_secrets_are_only_for_users_who_may_create_pods(find):
+    """What it lets through is a test of the API server's."""
+    policy = find("ValidatingAdmissionPolicy", "workergroups-group-env")["spec"]
+    (rule,) = policy["matchConstraints"]["resourceRules"]
+    assert (rule["resources"], rule["operations"]) == ([manifest.WORKER_GROUP.plural], ["CREATE", "UPDATE"])
+    assert policy["failurePolicy"] == "Fail"
+    binding = find("ValidatingAdmissionPolicyBinding", "workergroups-group-env")["spec"]
+    assert binding == {"policyName": "workergroups-group-env", "validationActions": ["Deny"]}
 
 
 def aggregated_rules(manifests: list[dict], role: str) -> list[dict]:

@@ -53,6 +53,12 @@ SITUATIONS = {
             group("lost", ["nowhere"]),
         ),
     },
+    "variables-from-a-secret": {
+        "pools": (pool(nodes=1, processes=1),),
+        "groups": (group(envFrom=[{"secretRef": {"name": "keys"}}]),),
+        "environments": {"trainer": {"KEY": "value"}},
+        "children": child("Secret", "actors", data={"auth_token": "dG9rZW4="}),
+    },
 }
 
 

@@ -57,10 +57,40 @@ def test_which_session_is_believed(known, head, sign, state, session):
 
 
 def go_on(last, revision="r1", session="s1", launch=LaunchOutcome.UNKNOWN, now=NOW):
-    return next_incarnation(last, revision, session, launch, now)
+    return next_incarnation(last, revision, session, None, launch, now)
 
 
 RUNNING = GroupIncarnation(3, "r1", "s1")
+WITH_ENV = GroupIncarnation(3, "r1", "s1", environment="e1")
+
+
+def go_on_with(environment, last=WITH_ENV, launch=LaunchOutcome.BEGUN, revision="r1", session="s1"):
+    return next_incarnation(last, revision, session, environment, launch, NOW)
+
+
+@pytest.mark.parametrize(
+    ("next_", "number", "environment"),
+    [
+        (go_on_with("e1", last=None), 1, "e1"),
+        (go_on_with(None, last=None), 1, None),
+        # What was missing has come.
+        (go_on_with("e1", last=RUNNING), 3, "e1"),
+        # Ranks that run keep what they began with, also while nobody knows how the launch is.
+        (go_on_with("e2"), 3, "e1"),
+        (go_on_with("e2", launch=LaunchOutcome.SUCCEEDED), 3, "e1"),
+        (go_on_with(None), 3, "e1"),
+        (go_on_with(None, launch=LaunchOutcome.UNKNOWN), 3, "e1"),
+        # A launch that has not begun begins with what there is.
+        (go_on_with("e2", launch=LaunchOutcome.UNKNOWN), 4, "e2"),
+        # So does another incarnation for any other reason.
+        (go_on_with("e2", revision="r2"), 4, "e2"),
+        (go_on_with("e2", session="s2"), 4, "e2"),
+        (go_on_with(None, session="s2"), 4, None),
+        (go_on_with("e2", launch=LaunchOutcome.INTERRUPTED), 4, "e2"),
+    ],
+)
+def test_other_variables_from_secrets_wait_for_the_next_incarnation(next_, number, environment):
+    assert (next_.number, next_.environment) == (number, environment)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +158,11 @@ def test_a_change_a_new_session_and_a_success_give_back_all_retries(last, change
         (GroupReport(incarnation=2, state="LaunchInterrupted"), LaunchOutcome.UNKNOWN),
         (GroupReport(incarnation=3, state="LaunchInterrupted"), LaunchOutcome.INTERRUPTED),
         (GroupReport(incarnation=3, state="LaunchInterrupted", ready_count=2), LaunchOutcome.INTERRUPTED),
-        (GroupReport(incarnation=3, state="Launched", ready_count=1), LaunchOutcome.UNKNOWN),
+        (GroupReport(incarnation=3, state="Launched", ready_count=1), LaunchOutcome.BEGUN),
+        (GroupReport(incarnation=3, state="Launching"), LaunchOutcome.BEGUN),
+        (GroupReport(incarnation=3, state="LaunchFailed", created=1), LaunchOutcome.BEGUN),
+        (GroupReport(incarnation=3, state="LaunchFailed"), LaunchOutcome.UNKNOWN),
+        (GroupReport(incarnation=3, state="WaitingForEnvironment"), LaunchOutcome.UNKNOWN),
         (GroupReport(incarnation=3, state="Launched", ready_count=2), LaunchOutcome.SUCCEEDED),
         (GroupReport(incarnation=2, state="Launched", ready_count=2), LaunchOutcome.UNKNOWN),
     ],

@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from workergroups import group_env
+
 _CONTEXT = "--serialized-runtime-env-context="
 _ONLY_SETS_VARIABLES: dict[str, Any] = {"command_prefix": [], "override_worker_entrypoint": None, "java_jars": []}
 
@@ -43,6 +45,7 @@ def main() -> None:
         return
     for name, value in found.items():
         os.environ[name] = expanded(value)
+    group_env.load()  # if they are not there, the rank reports that
     ours = [each for each in sys.argv[1:] if not each.startswith((_CONTEXT, "--language="))]
     os.execv(sys.executable, [sys.executable, *ours])
 

@@ -22,6 +22,8 @@ _NAMESPACE = "workergroups-launches"
 class Step(Word):
     """How far a launching task is."""
 
+    # The pod does not have what the ranks need yet; the message says what.
+    WAITING = "Waiting"
     # It loads the user's class.
     LOADING = "Loading"
     # It has created all ranks.

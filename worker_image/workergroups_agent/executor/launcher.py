@@ -6,27 +6,26 @@ The executor reads no result of these tasks. They record in the GCS how a launch
 import contextlib
 import importlib
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ray
 
+from workergroups import group_env
 from workergroups.exception_text import exception_line
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
-from workergroups.ray_private.process import own_pod
 from workergroups.single_controller.ray import ranks
 from workergroups.single_controller.ray.colocation import create_colocated_worker_cls
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
 from workergroups.single_controller.ray.visible_devices import own_device_name
 from workergroups_agent.executor import launch_record
 from workergroups_agent.executor.launch_record import Step
+from workergroups_agent.executor.provisions import CodeDirectory, Provisions, provide
 from workergroups_agent.launch_state import RankPlacement
 from workergroups_api.text import plain
 from workergroups_api.vocabulary import Vendor
@@ -34,14 +33,6 @@ from workergroups_api.vocabulary import Vendor
 REGISTRATION_SECONDS = 60.0
 # Characters of a traceback in the log of the launching process.
 MAX_TRACEBACK = 8192
-
-
-@dataclass(frozen=True)
-class CodeDirectory:
-    """The directory where the ranks of every node look for their code, and the ConfigMap's files that belong there."""
-
-    path: str
-    files: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -73,52 +64,32 @@ class LaunchOrder:
     post_mortem: bool
 
 
-def place_code(code: CodeDirectory) -> str | None:
-    """Write the files where the ranks of this node look for them; return what went wrong, None if nothing did."""
-    try:
-        _write_code(code)
-    except OSError as error:
-        return f"the code cannot be written in pod {own_pod()}: {error}"
-    return None
-
-
-def _write_code(code: CodeDirectory) -> None:
-    target = Path(code.path)
-    if target.exists():
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=target.parent))
-    for name, text in code.files.items():
-        (draft / Path(name).name).write_text(text, encoding="utf-8", errors="surrogatepass")
-    draft.chmod(0o755)
-    try:
-        draft.rename(target)
-    except OSError:
-        # Another task on the same node was faster.
-        if not target.exists():
-            raise
-
-
 class Launcher:
     """A launch's process."""
 
-    def launch(self, order: LaunchOrder, code: CodeDirectory | None, *placed: str | None) -> None:
+    def launch(
+        self, order: LaunchOrder, files: CodeDirectory | None, provisions: Provisions, *problems: str | None
+    ) -> None:
         """Create all ranks. The process records how that ended, and raises nothing."""
-        launch(order, code, *placed)
+        launch(order, files, provisions, *problems)
 
 
-def launch(order: LaunchOrder, code: CodeDirectory | None, *placed: str | None) -> None:
+def launch(order: LaunchOrder, files: CodeDirectory | None, provisions: Provisions, *problems: str | None) -> None:
     """Create all ranks, detached, and record how that ended.
 
-    The code is written to this node here and not by an earlier task, which would be one more process to wait for.
-    `placed` are the results of the tasks that wrote it to the other nodes.
+    This node is provided for here and not by an earlier task, which would be one more process to wait for. `problems`
+    are the results of the tasks that provided for the other nodes.
     """
-    launch_record.write(order.uid, order.incarnation, launch_record.Record(order.attempt, Step.LOADING))
+    loading = launch_record.Record(order.attempt, Step.LOADING)
+    launch_record.write(order.uid, order.incarnation, loading)
     try:
-        unplaced = next((problem for problem in [*placed, place_code(code) if code else None] if problem), None)
-        if unplaced is not None:
-            record = launch_record.Record(order.attempt, Step.FAILED, unplaced)
+        problem = next(filter(None, problems), None) or provide(files, provisions)
+        if problem is not None:
+            record = launch_record.Record(order.attempt, Step.FAILED, problem)
         else:
+            if provisions.environment is not None:
+                group_env.require()
+                launch_record.write(order.uid, order.incarnation, loading)  # it may have waited
             importlib.invalidate_caches()  # the directory was not there when this process looked at its PYTHONPATH
             loaded = _load(order.constructors)
             if not launch_record.claim(order.uid, order.incarnation, order.attempt):

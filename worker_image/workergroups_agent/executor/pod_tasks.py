@@ -15,17 +15,19 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from workergroups import group_env
 from workergroups.naming import RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor import launch_record, launcher
 from workergroups_agent.executor.decide import LaunchGroup
 from workergroups_agent.executor.launch_record import Step
+from workergroups_agent.executor.provisions import CodeDirectory, Environment, Provisions, provide
 from workergroups_agent.launch_state import GroupKey, Launches, is_complete, key_of
 from workergroups_agent.ray_state import RayState
 from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, code_digest, env_bytes
-from workergroups_api.plan import ClusterPlan
+from workergroups_api.plan import ClusterPlan, PlannedGroup
 from workergroups_api.vocabulary import LaunchState
 
 LOGGER = logging.getLogger(__name__)
@@ -61,6 +63,8 @@ class LaunchTasks:
 
     def __init__(self) -> None:
         self._running: dict[GroupKey, _Task] = {}
+        # What those that run wait for, if they do.
+        self._waits: dict[GroupKey, str] = {}
         self._failed: dict[GroupKey, Explanation] = {}
         self._died: dict[GroupKey, tuple[_Task, Explanation]] = {}
         self._delayed: dict[GroupKey, tuple[float, Explanation]] = {}
@@ -74,7 +78,7 @@ class LaunchTasks:
         """Return what decisions and reports are made from."""
         return Launches(
             prepared=prepared,
-            running=frozenset(self._running),
+            running={key: self._waits.get(key) for key in self._running},
             delayed={key: why for key, (_, why) in self._delayed.items()},
             failed=dict(self._failed),
             died={key: why for key, (_, why) in self._died.items()},
@@ -105,12 +109,21 @@ class LaunchTasks:
         self._delayed = {key: held for key, held in self._delayed.items() if held[0] > now}
         planned = {key_of(group): group for group in plan.groups}
         self._adopt(planned.keys())
+        self._waits = {key: why for key in self._running if (why := self._waits_for(key, planned.get(key))) is not None}
         for key in self._running.keys() - planned.keys():
             with contextlib.suppress(ray.exceptions.RayError, ValueError):
                 ray.kill(self._running.pop(key).launcher)
         # Launches of groups that are complete, or no longer planned, can be forgotten.
         unfinished = {key for key, group in planned.items() if not is_complete(group, state)}
         self._forget_all_but(unfinished | self._running.keys())
+
+    def _waits_for(self, key: GroupKey, group: PlannedGroup | None) -> str | None:
+        """Return what a running launch waits for, as its tasks report; only for the environment they wait long."""
+        if group is None or group.environment is None:
+            return None
+        record = launch_record.read(key)
+        is_own = record is not None and record.attempt == self._running[key].attempt
+        return record.message if record is not None and is_own and record.state is Step.WAITING else None
 
     def start(self, action: LaunchGroup, prepared: PreparedLaunch, state: RayState) -> None:
         """Begin to launch a group; record it as failed if Ray refuses."""
@@ -210,7 +223,7 @@ class EndingTasks:
 
 
 def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_ids: tuple[str, ...]) -> tuple[Any, Any]:
-    """Write the code to all nodes but the first; a process on the first writes it there and creates the ranks.
+    """Provide all nodes but the first with what ranks need; a process on the first does so there and creates the ranks.
 
     That process is an actor's. For a task, Ray would start a second process in advance; and another task might reuse a
     process that the user's module has modified.
@@ -219,15 +232,23 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
     assert launch is not None  # or else there would be no such action
     _check_env(launch)
     env = dict(launch.env)
-    code: Any = None
-    directory: str | None = None
-    placed: list[Any] = []
+    files: Any = None
+    directory = launch.code_path
     if prepared.files is not None:
         directory = f"{CODE_DIRECTORY}/{code_digest(prepared.files)}"
-        code = ray.put(launcher.CodeDirectory(directory, prepared.files))  # one copy, however many nodes
-        placed = [_task(launcher.place_code, node_id).remote(code) for node_id in node_ids[1:]]
+        files = ray.put(CodeDirectory(directory, prepared.files))  # one copy, however many nodes
     if paths := [path for path in (directory, env.get("PYTHONPATH")) if path]:
         env["PYTHONPATH"] = ":".join([*paths, "${PYTHONPATH}"])  # where the library is
+    pools = {placement.placement.node_id: placement.placement.pool for placement in action.placements}
+    environment = _environment(action.group, attempt)
+    if environment is not None:
+        env |= group_env.reference(environment.group, environment.digest)
+    first, *others = (Provisions(pools[node_id], launch.code_path, environment) for node_id in node_ids)
+    problems = [
+        _task(provide, node_id).remote(files, needed)
+        for node_id, needed in zip(node_ids[1:], others, strict=True)
+        if files is not None or needed.is_any
+    ]
     order = launcher.LaunchOrder(
         attempt=attempt,
         name=action.group.name,
@@ -241,7 +262,13 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
     )
     options = {"runtime_env": {"env_vars": env}} if env else {}
     process = _on(node_ids[0], **options)(launcher.Launcher).remote()
-    return process, process.launch.remote(order, code, *placed)
+    return process, process.launch.remote(order, files, first, *problems)
+
+
+def _environment(group: PlannedGroup, attempt: str) -> Environment | None:
+    if group.environment is None:
+        return None
+    return Environment(group.name, group.environment, group.uid, group.incarnation, attempt)
 
 
 def _constructors(launch: Launch) -> tuple[launcher.Constructor, ...]:

@@ -25,9 +25,13 @@ def prepare(planned: PlannedGroup, group: Found, code: Mapping[str, FoundCode]) 
         there = _revision(launch, found)
         if there != planned.revision:
             raise Missing("the WorkerGroup or its code has changed: waiting for the operator's plan for it")
+        files = None if found is None else _placed(launch, found.files)
     except Missing as missing:
         return without(planned.uid, str(missing))
-    return PreparedLaunch(uid=planned.uid, revision=there, launch=launch, files=found.files if found else None)
+    if launch.env_sources is not None and planned.environment is None:
+        why = "waiting for the operator to read the Secrets and ConfigMaps that spec.env and spec.envFrom name"
+        return PreparedLaunch(uid=planned.uid, missing=Explanation(LaunchState.WAITING_FOR_ENVIRONMENT, why))
+    return PreparedLaunch(uid=planned.uid, revision=there, launch=launch, files=files)
 
 
 def without(uid: str, message: str) -> PreparedLaunch:
@@ -73,6 +77,19 @@ def _code(launch: Launch, code: Mapping[str, FoundCode]) -> CodeFiles | None:
     if found is None:
         raise Missing(f"spec.code.configMap: there is no ConfigMap {name}: create it")
     return found
+
+
+def _placed(launch: Launch, files: Mapping[str, str]) -> dict[str, str]:
+    """Return the files of the code by their paths."""
+    if launch.config_map_items is None:
+        return dict(files)
+    for number, item in enumerate(launch.config_map_items):
+        if item.key not in files:
+            raise Missing(
+                f"spec.code.configMap.items[{number}]: ConfigMap {launch.config_map} has no key {item.key}: add it, or "
+                "correct the key"
+            )
+    return {item.path: files[item.key] for item in launch.config_map_items}
 
 
 def _revision(launch: Launch, code: CodeFiles | None) -> str | None:

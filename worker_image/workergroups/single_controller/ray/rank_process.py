@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import ray
 
+from workergroups import group_env
 from workergroups.debugger import stopping
 from workergroups.ray_private.process import accelerators_at_start
 
@@ -45,8 +46,10 @@ class RankLaunch:
         Raises:
             RendezvousTimeoutError: Rank 0 did not publish in time where the ranks meet.
             ValueError: The environment that the user gave the rank selects devices.
+            RuntimeError: The pod does not have the variables that the group takes from Secrets and ConfigMaps.
         """
         check_own_env(ray.get_runtime_context().runtime_env.env_vars(), os.environ)
+        group_env.require()
         actor_id = ray.get_runtime_context().get_actor_id()
         stack_dump.enable(actor_id)
         name = f"rank {self.rank} of {self.wg_prefix}" if self.wg_prefix else f"rank {self.rank}"

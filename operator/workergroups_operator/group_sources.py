@@ -1,0 +1,71 @@
+"""Read the Secrets and ConfigMaps from which groups take variables, each group on its own.
+
+The operator gets no events about these objects, so it reads them in each turn. It keeps only what a group needs.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+
+from kubernetes.aio.dynamic.exceptions import DynamicApiError
+
+from workergroups_api.conditions import Explanation
+from workergroups_api.kube import Kube, RefusedObject, api_error_message
+from workergroups_api.launch import MAX_ENV_BYTES
+from workergroups_api.manifest import SECRET, Kind, Manifest
+from workergroups_api.safe_paths import InvalidName
+from workergroups_api.vocabulary import LaunchState
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.observed import GroupEnv
+from workergroups_operator.policy.group_env import Content, Source, resolve, sources_of
+
+# Characters. Base64 needs four for three bytes.
+_MAX_SIZE = 2 * MAX_ENV_BYTES
+
+
+async def group_env(client: Kube, group: WorkerGroup) -> GroupEnv | None:
+    """Return the variables that a group takes from Secrets and ConfigMaps, or why it cannot; None if it takes none."""
+    if group.launch.env_sources is None:
+        return None
+    contents: dict[Source, Content | None] = {}
+    # One after the other, so that the operator never holds more than one large object for a group.
+    for source, keys in sources_of(group.spec.env, group.spec.env_from).items():
+        contents[source] = await _content(client, group.namespace, source, keys)
+        if sum(content.size for content in contents.values() if content) > _MAX_SIZE:
+            return Explanation(
+                LaunchState.WAITING_FOR_ENVIRONMENT,
+                f"spec.env and spec.envFrom name more than the {MAX_ENV_BYTES} bytes that a process can have: name "
+                "fewer keys",
+            )
+    return resolve(group.spec.env, group.spec.env_from, contents)
+
+
+async def _content(client: Kube, namespace: str, source: Source, keys: set[str] | None) -> Content | None:
+    """Return the part of an object that is needed; None if there is no such object."""
+    kind, name = source
+    try:
+        body = await client.get(kind, namespace, name)
+    except InvalidName:
+        return Content(trouble="cannot exist, since this is no name of an object: correct it")
+    except RefusedObject as error:
+        return Content(trouble=f"exceeds what the operator reads: {error}")
+    except DynamicApiError as error:
+        # Only this object cannot be read. If nothing can, other reads of the turn fail.
+        return Content(trouble=f"cannot be read: {api_error_message(error)[:500]}")
+    return None if body is None else content_of(kind, body, keys)
+
+
+def content_of(kind: Kind, body: Manifest, keys: set[str] | None) -> Content:
+    """Return the values of these keys, or of all keys, if they are not too many for any process."""
+    data: Mapping[str, str] = body.get("data") or {}
+    needed = {key: value for key, value in data.items() if keys is None or key in keys}
+    if sum(map(len, needed.values())) > _MAX_SIZE:
+        return Content(trouble=f"has more than the {MAX_ENV_BYTES} bytes that a process can have: name fewer keys")
+    return Content({key: _decoded(value) if kind is SECRET else value for key, value in needed.items()})
+
+
+def _decoded(value: str) -> str | None:
+    try:
+        return base64.b64decode(value).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
