@@ -1,6 +1,7 @@
 """Progressing: an object becomes ready, has become ready, or takes longer than it may; and how its deadline counts."""
 
 from datetime import timedelta
+from math import inf
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.unit.operator.make import (
     pool,
     ready_pool,
     status_of,
+    statuses,
     workers,
 )
 from workergroups_api.conditions import Finding, find
@@ -140,6 +142,12 @@ def test_a_deadline_that_passes_leaves_ready_as_it_was():
 @pytest.mark.parametrize(("first", "seconds"), [(turn(waiting(), 0.4), 59), (late(), 61), (late(), 3600)])
 def test_while_nothing_changes_nothing_is_written(first, seconds):
     assert turn(waiting(first.to_json()), seconds) == first
+
+
+@pytest.mark.parametrize(("seconds", "again"), [(0, 60), (59.5, 0.5), (60, inf), (90, inf)])
+def test_the_operator_looks_again_when_the_deadline_passes_and_not_after_it(seconds, again):
+    seen = observed(pools=(waiting(turn(waiting()).to_json()),), pods=NO_NODES)
+    assert statuses(seen, now=NOW + timedelta(seconds=seconds)).requeue_after == again
 
 
 def test_a_deadline_goes_on_while_nobody_knows_whether_the_pool_is_ready():
