@@ -66,7 +66,7 @@ def test_a_page_without_a_place_for_the_table_says_what_it_lacks(tmp_path, monke
     monkeypatch.setattr(table, "environment", lambda: "Measured here.")
     page = tmp_path / "benchmarks.md"
     page.write_text("nothing\n")
-    with pytest.raises(ValueError, match="must hold the lines '<!-- measured: begin -->'"):
+    with pytest.raises(ValueError, match="must contain the lines '<!-- measured: begin -->'"):
         publish([OURS], page)
     assert page.read_text() == "nothing\n"
 
