@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from test_executor import all_ready, is_in, ranks
 
 import workergroups
 from tests.ray.agent.planned import ACCUMULATOR, Group, launch
+from tests.ray.agent.test_executor import all_ready, is_in, ranks
 from workergroups_api.vocabulary import Variable
 
 
