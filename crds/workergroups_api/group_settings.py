@@ -6,7 +6,7 @@ from pydantic import Field
 
 from workergroups_api.launch import CodeItem
 from workergroups_api.model import ANYTHING, ApiModel, cel, list_map, schema
-from workergroups_api.pod_settings import ENV_NAME_RULE
+from workergroups_api.pod_settings import env_name
 from workergroups_api.vocabulary import PROTECTED_ENV
 
 _OBJECT_NAME = "'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$'"
@@ -184,21 +184,7 @@ ENV_FROM_RULES = schema(
 class EnvVar(ApiModel):
     """An environment variable of every rank."""
 
-    name: Annotated[
-        str,
-        Field(
-            max_length=255,
-            description="Name of the variable.",
-            json_schema_extra=schema(
-                ENV_NAME_RULE,
-                cel(
-                    f"!(self in {list(PROTECTED_ENV)!r})",
-                    "spec.env[].name is set by WorkerGroups for each rank: remove it; "
-                    f"protected are {', '.join(PROTECTED_ENV)}",
-                ),
-            ),
-        ),
-    ]
+    name: Annotated[str, env_name(PROTECTED_ENV, "WorkerGroups for each rank")]
     value: Annotated[str | None, Field(max_length=32768, description="Value of the variable. Default: empty.")] = None
     value_from: Annotated[
         ValueSource | None,

@@ -1,6 +1,6 @@
 """What a pool sets in its pods: environment, volumes, resources, and placement."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
@@ -12,10 +12,6 @@ from workergroups_api.vocabulary import VISIBLE_DEVICES_ENV, MountedIn, TaintEff
 _RAY_ENV = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_CLOUD_INSTANCE_ID", "RAY_NODE_TYPE_NAME")
 PROTECTED_POD_ENV = (*VISIBLE_DEVICES_ENV, *_RAY_ENV)
 
-ENV_NAME_RULE = cel(
-    "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
-    "spec.env[].name must be letters, digits and '_', not beginning with a digit: rename it",
-)
 # An amount as in Kubernetes: a number or a string.
 Quantity = Annotated[
     str,
@@ -30,24 +26,28 @@ Quantity = Annotated[
 ]
 
 
+def env_name(protected: Sequence[str], set_by: str) -> Any:
+    """Return the field for the name of a variable, which must not be one of those that `set_by` sets."""
+    return Field(
+        max_length=255,
+        description="Name of the variable.",
+        json_schema_extra=schema(
+            cel(
+                "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
+                "spec.env[].name must be letters, digits and '_', not beginning with a digit: rename it",
+            ),
+            cel(
+                f"!(self in {list(protected)!r})",
+                f"spec.env[].name is set by {set_by}: remove it; protected are {', '.join(protected)}",
+            ),
+        ),
+    )
+
+
 class PodEnvVar(ApiModel):
     """As `corev1.EnvVar`."""
 
-    name: Annotated[
-        str,
-        Field(
-            max_length=255,
-            description="Name of the variable.",
-            json_schema_extra=schema(
-                ENV_NAME_RULE,
-                cel(
-                    f"!(self in {list(PROTECTED_POD_ENV)!r})",
-                    "spec.env[].name is set by WorkerGroups, KubeRay or Ray: remove it; "
-                    f"protected are {', '.join(PROTECTED_POD_ENV)}",
-                ),
-            ),
-        ),
-    ]
+    name: Annotated[str, env_name(PROTECTED_POD_ENV, "WorkerGroups, KubeRay or Ray")]
     value: Annotated[str | None, Field(max_length=32768, description="Value of the variable.")] = None
     value_from: Annotated[
         dict[str, Any] | None,

@@ -198,18 +198,24 @@ class WorkerGroupSpec(ApiModel):
         return Launch(
             **classes,
             env={variable.name: variable.value or "" for variable in self.env if variable.value_from is None},
-            env_sources=self._env_sources(),
-            config_map=code.config_map.name if code.config_map else None,
+            env_sources=self.env_sources or None,
+            config_map=self.code_config_map,
             config_map_items=(code.config_map.items or None) if code.config_map else None,
             code_path=code.path,
             restarted=restarted,
             post_mortem=True if self.debug is Debug.POST_MORTEM else None,
         )
 
-    def _env_sources(self) -> tuple[dict[str, Any], ...] | None:
-        """Return the variables and objects whose values only the operator reads."""
+    @property
+    def env_sources(self) -> tuple[dict[str, Any], ...]:
+        """The variables and objects whose values only the operator reads."""
         sources = (*(each for each in self.env if each.value_from is not None), *self.env_from)
-        return tuple(source.to_json() for source in sources) or None
+        return tuple(source.to_json() for source in sources)
+
+    @property
+    def code_config_map(self) -> str | None:
+        """Name of the ConfigMap with the code, None if the code comes from elsewhere."""
+        return self.code.config_map.name if self.code and self.code.config_map else None
 
 
 def _constructor(worker: WorkerClass) -> dict[str, Any]:

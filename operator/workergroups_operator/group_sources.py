@@ -25,7 +25,7 @@ _MAX_SIZE = 2 * MAX_ENV_BYTES
 
 async def group_env(client: Kube, group: WorkerGroup) -> GroupEnv | None:
     """Return the variables that a group takes from Secrets and ConfigMaps, or why it cannot; None if it takes none."""
-    if group.launch.env_sources is None:
+    if not group.spec.env_sources:
         return None
     contents: dict[Source, Content | None] = {}
     # One after the other, so that the operator never holds more than one large object for a group.

@@ -19,7 +19,7 @@ def container(**fields):
 
 
 def cluster_of(letter, number):
-    """The RayCluster of a healthy pool: the first ten have one of their own, then five share one."""
+    """The RayCluster of a healthy pool: each of the first ten has its own, then five share one."""
     return f"{letter}{number if number < 10 else number - number % 5}"
 
 

@@ -1,4 +1,4 @@
-"""The running cluster, by kubeconfig; each test module has a namespace of its own, and leaves nothing behind."""
+"""The running cluster, by kubeconfig; each test module has its own namespace, and leaves nothing behind."""
 
 import uuid
 from pathlib import Path

@@ -15,7 +15,7 @@ def access(key: ClusterKey, plan: ClusterPlan, groups: Sequence[WorkerGroup]) ->
     """Return the manifests. The agent has no rights on groups that are not planned."""
     name = agent_name(key.name)
     planned = [group.name for group in plan.groups]
-    named = (group.launch.config_map for group in groups if group.name in planned)
+    named = (group.spec.code_config_map for group in groups if group.name in planned)
     code = {name for name in named if name is not None}
     rules = [
         _rule("", "configmaps", [plan_name(key.name), *sorted(code)], _READ),

@@ -49,7 +49,8 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
         return _finding(
             "Unknown",
             Reason.CODE_MISSING,
-            f"there is no ConfigMap {group.launch.config_map}: create it; the ranks keep running as they were launched",
+            f"there is no ConfigMap {group.spec.code_config_map}: create it; the ranks keep running as they were "
+            "launched",
         )
     environment = situation.decisions.environments.get(group.name)
     if isinstance(environment, Explanation):

@@ -15,7 +15,7 @@ def serialize_single_tensor(obj: Any) -> Encoded:
 
 
 def deserialize_single_tensor(arr: Encoded) -> Any:
-    """Return the tensor that was encoded, in memory of its own."""
+    """Return the tensor that was encoded, in its own memory."""
     dtype, shape, data = arr
     return decode(dtype, shape, np.array(memoryview(data), dtype=np.uint8))
 

@@ -74,7 +74,7 @@ def register(
     blocking: bool = True,
     materialize_futures: bool = True,
 ) -> Callable[[F], F]:
-    """Let a worker group call this method as one of its own.
+    """Let a worker group call this method as its own.
 
     Args:
         dispatch_mode: How arguments are split and results collected: a `Dispatch` mode, or a dictionary with the
