@@ -4,6 +4,7 @@ The plan holds decisions only. The agent reads what the user wrote about the ran
 from the WorkerGroup and its ConfigMap; `PlannedGroup.revision` says which version the plan is for.
 """
 
+from workergroups_api.failure_policy import RestartHistory
 from workergroups_api.model import ApiModel
 from workergroups_api.retries import Retries
 
@@ -62,6 +63,8 @@ class PlannedGroup(ApiModel):
     session: str | None = None
     # Retries of launches that were cut short. The operator keeps them here; the agent ignores them.
     retries: Retries | None = None
+    # Restarts after failures. The operator keeps them here; the agent ignores them.
+    restarts: RestartHistory | None = None
     bundles: tuple[PlannedBundles, ...]
 
     @property

@@ -16,6 +16,8 @@ from workergroups_api.model import ApiModel, list_map
 MAX_NODES = 16
 MAX_FAILURES = 10
 MAX_PAUSES = 64
+# Characters of the last words of a rank.
+MAX_LAST_WORDS = 256
 
 Session = Annotated[str | None, Field(description="The Ray session in which this was observed.")]
 
@@ -60,12 +62,20 @@ class RankFailure(ApiModel):
     reason: Annotated[
         str,
         Field(
-            description="What ended the rank: ConstructorFailed, ProcessDied, OutOfMemory, NodeLost, Removed or "
-            "OwnerDied."
+            description="What ended the rank: ConstructorFailed, ProcessExited, ProcessDied, OutOfMemory, NodeLost, "
+            "Preempted, Removed or OwnerDied."
         ),
     ]
     message: Annotated[str, Field(description="The last line of the exception, or what Ray reports.")]
     pod: Annotated[str | None, Field(description="Pod in which the rank ran.")] = None
+
+
+class LastWords(ApiModel):
+    """The end of what a rank printed that died, in this incarnation or in an earlier one."""
+
+    incarnation: Annotated[int, Field(description="The incarnation that the rank belonged to.")]
+    rank: Annotated[int, Field(description="The rank within its group.")]
+    text: Annotated[str, Field(max_length=MAX_LAST_WORDS, description="The end of its last lines.")]
 
 
 class RankPause(ApiModel):
@@ -116,6 +126,14 @@ class GroupReport(ApiModel):
             max_length=MAX_FAILURES,
             description="The ranks that died; the first ten.",
             json_schema_extra=dict(list_map("rank")),
+        ),
+    ] = ()
+    last_words: Annotated[
+        tuple[LastWords, ...],
+        Field(
+            max_length=MAX_FAILURES,
+            description="What the ten ranks printed last that died most recently.",
+            json_schema_extra=dict(list_map("incarnation", "rank")),
         ),
     ] = ()
     paused: Annotated[str, Field(description="Ranks that are paused for a debugger, as ranges.")] = ""

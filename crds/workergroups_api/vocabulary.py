@@ -28,6 +28,9 @@ class ConditionType(Word):
     RANKS_READY = "RanksReady"
     READY = "Ready"
     PROGRESSING = "Progressing"
+    FAILED = "Failed"
+    # The same as Failed, by the name that kstatus knows (Flux, `kubectl wait` of kpt).
+    STALLED = "Stalled"
     UP_TO_DATE = "UpToDate"
 
 
@@ -37,6 +40,8 @@ POOL_CONDITIONS = (
     ConditionType.BUNDLES_RESERVED,
     ConditionType.READY,
     ConditionType.PROGRESSING,
+    ConditionType.FAILED,
+    ConditionType.STALLED,
     ConditionType.UP_TO_DATE,
 )
 GROUP_CONDITIONS = (
@@ -45,6 +50,8 @@ GROUP_CONDITIONS = (
     ConditionType.RANKS_READY,
     ConditionType.READY,
     ConditionType.PROGRESSING,
+    ConditionType.FAILED,
+    ConditionType.STALLED,
     ConditionType.UP_TO_DATE,
 )
 
@@ -70,14 +77,34 @@ class RankEnd(Word):
     """What ended a rank; also the reason of RanksReady."""
 
     CONSTRUCTOR_FAILED = "ConstructorFailed"
+    # The process ended itself, with an exit code: `sys.exit`, or Ray's `exit_actor`.
+    PROCESS_EXITED = "ProcessExited"
+    # A signal ended the process, or a crash.
     PROCESS_DIED = "ProcessDied"
+    # Ray's memory monitor or the kubelet ended it.
     OUT_OF_MEMORY = "OutOfMemory"
     NODE_LOST = "NodeLost"
+    # Its pod was evicted, or is being: preemption, a drained node, a taint.
+    PREEMPTED = "Preempted"
+    # Somebody ended it by Ray's API, or removed its placement group.
     REMOVED = "Removed"
+    # A call runs for longer than the group allows.
+    HUNG = "Hung"
     # The process that created the actor ended before Ray had everything that the actor needs.
     OWNER_DIED = "OwnerDied"
     # The Ray head is gone, and with it everything that Ray knew of the rank. No condition has this reason.
     HEAD_LOST = "HeadLost"
+
+
+# The ends that a user can name, in the order of the table in the docs.
+FAILURES = tuple(end for end in RankEnd if end not in (RankEnd.OWNER_DIED, RankEnd.HEAD_LOST))
+
+
+class Restart(Word):
+    """What the operator recreates when a rank has failed."""
+
+    NEVER = "Never"
+    GROUP = "Group"
 
 
 class NodeState(Word):
@@ -137,6 +164,8 @@ class Reason(Word):
     PAUSED_BY_DEBUGGER = "PausedByDebugger"
     DEBUGGER_ATTACHED = "DebuggerAttached"
     RANKS_READY = "RanksReady"
+    # Of Failed and Stalled.
+    NO_FAILURE = "NoFailure"
     # Of Progressing.
     WAITING_FOR_READY = "WaitingForReady"
     BECAME_READY = "BecameReady"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from workergroups_api.conditions import Conditions
+from workergroups_api.failure_policy import MAX_KEPT_FAILURES, FailurePolicy, KeptFailure, RestartHistory
 from workergroups_api.group_settings import CODE_RULES, ENV_FROM_RULES, ENV_VAR_RULES, Code, EnvVar
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
@@ -171,6 +172,10 @@ class WorkerGroupSpec(ApiModel):
             "method. Disabled: it does not. `breakpoint()` pauses it in both cases. A change recreates the ranks."
         ),
     ] = Debug.DISABLED
+    failure_policy: Annotated[
+        FailurePolicy,
+        Field(description="What happens when a rank fails. A change does not recreate the ranks."),
+    ] = FailurePolicy()
     progress_deadline_seconds: Annotated[
         int,
         Field(
@@ -267,6 +272,17 @@ class WorkerGroupStatus(ApiModel):
     retries: Annotated[
         Retries | None, Field(description="Retries of launches that were cut short. Absent if the last launch was not.")
     ] = None
+    restarts: Annotated[
+        RestartHistory | None, Field(description="Restarts after failures. Absent if there was no failure.")
+    ] = None
+    failures: Annotated[
+        tuple[KeptFailure, ...],
+        Field(
+            max_length=MAX_KEPT_FAILURES,
+            description="The ten latest failures of ranks, the latest first.",
+            json_schema_extra=dict(list_map("incarnation", "rank")),
+        ),
+    ] = ()
     ranks: Annotated[GroupReport | None, Field(description="What the agent observes of the ranks in Ray.")] = None
 
 

@@ -8,15 +8,23 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import SECRET
 from workergroups_api.names import group_env_name
 from workergroups_api.plan import PlannedBundles
-from workergroups_api.retries import Retries
+from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
 from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
-from workergroups_operator.policy.incarnation import GroupIncarnation, latest, launch_outcome, next_incarnation
+from workergroups_operator.policy.incarnation import (
+    FIRST,
+    Failed,
+    GroupIncarnation,
+    last_incarnation,
+    launch_outcome,
+    next_incarnation,
+)
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.plan_size import with_room
+from workergroups_operator.policy.rank_failures import GroupFailure, group_failure
 from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.token import present_token, restart, restarted
 from workergroups_operator.templates import Templates
@@ -40,6 +48,8 @@ class Decisions:
     restarted: str | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
     incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
+    # Group -> what failed of its last incarnation. The present one is another if the ranks are restarted now.
+    failures: Mapping[str, GroupFailure] = field(default_factory=dict)
     # Group -> what it takes from Secrets and ConfigMaps now, or why it cannot; without groups that take nothing.
     environments: Mapping[str, PresentEnv | Explanation] = field(default_factory=dict, repr=False)
 
@@ -49,8 +59,14 @@ def decide(
 ) -> Decisions:
     """Decide from what was observed, and from the pods that the API server refuses."""
     agent = agent_liveness(observed.head, observed.agent, timings)
-    bundles = with_room(assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere))
+    assigned = assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere)
+    bundles = with_room(assigned, {group.name: group.spec.failure_policy.max_restarts for group in observed.groups})
     environments = _environments(observed)
+    incarnations = {
+        group.name: _incarnation(group, environments.get(group.name), parts, observed, agent)
+        for group in observed.groups
+        if not isinstance(parts := bundles[group.name], Explanation)
+    }
     why_restart = restart(observed)
     return Decisions(
         agent=agent,
@@ -60,11 +76,8 @@ def decide(
         restarts=restarts(observed, why_restart, is_connected=agent.is_believed),
         restarted=restarted(observed, agent),
         bundles=bundles,
-        incarnations={
-            group.name: _incarnation(group, environments.get(group.name), assigned, observed, agent.session)
-            for group in observed.groups
-            if not isinstance(assigned := bundles[group.name], Explanation)
-        },
+        incarnations={name: incarnation for name, (incarnation, _) in incarnations.items()},
+        failures={name: failure for name, (_, failure) in incarnations.items() if failure is not None},
         environments=environments,
     )
 
@@ -88,27 +101,28 @@ def _incarnation(
     environment: PresentEnv | Explanation | None,
     assigned: Sequence[PlannedBundles],
     observed: Observed,
-    session: str | None,
-) -> GroupIncarnation:
-    """Return the group's next incarnation. Its status and the plan record the last one; either may be out of date."""
+    agent: AgentLiveness,
+) -> tuple[GroupIncarnation, GroupFailure | None]:
+    """Return the group's next incarnation, and what failed of the last one."""
     uids = {pool.name: pool.uid for pool in observed.pools}
     places = [[uids[p.pool], p.start, p.count] for p in assigned]
     written = observed.written[group.name]
     revision = None if written is None else launch.digest([written, places])
-    status = group.status
-    planned = observed.planned(group.uid)
-    last = latest(
-        GroupIncarnation(
-            status.incarnation, status.revision, status.session, status.retries or Retries(), status.environment
-        )
-        if status.incarnation
-        else None,
-        GroupIncarnation(
-            planned.incarnation, planned.made_from, planned.session, planned.retries or Retries(), planned.environment
-        )
-        if planned
-        else None,
-    )
-    launched = launch_outcome(last, status.ranks, sum(part.count for part in assigned))
+    last = last_incarnation(group.status, observed.planned(group.uid))
+    launched = launch_outcome(last, group.status.ranks, sum(part.count for part in assigned))
     known = environment.digest if isinstance(environment, PresentEnv) else None
-    return next_incarnation(last, revision, session, known, launched, observed.at)
+    failure = _failure(group, last, observed, agent)
+    failed = Failed(failure, group.spec.failure_policy) if failure else None
+    return next_incarnation(last, revision, agent.session, known, launched, failed, observed.at), failure
+
+
+def _failure(
+    group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
+) -> GroupFailure | None:
+    """Return what failed of the last incarnation, if the agent vouches for its report on it."""
+    report = group.status.ranks
+    if report is None or not agent.is_believed or doubt(group.uid, observed.agent.doubts):
+        return None
+    number = FIRST if last is None else last.number
+    is_of_last = (report.session, report.incarnation) == (agent.session, number)
+    return group_failure(report, observed.pods) if is_of_last else None

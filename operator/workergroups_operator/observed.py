@@ -137,11 +137,16 @@ def node_group_of(pool: ResourcePool) -> str:
 def is_running(pod: Manifest) -> bool:
     """Return whether the pod runs, and nothing is about to evict or delete it."""
     status: dict[str, Any] = pod.get("status", {})
-    doomed = any(
-        condition["type"] == "DisruptionTarget" and condition["status"] == "True"
-        for condition in status.get("conditions") or ()
-    )
-    return status.get("phase") == "Running" and not doomed and "deletionTimestamp" not in pod["metadata"]
+    is_doomed = disruption(pod) is not None or "deletionTimestamp" in pod["metadata"]
+    return status.get("phase") == "Running" and not is_doomed
+
+
+def disruption(pod: Manifest) -> str | None:
+    """Return why Kubernetes evicts the pod; None if it does not."""
+    for condition in pod.get("status", {}).get("conditions") or ():
+        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
+            return str(condition.get("message") or condition.get("reason") or "for an unknown reason")
+    return None
 
 
 def runs_something(pod: Manifest) -> bool:

@@ -7,15 +7,15 @@ import pytest
 from tests.simulation import oracles
 from tests.simulation.api import eventually
 from tests.simulation.monitor import SLACK_SECONDS
-from tests.simulation.scene import condition
+from tests.simulation.scene import NEVER_RESTARTED, condition
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import RESTART_ANNOTATION, RESTARTED_AT_ANNOTATION
 
 
-async def ready(scene):
+async def ready(scene, **spec):
     await scene.pool("p")
-    await scene.group("p")
+    await scene.group("p", **spec)
     await scene.ready(RESOURCE_POOL, "p")
     return await scene.ready(WORKER_GROUP, "p")
 
@@ -43,8 +43,40 @@ async def test_other_kwargs_are_a_new_incarnation(scene):
     assert launch.init_kwargs == {"rate": 5}
 
 
-async def test_a_dead_rank_is_recreated_when_the_user_asks_for_it(scene):
+async def test_after_the_death_of_a_rank_all_ranks_are_recreated(scene):
     old = await ready(scene)
+    scene.world.kill_rank("p", scene.world.live_ranks("p")[0])
+    await new_incarnation(scene, old)
+    (failure,) = (await scene.get(WORKER_GROUP, "p"))["status"]["failures"]
+    assert (failure["reason"], failure["rank"]) == ("ProcessDied", 0)
+
+
+async def test_the_budget_of_restarts_outlives_the_operator(scene):
+    await ready(scene)
+    await scene.edit(WORKER_GROUP, "p", {"failurePolicy": {"maxRestarts": 2, "backoffSeconds": 1}})
+    for number in (1, 2):
+        scene.world.kill_rank("p", scene.world.live_ranks("p")[0])
+        scene.kill_operator()
+        scene.start_operator()
+        await restarted(scene, number)
+    scene.world.kill_rank("p", scene.world.live_ranks("p")[0])
+    await scene.until(WORKER_GROUP, "p", "Failed", "True", "ProcessDied")
+    await scene.edit(WORKER_GROUP, "p", {"failurePolicy": {"maxRestarts": 3}})
+    await restarted(scene, 3)
+
+
+async def restarted(scene, number):
+    """Wait until the group has been restarted that often, and is ready."""
+
+    async def is_so():
+        status = (await scene.get(WORKER_GROUP, "p"))["status"]
+        return status.get("restarts", {}).get("count") == number and status.get("readyRanks") == 2
+
+    await eventually(f"restart {number}", is_so, 15)
+
+
+async def test_a_dead_rank_is_recreated_when_the_user_asks_for_it(scene):
+    old = await ready(scene, **NEVER_RESTARTED)
     scene.world.kill_rank("p", scene.world.live_ranks("p")[0])
     await scene.until(WORKER_GROUP, "p", "Ready", "False")
     restart = {"metadata": {"annotations": {RESTARTED_AT_ANNOTATION: "now"}}}
@@ -84,7 +116,7 @@ CHILDREN = [
 
 @pytest.mark.parametrize(("kind", "name"), CHILDREN, ids=lambda value: getattr(value, "kind", None))
 async def test_a_deleted_child_is_restored_and_works(scene, kind, name):
-    old = await ready(scene)
+    old = await ready(scene, **NEVER_RESTARTED)
     uid = (await scene.get(kind, name))["metadata"]["uid"]
     await scene.delete(kind, name)
 

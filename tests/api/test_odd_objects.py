@@ -3,7 +3,7 @@
 import pytest
 
 from tests.simulation.monitor import SLACK_SECONDS
-from tests.simulation.scene import condition
+from tests.simulation.scene import NEVER_RESTARTED, condition
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP
 
 SHARED = {"clusterName": "shared"}
@@ -26,7 +26,7 @@ def objects(levels):
 
 async def neighbour(scene):
     await scene.pool("a-good", **SHARED)
-    await scene.group("good", pools=[{"name": "a-good"}])
+    await scene.group("good", pools=[{"name": "a-good"}], **NEVER_RESTARTED)
     await scene.ready(WORKER_GROUP, "good", seconds=20)
 
 

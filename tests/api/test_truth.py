@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.api import eventually
 from tests.simulation.faults import UNAVAILABLE, CutBody, Delay, Rule
 from tests.simulation.monitor import SLACK_SECONDS, Monitor
-from tests.simulation.scene import OPERATOR, condition
+from tests.simulation.scene import NEVER_RESTARTED, OPERATOR, condition
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
 
@@ -26,7 +26,7 @@ def ready(scene, runner):
 
     async def make():
         await scene.pool("p", nodes=2)
-        await scene.group("p")
+        await scene.group("p", **NEVER_RESTARTED)
         await scene.ready(WORKER_GROUP, "p")
         await scene.ready(RESOURCE_POOL, "p")
 

@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.api import eventually
 from tests.simulation.faults import WEBHOOK, Delay, Refuse, Rule
 from tests.simulation.monitor import SLACK_SECONDS
-from tests.simulation.scene import OPERATOR, condition
+from tests.simulation.scene import NEVER_RESTARTED, OPERATOR, condition
 from workergroups_api.manifest import EVENT, RESOURCE_POOL, WORKER_GROUP
 
 # Until an operator that is told by the Lease has written Unknown.
@@ -25,7 +25,7 @@ def ready(scene, runner):
     async def make():
         for name in ("p", "q"):
             await scene.pool(name, clusterName="p")
-            await scene.group(name)
+            await scene.group(name, **NEVER_RESTARTED)
         for name in ("p", "q"):
             await scene.ready(WORKER_GROUP, name)
             await scene.ready(RESOURCE_POOL, name)

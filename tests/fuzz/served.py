@@ -160,10 +160,18 @@ class _Batch:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def _a_dead_rank_is_seen(self) -> None:
-        """Check that the death of a rank, and a restart by annotation, show within the bound."""
+        """Check that the death of a rank, and a restart by annotation, lead to new ranks within the bound."""
         uid = (await self.scene.get(WORKER_GROUP, HEALTHY))["metadata"]["uid"]
         rank = next(rank for rank in self.scene.world.live_ranks(HEALTHY) if rank.name.uid == uid)
         self.scene.world.kill_rank(HEALTHY, rank)
-        await self.scene.until(WORKER_GROUP, HEALTHY, "Ready", "False", seconds=self.bound)
+        await self._ranks_are_replaced(rank.name.incarnation)
         await self.scene.annotate(WORKER_GROUP, HEALTHY, RESTARTED_AT_ANNOTATION, "now")
+        await self._ranks_are_replaced(rank.name.incarnation + 1)
+
+    async def _ranks_are_replaced(self, incarnation: int) -> None:
+        began = time.monotonic()
+        while (await self.scene.get(WORKER_GROUP, HEALTHY))["status"].get("incarnation", 0) <= incarnation:
+            if time.monotonic() - began > self.bound:
+                raise Wrong(f"the ranks of incarnation {incarnation} are not replaced after {self.bound:.1f} s")
+            await asyncio.sleep(LOOK_SECONDS)
         await self.scene.ready(WORKER_GROUP, HEALTHY, seconds=self.bound)

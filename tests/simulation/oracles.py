@@ -25,7 +25,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.report import ranges
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import ConditionType, Reason
+from workergroups_api.vocabulary import ConditionType, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
 
 CODE_IS_MISSING = "its code is missing"
@@ -119,7 +119,14 @@ def _why_not_ready(
     gcs = scene.world.gcs.get(cluster) if cluster else None
     ranks = gcs.ranks_of(group.uid, group.status.incarnation) if gcs else {}
     dead = sorted(number for number, rank in ranks.items() if not rank.is_alive)
-    return f"its ranks {dead} are dead" if dead else None
+    return f"its ranks {dead} are dead" if dead and _is_given_up(group) else None
+
+
+def _is_given_up(group: WorkerGroup) -> bool:
+    """Return whether the group's policy leaves failed ranks as they are."""
+    policy, history = group.spec.failure_policy, group.status.restarts
+    spent = len(history.recent) if history else 0
+    return policy.restart is Restart.NEVER or spent >= policy.max_restarts
 
 
 async def children(api: Api, namespace: str, broken: Collection[str] = ()) -> dict[str, Any]:
@@ -188,7 +195,7 @@ def _pool_of(worker_group: Manifest) -> str:
 def _plain_plan(plan: Any) -> Any:
     """Remove what depends on the agent (session, revision) or on the past (numbers)."""
     for group in plan.get("groups", ()):
-        for key in ("incarnation", "session", "revision", "madeFrom"):
+        for key in ("incarnation", "session", "revision", "madeFrom", "restarts"):
             group.pop(key, None)
     return {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in plan.items()}
 

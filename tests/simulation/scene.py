@@ -22,6 +22,8 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 
 OPERATOR = "operator"
+# Of a group whose failed ranks stay as they are.
+NEVER_RESTARTED: Mapping[str, Any] = {"failurePolicy": {"restart": "Never"}}
 
 
 class Scene:

@@ -24,6 +24,12 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "unfit": ({"spec": {"containers": [{"name": "ray-worker", "image": f"{UNFIT_IMAGE}:1"}]}}, "2.9.3"),
     "nowhere": ({"spec": {"nodeSelector": {NO_SUCH_NODE: "yes"}}}, "affinity"),
 }
+# Failure policies; with few and short pauses, since a history must come to its end.
+POLICIES: tuple[dict[str, Any], ...] = (
+    {"restart": "Never"},
+    {"backoffSeconds": 1},
+    {"backoffSeconds": 0, "maxRestarts": 1, "unlimitedFor": []},
+)
 HEALTHY: tuple[dict[str, Any], ...] = (
     {},
     {"metadata": {"annotations": {"team": "a"}}},
@@ -111,7 +117,8 @@ class Story:
 
     def new_group(self, name: str) -> dict[str, Any]:
         """Return the spec of a group that is created now."""
-        spec: dict[str, Any] = {"pools": self.group_pools[name], **self.ranks()}
+        policy = self.choices.choice(POLICIES)
+        spec: dict[str, Any] = {"pools": self.group_pools[name], "failurePolicy": policy, **self.ranks()}
         if self.choices.random() < 0.4:
             spec["code"] = {"configMap": {"name": self.choice_of_code()}}
         self.groups[name] = GroupPlot(spec, tuple(ref["name"] for ref in self.group_pools[name]))

@@ -6,7 +6,7 @@ from workergroups_api import launch
 from workergroups_api.conditions import Condition, find
 from workergroups_api.names import node_group
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import ConditionType, Reason
+from workergroups_api.vocabulary import PAUSED, ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
 
 
@@ -34,6 +34,10 @@ def misjudged(subject: ResourcePool | WorkerGroup) -> str | None:
         expected = [("False", ready.reason), ("Unknown", ready.reason)]
     else:
         expected = [("True", Reason.WAITING_FOR_READY), ("False", Reason.PROGRESS_DEADLINE_EXCEEDED)]
+    failed = condition_of(subject, ConditionType.FAILED)
+    is_final = ready.status == "False" and deadline is None and ready.reason not in PAUSED
+    if failed is None or (failed.status == "True") != is_final:
+        return f"it says {ready} with the deadline {deadline}, and {failed}"
     return None if said in expected else f"it says {ready} and {progress}, and its deadline is {deadline}"
 
 

@@ -38,8 +38,8 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
     here. Closing the returned group leaves the ranks alone. Its ``resource_pool`` is a pool over the ranks' bundles:
     use it to find out where the ranks are (``local_rank_list()``), or to create groups on the same bundles.
 
-    A WorkerGroup's ranks are replaced when its spec or its code changes, when it is restarted, and when its Ray cluster
-    is restarted; not because a rank died. The new ranks are a new incarnation with a higher number, which is the
+    A WorkerGroup's ranks are replaced when its spec or its code changes, when one of them fails, when it is restarted,
+    and when its Ray cluster is restarted. The new ranks are a new incarnation with a higher number, which is the
     returned group's ``incarnation``. Calls of a group whose ranks were replaced raise `IncarnationReplacedError`.
 
     Args:

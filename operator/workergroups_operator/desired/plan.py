@@ -11,6 +11,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
+from workergroups_operator.policy.healing import stored
 
 
 def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
@@ -69,5 +70,6 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         environment=incarnation.environment,
         session=incarnation.session,
         retries=incarnation.retries if incarnation.retries.failures else None,
+        restarts=stored(incarnation.restarts),
         bundles=bundles,
     )

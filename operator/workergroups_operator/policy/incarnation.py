@@ -1,15 +1,21 @@
 """Which incarnation of a group's ranks runs: a new number whenever ranks are recreated, and only then.
 
-An interrupted launch leads to a new incarnation too, after growing pauses and only a few times in a row.
+An interrupted launch leads to a new incarnation too, after growing pauses and only a few times in a row. So do failed
+ranks, as the group's failure policy says.
 """
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum, auto
 
+from workergroups_api.failure_policy import FailurePolicy, RestartHistory
+from workergroups_api.plan import PlannedGroup
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import LaunchState
+from workergroups_api.worker_group import WorkerGroupStatus
+from workergroups_operator.policy.healing import NO_RESTARTS, Healing, healing, restarted
+from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.policy.retry import after_failure, begun, is_due, is_exhausted
 
 FIRST = 1
@@ -41,6 +47,16 @@ class GroupIncarnation:
     retries: Retries = NONE
     # Digest of the variables from Secrets and ConfigMaps; None if there are none, or while they are not known.
     environment: str | None = None
+    # The group's restarts after failures, and whether this incarnation has failed.
+    restarts: RestartHistory = NO_RESTARTS
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Ranks of the last incarnation that failed, and the policy for that."""
+
+    failure: GroupFailure
+    policy: FailurePolicy
 
 
 def launch_outcome(last: GroupIncarnation | None, report: GroupReport | None, world_size: int) -> LaunchOutcome:
@@ -61,6 +77,7 @@ def next_incarnation(
     session: str | None,
     environment: str | None,
     launch: LaunchOutcome,
+    failed: Failed | None,
     now: datetime,
 ) -> GroupIncarnation:
     """Return the incarnation that must run, given the last one.
@@ -76,12 +93,20 @@ def next_incarnation(
         session=session or last.session,
         environment=last.environment or environment,
     )
-    is_new = _differ(last.revision, revision) or _differ(last.session, session)
+    is_changed = _differ(last.revision, revision)
+    is_new = is_changed or _differ(last.session, session)
     if is_new or (launch is LaunchOutcome.UNKNOWN and _differ(last.environment, environment)):
-        return replace(known, number=last.number + 1, retries=Retries(), environment=environment)
+        # What the user changed has failed never yet.
+        kept = {"failed_at": None} | ({"recent": ()} if is_changed else {})
+        restarts = last.restarts.model_copy(update=kept)
+        return replace(known, number=last.number + 1, retries=Retries(), environment=environment, restarts=restarts)
+    if launch is LaunchOutcome.INTERRUPTED:
+        return _after_interruption(known, environment, now)
+    if failed is not None:
+        return _after_failure(known, environment, failed, now)
     if launch is LaunchOutcome.SUCCEEDED:
-        return replace(known, retries=Retries())
-    return _after_interruption(known, environment, now) if launch is LaunchOutcome.INTERRUPTED else known
+        return replace(known, retries=Retries(), restarts=last.restarts.model_copy(update={"failed_at": None}))
+    return known
 
 
 def _differ(last: str | None, present: str | None) -> bool:
@@ -97,13 +122,58 @@ def _after_interruption(last: GroupIncarnation, environment: str | None, now: da
     return replace(last, retries=retries)
 
 
+def healing_of(incarnation: GroupIncarnation, failed: Failed, now: datetime) -> Healing:
+    """Return what follows from a failure of this incarnation."""
+    failed_at = incarnation.restarts.failed_at or now.replace(microsecond=0)
+    return healing(failed.policy, incarnation.restarts, failed.failure.reasons, failed_at)
+
+
+def _after_failure(last: GroupIncarnation, environment: str | None, failed: Failed, now: datetime) -> GroupIncarnation:
+    then = healing_of(last, failed, now)
+    if failed.failure.is_paused or not then.is_due(now):
+        failed_at = last.restarts.failed_at or now.replace(microsecond=0)
+        return replace(last, restarts=last.restarts.model_copy(update={"failed_at": failed_at}))
+    restarts = restarted(last.restarts, failed.policy, now, counts=then.counts)
+    return replace(last, number=last.number + 1, retries=Retries(), environment=environment, restarts=restarts)
+
+
+def last_incarnation(status: WorkerGroupStatus, planned: PlannedGroup | None) -> GroupIncarnation | None:
+    """Return the last incarnation, which the group's status and the plan record; either may be out of date."""
+    of_status = (
+        GroupIncarnation(
+            status.incarnation,
+            status.revision,
+            status.session,
+            status.retries or NONE,
+            status.environment,
+            status.restarts or NO_RESTARTS,
+        )
+        if status.incarnation
+        else None
+    )
+    of_plan = (
+        GroupIncarnation(
+            planned.incarnation,
+            planned.made_from,
+            planned.session,
+            planned.retries or NONE,
+            planned.environment,
+            planned.restarts or NO_RESTARTS,
+        )
+        if planned
+        else None
+    )
+    return latest(of_status, of_plan)
+
+
 def latest(*candidates: GroupIncarnation | None) -> GroupIncarnation | None:
     """Return the most recent of several records of the last incarnation; the first of equals."""
     known = [candidate for candidate in candidates if candidate is not None]
     return max(known, key=_progress, default=None)
 
 
-def _progress(each: GroupIncarnation) -> tuple[int, bool, bool, bool, int, bool]:
+def _progress(each: GroupIncarnation) -> tuple[int, bool, bool, bool, int, bool, int, bool]:
     waits = each.retries.next is not None
     known = (each.revision is not None, each.session is not None, each.environment is not None)
-    return each.number, *known, each.retries.failures, waits
+    failed = each.restarts.failed_at is not None
+    return each.number, *known, each.retries.failures, waits, each.restarts.count, failed

@@ -12,18 +12,25 @@ from workergroups_operator.policy.bundles import Assignment
 # A ConfigMap may have 1 MiB; pools take the rest.
 MAX_BYTES = 900_000
 # Of a group: its name, digests and counts in the plan, or its name twice and its ConfigMap's name in the Role.
-_GROUP_BYTES = 520
+_GROUP_BYTES = 620
+# Of each restart that its failure policy counts.
+_RESTART_BYTES = 24
 # Of each pool that it names.
 _PART_BYTES = 110
 
 
-def with_room(assigned: Mapping[str, Assignment]) -> dict[str, Assignment]:
-    """Return the bundles of the groups that fit, in the order given, and an explanation for the others."""
+def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int]) -> dict[str, Assignment]:
+    """Return the bundles of the groups that fit, in the order given, and an explanation for the others.
+
+    Args:
+        assigned: The bundles of each group.
+        max_restarts: How many restarts the failure policy of each group counts.
+    """
     used = 0
     found: dict[str, Assignment] = {}
     for name, bundles in assigned.items():
         if not isinstance(bundles, Explanation):
-            size = _GROUP_BYTES + _PART_BYTES * len(bundles)
+            size = _GROUP_BYTES + _PART_BYTES * len(bundles) + _RESTART_BYTES * max_restarts[name]
             if used + size > MAX_BYTES:
                 bundles = _explanation(used + size)
             else:

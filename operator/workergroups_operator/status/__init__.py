@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
@@ -12,9 +13,12 @@ from workergroups_api.worker_group import WorkerGroup, WorkerGroupStatus
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.healing import stored
+from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, healing_of
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import Conclusion, Situation
+from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.unreadable import unreadable
 from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.templates import Templates
@@ -81,19 +85,51 @@ def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -
         session=before.session,
         environment=before.environment,
         retries=before.retries,
+        restarts=before.restarts,
+        failures=kept_failures(group, situation),
     )
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is not None:
-        last = {"incarnation": incarnation.number, "revision": incarnation.revision, "session": incarnation.session}
+        last: dict[str, Any] = {
+            "incarnation": incarnation.number,
+            "revision": incarnation.revision,
+            "session": incarnation.session,
+        }
         last["environment"] = incarnation.environment
-        retries = incarnation.retries if incarnation.retries.failures else None
-        after = after.model_copy(update={**last, "retries": retries})
+        last["retries"] = incarnation.retries if incarnation.retries.failures else None
+        last["restarts"] = stored(incarnation.restarts)
+        after = after.model_copy(update=last)
     ready_before = find(group.status.conditions, ConditionType.READY)
     return StatusUpdate(WORKER_GROUP, group.metadata, before, after, ready_before, concluded.ready)
 
 
+def _recorded(incarnation: GroupIncarnation) -> dict[str, Any]:
+    """Return the fields in which a group's status records its incarnation."""
+    return {
+        "incarnation": incarnation.number,
+        "revision": incarnation.revision,
+        "session": incarnation.session,
+        "environment": incarnation.environment,
+        "retries": incarnation.retries if incarnation.retries.failures else None,
+        "restarts": stored(incarnation.restarts),
+    }
+
+
 def _known(count: int, subject: ResourcePool | WorkerGroup, situation: Situation) -> int | None:
     return None if pools.unvouched(subject, situation) else count
+
+
+def _restarts(situation: Situation) -> Iterator[datetime]:
+    """Yield when ranks of groups are restarted that have failed. No event reports that a pause is over."""
+    decisions = situation.decisions
+    for group in situation.observed.groups:
+        failure = decisions.failures.get(group.name)
+        if failure is None or failure.is_paused:
+            continue
+        incarnation, failed = decisions.incarnations[group.name], Failed(failure, group.spec.failure_policy)
+        at = healing_of(incarnation, failed, situation.now).restart_at
+        if at is not None and failure.incarnation == incarnation.number:
+            yield at
 
 
 def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timings) -> Iterator[float]:
@@ -103,6 +139,7 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timin
     for retries in (decisions.restarts.retries, *(each.retries for each in decisions.incarnations.values())):
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())
+    yield from (max(0.0, (at - now).total_seconds()) for at in _restarts(situation))
     if decisions.environments:
         yield timings.sources
     waiting = {name for name, each in decisions.environments.items() if isinstance(each, Explanation)}

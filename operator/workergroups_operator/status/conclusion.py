@@ -12,6 +12,7 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.deadline import Wait, wait_for_ready
+from workergroups_operator.status.failed import failed
 from workergroups_operator.status.progressing import progressing
 from workergroups_operator.templates import Templates
 
@@ -47,7 +48,7 @@ def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool)
 def conclude(
     subject: ResourcePool | WorkerGroup, chain: Sequence[Finding], aside: Sequence[Finding], now: datetime
 ) -> Conclusion:
-    """Return the conditions: the chain of findings, `Ready`, which sums up the chain, `Progressing`, and those aside.
+    """Return the conditions: the chain of findings, `Ready`, which sums it up, what follows from that, and those aside.
 
     `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last.
     """
@@ -55,7 +56,7 @@ def conclude(
     weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])
     ready = weakest.model_copy(update={"type": ConditionType.READY})
     wait = None if ready.status == "True" or ready.final else _wait(subject, now)
-    findings = (*chain, ready, progressing(ready, wait, now), *aside)
+    findings = (*chain, ready, progressing(ready, wait, now), *failed(ready), *aside)
     conditions = merge(subject.status.conditions, findings, subject.generation, now)
     summed = next(condition for condition in conditions if condition.type == ConditionType.READY)
     requeue_after = float("inf") if wait is None or wait.is_over(now) else wait.seconds_left(now)

@@ -6,10 +6,15 @@ from functools import partial
 from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.manifest import CONFIG_MAP, ROLE, SECRET
 from workergroups_api.report import GroupReport
-from workergroups_api.vocabulary import ConditionType, LaunchState, Reason
+from workergroups_api.vocabulary import ConditionType, LaunchState, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.policy.deadline import clock
+from workergroups_operator.policy.healing import Healing
+from workergroups_operator.policy.incarnation import Failed, healing_of
+from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
+from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.pool import unvouched
 from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment
 
@@ -61,14 +66,14 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
     if (unknown := unvouched(group, situation)) is not None:
         return _created_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
-    count = f"{report.created} of {total} ranks created"
+    count = f"{report.created} of {total} ranks created{_failed_before(group, situation)}"
     if report.state == LaunchState.LAUNCH_FAILED:
         why = Explanation(LaunchState.LAUNCH_FAILED, f"{report.message}; {_try_again(group)}")
         return _created_finding("False", why, decisive=True, final=True)
     if report.state == LaunchState.LAUNCH_INTERRUPTED:
         return _launch_interrupted(group, report, situation)
     if total and report.created == total:
-        return _created_finding("True", Explanation(Reason.RANKS_CREATED, count))
+        return _created_finding("True", Explanation(Reason.RANKS_CREATED, f"{total} of {total} ranks created"))
     needs_secret = (SECRET,) if group.name in situation.decisions.environments else ()
     failure = situation.failures.of(CONFIG_MAP, ROLE, *needs_secret)
     if failure:
@@ -97,18 +102,54 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         return _ready_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.ready_count} of {total} ranks ready"
-    if report.failures:
-        first = report.failures[0]
-        others = f" (and {len(report.failures) - 1} more)" if len(report.failures) > 1 else ""
-        where = f" in pod {first.pod}" if first.pod else ""
-        message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_try_again(group)}"
-        return _ready_finding("False", Explanation(first.reason, message), decisive=True, final=True)
+    failure = situation.decisions.failures.get(group.name)
+    if report.failures and failure:
+        return _failed(group, failure, count, situation)
     if report.pauses:
         return _paused(report, count, is_ready=report.ready_count == total)
     if total and report.ready_count == total:
         return _ready_finding("True", Explanation(Reason.RANKS_READY, count))
+    count += _failed_before(group, situation)
     waiting = f"{count}; waiting for processes to start and constructors to return"
     return _ready_finding("False", Explanation(Reason.RANKS_STARTING, waiting if report.created else count))
+
+
+def _failed_before(group: WorkerGroup, situation: Situation) -> str:
+    """Return why the last incarnation failed, as the end of a clause; empty if it did not."""
+    incarnation = situation.decisions.incarnations.get(group.name)
+    last = [
+        each for each in kept_failures(group, situation) if incarnation and each.incarnation + 1 == incarnation.number
+    ]
+    if not last:
+        return ""
+    where = f" in pod {last[0].pod}" if last[0].pod else ""
+    return f", since rank {last[0].rank} of incarnation {last[0].incarnation}{where} failed: {last[0].message}"
+
+
+def _failed(group: WorkerGroup, failure: GroupFailure, count: str, situation: Situation) -> Finding:
+    """Report which rank failed, and what follows."""
+    first = failure.ranks[0]
+    others = f" (and {len(failure.ranks) - 1} more)" if len(failure.ranks) > 1 else ""
+    where = f" in pod {first.pod}" if first.pod else ""
+    failed = Failed(failure, group.spec.failure_policy)
+    then = healing_of(situation.decisions.incarnations[group.name], failed, situation.now)
+    next_ = _next(group, then, is_paused=failure.is_paused)
+    message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {next_}"
+    return _ready_finding("False", Explanation(first.reason, message), decisive=True, final=then.restart_at is None)
+
+
+def _next(group: WorkerGroup, then: Healing, *, is_paused: bool) -> str:
+    policy = group.spec.failure_policy
+    if policy.restart is Restart.NEVER:
+        return _try_again(group)
+    if then.restart_at is None:
+        budget = f"spec.failurePolicy allows {policy.max_restarts} restarts within {policy.window_seconds} s"
+        return f"{budget}, and there were {then.spent}; {_try_again(group)}"
+    if is_paused:
+        return "the ranks are restarted once no rank is paused: see workergroups debug"
+    number = f"{then.spent + 1} of {policy.max_restarts} within {policy.window_seconds} s"
+    counted = f"restart {number}" if then.counts else "this restart does not count towards spec.failurePolicy"
+    return f"all ranks are restarted at {clock(then.restart_at)}, {counted}"
 
 
 def _try_again(group: WorkerGroup) -> str:

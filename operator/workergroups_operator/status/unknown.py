@@ -30,7 +30,9 @@ def _unknown(
     previous: tuple[Condition, ...], why: Explanation, generation: int, now: datetime
 ) -> tuple[tuple[Condition, ...], Condition]:
     known = (condition.type for condition in previous)
-    types = dict.fromkeys([*known, ConditionType.READY, ConditionType.PROGRESSING])
+    types = dict.fromkeys(
+        [*known, ConditionType.READY, ConditionType.PROGRESSING, ConditionType.FAILED, ConditionType.STALLED]
+    )
     findings = [Finding(type=type_, status="Unknown", reason=why.reason, message=why.message) for type_ in types]
     conditions = merge(previous, findings, generation, now)
     return conditions, next(condition for condition in conditions if condition.type == ConditionType.READY)

@@ -1,4 +1,4 @@
-"""The status of an object that the operator cannot read: Ready and Progressing are False, and nothing else is known."""
+"""The status of an object that the operator cannot read: it has failed, and nothing else is known."""
 
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from workergroups_api.resource_pool import ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
 from workergroups_api.worker_group import WorkerGroupStatus
 from workergroups_operator.observed import UnreadableObject
+from workergroups_operator.status.failed import failed
 from workergroups_operator.status.progressing import progressing
 from workergroups_operator.status.update import StatusUpdate
 
@@ -20,8 +21,8 @@ def unreadable(odd: UnreadableObject, now: datetime) -> StatusUpdate:
     raw = odd.body.get("status")
     previous = _conditions(raw)
     metadata, why = odd.body["metadata"], odd.explanation
-    finding = Finding(type=ConditionType.READY, status="False", reason=why.reason, message=why.message)
-    findings = (finding, progressing(finding, None, now))
+    ready = Finding(type=ConditionType.READY, status="False", reason=why.reason, message=why.message, final=True)
+    findings = (ready, progressing(ready, None, now), *failed(ready))
     conditions = merge(previous, findings, int(metadata.get("generation", 0)), now)
     model = ResourcePoolStatus if odd.kind is RESOURCE_POOL else WorkerGroupStatus
     before = model(conditions=previous, observed_generation=(raw or {}).get("observedGeneration"))

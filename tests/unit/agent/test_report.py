@@ -22,13 +22,15 @@ from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.launch_state import Heard, launches_to_tell
 from workergroups_agent.observer import report as observer_report
 from workergroups_api.conditions import Explanation
-from workergroups_api.report import MAX_FAILURES, MAX_NODES, MAX_PAUSES, pods_digest
+from workergroups_api.report import MAX_FAILURES, MAX_NODES, MAX_PAUSES, LastWords, pods_digest
+
+LAST_WORDS = {"uid-g": (LastWords(incarnation=1, rank=2, text="the end"),)}
 
 
 def report(plan_, state_, launches_, silence=None):
     """What an executor that sees the same tells the observer, and what that makes of it."""
     heard = Heard(launches_to_tell(plan_, state_, launches_), silence)
-    return observer_report.report(plan_, state_, launches_.prepared, heard)
+    return observer_report.report(plan_, state_, launches_.prepared, heard, LAST_WORDS)
 
 
 def pool_report(*placements, nodes=2):
@@ -166,6 +168,10 @@ def paused(*there, pauses):
     return report(plan(pool(), group()), state_, launches()).groups["g"].report
 
 
+def test_what_dead_ranks_printed_last_is_reported_whichever_incarnation_runs():
+    assert group_report(*ranks(0, 1, 2, 3)).last_words == LAST_WORDS["uid-g"]
+
+
 def test_ranks_that_wait_for_a_debugger_are_reported_with_their_ports():
     said = paused(*ranks(0, 1, 2, 3), pauses=(1, 2))
     assert said.paused == "1-2"
@@ -191,7 +197,7 @@ SILENCE = "the executor does not answer"
 
 def observed(*there, heard, reserved=True):
     state_ = state(*(RESERVED if reserved else ()), ranks=there)
-    return observer_report.report(plan(pool(), group()), state_, launches().prepared, heard)
+    return observer_report.report(plan(pool(), group()), state_, launches().prepared, heard, {})
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -13,7 +13,16 @@ FORBIDDEN = ("$ref", "anyOf", "allOf", "title")
 ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 MUTABLE = {
     "resourcepools.yaml": {"agent", "podTemplate", "progressDeadlineSeconds"},
-    "workergroups.yaml": {"worker", "roles", "code", "env", "envFrom", "debug", "progressDeadlineSeconds"},
+    "workergroups.yaml": {
+        "worker",
+        "roles",
+        "code",
+        "env",
+        "envFrom",
+        "debug",
+        "failurePolicy",
+        "progressDeadlineSeconds",
+    },
 }
 
 each_kind = pytest.mark.parametrize("file", FILES)
@@ -195,4 +204,7 @@ def test_pools_are_written_as_a_whole():
 def test_items_of_a_statuss_lists_have_an_identity(file):
     lists = [node for node in nodes(schema(file)["properties"]["status"]) if node.get("type") == "array"]
     assert lists
-    assert [each for each in lists if "x-kubernetes-list-map-keys" not in each] == []
+    of_objects = [each for each in lists if each["items"]["type"] == "object"]
+    assert [each for each in of_objects if "x-kubernetes-list-map-keys" not in each] == []
+    of_values = [each for each in lists if each not in of_objects]
+    assert [each for each in of_values if each["x-kubernetes-list-type"] != "atomic"] == []

@@ -19,6 +19,9 @@ def ranks(**report: Any) -> dict[str, Any]:
     return {"ranks": defaults | {"readyCount": 4, "ready": "0-3"} | report}
 
 
+NEVER = {"restart": "Never"}
+
+
 def failure(rank: int, **more: Any) -> dict[str, Any]:
     return {"rank": rank, "reason": "ConstructorFailed", "message": "ValueError: boom", "pod": "p-0"} | more
 
@@ -62,13 +65,13 @@ def test_a_group_runs_on_the_pool_of_its_own_name_unless_it_says_otherwise():
     ],
 )
 def test_a_group_says_how_far_it_is(status_, reason, words):
-    ready = update_of(group(status=status_), ready_pool()).ready
+    ready = update_of(group(status=status_, failurePolicy=NEVER), ready_pool()).ready
     assert (ready.status, ready.reason) == ("False", reason)
     assert words in ready.message
 
 
 def test_a_failure_that_waiting_does_not_mend_keeps_its_reason_past_the_deadline():
-    late = group(status=ranks(failures=[failure(0)]), progressDeadlineSeconds=5)
+    late = group(status=ranks(failures=[failure(0)]), failurePolicy=NEVER, progressDeadlineSeconds=5)
     update = update_of(late, ready_pool())
     assert update.ready.reason == "ConstructorFailed"
     assert update.after.deadline is None

@@ -117,5 +117,7 @@ def test_where_nobody_knows_each_condition_of_each_object_is_unknown_and_counts_
         ("PoolsReady", "Unknown", "why"),
         ("Ready", "Unknown", "why"),
         ("Progressing", "Unknown", "why"),
+        ("Failed", "Unknown", "why"),
+        ("Stalled", "Unknown", "why"),
     }
     assert (for_group.after.incarnation, for_group.after.revision, for_group.after.ready_ranks) == (3, "r", None)

@@ -1,12 +1,14 @@
 import json
 
-from tests.unit.operator.make import decided, group, observed, pool
+from tests.unit.operator.make import NOW, decided, group, observed, pool
 from workergroups_api.conditions import Explanation
+from workergroups_api.failure_policy import RestartHistory
 from workergroups_api.plan import PlannedBundles, PlannedGroup
 from workergroups_api.retries import Retries
 from workergroups_operator.desired.access import access
 from workergroups_operator.desired.plan import cluster_plan
-from workergroups_operator.policy.plan_size import MAX_BYTES, with_room
+from workergroups_operator.policy.plan_size import MAX_BYTES
+from workergroups_operator.policy.plan_size import with_room as with_room_for
 
 # Of Kubernetes: a ConfigMap's data, and any object.
 CONFIG_MAP_BYTES = 2**20
@@ -15,6 +17,10 @@ LONG = "n" * 40
 
 def bundles(count):
     return tuple(PlannedBundles(pool=LONG, start=32767, count=32768) for _ in range(count))
+
+
+def with_room(assigned, max_restarts=3):
+    return with_room_for(assigned, dict.fromkeys(assigned, max_restarts))
 
 
 def refused(found):
@@ -56,10 +62,11 @@ def test_what_fits_is_no_larger_than_estimated():
             revision="r" * 16,
             made_from="m" * 16,
             session="s" * 56,
-            retries=Retries(failures=5, next="2026-01-01T00:00:00Z"),
+            retries=Retries(failures=5, next=NOW),
+            restarts=RestartHistory(count=10**9, recent=(NOW,) * 100, failed_at=NOW),
             bundles=parts,
         )
-        for name, parts in with_room(assigned).items()
+        for name, parts in with_room(assigned, max_restarts=100).items()
         if not isinstance(parts, Explanation)
     ]
     assert len(json.dumps([each.to_json() for each in planned], sort_keys=True)) < MAX_BYTES

@@ -57,7 +57,7 @@ def test_which_session_is_believed(known, head, sign, state, session):
 
 
 def go_on(last, revision="r1", session="s1", launch=LaunchOutcome.UNKNOWN, now=NOW):
-    return next_incarnation(last, revision, session, None, launch, now)
+    return next_incarnation(last, revision, session, None, launch, None, now)
 
 
 RUNNING = GroupIncarnation(3, "r1", "s1")
@@ -65,7 +65,7 @@ WITH_ENV = GroupIncarnation(3, "r1", "s1", environment="e1")
 
 
 def go_on_with(environment, last=WITH_ENV, launch=LaunchOutcome.BEGUN, revision="r1", session="s1"):
-    return next_incarnation(last, revision, session, environment, launch, NOW)
+    return next_incarnation(last, revision, session, environment, launch, None, NOW)
 
 
 @pytest.mark.parametrize(

@@ -174,9 +174,12 @@ def test_a_pool_that_is_ready_at_last_has_become_ready_and_may_wait_again():
     assert lost.deadline == NOW + timedelta(seconds=150)
 
 
+UNFORGIVING = {"failurePolicy": {"restart": "Never"}, "progressDeadlineSeconds": 60}
+
+
 def group_turn(status, seconds=0.0, **report):
     ranks = {"ranks": {"session": SESSION, "incarnation": 1, "created": 4, "readyCount": 3} | report}
-    seen = observed(pools=(ready_pool(),), groups=(group(status=status | ranks, progressDeadlineSeconds=60),))
+    seen = observed(pools=(ready_pool(),), groups=(group(status=status | ranks, **UNFORGIVING),))
     return status_of(seen, now=NOW + timedelta(seconds=seconds)).after
 
 

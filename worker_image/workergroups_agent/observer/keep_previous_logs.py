@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +14,8 @@ from workergroups_agent.observer.tails import Tails
 from workergroups_agent.previous_logs import Key, PreviousLogs, now
 from workergroups_agent.ray_state import RankActor, RayState
 from workergroups_api.dead_rank import DeadRank
-from workergroups_api.report import RankFailure
+from workergroups_api.report import MAX_FAILURES, MAX_LAST_WORDS, LastWords, RankFailure
+from workergroups_api.text import plain
 from workergroups_api.vocabulary import RankEnd
 
 LOGGER = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ class PreviousLogKeeper:
         # Since when a group whose lines are kept has not been planned, by UID.
         self._unplanned: dict[str, float] = {}
         self._tidied = -TIDY_SECONDS
+        # By group UID; replaced when a group's change, so that a reader sees whether they have.
+        self._last_words: dict[str, tuple[LastWords, ...]] = {}
         self._lock = threading.Lock()
         try:
             lines.begin()
@@ -74,6 +77,10 @@ class PreviousLogKeeper:
             time_now = self._clock()
             self._dying = {name: dying for name, dying in self._dying.items() if time_now < dying.until}
 
+    def last_words(self) -> Mapping[str, tuple[LastWords, ...]]:
+        """Return what the latest dead ranks of each group printed last, by the group's UID."""
+        return dict(self._last_words)
+
     def lose_head(self) -> None:
         """Write what living ranks have printed, as the GCS does not answer. The listener's thread calls this."""
         with self._lock:
@@ -91,6 +98,7 @@ class PreviousLogKeeper:
         if time_now - self._tidied < TIDY_SECONDS:
             return
         self._tidied = time_now
+        self._last_words = {uid: words for uid, words in self._last_words.items() if uid in planned}
         with self._lock:
             kept = self._lines.kept()
             unplanned = {uid for uid, _, _ in kept}.difference(planned)
@@ -116,7 +124,19 @@ class PreviousLogKeeper:
             return False
         dying.written = known
         self._write(*known)
+        self._note(*known)
         return True
+
+    def _note(self, dead: DeadRank, text: bytes) -> None:
+        """Remember the end of what the rank printed, unless it was ended on purpose, as all are that are recreated."""
+        end = last_words(text)
+        if dead.reason == RankEnd.REMOVED or not end:
+            return
+        new = LastWords(incarnation=dead.incarnation, rank=dead.rank, text=end)
+        key = new.incarnation, new.rank
+        others = (each for each in self._last_words.get(dead.uid, ()) if (each.incarnation, each.rank) != key)
+        latest = sorted((*others, new), key=lambda each: (-each.incarnation, each.rank))
+        self._last_words[dead.uid] = tuple(latest[:MAX_FAILURES])
 
     def _presume_dead(self, rank: RankActor, pod: str | None) -> None:
         why = RankFailure(rank=rank.name.rank, reason=RankEnd.HEAD_LOST, message=_HEAD_LOST_MESSAGE, pod=pod)
@@ -145,6 +165,11 @@ class PreviousLogKeeper:
             self._lines.write(dead, text)
         except OSError as error:
             LOGGER.warning("cannot keep the last lines of a rank: %s", error.strerror)
+
+
+def last_words(text: bytes) -> str:
+    """Return the end of a text, without what a status cannot hold."""
+    return plain(text[-4 * MAX_LAST_WORDS :].decode(errors="replace").strip()[-MAX_LAST_WORDS:], MAX_LAST_WORDS)
 
 
 def _key(name: RankName) -> Key:

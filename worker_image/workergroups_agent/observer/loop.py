@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from workergroups.ray_private.gcs import Gcs
@@ -18,6 +18,7 @@ from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
 from workergroups_api.plan import ClusterPlan
+from workergroups_api.report import LastWords
 
 LOGGER = logging.getLogger(__name__)
 # How often to look at Ray: while something is in progress, and at rest.
@@ -26,6 +27,9 @@ REST_SECONDS = 0.25
 POLL_SECONDS = 0.05
 # A GCS that does not answer for this long may be gone for good: the observer then looks for another one.
 LOST_SECONDS = 10.0
+
+
+_Seen = tuple[ClusterPlan, RayState, dict[str, PreparedLaunch], Heard, Mapping[str, tuple[LastWords, ...]]]
 
 
 class Observer:
@@ -43,7 +47,7 @@ class Observer:
         self._reports = Reports()
         self._written: Reports | None = None
         # The input of the latest reports: the same input needs no new ones.
-        self._seen: tuple[ClusterPlan, RayState, dict[str, PreparedLaunch], Heard] | None = None
+        self._seen: _Seen | None = None
 
     def run_forever(self, is_alive: Callable[[], object]) -> NoReturn:
         """Look and report until the GCS is gone; call `is_alive` before each look, also after failed ones.
@@ -78,7 +82,7 @@ class Observer:
         self._keeper.forget_but({group.uid for group in plan.groups})
         wanted = [group.uid for group in plan.groups if not is_complete(group, state)]
         prepared = dict(self._orders.forward(plan, wanted, self._executor.orders))
-        seen = (plan, state, prepared, heard)
+        seen = (plan, state, prepared, heard, self._keeper.last_words())
         changed = seen != self._seen
         self._tell(report(*seen) if changed else self._reports)
         self._seen = seen

@@ -16,6 +16,7 @@ from workergroups_api.report import (
     MAX_NODES,
     MAX_PAUSES,
     GroupReport,
+    LastWords,
     NodeReport,
     PoolReport,
     RankFailure,
@@ -29,7 +30,13 @@ from workergroups_api.vocabulary import NodeState, RankEnd
 MAX_MESSAGE = 1024
 
 
-def report(plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLaunch], heard: Heard) -> Reports:
+def report(
+    plan: ClusterPlan,
+    state: RayState,
+    prepared: Mapping[str, PreparedLaunch],
+    heard: Heard,
+    last_words: Mapping[str, tuple[LastWords, ...]],
+) -> Reports:
     """Return the reports on all pools and groups.
 
     Args:
@@ -37,6 +44,7 @@ def report(plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLa
         state: What Ray has.
         prepared: What the groups are launched from, by UID.
         heard: What the executor reports.
+        last_words: What dead ranks printed last, by their group's UID.
     """
     kept = kept_placements(plan, state)
     told = {group.uid: observed_launch_state(group, plan, state, prepared, heard) for group in plan.groups}
@@ -44,7 +52,7 @@ def report(plan: ClusterPlan, state: RayState, prepared: Mapping[str, PreparedLa
         session=state.session,
         pools={pool.name: ReportedPool(uid=pool.uid, report=_pool(pool, state, kept, heard)) for pool in plan.pools},
         groups={
-            group.name: ReportedGroup(uid=group.uid, report=_group(group, state, told[group.uid]))
+            group.name: ReportedGroup(uid=group.uid, report=_group(group, state, told[group.uid], last_words))
             for group in plan.groups
         },
     )
@@ -89,7 +97,12 @@ def _node(index: int, state: RayState, placement: Placement | None) -> NodeRepor
     return NodeReport(index=index, state=NodeState.RESERVING, pod=pod, message=message)
 
 
-def _group(group: PlannedGroup, state: RayState, explanation: Explanation) -> GroupReport:
+def _group(
+    group: PlannedGroup,
+    state: RayState,
+    explanation: Explanation,
+    last_words: Mapping[str, tuple[LastWords, ...]],
+) -> GroupReport:
     ranks = ranks_of(group, state)
     ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
     failures = [failure_of(rank, state) for _, rank in sorted(ranks.items()) if not rank.is_alive]
@@ -103,6 +116,7 @@ def _group(group: PlannedGroup, state: RayState, explanation: Explanation) -> Gr
         ready=ranges(ready),
         message=plain(explanation.message, MAX_MESSAGE) or None,
         failures=tuple(failures[:MAX_FAILURES]),
+        last_words=last_words.get(group.uid, ()),
         paused=ranges(paused),
         pauses=tuple(_pause(number, pause, state) for number, pause in list(paused.items())[:MAX_PAUSES]),
     )

@@ -1,0 +1,51 @@
+"""The latest failures of a group, which its status keeps when the ranks are recreated."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from workergroups_api.failure_policy import MAX_KEPT_FAILURES, KeptFailure
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.policy.rank_failures import GroupFailure
+from workergroups_operator.status.conclusion import Situation
+from workergroups_operator.status.pool import unvouched
+
+# Incarnation and rank.
+_Key = tuple[int, int]
+
+
+def kept_failures(group: WorkerGroup, situation: Situation) -> tuple[KeptFailure, ...]:
+    """Return the ten latest failures, the latest first: those that the status has, and what failed now.
+
+    A rank's last words arrive after its death, and perhaps after its successor's birth.
+    """
+    before = {(each.incarnation, each.rank): each for each in group.status.failures}
+    failure = situation.decisions.failures.get(group.name)
+    present = _present(failure, before, situation.now) if failure else {}
+    words = _last_words(group, situation)
+    found = [
+        each.model_copy(update={"last_words": words[key]}) if key in words else each
+        for key, each in (present | {key: each for key, each in before.items() if key not in present}).items()
+    ]
+    return tuple(sorted(found, key=lambda each: (-each.incarnation, each.rank))[:MAX_KEPT_FAILURES])
+
+
+def _present(failure: GroupFailure, before: dict[_Key, KeptFailure], now: datetime) -> dict[_Key, KeptFailure]:
+    """Return what failed now; of a failure that the status has, only the reason may change."""
+    found: dict[_Key, KeptFailure] = {}
+    for rank in failure.ranks:
+        key = failure.incarnation, rank.rank
+        known = before.get(key)
+        if known is not None:
+            found[key] = known.model_copy(update={"reason": rank.reason, "message": rank.message})
+        else:
+            node, time = failure.nodes.get(rank.pod or ""), now.replace(microsecond=0)
+            found[key] = KeptFailure(**rank.model_dump(), incarnation=failure.incarnation, node=node, time=time)
+    return found
+
+
+def _last_words(group: WorkerGroup, situation: Situation) -> Mapping[_Key, str]:
+    """Return what dead ranks printed last, by incarnation and rank, according to the agent."""
+    report, agent = group.status.ranks, situation.decisions.agent
+    if report is None or not agent.is_believed or unvouched(group, situation):
+        return {}
+    return {(each.incarnation, each.rank): each.text for each in report.last_words}

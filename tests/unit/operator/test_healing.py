@@ -1,0 +1,262 @@
+"""Whether and when a group whose ranks failed gets new ones, and what its status says of that."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.unit.operator.make import NOW, SESSION, group, observed, pod, ready_pool, statuses, workers
+from workergroups_api.conditions import find
+from workergroups_api.failure_policy import FailurePolicy, RestartHistory
+from workergroups_api.report import GroupReport
+from workergroups_operator.observed import AgentSign
+from workergroups_operator.policy.healing import healing, restarted
+from workergroups_operator.policy.rank_failures import group_failure
+
+HEAD = "uid-actors-head/life-1"
+
+
+def ago(*seconds):
+    return tuple(NOW - timedelta(seconds=each) for each in seconds)
+
+
+@pytest.mark.parametrize(
+    ("policy", "recent", "reasons", "pause", "counts"),
+    [
+        ({}, (), {"ProcessDied"}, 0, True),
+        ({}, ago(100), {"ProcessDied"}, 10, True),
+        ({}, ago(200, 100), {"ConstructorFailed"}, 20, True),
+        ({}, ago(300, 200, 100), {"ProcessDied"}, None, True),
+        # A restart counts within the window only.
+        ({}, ago(600, 200, 100), {"ProcessDied"}, 20, True),
+        ({"windowSeconds": 150}, ago(300, 200, 100), {"ProcessDied"}, 10, True),
+        ({"maxRestarts": 4}, ago(300, 200, 100), {"ProcessDied"}, 40, True),
+        ({"maxRestarts": 100}, ago(*range(90)), {"ProcessDied"}, 300, True),
+        ({"maxRestarts": 0}, (), {"ProcessDied"}, None, True),
+        ({"backoffSeconds": 0}, ago(200, 100), {"ProcessDied"}, 0, True),
+        ({"backoffSeconds": 3600}, ago(200, 100), {"ProcessDied"}, 3600, True),
+        # What the user does not count needs no budget.
+        ({}, ago(300, 200, 100), {"NodeLost"}, 0, False),
+        ({}, ago(300, 200, 100), {"NodeLost", "ProcessDied"}, 0, False),
+        ({}, (), {"Preempted"}, 0, False),
+        ({"unlimitedFor": []}, (), {"NodeLost"}, 0, True),
+        ({"unlimitedFor": []}, ago(300, 200, 100), {"NodeLost"}, None, True),
+        # But a group that fails without end does not keep the cluster busy.
+        ({"unlimitedFor": ["ConstructorFailed"]}, (), {"ConstructorFailed"}, 10, False),
+        ({"restart": "Never"}, (), {"ProcessDied"}, None, True),
+        ({"restart": "Never"}, (), {"NodeLost"}, None, False),
+        # A reason of a newer agent counts.
+        ({}, (), {"AReasonOfTheFuture"}, 0, True),
+    ],
+)
+def test_the_policy_decides_when_ranks_are_restarted(policy, recent, reasons, pause, counts):
+    found = healing(FailurePolicy.model_validate(policy), RestartHistory(recent=recent), reasons, NOW)
+    at = None if pause is None else NOW + timedelta(seconds=pause)
+    assert (found.restart_at, found.counts) == (at, counts)
+
+
+def test_the_history_keeps_no_more_than_the_policy_looks_at():
+    policy = FailurePolicy(max_restarts=2)
+    history = RestartHistory(count=7, recent=ago(900, 300, 200), failed_at=NOW)
+    assert restarted(history, policy, NOW, counts=True) == RestartHistory(count=8, recent=(*ago(200), NOW))
+    assert restarted(history, policy, NOW, counts=False) == RestartHistory(count=8, recent=ago(300, 200))
+
+
+def died(reason="ProcessDied", name="p-0"):
+    return GroupReport.model_validate(
+        {"incarnation": 3, "failures": [{"rank": 1, "reason": reason, "message": "Ray's", "pod": name}]}
+    )
+
+
+def ended(reason, key="lastState"):
+    return {"containerStatuses": [{"name": "ray-worker", key: {"terminated": {"reason": reason}}}]}
+
+
+EVICTED = {"conditions": [{"type": "DisruptionTarget", "status": "True", "message": "preempted by team-b/x"}]}
+
+
+@pytest.mark.parametrize(
+    ("reason", "pods", "expected"),
+    [
+        ("ProcessDied", workers("p-0"), "ProcessDied"),
+        ("ProcessDied", (pod("worker", "p-0", **EVICTED),), "Preempted"),
+        ("NodeLost", (pod("worker", "p-0", **EVICTED),), "Preempted"),
+        ("ProcessExited", (), "NodeLost"),
+        ("NodeLost", (pod("worker", "p-0", **ended("OOMKilled")),), "OutOfMemory"),
+        ("NodeLost", (pod("worker", "p-0", **ended("OOMKilled", "state")),), "OutOfMemory"),
+        ("NodeLost", (pod("worker", "p-0", **ended("Error")),), "NodeLost"),
+        # The container ended for memory some time ago, and this rank did not end with it.
+        ("ProcessDied", (pod("worker", "p-0", **ended("OOMKilled")),), "ProcessDied"),
+        # The code's own failure stays that, even if the pod goes afterwards.
+        ("ConstructorFailed", (pod("worker", "p-0", **EVICTED),), "ConstructorFailed"),
+        ("OutOfMemory", (), "OutOfMemory"),
+    ],
+)
+def test_of_a_rank_that_ended_with_its_pod_kubernetes_knows_why(reason, pods, expected):
+    assert group_failure(died(reason), pods).reasons == {expected}
+
+
+def test_a_pod_that_is_being_deleted_counts_as_lost():
+    (leaving,) = workers("p-0")
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+    assert group_failure(died(), (leaving,)).reasons == {"NodeLost"}
+
+
+class Failing:
+    """A group whose ranks fail again and again, and an operator that remembers nothing but what the status holds."""
+
+    def __init__(self, **policy: Any) -> None:
+        self.now, self.status, self.policy = NOW, {}, policy
+        self.reason = "ProcessDied"
+        self.agent = AgentSign(SESSION, (HEAD, SESSION))
+        self.turn(fails=False)
+
+    @property
+    def incarnation(self) -> int:
+        return int(self.status.get("incarnation", 1))
+
+    def turn(self, after=0.0, *, fails=True, **report: Any):
+        """Look once, with the agent's report on the incarnation that the status names; return its Ready."""
+        self.now += timedelta(seconds=after)
+        failures = [{"rank": 2, "reason": self.reason, "message": "boom", "pod": "p-0"}] if fails else []
+        ranks = {"session": SESSION, "incarnation": self.incarnation, "state": "Launched", "created": 4}
+        ranks |= {"readyCount": 3 if fails else 4, "failures": failures} | report
+        subject = group(status=self.status | {"ranks": ranks}, failurePolicy=self.policy, progressDeadlineSeconds=3600)
+        seen = observed(pools=(ready_pool(),), groups=(subject,), at=self.now, agent=self.agent)
+        self.found = statuses(seen, now=self.now)
+        update = self.found.updates[-1]
+        self.status = update.after.to_json()
+        return update.ready
+
+    def condition(self, type_):
+        return find(self.found.updates[-1].after.conditions, type_)
+
+
+def test_ranks_that_fail_again_and_again_are_restarted_later_and_later_and_then_not():
+    world = Failing()
+    world.turn()
+    assert world.incarnation == 2, "the first restart is immediate"
+    for number, pause in ((2, 10), (3, 20)):
+        ready = world.turn(after=1)
+        assert (world.incarnation, ready.reason, ready.status) == (number, "ProcessDied", "False")
+        until = (world.now + timedelta(seconds=pause)).strftime("%H:%M:%SZ")
+        assert f"all ranks are restarted at {until}, restart {number} of 3 within 600 s" in ready.message
+        assert world.found.requeue_after == pause
+        assert world.condition("Failed").status == "False"
+        world.turn(after=pause - 1)
+        assert world.incarnation == number
+        world.turn(after=1)
+        assert world.incarnation == number + 1
+    ready = world.turn(after=1)
+    assert (world.incarnation, world.status["restarts"]["count"]) == (4, 3)
+    assert "allows 3 restarts within 600 s, and there were 3; to try again, change spec.worker" in ready.message
+    for type_ in ("Failed", "Stalled"):
+        assert (world.condition(type_).status, world.condition(type_).reason) == ("True", "ProcessDied")
+    world.turn(after=86400)
+    assert world.incarnation == 4, "what is final stays final when the window has passed"
+
+
+def test_a_larger_budget_restarts_a_group_that_had_failed():
+    world = Failing(maxRestarts=0)
+    world.turn()
+    assert world.condition("Failed").status == "True"
+    world.policy = {"maxRestarts": 1}
+    world.turn(after=3600)
+    assert (world.incarnation, world.condition("Failed").status) == (2, "False")
+
+
+def test_never_means_that_the_other_ranks_keep_running():
+    world = Failing(restart="Never")
+    for _ in range(3):
+        ready = world.turn(after=60)
+    assert (world.incarnation, ready.reason) == (1, "ProcessDied")
+    assert "restart trainer" in ready.message
+    assert world.condition("Failed").status == "True"
+
+
+def test_nodes_that_are_drained_one_by_one_never_end_a_group():
+    world = Failing()
+    world.reason = "NodeLost"
+    for number in range(20):
+        world.turn(after=10)
+        assert world.incarnation == number + 2
+    assert (world.status["restarts"]["count"], "recent" in world.status["restarts"]) == (20, True)
+    assert world.status["restarts"]["recent"] == []
+
+
+def test_a_group_that_recovers_by_itself_before_its_restart_is_not_restarted():
+    world = Failing()
+    world.turn()
+    world.turn(after=1)
+    assert "failedAt" in world.status["restarts"]
+    ready = world.turn(after=1, fails=False)
+    assert (world.incarnation, ready.status) == (2, "True")
+    assert "failedAt" not in world.status["restarts"]
+
+
+def test_nothing_is_restarted_on_the_word_of_an_agent_that_nobody_vouches_for():
+    world = Failing()
+    world.agent = AgentSign(SESSION, (HEAD, SESSION), doubts={"uid-trainer": "403"})
+    assert (world.turn().status, world.incarnation) == ("Unknown", 1)
+    assert world.condition("Failed").status == "Unknown"
+    world.agent = AgentSign(SESSION, (HEAD, SESSION), is_silent=True)
+    assert (world.turn().status, world.incarnation) == ("Unknown", 1)
+
+
+def test_a_report_on_another_incarnation_or_session_restarts_nothing():
+    for other in ({"incarnation": 7}, {"session": "before"}):
+        world = Failing()
+        world.turn(**other)
+        assert (world.incarnation, world.status["failures"]) == (1, [])
+
+
+def test_what_a_person_debugs_is_not_taken_away():
+    pause = {"rank": 0, "where": "train.py:12 in step", "since": "2026-01-01T00:00:00Z"}
+    world = Failing()
+    ready = world.turn(paused="0", pauses=[pause])
+    assert (world.incarnation, ready.status) == (1, "False")
+    assert "the ranks are restarted once no rank is paused" in ready.message
+    world.turn()
+    assert world.incarnation == 2
+
+
+def test_a_change_by_the_user_gives_back_the_budget():
+    world = Failing(maxRestarts=1)
+    world.turn()
+    world.turn(after=60)
+    assert world.condition("Failed").status == "True"
+    world.status["revision"] = "of an older spec"
+    world.turn()
+    assert (world.incarnation, world.condition("Failed").status) == (3, "False")
+    assert world.status["restarts"] == {"count": 1, "recent": []}
+
+
+def test_the_status_keeps_the_latest_failures_with_where_and_when():
+    world = Failing()
+    world.turn()
+    said = {"incarnation": 1, "rank": 2, "text": "killed in the middle of"}
+    world.turn(after=5, lastWords=[said])
+    second, first = world.status["failures"]
+    assert (second["incarnation"], first["incarnation"]) == (2, 1)
+    assert first == {
+        "rank": 2,
+        "incarnation": 1,
+        "reason": "ProcessDied",
+        "message": "boom",
+        "pod": "p-0",
+        "time": "2026-01-01T12:00:00Z",
+        "lastWords": "killed in the middle of",
+    }
+
+
+def test_the_status_keeps_the_kubernetes_node_of_a_failed_rank():
+    (worker,) = workers("p-0")
+    worker["spec"]["nodeName"] = "gpu-7"
+    assert group_failure(died(), (worker,)).nodes == {"p-0": "gpu-7"}
+
+
+def test_the_status_keeps_ten_failures():
+    world = Failing(maxRestarts=100, backoffSeconds=0)
+    for _ in range(15):
+        world.turn(after=1)
+    assert [each["incarnation"] for each in world.status["failures"]] == list(range(15, 5, -1))
