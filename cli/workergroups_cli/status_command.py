@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from workergroups_client.times import moment
 
 from .options import Context, Format, Namespace, complete_name
 from .output import Output, age, note, print_json, print_text, table
+
+if TYPE_CHECKING:
+    from workergroups_api.failure_policy import KeptFailure
 
 _MARKS = {"True": "green", "False": "red", "Unknown": "yellow"}
 _JOBS_SHOWN = 5
@@ -103,8 +106,12 @@ def _parts(status: Status) -> str:
 
 def _describe(status: Status) -> None:
     incarnation = f", incarnation {status.incarnation}" if status.incarnation else ""
+    restarts = f", restarted {status.restarts}x after failures" if status.restarts else ""
     waits = f", {until(status)}" if until(status) else ""
-    print_text(f"{status.what} {status.name} in {status.namespace}: {_size(status)} ready{incarnation}{waits}", "bold")
+    print_text(
+        f"{status.what} {status.name} in {status.namespace}: {_size(status)} ready{incarnation}{restarts}{waits}",
+        "bold",
+    )
     if not status.is_current:
         print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
     for each in status.conditions:
@@ -112,8 +119,17 @@ def _describe(status: Status) -> None:
         print_text(f"{line}: {each.message}" if each.message else line, _MARKS.get(each.status))
     for node in status.unreserved:
         print_text(f"  node {node.index}: {node.state}: {node.message or node.pod or ''}", "red")
-    for dead in status.failures:
-        print_text(f"  rank {dead.rank}: {dead.reason}: {dead.message}", "red")
+    for failure in status.failures:
+        print_text(f"  {_told(failure)}", "red" if failure.incarnation == status.incarnation else None)
+
+
+def _told(failure: KeptFailure) -> str:
+    """Return a failure of a rank in one line."""
+    pod = f" in pod {failure.pod}" if failure.pod else ""
+    node = f" on node {failure.node}" if failure.node else ""
+    end = f"; last words: {failure.last_words}" if failure.last_words else ""
+    who = f"incarnation {failure.incarnation}, rank {failure.rank}{pod}{node}, {age(failure.time)} ago"
+    return f"{who}: {failure.reason}: {failure.message}{end}"
 
 
 def _show_pods(cluster: Cluster, target: Target) -> None:
@@ -164,6 +180,7 @@ def _as_json(status: Status, jobs: list[JobRecord]) -> dict[str, object]:
         "deadline": status.deadline,
         _parts(status): {"wanted": status.wanted, "ready": status.ready},
         "conditions": status.conditions,
+        "restarts": status.restarts,
         "failures": [*status.unreserved, *status.failures],
         **({"jobs": [job.id for job in jobs]} if status.what == POOL else {}),
     }

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from workergroups_api.vocabulary import GROUP_CONDITIONS, PAUSED, POOL_CONDITIONS, ConditionType, Reason
 
 from .names import POOL, Target
-from .reading import current_report, group_status, pool_status
+from .reading import group_status, pool_status
 
 if TYPE_CHECKING:
     from workergroups_api.conditions import Condition
-    from workergroups_api.report import NodeReport, RankFailure
+    from workergroups_api.failure_policy import KeptFailure
+    from workergroups_api.report import NodeReport
     from workergroups_api.resource_pool import ResourcePoolStatus
     from workergroups_api.worker_group import WorkerGroupStatus
 
@@ -37,8 +38,10 @@ class Status:
     """Whether the operator has seen the latest spec."""
     incarnation: int | None = None
     """Of a group."""
-    failures: tuple[RankFailure, ...] = ()
-    """Ranks of a group that died."""
+    restarts: int = 0
+    """How often the ranks of a group were restarted after failures."""
+    failures: tuple[KeptFailure, ...] = ()
+    """The latest failures of a group's ranks, also of earlier incarnations, the latest first."""
     unreserved: tuple[NodeReport, ...] = ()
     """Nodes of a pool that are not reserved."""
 
@@ -88,7 +91,8 @@ def _pool_status(pool: Target) -> Status:
 def _group_status(group: Target) -> Status:
     status = group_status(group)
     known = _status(group, status, GROUP_CONDITIONS, wanted=status.world_size, ready=status.ready_ranks)
-    return replace(known, incarnation=status.incarnation, failures=current_report(status).failures)
+    restarts = status.restarts.count if status.restarts else 0
+    return replace(known, incarnation=status.incarnation, restarts=restarts, failures=status.failures)
 
 
 def _status(

@@ -117,13 +117,11 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
 def _failed_before(group: WorkerGroup, situation: Situation) -> str:
     """Return why the last incarnation failed, as the end of a clause; empty if it did not."""
     incarnation = situation.decisions.incarnations.get(group.name)
-    last = [
-        each for each in kept_failures(group, situation) if incarnation and each.incarnation + 1 == incarnation.number
-    ]
-    if not last:
-        return ""
-    where = f" in pod {last[0].pod}" if last[0].pod else ""
-    return f", since rank {last[0].rank} of incarnation {last[0].incarnation}{where} failed: {last[0].message}"
+    for each in kept_failures(group, situation):
+        if incarnation is not None and each.incarnation == incarnation.number - 1:
+            where = f" in pod {each.pod}" if each.pod else ""
+            return f", since rank {each.rank} of incarnation {each.incarnation}{where} failed: {each.message}"
+    return ""
 
 
 def _failed(group: WorkerGroup, failure: GroupFailure, count: str, situation: Situation) -> Finding:

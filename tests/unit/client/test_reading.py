@@ -49,8 +49,9 @@ def test_an_agents_answer_that_cannot_be_read_is_reported_too():
 def test_scripts_find_the_custom_resources_field_names(capsys):
     pause = {"rank": 2, "where": "t.py:1 in f", "since": "2026-01-01T00:00:00.250000Z", "attached": True}
     paused = condition("RanksReady", "True", "PausedByDebugger") | {"observedGeneration": 2}
-    dead = {"rank": 3, "reason": "OutOfMemory", "message": "killed", "pod": "p"}
-    ranks = {"incarnation": 1, "pauses": [pause], "failures": [dead]}
-    found = target(group("ppo", status={"incarnation": 1, "conditions": [paused], "ranks": ranks}))
+    dead = {"rank": 3, "reason": "OutOfMemory", "message": "killed", "pod": "p", "incarnation": 1}
+    dead |= {"time": "2026-01-01T00:00:00Z", "lastWords": "the end"}
+    status = {"incarnation": 1, "conditions": [paused], "failures": [dead]}
+    found = target(group("ppo", status=status | {"ranks": {"incarnation": 1, "pauses": [pause]}}))
     print_json([status_of(found).conditions, status_of(found).failures, pauses_of(found)])
     assert json.loads(capsys.readouterr().out) == [[paused], [dead], [pause]]

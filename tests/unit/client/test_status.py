@@ -3,12 +3,16 @@
 import pytest
 
 from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, pool
+from workergroups_cli.status_command import _told
 from workergroups_client.names import find
 from workergroups_client.readiness import until, why
 from workergroups_client.status import status_of
 
 LATER = "9999-01-01T00:00:00Z"
 LATE = condition("Progressing", "False", "ProgressDeadlineExceeded")
+
+
+FAILURE = {"rank": 3, "reason": "OutOfMemory", "message": "killed", "incarnation": 6, "time": "2026-01-01T00:00:00Z"}
 
 
 def described(*conditions, observed=2, **more):
@@ -64,12 +68,27 @@ def test_the_time_that_is_left_is_told(status, said):
     assert bool(said) == bool(until(status))
 
 
-def test_dead_ranks_are_told_but_not_those_of_an_older_incarnation():
-    dead = {"rank": 3, "reason": "OutOfMemory", "message": "killed"}
-    for of, told in ((7, [dead]), (6, [])):
-        status = {"incarnation": 7, "ranks": {"incarnation": of, "failures": [dead]}}
-        found = status_of(find(FakeCluster(group("ppo", status=status)), "ppo"))
-        assert [failure.to_json() for failure in found.failures] == told
+def test_the_failures_that_the_status_keeps_are_told_and_how_often_the_group_was_restarted():
+    status = {"incarnation": 7, "restarts": {"count": 2}, "failures": [FAILURE]}
+    found = status_of(find(FakeCluster(group("ppo", status=status)), "ppo"))
+    assert [failure.to_json() for failure in found.failures] == [FAILURE]
+    assert found.restarts == 2
+    never = status_of(find(FakeCluster(group("ppo", status={"incarnation": 7})), "ppo"))
+    assert (never.failures, never.restarts) == ((), 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, "incarnation 6, rank 3, "),
+        ({"pod": "p", "node": "gpu-7"}, "rank 3 in pod p on node gpu-7, "),
+        ({"lastWords": "the end"}, "OutOfMemory: killed; last words: the end"),
+    ],
+)
+def test_a_failure_is_told_in_one_line(more, words):
+    status = {"incarnation": 7, "failures": [FAILURE | more]}
+    (failure,) = status_of(find(FakeCluster(group("ppo", status=status)), "ppo")).failures
+    assert words in _told(failure)
 
 
 def test_nodes_that_are_not_reserved_are_reported():
