@@ -139,12 +139,11 @@ def test_ranks_follow_their_pods_and_a_lost_pod_is_reserved_anew(namespace, clea
         assert seconds is not None
         assert seconds <= 1
     namespace.until_ready("resourcepool", "thin", 90)
-    namespace.until(lambda: namespace.ready("workergroup", "trainer"), lambda seen: seen["reason"] == "NodeLost", 30)
     assert namespace.ready("resourcepool", "thick")["status"] == "True"
-
-    anew = '{"spec": {"env": [{"name": "FLAVOUR", "value": "anew"}]}}'
-    namespace.run("patch", "workergroup", "trainer", "--type=merge", "--patch", anew)
-    namespace.until_ready("workergroup", "trainer", 60)
+    namespace.until(lambda: namespace.ready("workergroup", "trainer"), lambda seen: seen["status"] == "True", 60)
+    status = namespace.get("workergroup", "trainer")["status"]
+    assert {failure["reason"] for failure in status["failures"]} == {"NodeLost"}
+    assert status["restarts"].get("recent", []) == []
     after = pods(namespace)
     assert after[0] not in before
     assert after[1:] == before[1:]

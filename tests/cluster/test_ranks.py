@@ -194,18 +194,22 @@ def test_an_operator_that_starts_again_finds_nothing_to_write(namespace):
     assert writes() == before
 
 
-def test_a_killed_rank_turns_ready_to_false_within_a_second(namespace):
+def test_a_killed_rank_turns_ready_to_false_within_a_second_and_all_ranks_are_recreated(namespace):
     (rank,) = [rank for rank in look(namespace, "actors", "critic")[0] if rank["RANK"] == "2"]
     with Watch(namespace.name) as watch:
         assert watch.wait(lambda: watch.latest(GROUPS, "critic").status == "True", 10)
         namespace.run("exec", rank["pod"], "--", "sh", "-c", f"kill -9 {rank['pid']}")
         assert watch.wait(lambda: watch.latest(GROUPS, "critic").status == "False", 1)
-    ready = namespace.ready("workergroup", "critic")
-    assert ready["reason"] == "ProcessDied"
-    assert ready["message"].startswith(f"rank 2 in pod {rank['pod']}: ")
+        assert watch.wait(lambda: watch.latest(GROUPS, "critic").status == "True", 60)
     assert namespace.ready("workergroup", "trainer")["status"] == "True"
     status = namespace.get("workergroup", "critic")["status"]
-    assert (status["readyRanks"], status["worldSize"], status["ranks"]["ready"]) == (3, 4, "0-1,3")
+    assert (status["incarnation"], status["restarts"]["count"], status["readyRanks"]) == (2, 1, 4)
+    (failure,) = status["failures"]
+    assert (failure["rank"], failure["incarnation"], failure["reason"]) == (2, 1, "ProcessDied")
+    assert failure["pod"] == rank["pod"]
+    assert failure["node"] == namespace.get("pod", rank["pod"])["spec"]["nodeName"]
+    after, _ = look(namespace, "actors", "critic", "trainer")
+    assert [each["pod"] for each in after] == [rank["pod"]] * 4
 
 
 REPLACED = """

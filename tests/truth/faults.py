@@ -163,7 +163,7 @@ NO_FAULTS = (
 FAULTS = (
     Fault("observer", "observer frozen", 15, _stop_observer, keeps_ranks=True, comes_back=True, needs_local=True),
     Fault("gcs", "GCS frozen", 15, _stop_gcs, keeps_ranks=True, comes_back=True),
-    Fault("rank", "rank killed", 1, _kill_rank, (GROUPS,), ends=(GROUPS,)),
+    Fault("rank", "rank killed", 1, _kill_rank, (GROUPS,), ends=(GROUPS,), comes_back=True),
     Fault(
         "agent-and-rank",
         "agent pod deleted and rank killed",
@@ -171,6 +171,7 @@ FAULTS = (
         _delete_agent_and_kill_rank,
         (GROUPS,),
         ends=(GROUPS,),
+        comes_back=True,
     ),
     Fault(
         "operator-away",
@@ -179,9 +180,10 @@ FAULTS = (
         _kill_rank_while_operator_is_away,
         (GROUPS,),
         ends=(GROUPS,),
+        comes_back=True,
     ),
-    Fault("worker", "worker pod deleted", 1, _delete(Component.WORKER), ends=BOTH),
-    Fault("evicted", "worker pod evicted", 1, _evict, ends=BOTH),
+    Fault("worker", "worker pod deleted", 1, _delete(Component.WORKER), ends=BOTH, comes_back=True),
+    Fault("evicted", "worker pod evicted", 1, _evict, ends=BOTH, comes_back=True),
     Fault("node-frozen", "worker's node frozen", 15, _stop_node, needs_local=True),
     Fault("node-cut-off", "worker's node cut off", 15, _cut_node_off, needs_local=True),
     Fault("head", "head pod deleted", 1, _delete(Component.HEAD), ends=BOTH, comes_back=True),

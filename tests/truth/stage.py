@@ -97,7 +97,7 @@ class Stage:
     def restore(self, *, recovers: bool) -> Answer:
         """Wait until pool and group are ready and stay ready while a driver asks the ranks.
 
-        A group whose ranks were killed does not recover on its own: a change of its environment recreates it.
+        If the group does not recover, a change of its environment recreates it.
         """
         patience = RECOVERY_SECONDS if recovers else 2
         for _ in range(_ATTEMPTS):
@@ -189,7 +189,12 @@ class Stage:
         self.kubectl("apply", "--filename=-", stdin=json.dumps(manifest))
 
 
-_GROUP = {"worker": {"class": "ranks.Rank"}, "code": {"configMap": {"name": NAME}}}
+# Its ranks are killed often, so it has a large budget of restarts.
+_GROUP = {
+    "worker": {"class": "ranks.Rank"},
+    "code": {"configMap": {"name": NAME}},
+    "failurePolicy": {"maxRestarts": 100, "backoffSeconds": 0},
+}
 
 
 def _object(kind: str, spec: dict[str, Any]) -> dict[str, Any]:

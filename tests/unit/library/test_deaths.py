@@ -55,6 +55,16 @@ def test_a_constructors_exception_is_its_last_line_and_its_traceback_the_details
             "ProcessDied",
             "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed",
         ),
+        (
+            died("Worker exit detail: Worker exits unexpectedly. Worker exits with an exit code 3."),
+            "ProcessExited",
+            "Worker exits unexpectedly. Worker exits with an exit code 3.",
+        ),
+        (
+            died("Worker exit detail: Worker exits with an exit code 1. The process receives a SIGTERM."),
+            "ProcessDied",
+            "Worker exits with an exit code 1. The process receives a SIGTERM.",
+        ),
         (died("killed by `ray.kill`.", "UNSPECIFIED"), "Removed", "killed by `ray.kill`."),
         (died("said in other words", "RAY_KILL"), "Removed", "said in other words"),
         (died("the placement group was removed"), "Removed", "the placement group was removed"),

@@ -22,8 +22,8 @@ _REASON_OF_WORDS: tuple[tuple[str, RankEnd], ...] = (
     ("placement group was removed", RankEnd.REMOVED),
     ("memory running low", RankEnd.OUT_OF_MEMORY),
     ("its node has died", RankEnd.NODE_LOST),
+    ("receives a SIGTERM", RankEnd.PROCESS_DIED),
     ("exits with an exit code", RankEnd.PROCESS_EXITED),
-    ("exits by an user request", RankEnd.PROCESS_EXITED),
 )
 _REASON_OF_CODE: dict[int, RankEnd] = {
     ActorDiedErrorContext.NODE_DIED: RankEnd.NODE_LOST,

@@ -59,6 +59,10 @@ def test_the_last_lines_of_a_rank_that_dies_are_kept(executor, how, reason):
     until_kept(executor, trainer, "my last words")  # standard error and output are files of their own
     (dead,), text = until_kept(executor, trainer, "100%")
     assert (dead.rank, dead.incarnation, dead.reason) == (1, 1, reason)
+    reports = executor.until(lambda reports: reports.groups["trainer"].report.last_words, trainer)
+    (said,) = reports.groups["trainer"].report.last_words
+    assert (said.incarnation, said.rank) == (1, 1)
+    assert "100%" in said.text or "my last words" in said.text
     # A line that is just being written may come in two, and standard error at any place.
     printed = text.replace("my last words\n", "").replace("\n", "")
     assert "".join(f"step {number}" for number in range(4000, 5000)) in printed
