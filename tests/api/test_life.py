@@ -227,3 +227,29 @@ async def test_all_that_is_deleted_leaves_nothing(scene):
         return not await oracles.leftovers(scene)
 
     await eventually("nothing to be left", is_empty, 15)
+
+
+async def test_nodes_that_are_drained_one_by_one_never_end_a_group(scene):
+    """Each drain costs the group its ranks, and the budget none of them."""
+    await scene.pool("p", nodes=2, processesPerNode=1)
+    await scene.group("p", failurePolicy={"maxRestarts": 1})
+    for number in range(1, 4):
+        await scene.ready(WORKER_GROUP, "p", seconds=20)
+        await scene.world.delete_pod(scene.world.pods("p", "worker")[number % 2])
+        await restarted(scene, number)
+    status = (await scene.get(WORKER_GROUP, "p"))["status"]
+    assert {failure["reason"] for failure in status["failures"]} == {"NodeLost"}
+    assert status["restarts"]["recent"] == []
+    assert len(scene.world.live_ranks("p")) == 2
+
+
+async def test_a_group_that_fails_for_good_can_be_waited_for_and_started_again(scene):
+    scene.world.failing["train.Failing"] = "RuntimeError: no"
+    await scene.pool("p")
+    await scene.group("p", worker={"class": "train.Failing"}, failurePolicy={"maxRestarts": 1})
+    found = await scene.until(WORKER_GROUP, "p", "Failed", "True", "ConstructorFailed")
+    assert condition(found, "Stalled")["status"] == condition(found, "Failed")["status"]
+    assert "deadline" not in found["status"]
+    await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Trainer"}})
+    found = await scene.ready(WORKER_GROUP, "p")
+    assert condition(found, "Failed")["status"] == "False"
