@@ -97,13 +97,14 @@ def _crd(
     short_names: list[str],
     rules: dict[str, Any],
     columns: list[dict[str, Any]],
+    scale: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     name = kind.__name__
     version = {
         "name": VERSION,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        "subresources": {"status": {}} | ({"scale": scale} if scale else {}),
         "additionalPrinterColumns": [
             _column("Ready", "string", _condition(ConditionType.READY, "status")),
             _column("Reason", "string", _condition(ConditionType.READY, "reason")),
@@ -146,6 +147,11 @@ def definitions() -> dict[str, dict[str, Any]]:
             _column("Accelerators", "string", ".status.accelerators"),
             _column("Cluster", "string", ".status.clusterName", priority=1),
         ],
+        scale={
+            "specReplicasPath": ".spec.nodes",
+            "statusReplicasPath": ".status.nodes",
+            "labelSelectorPath": ".status.selector",
+        },
     )
     group = _crd(
         worker_group.WorkerGroup,

@@ -4,6 +4,10 @@ The plan holds decisions only. The agent reads what the user wrote about the ran
 from the WorkerGroup and its ConfigMap; `PlannedGroup.revision` says which version the plan is for.
 """
 
+from typing import Annotated
+
+from pydantic import Field
+
 from workergroups_api.failure_policy import RestartHistory
 from workergroups_api.model import ApiModel
 from workergroups_api.retries import Retries
@@ -16,7 +20,13 @@ class PlannedPool(ApiModel):
     uid: str
     # Ray's label of the pool's nodes, `ray.io/node-group`.
     node_group: str
+    # The generation of the spec from which this was planned.
+    generation: int | None = None
+    # While the pool shrinks, those are more than `spec.nodes` that groups still use.
     nodes: int
+    # The nodes that have had their bundles: their bundles are reserved again without those that the pool grows by, and
+    # drivers get these. 0 until all have had them for the first time.
+    settled: int = 0
     processes_per_node: int
     # What each bundle holds, such as {"CPU": 10, "GPU": 1}. Ray calls the devices GPU or NPU.
     bundle: dict[str, float]
@@ -40,9 +50,16 @@ class PlannedPool(ApiModel):
 class PlannedBundles(ApiModel):
     """Consecutive bundles of one pool, counted over its nodes in order."""
 
-    pool: str
-    start: int
-    count: int
+    pool: Annotated[str, Field(description="Name of the pool.")]
+    uid: Annotated[
+        str | None, Field(description="UID of the pool: one that is deleted and created again is another pool.")
+    ] = None
+    start: Annotated[int, Field(description="The first bundle, counted from 0.")]
+    count: Annotated[int, Field(description="Number of bundles. Each bundle has one rank.")]
+
+    def nodes(self, per_node: int) -> range:
+        """Return the nodes that have these bundles, given how many each node has."""
+        return range(self.start // per_node, (self.start + self.count - 1) // per_node + 1)
 
 
 class PlannedGroup(ApiModel):

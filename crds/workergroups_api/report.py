@@ -4,8 +4,10 @@ Each report names the Ray session in which it was observed, and a group's report
 another session or another incarnation does not count.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Annotated
 
 from pydantic import Field
@@ -40,10 +42,34 @@ class PoolReport(ApiModel):
     """A pool's placement groups, as Ray's GCS has them."""
 
     session: Session = None
+    generation: Annotated[
+        int | None, Field(description="The generation of the spec that the observed plan was made from.")
+    ] = None
+    planned_nodes: Annotated[
+        int | None,
+        Field(
+            description="How many nodes the observed plan has: `spec.nodes`, or more while groups hold nodes that the "
+            "pool is about to give up."
+        ),
+    ] = None
     joined_nodes: Annotated[int, Field(description="Number of Ray nodes of the pool that are alive.")] = 0
     joined_pods: Annotated[str | None, Field(description="Digest of the names of these nodes' pods.")] = None
     reserved_nodes: Annotated[int, Field(description="Number of nodes whose bundles are all reserved.")] = 0
     reserved: Annotated[str, Field(description="These nodes as ranges of their numbers, such as `0-510`.")] = ""
+    pods: Annotated[
+        str | None,
+        Field(
+            description="The pods of these nodes in their order, with braces as in Bash, such as "
+            "`a-worker-{x7k2p,9fj2a}`. If the pool has `reservation: None`: the pods of all nodes that have joined Ray."
+        ),
+    ] = None
+    leaving: Annotated[
+        str,
+        Field(
+            description="Nodes beyond the planned ones whose bundles are not released yet, as ranges. Their pods stay "
+            "until they are."
+        ),
+    ] = ""
     nodes: Annotated[
         tuple[NodeReport, ...],
         Field(
@@ -161,3 +187,32 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             spans.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+_SPAN = re.compile("([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_BRACES = re.compile(r"([^{},]*)\{([^{}]*)\}")
+
+
+def numbers(text: str) -> Iterator[int]:
+    """Yield the numbers of ranges, the inverse of `ranges`; end at the first part that is none."""
+    for part in text.split(","):
+        span = _SPAN.fullmatch(part)
+        if span is None:
+            return
+        yield from range(int(span[1]), int(span[2] or span[1]) + 1)
+
+
+def braces(names: Sequence[str]) -> str:
+    """Return names as one text: [`a-x`, `a-y`] -> `a-{x,y}`. The names of a pool's pods differ in their ends only."""
+    if len(names) < 2:
+        return "".join(names)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(min(names), max(names), strict=False)))
+    return f"{names[0][:shared]}{{{','.join(name[shared:] for name in names)}}}"
+
+
+def expanded(text: str) -> list[str]:
+    """Return the names in a text, the inverse of `braces`."""
+    found = _BRACES.fullmatch(text)
+    if found is None:
+        return [text] if text else []
+    return [found[1] + end for end in found[2].split(",")]

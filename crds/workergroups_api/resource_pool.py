@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workergroups_api.conditions import Conditions
-from workergroups_api.model import ApiModel, ApiObject, cel, immutable, schema
+from workergroups_api.model import ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.pod_settings import (
     Agent,
     ClaimingResources,
@@ -28,6 +28,7 @@ from workergroups_api.vocabulary import Reservation, TopologyMode, Vendor
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 # The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
 MAX_NAME = 40
+MAX_VICTIMS = 16
 
 RESOURCE_NAMES = {Vendor.NVIDIA: "nvidia.com/gpu", Vendor.AMD: "amd.com/gpu"}
 PRODUCT_LABELS = {Vendor.NVIDIA: "nvidia.com/gpu.product", Vendor.AMD: "amd.com/gpu.product-name"}
@@ -200,7 +201,15 @@ class Topology(ApiModel):
 class ResourcePoolSpec(ApiModel):
     """What the user wants."""
 
-    nodes: Annotated[int, Field(ge=1, le=512, description="Number of pods; each pod is a node of the Ray cluster.")] = 1
+    nodes: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=512,
+            description="Number of pods; each pod is a node of the Ray cluster. `kubectl scale` changes it. Nodes that "
+            "have bundles keep them when the pool grows, and a node with a group's ranks stays when it shrinks.",
+        ),
+    ] = 1
     processes_per_node: Annotated[
         int,
         Field(
@@ -369,7 +378,6 @@ SPEC_RULES = schema(
     *(
         immutable(field, _RECREATE)
         for field in (
-            "nodes",
             "processesPerNode",
             "clusterName",
             "accelerator",
@@ -392,6 +400,13 @@ SPEC_RULES = schema(
 )
 
 
+class Victim(ApiModel):
+    """A group that would lose nodes if the pool gave them up."""
+
+    group: Annotated[str, Field(description="Name of the group.")]
+    nodes: Annotated[str, Field(description="The nodes that it holds beyond `spec.nodes`, as ranges, such as `2-3`.")]
+
+
 class ResourcePoolStatus(ApiModel):
     """What was observed: the operator writes the conditions, the agent the reservation."""
 
@@ -404,7 +419,26 @@ class ResourcePoolStatus(ApiModel):
         Field(description="When the pool must be ready. Absent if it is ready, or if waiting cannot make it ready."),
     ] = None
     cluster_name: Annotated[str | None, Field(description="Name of the RayCluster that the pool is part of.")] = None
-    nodes: Annotated[int | None, Field(description="Number of nodes that the pool should have.")] = None
+    nodes: Annotated[
+        int | None,
+        Field(
+            description="Number of nodes that the pool should have now: `spec.nodes`, or more while it shrinks. "
+            "`kubectl scale` and autoscalers read it."
+        ),
+    ] = None
+    selector: Annotated[
+        str | None,
+        Field(description="Label selector of the pods of the pool's nodes, for `kubectl` and autoscalers."),
+    ] = None
+    victims: Annotated[
+        tuple[Victim, ...] | None,
+        Field(
+            max_length=MAX_VICTIMS,
+            description="The groups that keep the pool from shrinking to `spec.nodes`; the first 16. Nodes with a "
+            "group's ranks are never removed: the pool shrinks when these groups are deleted, or run on fewer nodes.",
+            json_schema_extra=dict(list_map("group")),
+        ),
+    ] = None
     ready_nodes: Annotated[
         int | None,
         Field(

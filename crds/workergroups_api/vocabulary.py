@@ -175,6 +175,8 @@ class Reason(Word):
     OLD_TEMPLATE = "OldTemplate"
     OLD_IMAGE = "OldImage"
     OLD_LIBRARY = "OldLibrary"
+    SHRINKING = "Shrinking"
+    OLD_SIZE = "OldSize"
     OLD_INCARNATION = "OldIncarnation"
     NOT_LAUNCHED = "NotLaunched"
     CODE_MISSING = "CodeMissing"
@@ -261,6 +263,13 @@ class Reservation(Word):
 
     EAGER = "Eager"
     NONE = "None"
+
+
+class Resize(Word):
+    """What a group does when a pool that it uses as a whole gets another size."""
+
+    NEVER = "Never"
+    FOLLOW = "Follow"
 
 
 class Debug(Word):

@@ -12,11 +12,12 @@ from workergroups_api.group_settings import CODE_RULES, ENV_FROM_RULES, ENV_VAR_
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
+from workergroups_api.plan import PlannedBundles
 from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
 from workergroups_api.retries import Retries
-from workergroups_api.vocabulary import Debug
+from workergroups_api.vocabulary import Debug, Resize
 
 _RECREATE = "delete the group and create it again"
 _ONE_OF_TWO = (
@@ -176,6 +177,14 @@ class WorkerGroupSpec(ApiModel):
         FailurePolicy,
         Field(description="What happens when a rank fails. A change does not recreate the ranks."),
     ] = FailurePolicy()
+    resize: Annotated[
+        Resize,
+        Field(
+            description="What happens when a pool that the group uses without `bundles` gets other `nodes`. Never: the "
+            "ranks stay, on the nodes that they have, until they are recreated for another reason. Follow: the ranks "
+            "are recreated on all nodes, as soon as the bundles of new nodes are reserved."
+        ),
+    ] = Resize.NEVER
     progress_deadline_seconds: Annotated[
         int,
         Field(
@@ -229,6 +238,12 @@ def _constructor(worker: WorkerClass) -> dict[str, Any]:
 
 SPEC_RULES = schema(
     immutable("pools", _RECREATE),
+    cel(
+        "!has(self.resize) || self.resize != 'Follow' || !has(self.pools) || self.pools.exists(p, !has(p.bundles))",
+        "spec.resize: Follow needs an entry of spec.pools without bundles, whose size can change: leave out resize, or "
+        "create the group without bundles",
+        ".resize",
+    ),
     cel("has(self.worker) != (has(self.roles) && size(self.roles) > 0)", _ONE_OF_TWO),
 )
 
@@ -269,6 +284,14 @@ class WorkerGroupStatus(ApiModel):
         ),
     ] = None
     session: Annotated[str | None, Field(description="The Ray session in which this incarnation runs.")] = None
+    bundles: Annotated[
+        tuple[PlannedBundles, ...] | None,
+        Field(
+            max_length=16,
+            description="The bundles of this incarnation, in rank order.",
+            json_schema_extra=dict(list_map("pool", "start")),
+        ),
+    ] = None
     retries: Annotated[
         Retries | None, Field(description="Retries of launches that were cut short. Absent if the last launch was not.")
     ] = None

@@ -1,29 +1,37 @@
 """Step four: all that is decided about one cluster, as one value. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import SECRET
 from workergroups_api.names import group_env_name
 from workergroups_api.plan import PlannedBundles
+from workergroups_api.vocabulary import Resize
 from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
+from workergroups_operator.policy.believed_report import believed_report
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
+from workergroups_operator.policy.carried_on import carried_groups
 from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
+from workergroups_operator.policy.held_bundles import Held
 from workergroups_operator.policy.incarnation import (
     FIRST,
     Failed,
     GroupIncarnation,
+    LaunchOutcome,
+    begins_anyway,
     last_incarnation,
     launch_outcome,
     next_incarnation,
 )
+from workergroups_operator.policy.leaving_pods import Replicas, replicas
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.plan_size import with_room
+from workergroups_operator.policy.pool_size import PoolSize, pool_rooms, pool_sizes
 from workergroups_operator.policy.rank_failures import GroupFailure, group_failure
 from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.token import present_token, restart, restarted
@@ -50,6 +58,9 @@ class Decisions:
     incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
     # Group -> what failed of its last incarnation. The present one is another if the ranks are restarted now.
     failures: Mapping[str, GroupFailure] = field(default_factory=dict)
+    # By pool: how many nodes are planned, and how many pods the RayCluster asks for.
+    sizes: Mapping[str, PoolSize] = field(default_factory=dict)
+    replicas: Mapping[str, Replicas] = field(default_factory=dict)
     # Group -> what it takes from Secrets and ConfigMaps now, or why it cannot; without groups that take nothing.
     environments: Mapping[str, PresentEnv | Explanation] = field(default_factory=dict, repr=False)
 
@@ -59,11 +70,15 @@ def decide(
 ) -> Decisions:
     """Decide from what was observed, and from the pods that the API server refuses."""
     agent = agent_liveness(observed.head, observed.agent, timings)
-    assigned = assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere)
+    rooms = pool_rooms(observed, agent)
+    last = {group.name: last_incarnation(group.status, observed.planned(group.uid)) for group in observed.groups}
+    held = {group.name: _held(group, last[group.name], observed, agent.session) for group in observed.groups}
+    assigned = assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere, rooms, held)
     bundles = with_room(assigned, {group.name: group.spec.failure_policy.max_restarts for group in observed.groups})
+    sizes = pool_sizes(observed, rooms, _planned_bundles(observed, bundles))
     environments = _environments(observed)
     incarnations = {
-        group.name: _incarnation(group, environments.get(group.name), parts, observed, agent)
+        group.name: _incarnation(group, last[group.name], environments.get(group.name), parts, observed, agent)
         for group in observed.groups
         if not isinstance(parts := bundles[group.name], Explanation)
     }
@@ -78,8 +93,19 @@ def decide(
         bundles=bundles,
         incarnations={name: incarnation for name, (incarnation, _) in incarnations.items()},
         failures={name: failure for name, (_, failure) in incarnations.items() if failure is not None},
+        sizes=sizes,
+        replicas={
+            pool.name: replicas(pool, sizes[pool.name], believed_report(pool, agent, observed.agent.doubts), observed)
+            for pool in observed.pools
+        },
         environments=environments,
     )
+
+
+def _planned_bundles(observed: Observed, bundles: Mapping[str, Assignment]) -> dict[str, tuple[PlannedBundles, ...]]:
+    """Return the bundles of all groups that the plan will have."""
+    planned = {name: parts for name, parts in bundles.items() if not isinstance(parts, Explanation)}
+    return planned | {group.name: group.bundles for group in carried_groups(observed, bundles)}
 
 
 def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:
@@ -96,24 +122,47 @@ def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:
     return found
 
 
+def _held(group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, session: str | None) -> Held:
+    """Return the bundles that the group has, and whether it may get others now."""
+    if last is None:
+        return Held()
+    launched = launch_outcome(last, group.status.ranks, last.world_size)
+    begins = begins_anyway(last, _revision(group, last.bundles, observed), session)
+    # Other bundles are another revision, and so another incarnation, only if both revisions are known.
+    is_known = None not in (last.revision, observed.written[group.name])
+    may_grow = is_known and (group.spec.resize is Resize.FOLLOW or begins)
+    return Held(
+        last.bundles,
+        is_new=last.number == FIRST and launched is LaunchOutcome.UNKNOWN,
+        may_grow=may_grow,
+        may_shrink=may_grow or (is_known and launched is LaunchOutcome.UNKNOWN),
+    )
+
+
+def _revision(group: WorkerGroup, bundles: Sequence[PlannedBundles], observed: Observed) -> str | None:
+    """Return a digest of what ranks on these bundles are made from; None while the code is not known."""
+    uids = {pool.name: pool.uid for pool in observed.pools}
+    places = [[uids.get(p.pool), p.start, p.count] for p in bundles]
+    written = observed.written[group.name]
+    return None if written is None else launch.digest([written, places])
+
+
 def _incarnation(
     group: WorkerGroup,
+    last: GroupIncarnation | None,
     environment: PresentEnv | Explanation | None,
-    assigned: Sequence[PlannedBundles],
+    assigned: tuple[PlannedBundles, ...],
     observed: Observed,
     agent: AgentLiveness,
 ) -> tuple[GroupIncarnation, GroupFailure | None]:
-    """Return the group's next incarnation, and what failed of the last one."""
-    uids = {pool.name: pool.uid for pool in observed.pools}
-    places = [[uids[p.pool], p.start, p.count] for p in assigned]
-    written = observed.written[group.name]
-    revision = None if written is None else launch.digest([written, places])
-    last = last_incarnation(group.status, observed.planned(group.uid))
+    """Return the group's next incarnation, on the bundles that are assigned to it, and what failed of the last one."""
+    revision = _revision(group, assigned, observed)
     launched = launch_outcome(last, group.status.ranks, sum(part.count for part in assigned))
     known = environment.digest if isinstance(environment, PresentEnv) else None
     failure = _failure(group, last, observed, agent)
     failed = Failed(failure, group.spec.failure_policy) if failure else None
-    return next_incarnation(last, revision, agent.session, known, launched, failed, observed.at), failure
+    following = next_incarnation(last, revision, agent.session, known, launched, failed, observed.at)
+    return replace(following, bundles=assigned), failure
 
 
 def _failure(

@@ -8,7 +8,7 @@ from typing import Any
 from workergroups_api import names
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER, Kind, Manifest
-from workergroups_api.plan import ClusterPlan, PlannedGroup
+from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Container
 from workergroups_api.worker_group import WorkerGroup
@@ -100,6 +100,11 @@ class Observed:
         groups = self.plan.groups if self.plan else ()
         return next((planned for planned in groups if planned.uid == group_uid), None)
 
+    def planned_pool(self, pool_uid: str) -> PlannedPool | None:
+        """Return the pool's present entry in the plan, if there is one."""
+        pools = self.plan.pools if self.plan else ()
+        return next((planned for planned in pools if planned.uid == pool_uid), None)
+
     @property
     def ray_cluster(self) -> Manifest | None:
         """The RayCluster, if there is one."""
@@ -118,6 +123,10 @@ class Observed:
             for pod in self.pods
             if wanted.items() <= pod["metadata"]["labels"].items() and "deletionTimestamp" not in pod["metadata"]
         ]
+
+    def all_pods_of(self, node_group: str) -> list[Manifest]:
+        """Return the pods of a node group, as KubeRay counts them: with those that are being deleted."""
+        return [pod for pod in self.pods if pod["metadata"]["labels"].get(NODE_GROUP_LABEL) == node_group]
 
     @property
     def head(self) -> str | None:

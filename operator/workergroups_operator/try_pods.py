@@ -27,6 +27,7 @@ from workergroups_operator.failures import internal_error
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
+from workergroups_operator.policy.leaving_pods import Replicas
 from workergroups_operator.templates import Templates, alone
 from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
@@ -158,7 +159,8 @@ def _pod(observed: Observed, name: str, template: Manifest) -> Manifest:
 
 def _ray_cluster(observed: Observed, templates: Templates, pool: ResourcePool) -> Manifest:
     only = replace(observed, pools=(pool,), groups=())
-    return owned(ray_cluster(only, alone(templates, observed.key, pool), (), token_digest=""), observed.key, [pool])
+    replicas, own = {pool.name: Replicas(pool.spec.nodes)}, alone(templates, observed.key, pool)
+    return owned(ray_cluster(only, own, (), replicas, token_digest=""), observed.key, [pool])
 
 
 async def _answer(client: Kube, trial: Trial) -> Explanation | None:

@@ -56,6 +56,8 @@ class Machines:
         self.running: dict[str, Container] = {}
         # Seconds until a pod that is deleted is gone.
         self.termination_seconds = 0.15
+        # On how many nodes new pods find room; None for as many as there are pods.
+        self.free_nodes: int | None = None
 
     async def follow(self) -> None:
         """Follow the pods. Never returns."""
@@ -105,10 +107,14 @@ class Machines:
     async def _begin(self, uid: str) -> None:
         pod = self.pods[uid]
         if NO_SUCH_NODE in (pod["spec"].get("nodeSelector") or {}):
-            message = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
-            condition = _condition("PodScheduled", "False") | {"reason": "Unschedulable", "message": message}
-            await self._say(uid, {"phase": "Pending", "conditions": [condition]})
+            await self._say(uid, _unschedulable("3 node(s) didn't match Pod's node affinity/selector"))
             return
+        if self.free_nodes == 0:
+            await self._say(uid, _unschedulable("3 Insufficient cpu"))
+        while self.free_nodes == 0 and uid not in self._ending:  # noqa: ASYNC110 (a test changes it)
+            await asyncio.sleep(0.05)
+        if self.free_nodes is not None:
+            self.free_nodes -= 1
         if not pod["spec"].get("nodeName"):
             await self._bind(pod)
         await asyncio.sleep(self._random.uniform(0.01, 0.08))
@@ -188,6 +194,12 @@ def _now() -> str:
 
 def _condition(type_: str, status: str) -> dict[str, str]:
     return {"type": type_, "status": status, "lastTransitionTime": _now()}
+
+
+def _unschedulable(why: str) -> Manifest:
+    message = f"0/3 nodes are available: {why}."
+    condition = _condition("PodScheduled", "False") | {"reason": "Unschedulable", "message": message}
+    return {"phase": "Pending", "conditions": [condition]}
 
 
 def _unfit(pod: Manifest) -> Manifest:

@@ -51,7 +51,9 @@ def _placed(pool: str) -> list[_Node] | None:
     reservation = reservations.current(pool)
     if reservation is None:
         return None
-    nodes = sorted(_nodes(pool, reservation.uid), key=lambda node: node.name.index)
+    placed = _nodes(pool, reservation.uid)
+    # A pool that grows, or shrinks, has placement groups that it does not offer.
+    nodes = sorted((node for node in placed if node.name.index < reservation.nodes), key=lambda node: node.name.index)
     return nodes if [node.name.index for node in nodes] == list(range(reservation.nodes)) else None
 
 
@@ -74,7 +76,7 @@ def _what_is_missing(pool: str, timeout: float) -> str:
             f"nothing is reserved for a pool {pool!r} on this cluster after {timeout:g} s (a pool with reservation: "
             f"None has no bundles); pools with bundles here: {there}"
         )
-    reserved = len(_nodes(pool, reservation.uid))
+    reserved = sum(1 for node in _nodes(pool, reservation.uid) if node.name.index < reservation.nodes)
     return (
         f"after {timeout:g} s, {reserved} of {reservation.nodes} nodes of pool {pool!r} have their bundles; see the "
         "ResourcePool's conditions for what it waits for"

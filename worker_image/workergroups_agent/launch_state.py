@@ -191,6 +191,18 @@ def kept_placements(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int],
     }
 
 
+def leaving_placements(plan: ClusterPlan, state: RayState) -> list[PlacementName]:
+    """Return the placement groups on live nodes that a pool is giving up, since it has fewer nodes now."""
+    pools = {pool.uid: pool for pool in plan.reserved_pools}
+    return [
+        placement.name
+        for placement in state.placements
+        if placement.name.uid in pools
+        and placement.name.index >= pools[placement.name.uid].nodes
+        and placement.name.node_id in state.nodes
+    ]
+
+
 def rank_placements(group: PlannedGroup, plan: ClusterPlan, state: RayState) -> tuple[RankPlacement, ...] | None:
     """Return where the group's ranks run, in rank order; None while a bundle is not reserved."""
     created = {placement.name for placement in state.placements if placement.state == "CREATED"}

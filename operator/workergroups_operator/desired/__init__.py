@@ -26,7 +26,8 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
     ]
     if not decisions.restart:
         token_digest = token.digest_in(secret)
-        manifests.append(raycluster.ray_cluster(observed, templates, decisions.refused_pods.keys(), token_digest))
+        refused, replicas = decisions.refused_pods.keys(), decisions.replicas
+        manifests.append(raycluster.ray_cluster(observed, templates, refused, replicas, token_digest))
         account = observed.child(SERVICE_ACCOUNT, agent_name(observed.key.name))
         # Without a ServiceAccount there is no pod; if it is recreated, the API server rejects the old pod's token.
         if account:

@@ -12,6 +12,7 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
 from workergroups_operator.policy.healing import stored
+from workergroups_operator.policy.pool_size import PoolSize
 
 
 def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
@@ -19,7 +20,7 @@ def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
     planned = (_group(group, observed, decisions) for group in observed.groups)
     return ClusterPlan(
         cluster=observed.key.name,
-        pools=(*(_pool(pool) for pool in observed.pools), *carried_pools(observed)),
+        pools=(*(_pool(pool, decisions.sizes[pool.name]) for pool in observed.pools), *carried_pools(observed)),
         groups=(
             *(group for group in planned if group is not None),
             *carried_groups(observed, decisions.bundles),
@@ -37,14 +38,16 @@ def config_map(plan: ClusterPlan) -> Manifest:
     }
 
 
-def _pool(pool: ResourcePool) -> PlannedPool:
+def _pool(pool: ResourcePool, size: PoolSize) -> PlannedPool:
     spec = pool.spec
     devices = {spec.accelerator.ray_name: float(spec.accelerator.per_process)} if spec.devices_per_node else {}
     return PlannedPool(
         name=pool.name,
         uid=pool.uid,
         node_group=node_group_of(pool),
-        nodes=spec.nodes,
+        generation=pool.generation,
+        nodes=size.nodes,
+        settled=size.settled,
         processes_per_node=spec.processes_per_node,
         bundle={"CPU": float(spec.max_colocate_count)} | devices,
         vendor=spec.accelerator.vendor,

@@ -1,6 +1,6 @@
 """The RayCluster: a head, and a node group for each pool, which KubeRay calls a worker group."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
@@ -14,6 +14,7 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_node_groups
+from workergroups_operator.policy.leaving_pods import Replicas
 from workergroups_operator.policy.pod_owners import mistaken_nodes
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.outdated import superseded
@@ -29,10 +30,20 @@ _AT_LEAST = "2.52.0"
 MAX_COPIES = 16
 
 
-def ray_cluster(observed: Observed, templates: Templates, refused: Collection[str], token_digest: str) -> Manifest:
+def ray_cluster(
+    observed: Observed,
+    templates: Templates,
+    refused: Collection[str],
+    replicas: Mapping[str, Replicas],
+    token_digest: str,
+) -> Manifest:
     """Return the RayCluster that starts with the token of this digest; `refused` are groups whose pods are refused."""
     key, images = observed.key, templates.images
-    groups = [group for pool in observed.pools if (group := _node_group(observed, templates, refused, pool))]
+    groups = [
+        group
+        for pool in observed.pools
+        if (group := _node_group(observed, templates, refused, pool, replicas[pool.name]))
+    ]
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -59,7 +70,7 @@ def ray_cluster(observed: Observed, templates: Templates, refused: Collection[st
 
 
 def _node_group(
-    observed: Observed, templates: Templates, refused: Collection[str], pool: ResourcePool
+    observed: Observed, templates: Templates, refused: Collection[str], pool: ResourcePool, size: Replicas
 ) -> Manifest | None:
     """Return the pool's node group. If its pods are refused, keep the live group, or leave it out if it has no pods.
 
@@ -68,24 +79,32 @@ def _node_group(
     name = node_group_of(pool)
     if name in refused:
         live = observed.live_node_group(name)
-        made = len(observed.pods_of(Component.WORKER, name))
-        return live | {"replicas": made, "minReplicas": made, "maxReplicas": max(made, 1)} if live and made else None
+        made = len(observed.all_pods_of(name))
+        kept = min(made, size.count)
+        return live | _count(kept) | {"maxReplicas": max(kept, 1)} | _to_delete(size.leaving) if live and made else None
     template = templates.of(pool)
     copies = mistaken_nodes(observed.key.name, name, observed.foreign_pods)
     in_the_way = [*superseded(observed.pods_of(Component.WORKER, name), template), *copies[:MAX_COPIES]]
+    to_delete = dict.fromkeys([*size.leaving, *in_the_way])
     return {
         "groupName": name,
-        "replicas": pool.spec.nodes,
-        "minReplicas": pool.spec.nodes,
-        "maxReplicas": pool.spec.nodes,
+        **_count(size.count),
         "rayStartParams": {
             "num-cpus": str(cpu_count(pool)),
             **device_count(pool),
         },
         "template": template,
-        # KubeRay deletes these, and creates others.
-        **({"scaleStrategy": {"workersToDelete": in_the_way}} if in_the_way else {}),
+        **_to_delete(to_delete),
     }
+
+
+def _count(pods: int) -> Manifest:
+    return {"replicas": pods, "minReplicas": pods, "maxReplicas": pods}
+
+
+def _to_delete(names: Iterable[str]) -> Manifest:
+    """Return the pods that KubeRay deletes; it creates others if fewer are left than there must be."""
+    return {"scaleStrategy": {"workersToDelete": found}} if (found := list(names)) else {}
 
 
 def _retiring_node_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:

@@ -8,20 +8,34 @@ from workergroups_api.plan import PlannedBundles
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import PoolRef, WorkerGroup
+from workergroups_operator.policy.held_bundles import Held, bundle_limit, nodes_of_whole_pool
+from workergroups_operator.policy.pool_size import Room
 
 Assignment = tuple[PlannedBundles, ...] | Explanation
 Bundle = tuple[str, int]
 
 
 def assign_bundles(
-    groups: Sequence[WorkerGroup], pools: Sequence[ResourcePool], pools_elsewhere: Mapping[str, str]
+    groups: Sequence[WorkerGroup],
+    pools: Sequence[ResourcePool],
+    pools_elsewhere: Mapping[str, str],
+    rooms: Mapping[str, Room],
+    held: Mapping[str, Held],
 ) -> dict[str, Assignment]:
-    """Return the bundles of each group. The groups choose in the given order, so that the oldest keep their place."""
+    """Return the bundles of each group. The groups choose in the given order, so that the oldest keep their place.
+
+    Args:
+        groups: The groups, in the order of their creation.
+        pools: The pools of the cluster.
+        pools_elsewhere: The clusters of other pools that groups name.
+        rooms: The nodes of each pool.
+        held: The bundles that each group had until now.
+    """
     by_name = {pool.name: pool for pool in pools}
     taken: Counter[Bundle] = Counter()
     assigned: dict[str, Assignment] = {}
     for group in groups:
-        parts = _assign(group, by_name, pools_elsewhere, taken)
+        parts = _assign(group, by_name, pools_elsewhere, taken, rooms, held.get(group.name) or Held())
         assigned[group.name] = parts
         if not isinstance(parts, Explanation):
             taken.update(bundle for part in parts for bundle in _bundles(part))
@@ -37,6 +51,8 @@ def _assign(
     pools: Mapping[str, ResourcePool],
     pools_elsewhere: Mapping[str, str],
     taken: Counter[Bundle],
+    rooms: Mapping[str, Room],
+    held: Held,
 ) -> Assignment:
     parts: list[PlannedBundles] = []
     own: set[Bundle] = set()
@@ -50,7 +66,7 @@ def _assign(
                 f"spec.pools[{index}]: pool {ref.name} has spec.reservation: None, and so no bundles for ranks: use a "
                 "pool with reservation: Eager",
             )
-        part = _part(index, ref, pool)
+        part = _part(index, ref, pool, rooms[pool.name], held)
         if isinstance(part, Explanation):
             return part
         bundles = _bundles(part)
@@ -83,14 +99,15 @@ def _absent(index: int, ref: PoolRef, pools_elsewhere: Mapping[str, str]) -> Exp
     )
 
 
-def _part(index: int, ref: PoolRef, pool: ResourcePool) -> PlannedBundles | Explanation:
+def _part(index: int, ref: PoolRef, pool: ResourcePool, room: Room, held: Held) -> PlannedBundles | Explanation:
     if ref.bundles is None:
-        return PlannedBundles(pool=ref.name, start=0, count=pool.world_size)
+        count = nodes_of_whole_pool(pool, room, held) * pool.spec.processes_per_node
+        return PlannedBundles(pool=ref.name, uid=pool.uid, start=0, count=count)
     end = ref.bundles.start + ref.bundles.count
-    if end > pool.world_size:
+    if end > bundle_limit(pool, ref.bundles.start, room, held):
         return Explanation(
             Reason.BUNDLES_OUTSIDE_POOL,
             f"spec.pools[{index}].bundles ends at {end}, but pool {ref.name} has {pool.world_size} bundles: "
             "lower start or count",
         )
-    return PlannedBundles(pool=ref.name, start=ref.bundles.start, count=ref.bundles.count)
+    return PlannedBundles(pool=ref.name, uid=pool.uid, start=ref.bundles.start, count=ref.bundles.count)

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import Enum, auto
 
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
-from workergroups_api.plan import PlannedGroup
+from workergroups_api.plan import PlannedBundles, PlannedGroup
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import LaunchState
@@ -49,6 +49,13 @@ class GroupIncarnation:
     environment: str | None = None
     # The group's restarts after failures, and whether this incarnation has failed.
     restarts: RestartHistory = NO_RESTARTS
+    # The bundles of the ranks, in rank order; empty in records of earlier versions.
+    bundles: tuple[PlannedBundles, ...] = ()
+
+    @property
+    def world_size(self) -> int:
+        """The number of its ranks."""
+        return sum(part.count for part in self.bundles)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ def next_incarnation(
         environment=last.environment or environment,
     )
     is_changed = _differ(last.revision, revision)
-    is_new = is_changed or _differ(last.session, session)
+    is_new = begins_anyway(last, revision, session)
     if is_new or (launch is LaunchOutcome.UNKNOWN and _differ(last.environment, environment)):
         # What the user changed has failed never yet.
         kept = {"failed_at": None} | ({"recent": ()} if is_changed else {})
@@ -107,6 +114,11 @@ def next_incarnation(
     if launch is LaunchOutcome.SUCCEEDED:
         return replace(known, retries=Retries(), restarts=last.restarts.model_copy(update={"failed_at": None}))
     return known
+
+
+def begins_anyway(last: GroupIncarnation, revision: str | None, session: str | None) -> bool:
+    """Return whether the ranks are recreated because of a change, or are gone with an earlier Ray session."""
+    return _differ(last.revision, revision) or _differ(last.session, session)
 
 
 def _differ(last: str | None, present: str | None) -> bool:
@@ -147,6 +159,7 @@ def last_incarnation(status: WorkerGroupStatus, planned: PlannedGroup | None) ->
             status.retries or NONE,
             status.environment,
             status.restarts or NO_RESTARTS,
+            status.bundles or (),
         )
         if status.incarnation
         else None
@@ -159,6 +172,7 @@ def last_incarnation(status: WorkerGroupStatus, planned: PlannedGroup | None) ->
             planned.retries or NONE,
             planned.environment,
             planned.restarts or NO_RESTARTS,
+            planned.bundles,
         )
         if planned
         else None
@@ -172,8 +186,8 @@ def latest(*candidates: GroupIncarnation | None) -> GroupIncarnation | None:
     return max(known, key=_progress, default=None)
 
 
-def _progress(each: GroupIncarnation) -> tuple[int, bool, bool, bool, int, bool, int, bool]:
+def _progress(each: GroupIncarnation) -> tuple[int, bool, bool, bool, bool, int, bool, int, bool]:
     waits = each.retries.next is not None
-    known = (each.revision is not None, each.session is not None, each.environment is not None)
+    known = (each.revision is not None, each.session is not None, each.environment is not None, bool(each.bundles))
     failed = each.restarts.failed_at is not None
     return each.number, *known, each.retries.failures, waits, each.restarts.count, failed

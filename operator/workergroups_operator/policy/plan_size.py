@@ -16,7 +16,7 @@ _GROUP_BYTES = 620
 # Of each restart that its failure policy counts.
 _RESTART_BYTES = 24
 # Of each pool that it names.
-_PART_BYTES = 110
+_PART_BYTES = 160
 
 
 def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int]) -> dict[str, Assignment]:

@@ -45,8 +45,8 @@ def status(
     """Return the status of all pools and groups of the cluster."""
     situation = Situation(observed, templates, decisions, failures, now)
     of_pools = [pools.pool_conditions(pool, situation) for pool in observed.pools]
-    weakest = {pool.name: each.weakest for pool, each in zip(observed.pools, of_pools, strict=True)}
-    of_groups = [groups.group_conditions(group, situation, weakest) for group in observed.groups]
+    by_pool = {pool.name: (pool, each) for pool, each in zip(observed.pools, of_pools, strict=True)}
+    of_groups = [groups.group_conditions(group, situation, by_pool) for group in observed.groups]
     updates = (
         *(unreadable(odd, now) for odd in observed.unreadable),
         *(_of_pool(pool, each, situation) for pool, each in zip(observed.pools, of_pools, strict=True)),
@@ -63,7 +63,9 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) ->
         observed_generation=pool.generation,
         deadline=concluded.deadline,
         cluster_name=pool.cluster,
-        nodes=pool.spec.nodes,
+        nodes=pools.node_count(pool, situation),
+        selector=pools.selector(pool),
+        victims=situation.decisions.sizes[pool.name].victims or None,
         accelerators=pool.spec.described_accelerators,
         ready_nodes=_known(pools.ready_nodes(pool, situation), pool, situation),
         ray_version=found.ray if (found := pools.node_versions(pool, situation)) else None,
@@ -87,6 +89,7 @@ def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -
         retries=before.retries,
         restarts=before.restarts,
         failures=kept_failures(group, situation),
+        bundles=before.bundles,
     )
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is not None:
@@ -98,6 +101,7 @@ def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -
         last["environment"] = incarnation.environment
         last["retries"] = incarnation.retries if incarnation.retries.failures else None
         last["restarts"] = stored(incarnation.restarts)
+        last["bundles"] = incarnation.bundles
         after = after.model_copy(update=last)
     ready_before = find(group.status.conditions, ConditionType.READY)
     return StatusUpdate(WORKER_GROUP, group.metadata, before, after, ready_before, concluded.ready)

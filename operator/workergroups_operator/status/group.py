@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from functools import partial
 
-from workergroups_api.conditions import Explanation, Finding
+from workergroups_api.conditions import Explanation, Finding, find
 from workergroups_api.manifest import CONFIG_MAP, ROLE, SECRET
+from workergroups_api.plan import PlannedBundles
 from workergroups_api.report import GroupReport
+from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ConditionType, LaunchState, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.deadline import clock
@@ -15,7 +17,7 @@ from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.kept_failures import kept_failures
-from workergroups_operator.status.pool import unvouched
+from workergroups_operator.status.pool import holds, unvouched
 from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment
 
 _pools_finding = partial(finding, ConditionType.POOLS_READY)
@@ -23,7 +25,11 @@ _created_finding = partial(finding, ConditionType.RANKS_CREATED)
 _ready_finding = partial(finding, ConditionType.RANKS_READY)
 
 
-def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Conclusion:
+# A pool, and what was concluded of it.
+ConcludedPool = tuple[ResourcePool, Conclusion]
+
+
+def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Conclusion:
     """Return the group's conditions."""
     report = believed_report(group, situation)
     chain = (
@@ -49,17 +55,26 @@ def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
     return report if (report.session, report.incarnation) == (agent.session, incarnation.number) else GroupReport()
 
 
-def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, Finding]) -> Finding:
+def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Finding:
     bundles = situation.decisions.bundles[group.name]
     if isinstance(bundles, Explanation):
         return _pools_finding("False", bundles)
     for part in bundles:
-        weakest = pools[part.pool]
-        if weakest.status != "True":
+        pool, concluded = pools[part.pool]
+        weakest = concluded.weakest
+        if weakest.status != "True" and not _holds(pool, concluded, part, situation):
             why = Explanation(Reason.POOL_NOT_READY, f"pool {part.pool}: {weakest.message}")
             return _pools_finding(weakest.status, why)
     reserved = ", ".join(dict.fromkeys(part.pool for part in bundles))
     return _pools_finding("True", Explanation(Reason.POOLS_READY, f"reserved: {reserved}"))
+
+
+def _holds(pool: ResourcePool, concluded: Conclusion, part: PlannedBundles, situation: Situation) -> bool:
+    """Return whether the group's own bundles are reserved, though the pool is not ready: it may be growing."""
+    cluster = find(concluded.conditions, ConditionType.CLUSTER_READY)
+    if cluster is None or cluster.status != "True":
+        return False
+    return holds(pool, part.nodes(pool.spec.processes_per_node), situation)
 
 
 def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:

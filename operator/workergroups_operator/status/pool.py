@@ -1,5 +1,6 @@
 """A pool's conditions: ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, Progressing, UpToDate."""
 
+from collections.abc import Collection
 from functools import partial
 
 from workergroups_api import names
@@ -15,18 +16,20 @@ from workergroups_api.manifest import (
     SERVICE_ACCOUNT,
 )
 from workergroups_api.model import ApiObject
-from workergroups_api.names import TOKEN_ANNOTATION
-from workergroups_api.report import PoolReport, pods_digest
+from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TOKEN_ANNOTATION
+from workergroups_api.report import PoolReport, numbers, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason
 from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, is_running, node_group_of
+from workergroups_operator.policy import believed_report as policy
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
+from workergroups_operator.policy.pool_size import reserved_pods
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.up_to_date import pool_up_to_date
@@ -47,16 +50,24 @@ def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
 
 def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
     """Return the agent's report on the pool in the present Ray session; an empty one if there is none."""
-    report, agent = pool.status.reservation, situation.decisions.agent
-    if report is None or not agent.is_believed or unvouched(pool, situation):
-        return PoolReport()
-    return report if report.session == agent.session else PoolReport()
+    return policy.believed_report(pool, situation.decisions.agent, situation.observed.agent.doubts)
 
 
 def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
     """Return how many nodes have joined Ray, and have their bundles if the pool is reserved."""
     report = believed_report(pool, situation)
-    return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, pool.spec.nodes)
+    return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, node_count(pool, situation))
+
+
+def node_count(pool: ResourcePool, situation: Situation) -> int:
+    """Return how many nodes the pool should have now: more than the spec says while it shrinks."""
+    return max(situation.decisions.sizes[pool.name].nodes, situation.decisions.replicas[pool.name].count)
+
+
+def holds(pool: ResourcePool, nodes: Collection[int], situation: Situation) -> bool:
+    """Return whether these nodes have their bundles, and their pods run."""
+    placed = reserved_pods(pool, believed_report(pool, situation), situation.observed)
+    return placed.keys() >= set(nodes)
 
 
 def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | None:
@@ -85,6 +96,12 @@ def unvouched(subject: ApiObject, situation: Situation) -> Explanation | None:
     return Explanation(
         Reason.STATUS_NOT_WRITTEN, f"nobody knows what is true in Ray now: {why}; ranks that ran keep running"
     )
+
+
+def selector(pool: ResourcePool) -> str:
+    """Return the label selector of the pods of the pool's nodes."""
+    labels = {CLUSTER_LABEL: pool.cluster, POOL_LABEL: pool.name, COMPONENT_LABEL: Component.WORKER}
+    return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def _cluster_ready(situation: Situation) -> Finding:
@@ -183,7 +200,7 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
     if (unknown := unvouched(pool, situation)) is not None:
         return _nodes_finding("Unknown", unknown)
-    if report.joined_nodes == total and report.joined_pods == running:
+    if _have_joined(pool, report, running, situation):
         return _nodes_finding("True", Explanation(Reason.NODES_JOINED, count))
     refused = situation.decisions.refused_pods.get(node_group_of(pool))
     if refused and (made := _made(pool, pods, situation)) < total:
@@ -193,6 +210,16 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     other_ray = conflict(pool.cluster, head, node_versions(pool, situation))
     why = other_ray or _nodes_missing(count, report, pods, total, situation)
     return _nodes_finding("False", why, decisive=why.reason in DECISIVE)
+
+
+def _have_joined(pool: ResourcePool, report: PoolReport, running: str, situation: Situation) -> bool:
+    """Return whether all nodes of the spec have joined; others may be leaving."""
+    if report.joined_nodes == pool.spec.nodes and report.joined_pods == running:
+        return True
+    placed = reserved_pods(pool, report, situation.observed)
+    if not pool.is_reserved:
+        return len(placed) >= pool.spec.nodes
+    return placed.keys() >= set(range(pool.spec.nodes))
 
 
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
@@ -223,8 +250,9 @@ def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
     if (unknown := unvouched(pool, situation)) is not None:
         return _bundles_finding("Unknown", unknown)
     report = believed_report(pool, situation)
-    count = f"{report.reserved_nodes * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
-    if report.reserved_nodes == pool.spec.nodes:
+    reserved = sum(1 for index in numbers(report.reserved) if index < pool.spec.nodes)
+    count = f"{reserved * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
+    if reserved == pool.spec.nodes:
         return _bundles_finding("True", Explanation(Reason.RESERVED, count))
     failure = situation.failures.of(CONFIG_MAP)
     if failure:

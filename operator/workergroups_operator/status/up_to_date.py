@@ -3,7 +3,7 @@
 from workergroups_api.conditions import ConditionStatus, Explanation, Finding
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Component, ConditionType, Reason
+from workergroups_api.vocabulary import Component, ConditionType, Reason, Resize
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import node_group_of
 from workergroups_operator.status.conclusion import Situation, finding
@@ -11,7 +11,9 @@ from workergroups_operator.templates.outdated import outdated
 
 
 def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
-    """Find out whether the pool's pods have the present template, image and library."""
+    """Find out whether the pool has its size, and its pods the present template, image and library."""
+    if (shrinking := _shrinking(pool, situation)) is not None:
+        return _finding("False", Reason.SHRINKING, shrinking)
     pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
     old = outdated(pods, situation.templates.of(pool))
     if old:
@@ -40,6 +42,22 @@ def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
     return _finding("True", Reason.UP_TO_DATE, "")
 
 
+def _shrinking(pool: ResourcePool, situation: Situation) -> str | None:
+    """Return what keeps the pool from having as few nodes as its spec asks for; None if nothing does."""
+    size, pods = situation.decisions.sizes[pool.name], situation.decisions.replicas[pool.name]
+    kept = max(size.nodes, pods.count)
+    if kept <= pool.spec.nodes and not pods.leaving:
+        return None
+    what = f"spec.nodes is {pool.spec.nodes}, the pool has {kept} nodes"
+    if not size.victims:
+        return f"{what}: waiting until the bundles of the others are released and their pods are gone"
+    held = ", ".join(f"{victim.group} (nodes {victim.nodes})" for victim in size.victims)
+    return (
+        f"{what}, since groups run on the others: {held}; a group on the whole pool leaves them with workergroups "
+        "restart GROUP, or by itself with spec.resize: Follow; delete the others, or raise spec.nodes again"
+    )
+
+
 def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
     """Find out whether the ranks were made from the present spec and code."""
     incarnation = situation.decisions.incarnations.get(group.name)
@@ -66,6 +84,8 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
             f"incarnation {incarnation.number} began with other values of the variables that spec.env and spec.envFrom "
             f"take from Secrets and ConfigMaps: recreate the ranks with: workergroups restart {group.name}",
         )
+    if (other_size := _other_size(group, situation)) is not None:
+        return _finding("False", Reason.OLD_SIZE, other_size)
     report = group.status.ranks or GroupReport()
     if report.incarnation != incarnation.number:
         return _finding(
@@ -74,6 +94,25 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
             f"the agent has not reported incarnation {incarnation.number} yet",
         )
     return _finding("True", Reason.UP_TO_DATE, "")
+
+
+def _other_size(group: WorkerGroup, situation: Situation) -> str | None:
+    """Return which pool, of those that the group uses as a whole, has another size than the group; None if none has."""
+    pools = {pool.name: pool for pool in situation.observed.pools}
+    bundles = situation.decisions.incarnations[group.name].bundles
+    for ref, part in zip(group.pools, bundles, strict=True):
+        pool = pools[part.pool]
+        per_node = pool.spec.processes_per_node
+        if ref.bundles is not None or part.count == pool.world_size:
+            continue
+        what = f"spec.nodes of pool {pool.name} is {pool.spec.nodes}, and the ranks run on {part.count // per_node}"
+        if group.spec.resize is Resize.FOLLOW:
+            return f"{what}: the ranks are recreated when the bundles of all nodes are reserved"
+        return (
+            f"{what}: recreate them, as soon as the bundles of all nodes are reserved, with: workergroups restart "
+            f"{group.name}"
+        )
+    return None
 
 
 def missing_environment(group: WorkerGroup, situation: Situation) -> Explanation | None:

@@ -23,12 +23,14 @@ NODES = {
 KEY = ("uid-g", 1)
 
 
-def pool(nodes=2, processes=2, devices=1, name="p", reserves=True):
+def pool(nodes=2, processes=2, devices=1, name="p", reserves=True, settled=0):
     return PlannedPool(
         name=name,
         uid=f"uid-{name}",
         node_group=f"{name}-1",
+        generation=7,
         nodes=nodes,
+        settled=settled,
         processes_per_node=processes,
         bundle={"CPU": 10.0, "GPU": float(devices)} if devices else {"CPU": 10.0},
         vendor="nvidia",

@@ -26,6 +26,7 @@ from workergroups_agent.executor.decide import (
     decide,
 )
 from workergroups_agent.launch_state import RankPlacement
+from workergroups_agent.ray_state import RayNode
 from workergroups_api.conditions import Explanation
 
 WHY = Explanation("LaunchFailed", "ImportError: x")
@@ -73,6 +74,61 @@ def test_a_node_that_is_lost_is_replaced_and_gives_up_the_old_place():
 @pytest.mark.parametrize("stray", [placement(uid="uid-of-another"), placement(index=1)])
 def test_a_placement_group_without_an_owner_is_removed(stray):
     assert RemovePlacement(stray.name) in decide(plan(pool(nodes=1)), state(stray), launches())
+
+
+MORE = NODES | {name: RayNode(name, f"p-worker-{name}", "p-1") for name in ("n-d", "n-e")}
+
+
+@pytest.mark.parametrize(
+    ("settled", "nodes", "places"),
+    [
+        (2, ["n-b", "n-c", "n-d"], {}),
+        (2, ["n-b", "n-c", "n-d", "n-e"], {2: "n-d", 3: "n-e"}),
+        (2, ["n-b", "n-d"], {1: "n-d"}),
+        (0, ["n-b", "n-d"], {}),
+        (2, ["n-d"], {}),
+        (2, ["n-d", "n-e"], {0: "n-d", 1: "n-e"}),
+    ],
+    ids=[
+        "new nodes wait for each other",
+        "and then get the next numbers",
+        "a node that had its bundles does not wait for them",
+        "at the start all wait",
+        "two that are lost wait for each other",
+        "and for no others",
+    ],
+)
+def test_nodes_that_a_pool_grows_by_wait_for_each_other_and_the_others_do_not_wait_for_them(settled, nodes, places):
+    here = {name: MORE[name] for name in nodes}
+    assert created(plan(pool(nodes=4, settled=settled)), state(*RESERVED, nodes=here)) == places
+
+
+def test_drivers_get_the_nodes_that_have_had_their_bundles():
+    assert of_kind(AnnouncePool, plan(pool(nodes=4, settled=2)), state()) == [AnnouncePool("p", "uid-p", 2)]
+
+
+OLD = RankName("g", "uid-g", 1, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("ranks_", "removed"), [([rank(name=OLD, node="n-c")], []), ([rank(name=OLD, node="n-b")], [1]), ([], [1])]
+)
+def test_a_node_that_a_pool_gives_up_keeps_its_bundles_until_the_ranks_there_have_ended(ranks_, removed):
+    """They are of a group that runs on fewer nodes now, or is deleted."""
+    smaller = plan(pool(nodes=1), group(("p", 0, 2), incarnation=2))
+    actions = decide(smaller, state(*RESERVED, ranks=ranks_), launches())
+    assert [each.name.index for each in actions if isinstance(each, RemovePlacement)] == removed
+    assert bool([each for each in actions if isinstance(each, EndRanks)]) is bool(ranks_)
+    dead = [rank(state="DEAD", name=OLD, node="n-c")]
+    actions = decide(smaller, state(*RESERVED, ranks=dead), launches())
+    assert RemovePlacement(RESERVED[1].name) in actions
+
+
+def test_no_bundles_are_reserved_on_a_node_whose_last_ranks_still_run():
+    smaller = plan(pool(nodes=1), group(("p", 0, 2), incarnation=2))
+    here = {name: NODES[name] for name in ("n-c",)}
+    assert created(smaller, state(RESERVED[1], ranks=[rank(name=OLD, node="n-c")], nodes=here)) == {}
+    assert created(smaller, state(RESERVED[1], nodes=here)) == {0: "n-c"}
 
 
 def test_nodes_of_the_cluster_that_are_no_pools_are_left_alone():

@@ -63,9 +63,23 @@ def test_a_pool_says_which_pods_have_joined():
     assert said.joined_pods == pods_digest(["p-worker-b", "p-worker-c"])
 
 
+def test_a_pool_says_on_which_pods_its_nodes_are_and_of_which_plan_it_speaks():
+    said = pool_report(placement(index=1, node="n-b"), placement(index=0, node="n-c"))
+    assert (said.reserved, said.pods, said.leaving) == ("0-1", "p-worker-{c,b}", "")
+    assert (said.generation, said.planned_nodes) == (7, 2)
+
+
+def test_a_pool_that_shrinks_says_whose_bundles_are_not_released_yet():
+    said = pool_report(placement(index=2, node="n-b"), placement(index=0, node="n-c"), nodes=1)
+    assert (said.reserved, said.pods, said.leaving) == ("0", "p-worker-c", "2")
+    gone = pool_report(placement(index=2, node="n-gone"), placement(index=0, node="n-c"), nodes=1)
+    assert gone.leaving == ""
+
+
 def test_a_pool_that_reserves_nothing_says_who_has_joined_and_misses_nothing():
     said = report(plan(pool(reserves=False)), state(), launches()).pools["p"].report
     assert (said.joined_nodes, said.reserved_nodes, said.nodes, said.message) == (2, 0, (), None)
+    assert said.pods == "p-worker-{b,c}"
 
 
 def test_only_the_first_nodes_that_are_not_reserved_are_reported():

@@ -12,7 +12,7 @@ FILES = ("resourcepools.yaml", "workergroups.yaml")
 FORBIDDEN = ("$ref", "anyOf", "allOf", "title")
 ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 MUTABLE = {
-    "resourcepools.yaml": {"agent", "podTemplate", "progressDeadlineSeconds"},
+    "resourcepools.yaml": {"agent", "nodes", "podTemplate", "progressDeadlineSeconds"},
     "workergroups.yaml": {
         "worker",
         "roles",
@@ -21,6 +21,7 @@ MUTABLE = {
         "envFrom",
         "debug",
         "failurePolicy",
+        "resize",
         "progressDeadlineSeconds",
     },
 }

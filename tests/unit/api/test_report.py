@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workergroups_api.report import GroupReport, PoolReport, pods_digest, ranges
+from workergroups_api.report import GroupReport, PoolReport, braces, expanded, numbers, pods_digest, ranges
 
 
 @pytest.mark.parametrize(
-    ("numbers", "written"),
+    ("named", "written"),
     [
         ([], ""),
         ([0], "0"),
@@ -19,17 +19,42 @@ from workergroups_api.report import GroupReport, PoolReport, pods_digest, ranges
         (range(511), "0-510"),
     ],
 )
-def test_ranges(numbers, written):
-    assert ranges(numbers) == written
+def test_ranges(named, written):
+    assert ranges(named) == written
 
 
 @given(st.sets(st.integers(min_value=0, max_value=2000)))
-def test_ranges_name_exactly_the_numbers(numbers):
-    read = set()
-    for span in filter(None, ranges(numbers).split(",")):
-        low, _, high = span.partition("-")
-        read |= set(range(int(low), int(high or low) + 1))
-    assert read == numbers
+def test_ranges_name_exactly_the_numbers(named):
+    assert list(numbers(ranges(named))) == sorted(named)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"), [("0-1,x,5", [0, 1]), ("-3", []), ("1-", []), ("3-1", []), ("0,999999", [0]), ("\u0663", [])]
+)
+def test_what_is_no_range_ends_the_numbers(text, read):
+    assert list(numbers(text)) == read
+
+
+@pytest.mark.parametrize(
+    ("names", "written"),
+    [
+        ([], ""),
+        (["a-x"], "a-x"),
+        (["a-x", "a-y"], "a-{x,y}"),
+        (["a-y", "a-x"], "a-{y,x}"),
+        (["b", "a"], "{b,a}"),
+        (["a", "ab"], "a{,b}"),
+    ],
+)
+def test_names_with_a_common_beginning_are_short_and_keep_their_order(names, written):
+    assert braces(names) == written
+    assert expanded(written) == names
+
+
+def test_the_pods_of_the_largest_pool_fit_into_a_status():
+    pods = [f"{'p' * 40}-12345678-worker-{number:05}" for number in range(512)]
+    assert expanded(braces(pods)) == pods
+    assert len(braces(pods)) < 4096
 
 
 def test_half_of_the_largest_pool_fits_into_a_status():

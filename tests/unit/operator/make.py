@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from workergroups_api.launch import revision
-from workergroups_api.report import GroupReport, pods_digest
+from workergroups_api.report import GroupReport, braces, pods_digest, ranges
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions, decide
@@ -101,11 +101,20 @@ def workers(*names: str) -> tuple[dict[str, Any], ...]:
     return tuple(pod("worker", name) for name in names)
 
 
-def reservation(*pods: str, reserved: int | None = None, session: str = SESSION) -> dict[str, Any]:
+def reservation(*pods: str, reserved: int | None = None, session: str = SESSION, **more: Any) -> dict[str, Any]:
     """What the agent says of a pool whose nodes are these pods."""
     count = len(pods) if reserved is None else reserved
-    report = {"joinedNodes": len(pods), "joinedPods": pods_digest(pods), "reservedNodes": count, "session": session}
-    return {"reservation": report}
+    report = {
+        "generation": 1,
+        "plannedNodes": len(pods),
+        "joinedNodes": len(pods),
+        "joinedPods": pods_digest(pods),
+        "reservedNodes": count,
+        "reserved": ranges(range(count)),
+        "pods": braces(pods[:count]),
+        "session": session,
+    }
+    return {"reservation": report | more}
 
 
 def ready_pool(**more: Any) -> ResourcePool:

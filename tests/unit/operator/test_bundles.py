@@ -6,10 +6,21 @@ from tests.unit.operator.make import group, pool
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import PlannedBundles
 from workergroups_operator.policy.bundles import assign_bundles
+from workergroups_operator.policy.held_bundles import Held
+from workergroups_operator.policy.pool_size import Room
+
+
+def assigned_to(groups, pools, elsewhere=None, room=None, held=None):
+    rooms = {each.name: room or Room(each.spec.nodes, each.spec.nodes) for each in pools}
+    return assign_bundles(groups, pools, elsewhere or {}, rooms, held or {})
 
 
 def bundles_of(group_, *pools, elsewhere=None):
-    return assign_bundles([group_], pools, elsewhere or {})[group_.name]
+    return assigned_to([group_], pools, elsewhere)[group_.name]
+
+
+def planned(start, count, name="actors"):
+    return PlannedBundles(pool=name, uid=f"uid-{name}", start=start, count=count)
 
 
 def part(start, count, name="actors"):
@@ -17,7 +28,7 @@ def part(start, count, name="actors"):
 
 
 def test_a_whole_pool():
-    assert bundles_of(group(), pool()) == (PlannedBundles(pool="actors", start=0, count=4),)
+    assert bundles_of(group(), pool()) == (planned(0, 4),)
 
 
 def test_a_pool_that_reserves_nothing_has_no_bundles():
@@ -27,7 +38,7 @@ def test_a_pool_that_reserves_nothing_has_no_bundles():
 
 
 def test_a_part_of_a_pool_is_verls_split():
-    assert bundles_of(group(pools=[part(1, 2)]), pool()) == (PlannedBundles(pool="actors", start=1, count=2),)
+    assert bundles_of(group(pools=[part(1, 2)]), pool()) == (planned(1, 2),)
 
 
 def test_several_pools_are_verls_merge():
@@ -58,7 +69,7 @@ def test_who_cannot_sit_learns_which_field_and_the_way_out(refs, elsewhere, reas
 
 def test_a_bundle_takes_as_many_groups_as_may_colocate_and_the_first_keep_their_place():
     groups = [group("a"), group("b"), group("c")]
-    assigned = assign_bundles(groups, [pool(maxColocateCount=2)], {})
+    assigned = assigned_to(groups, [pool(maxColocateCount=2)])
     assert not isinstance(assigned["a"], Explanation)
     assert not isinstance(assigned["b"], Explanation)
     assert assigned["c"].reason == "PoolFull"
@@ -66,5 +77,64 @@ def test_a_bundle_takes_as_many_groups_as_may_colocate_and_the_first_keep_their_
 
 def test_groups_on_other_bundles_do_not_count():
     halves = [group(name, [part(start, 2)]) for name, start in (("a", 0), ("b", 2))]
-    assigned = assign_bundles(halves, [pool(maxColocateCount=1)], {})
+    assigned = assigned_to(halves, [pool(maxColocateCount=1)])
     assert not any(isinstance(bundles, Explanation) for bundles in assigned.values())
+
+
+HERE = (planned(0, 4),)
+SHRINKING, GROWN = Room(1, 2, reserved=1), Room(3, 3, reserved=3)
+
+
+@pytest.mark.parametrize(
+    ("room", "held", "nodes"),
+    [
+        (Room(2, 2), Held(), 2),
+        (GROWN, Held(HERE, is_new=False, may_grow=True), 3),
+        (GROWN, Held(HERE, is_new=False, may_grow=False, may_shrink=False), 2),
+        (Room(3, 3, reserved=2), Held(HERE, is_new=False, may_grow=True), 2),
+        (Room(3, 3, reserved=2), Held(HERE, is_new=True), 3),
+        (SHRINKING, Held(HERE, is_new=False, may_grow=True), 1),
+        (SHRINKING, Held(HERE, is_new=False, may_grow=False, may_shrink=False), 2),
+        (SHRINKING, Held(HERE, is_new=True), 1),
+        (Room(1, 1, reserved=1), Held(HERE, is_new=False, may_grow=False, may_shrink=False), 1),
+        (Room(3, 3), Held((planned(0, 4).model_copy(update={"uid": "of an earlier pool"}),), is_new=False), 3),
+        (
+            GROWN,
+            Held((planned(0, 4).model_copy(update={"uid": None}),), is_new=False, may_grow=False, may_shrink=False),
+            2,
+        ),
+    ],
+    ids=[
+        "a new group gets all nodes",
+        "nodes that are reserved are used when the ranks are recreated",
+        "ranks that run stay on theirs",
+        "nodes that are not reserved are not waited for",
+        "but by a group that has nothing to lose",
+        "recreated ranks leave the nodes that go",
+        "ranks that run do not",
+        "what was never launched does",
+        "nodes that are gone are gone",
+        "another pool of the name is another pool",
+        "the plan of an earlier version counts",
+    ],
+)
+def test_how_many_nodes_of_a_whole_pool_a_group_gets(room, held, nodes):
+    found = assigned_to([group()], [pool(nodes=room.wanted)], room=room, held={"trainer": held})
+    assert found["trainer"] == (planned(0, 2 * nodes),)
+
+
+@pytest.mark.parametrize(
+    ("room", "held", "is_kept"),
+    [
+        (SHRINKING, Held((planned(1, 2),), is_new=False), True),
+        (SHRINKING, Held((planned(1, 2),), is_new=True), False),
+        (SHRINKING, Held((planned(0, 2),), is_new=False), False),
+        (Room(1, 1, reserved=1), Held((planned(1, 2),), is_new=False), False),
+        (SHRINKING, Held(), False),
+    ],
+    ids=["it has them", "never launched", "it has others", "the nodes are gone", "it is new"],
+)
+def test_bundles_of_nodes_that_go_are_only_for_groups_that_have_them(room, held, is_kept):
+    found = assigned_to([group(pools=[part(1, 2)])], [pool(nodes=1)], room=room, held={"trainer": held})["trainer"]
+    assert (found == (planned(1, 2),)) is is_kept
+    assert is_kept or found.reason == "BundlesOutsidePool"

@@ -55,7 +55,7 @@ def test_a_pool_that_cannot_be_read_and_the_groups_on_it_stay_planned_as_they_we
 
 
 def test_the_pods_of_a_pool_that_cannot_be_read_stay(with_odd_pool):
-    manifest = ray_cluster(with_odd_pool, built(with_odd_pool), (), token_digest="t")
+    manifest = ray_cluster(with_odd_pool, built(with_odd_pool), (), decided(with_odd_pool).replicas, token_digest="t")
     assert LIVE_GROUP in manifest["spec"]["workerGroupSpecs"]
 
 
@@ -74,7 +74,9 @@ def test_what_was_deleted_ends():
     assert plan.groups == ()
     (live,) = [
         each
-        for each in ray_cluster(seen, built(seen), (), token_digest="t")["spec"]["workerGroupSpecs"]
+        for each in ray_cluster(seen, built(seen), (), decided(seen).replicas, token_digest="t")["spec"][
+            "workerGroupSpecs"
+        ]
         if each["groupName"] == NODE_GROUP
     ]
     assert live["replicas"] == 0

@@ -4,7 +4,7 @@ First, what no longer has an owner is removed. Then each pool's placement groups
 each group whose bundles are reserved is launched.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from workergroups.naming import PlacementName, RankName
@@ -14,6 +14,7 @@ from workergroups_agent.launch_state import (
     kept_placements,
     key_of,
     launch_state,
+    leaving_placements,
     nodes_of,
     rank_placements,
 )
@@ -78,17 +79,29 @@ Action = RemovePlacement | CreatePlacement | Announce | AnnouncePool | EndRanks 
 def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Action]:
     """Return the actions for now. A new incarnation is announced before the ranks of the old one end."""
     kept = kept_placements(plan, state)
-    actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in kept.values()]
+    occupied = _occupied(plan, state)
+    staying = {*kept.values(), *occupied}
+    actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in staying]
     actions += [
         Announce(group.name, group.uid, group.incarnation) for group in plan.groups if group.session == state.session
     ]
     actions += _end_ranks(plan, state)
-    actions += [AnnouncePool(pool.name, pool.uid, pool.nodes) for pool in plan.reserved_pools]
+    # A pool that grows offers its new nodes when all of them have their bundles.
+    actions += [AnnouncePool(pool.name, pool.uid, pool.settled or pool.nodes) for pool in plan.reserved_pools]
     for pool in plan.reserved_pools:
-        actions += _reserve(pool, state, kept)
+        actions += _reserve(pool, state, kept, {name.node_id for name in occupied})
     for group in plan.groups:
         actions += _launch(group, plan, state, launches)
     return actions
+
+
+def _occupied(plan: ClusterPlan, state: RayState) -> set[PlacementName]:
+    """Return the placement groups that a shrinking pool gives up when the ranks on their nodes have ended.
+
+    Those are ranks of groups that run elsewhere now, or are deleted: they end as any ranks without an owner do.
+    """
+    nodes = {rank.node_id for rank in state.ranks if rank.is_alive}
+    return {name for name in leaving_placements(plan, state) if name.node_id in nodes}
 
 
 def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
@@ -103,18 +116,19 @@ def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
 
 
 def _reserve(
-    pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName]
+    pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName], occupied: Collection[str]
 ) -> Iterator[CreatePlacement]:
     """Create the pool's missing placement groups on its free Ray nodes, in the order of the pods' names.
 
-    Nothing is created until there is a node for each, so that the order does not depend on which node joined first.
+    Nothing is created until there is a node for each, so that the order does not depend on which node joined first. But
+    nodes that had their bundles before do not wait for those that the pool grows by.
     """
-    taken = {name.node_id for name in kept.values()}
+    taken = {name.node_id for name in kept.values()}.union(occupied)
     free = [node for node in nodes_of(pool, state) if node.id not in taken]
     vacant = [index for index in range(pool.nodes) if (pool.uid, index) not in kept]
-    if len(free) < len(vacant):
-        return
-    for index, node in zip(vacant, free, strict=False):
+    settled = [index for index in vacant if index < pool.settled]
+    count = next((n for n in (len(vacant), len(settled)) if n <= len(free)), 0)
+    for index, node in zip(vacant[:count], free, strict=False):
         name = PlacementName(pool.name, pool.uid, index, node.id)
         yield CreatePlacement(name, (pool.bundle,) * pool.processes_per_node)
 

@@ -1,13 +1,20 @@
 """Report what is true: a pure function from the plan, Ray's state and the executor's account to the reports."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
 from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedPool, Reports
-from workergroups_agent.launch_state import Heard, kept_placements, nodes_of, observed_launch_state, ranks_of
+from workergroups_agent.launch_state import (
+    Heard,
+    kept_placements,
+    leaving_placements,
+    nodes_of,
+    observed_launch_state,
+    ranks_of,
+)
 from workergroups_agent.ray_state import Placement, RankActor, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
@@ -21,6 +28,7 @@ from workergroups_api.report import (
     PoolReport,
     RankFailure,
     RankPause,
+    braces,
     pods_digest,
     ranges,
 )
@@ -46,11 +54,14 @@ def report(
         heard: What the executor reports.
         last_words: What dead ranks printed last, by their group's UID.
     """
-    kept = kept_placements(plan, state)
+    kept, leaving = kept_placements(plan, state), leaving_placements(plan, state)
     told = {group.uid: observed_launch_state(group, plan, state, prepared, heard) for group in plan.groups}
     return Reports(
         session=state.session,
-        pools={pool.name: ReportedPool(uid=pool.uid, report=_pool(pool, state, kept, heard)) for pool in plan.pools},
+        pools={
+            pool.name: ReportedPool(uid=pool.uid, report=_pool(pool, state, kept, leaving, heard))
+            for pool in plan.pools
+        },
         groups={
             group.name: ReportedGroup(uid=group.uid, report=_group(group, state, told[group.uid], last_words))
             for group in plan.groups
@@ -59,26 +70,36 @@ def report(
 
 
 def _pool(
-    pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName], heard: Heard
+    pool: PlannedPool,
+    state: RayState,
+    kept: Mapping[tuple[str, int], PlacementName],
+    leaving: Iterable[PlacementName],
+    heard: Heard,
 ) -> PoolReport:
     placements = {placement.name: placement for placement in state.placements}
     joined = nodes_of(pool, state)
     reserved = []
     others = []
+    pods = [] if pool.reserves else [node.pod for node in joined]
     for index in range(pool.nodes if pool.reserves else 0):
         name = kept.get((pool.uid, index))
         placement = placements[name] if name else None
         if placement is not None and placement.state == "CREATED":
             reserved.append(index)
+            pods.append(state.nodes[placement.name.node_id].pod)
         else:
             others.append(_node(index, state, placement))
     silence = heard.silence if len(joined) >= pool.nodes else None
     return PoolReport(
         session=state.session,
+        generation=pool.generation,
+        planned_nodes=pool.nodes,
         joined_nodes=len(joined),
         joined_pods=pods_digest(node.pod for node in joined),
         reserved_nodes=len(reserved),
         reserved=ranges(reserved),
+        pods=braces(pods),
+        leaving=ranges(name.index for name in leaving if name.uid == pool.uid),
         nodes=tuple(others[:MAX_NODES]),
         message=next((node.message for node in others if node.message), silence if others else None),
     )

@@ -1,0 +1,99 @@
+"""How many nodes a pool has while its size changes, and which groups keep it from shrinking.
+
+A pool grows at once, and its groups keep the nodes that they have. It shrinks from its last node downwards, and never
+by a node on which a planned group has bundles.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count, takewhile
+
+from workergroups_api.plan import PlannedBundles
+from workergroups_api.report import PoolReport, expanded, numbers, ranges
+from workergroups_api.resource_pool import MAX_VICTIMS, ResourcePool, Victim
+from workergroups_api.vocabulary import Component
+from workergroups_operator.observed import Observed, is_running, node_group_of
+from workergroups_operator.policy.agent_liveness import AgentLiveness
+from workergroups_operator.policy.believed_report import believed_report
+
+
+@dataclass(frozen=True)
+class Room:
+    """The nodes on which groups can have bundles."""
+
+    # What the spec asks for.
+    wanted: int
+    # What the plan has: more while the pool shrinks, since groups on these nodes may stay.
+    present: int
+    # So many nodes, from the first, have their bundles and run.
+    reserved: int = 0
+
+
+@dataclass(frozen=True)
+class PoolSize:
+    """The size that a pool has in the plan."""
+
+    nodes: int
+    # See `PlannedPool.settled`.
+    settled: int = 0
+    victims: tuple[Victim, ...] = ()
+
+
+def pool_rooms(observed: Observed, agent: AgentLiveness) -> dict[str, Room]:
+    """Return the room of each pool."""
+    return {pool.name: _room(pool, observed, agent) for pool in observed.pools}
+
+
+def _room(pool: ResourcePool, observed: Observed, agent: AgentLiveness) -> Room:
+    placed = reserved_pods(pool, believed_report(pool, agent, observed.agent.doubts), observed)
+    in_order = sum(1 for _ in takewhile(placed.__contains__, count()))
+    return Room(pool.spec.nodes, _present(pool, observed), in_order)
+
+
+def _present(pool: ResourcePool, observed: Observed) -> int:
+    """Return how many nodes the pool had at the last turn, also if somebody has deleted the plan since."""
+    planned = observed.planned_pool(pool.uid)
+    live = observed.live_node_group(node_group_of(pool)) or {}
+    return planned.nodes if planned else int(live.get("replicas") or pool.spec.nodes)
+
+
+def reserved_pods(pool: ResourcePool, report: PoolReport, observed: Observed) -> dict[int, str]:
+    """Return the pods of the nodes that have their bundles and still run, by the number of the node.
+
+    If the pool reserves nothing, those are the nodes that have joined Ray.
+    """
+    # Without bundles, nodes have no numbers of their own.
+    indices = numbers(report.reserved) if pool.is_reserved else count()
+    placed = zip(indices, expanded(report.pods or ""), strict=False)
+    running = _running_pods(pool, observed)
+    return {index: pod for index, pod in placed if pod in running}
+
+
+def _running_pods(pool: ResourcePool, observed: Observed) -> set[str]:
+    pods = observed.pods_of(Component.WORKER, node_group_of(pool))
+    return {str(pod["metadata"]["name"]) for pod in pods if is_running(pod)}
+
+
+def pool_sizes(
+    observed: Observed, rooms: Mapping[str, Room], bundles: Mapping[str, Iterable[PlannedBundles]]
+) -> dict[str, PoolSize]:
+    """Return the size of each pool, given the bundles of all groups that are planned."""
+    return {pool.name: _size(pool, rooms[pool.name], observed, bundles) for pool in observed.pools}
+
+
+def _size(
+    pool: ResourcePool, room: Room, observed: Observed, bundles: Mapping[str, Iterable[PlannedBundles]]
+) -> PoolSize:
+    beyond = {group: nodes for group, parts in bundles.items() if (nodes := _beyond(pool, parts))}
+    victims = [Victim(group=group, nodes=ranges(nodes)) for group, nodes in beyond.items()]
+    needed = max((max(nodes) + 1 for nodes in beyond.values()), default=0)
+    planned = observed.planned_pool(pool.uid)
+    settled = max(planned.settled if planned else 0, room.reserved)
+    return PoolSize(max(room.wanted, needed), min(room.wanted, settled), tuple(victims[:MAX_VICTIMS]))
+
+
+def _beyond(pool: ResourcePool, parts: Iterable[PlannedBundles]) -> set[int]:
+    """Return the nodes beyond the pool's size on which there are bundles of a group."""
+    per_node = pool.spec.processes_per_node
+    nodes = (node for part in parts if part.pool == pool.name for node in part.nodes(per_node))
+    return {node for node in nodes if node >= pool.spec.nodes}
