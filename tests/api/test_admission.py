@@ -348,7 +348,6 @@ def fixed(cluster):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("spec.nodes", 2),
         ("spec.processesPerNode", 3),
         ("spec.clusterName", "other"),
         ("spec.accelerator", {"vendor": "amd"}),
@@ -373,6 +372,7 @@ def test_a_groups_pools_stay(cluster, fixed, value):
 @pytest.mark.parametrize(
     ("path", "value"),
     [
+        ("spec.nodes", 2),
         ("spec.podTemplate", {"metadata": {"labels": {"team": "rl"}}, "spec": {"serviceAccountName": "trainer"}}),
         ("spec.progressDeadlineSeconds", 900),
     ],
@@ -393,6 +393,7 @@ def test_a_pool_can_be_changed_in(cluster, fixed, path, value):
         ("spec.env", [{"name": "A", "value": "1"}]),
         ("spec.env", [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "k", "optional": True}}}]),
         ("spec.envFrom", [{"prefix": "A_", "secretRef": {"name": "a.b"}}, {"configMapRef": {"name": "a"}}]),
+        ("spec.resize", "Follow"),
         ("spec.progressDeadlineSeconds", 900),
     ],
 )
@@ -426,6 +427,15 @@ def test_a_variable_that_selects_devices_is_refused_whatever_its_name(cluster):
     words = "spec.env[].name is spec.accelerator.visibleDevicesEnv, which WorkerGroups sets for each rank: remove it"
     refuse(cluster.create, pool("chosen", accelerator=GAUDI, env=chosen), words)
     cluster.create(pool("elsewhere", nodeSelector={"no-such-node": "x"}, **elsewhere))
+
+
+def test_a_group_whose_size_cannot_change_cannot_follow(cluster):
+    parts = [{"name": "actors", "bundles": {"count": 1}}]
+    words = "spec.resize: Follow needs an entry of spec.pools without bundles, whose size can change: leave out resize"
+    refuse(cluster.create, group("stiff", parts, resize="Follow"), words)
+    cluster.create(group("partly-stiff", [*parts, "critics"], resize="Follow"))
+    cluster.create(group("stiff", parts, resize="Never"))
+    refuse(cluster.create, group("odd", resize="Grow"), 'supported values: "Never", "Follow"')
 
 
 @pytest.fixture(scope="module")

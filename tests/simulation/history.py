@@ -123,6 +123,7 @@ class _Play:
             await self._act()
             await self._end_faults()
             await self._converge()
+            await self._agree_on_sizes()
             await self._compare_with_fresh()
             await self._do_nothing()
             await self._delete_all()
@@ -221,6 +222,13 @@ class _Play:
             await _before_next_look(began)
         self.say(f"settled after {time.monotonic() - began:.1f} s")
 
+    async def _agree_on_sizes(self) -> None:
+        """Let users end what keeps pools and groups from the sizes of their specs."""
+        while done := await self.actions.users.agree_on_sizes():
+            for said in done:
+                self.say(said)
+            await self._converge()
+
     async def _compare_with_fresh(self) -> None:
         """Check that the same specs in another namespace lead to the same objects."""
         for name, plot in self.story.pools.items():
@@ -230,8 +238,9 @@ class _Play:
         broken = [name for name, plot in self.story.pools.items() if plot.broken]
         began = time.monotonic()
         while True:
-            mine = await oracles.children(self.scene.api, self.scene.namespace, broken)
-            theirs = await oracles.children(self.scene.api, self.fresh, broken)
+            stuck = await oracles.stuck_groups(self.scene.api, self.scene.namespace)
+            mine = await oracles.children(self.scene.api, self.scene.namespace, broken, stuck)
+            theirs = await oracles.children(self.scene.api, self.fresh, broken, stuck)
             differences = list(oracles.differences(mine, theirs))
             if not differences:
                 break

@@ -25,7 +25,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.report import ranges
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import ConditionType, Reason, Restart
+from workergroups_api.vocabulary import ConditionType, Reason, Resize, Restart
 from workergroups_api.worker_group import WorkerGroup
 
 CODE_IS_MISSING = "its code is missing"
@@ -54,12 +54,20 @@ def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: Resource
     if ready.status == "True":
         untrue = contradiction(scene.world, pool, monitor.cluster_of(pool))
         stale = broken and (up_to_date is None or up_to_date.status != "False")
-        return [f"{says}: {untrue}"] if untrue else [f"{says}, {up_to_date}"] if stale else []
+        return [f"{says}: {untrue}"] if untrue else [f"{says}, {up_to_date}"] if stale else _of_other_size(scene, pool)
     if broken is None:
         return [says]
     word = BROKEN[broken][1]
     is_leaving = any("deletionTimestamp" in pod["metadata"] for pod in _worker_pods(scene, pool))
     return [] if word in ready.message or is_leaving else [f"{says}, without a word of {word!r}"]
+
+
+def _of_other_size(scene: Scene, pool: ResourcePool) -> list[str]:
+    """Return why a pool that is ready has not the size that it must have now."""
+    size, pods = pool.status.nodes, len(_worker_pods(scene, pool))
+    if size == pods == pool.spec.nodes or (size == pods and pool.status.victims):
+        return []
+    return [f"pool {pool.name} has {pods} pods and status.nodes {size}, not {pool.spec.nodes}: {condition_of(pool)}"]
 
 
 def _worker_pods(scene: Scene, pool: ResourcePool) -> list[Manifest]:
@@ -85,7 +93,8 @@ def _unsettled_group(
     if why_not == CODE_IS_MISSING and up_to_date is not None and up_to_date.reason == Reason.CODE_MISSING:
         untrue = contradiction(scene.world, group, cluster)  # the ranks that ran before keep running
         return [f"{says}: {untrue}"] if untrue else []
-    if why_not:
+    has_all_pools = all(pool in pools and says_true(pools[pool]) for pool in story.groups[group.name].pools)
+    if why_not and has_all_pools:
         return [f"{says}, but {why_not}"]
     untrue = contradiction(scene.world, group, cluster) or outdated(scene.world, group, cluster, monitor.code_of(group))
     if untrue:
@@ -93,7 +102,11 @@ def _unsettled_group(
     paused = _paused(scene, group, cluster)
     if status.ranks is None or status.ranks.paused != paused:
         return [f"{says}, but ranks {paused!r} are paused: {status.ranks}"]
-    is_whole = status.ready_ranks == status.world_size and says_true(group, ConditionType.UP_TO_DATE)
+    # Users restart such groups at the end. A pool that is not ready may still be growing.
+    is_kept = up_to_date is not None and up_to_date.reason == Reason.OLD_SIZE
+    may_be_kept = not has_all_pools or group.spec.resize is Resize.NEVER
+    is_up_to_date = says_true(group, ConditionType.UP_TO_DATE) or (is_kept and may_be_kept)
+    is_whole = status.ready_ranks == status.world_size and is_up_to_date
     return [] if is_whole else [f"{says}, but its status is {status.to_json()}"]
 
 
@@ -111,6 +124,10 @@ def _why_not_ready(
     for pool in story.groups[group.name].pools:
         if pool not in pools or not says_true(pools[pool]):
             return f"its pool {pool} is not ready"
+    pools_reason = condition_of(group, ConditionType.POOLS_READY)
+    if pools_reason is not None and pools_reason.reason == Reason.BUNDLES_OUTSIDE_POOL:
+        ends = [ref.bundles.start + ref.bundles.count for ref in group.pools if ref.bundles]
+        return "its pool is too small" if max(ends, default=0) > pools[group.pools[0].name].world_size else None
     if failing := story.groups[group.name].failing:
         return f"its class is {failing}"
     written = story.groups[group.name].spec
@@ -129,17 +146,34 @@ def _is_given_up(group: WorkerGroup) -> bool:
     return policy.restart is Restart.NEVER or spent >= policy.max_restarts
 
 
-async def children(api: Api, namespace: str, broken: Collection[str] = ()) -> dict[str, Any]:
+async def stuck_groups(api: Api, namespace: str) -> set[str]:
+    """Return the groups that cannot get the size of their pools now: one is not ready, or their code is missing."""
+    pools = {body["metadata"]["name"]: body for body in await api.list(RESOURCE_POOL, namespace)}
+    ready = {name for name, body in pools.items() if says_true(ResourcePool.model_validate(body))}
+    groups = [WorkerGroup.model_validate(body) for body in await api.list(WORKER_GROUP, namespace)]
+    return {
+        group.name
+        for group in groups
+        if not {ref.name for ref in group.pools} <= ready
+        or condition_of(group, ConditionType.UP_TO_DATE) is None
+        or not says_true(group, ConditionType.UP_TO_DATE)
+    }
+
+
+async def children(
+    api: Api, namespace: str, broken: Collection[str] = (), stuck: Collection[str] = ()
+) -> dict[str, Any]:
     """Return what the operator created, without what differs between two lives of the same object.
 
-    Pools with a broken template keep their earlier pods, so their worker groups are not compared.
+    Pools with a broken template keep their earlier pods, so their worker groups are not compared; nor are the bundles
+    of groups that are stuck on an earlier size of a pool.
     """
     pools = await api.list(RESOURCE_POOL, namespace)
     groups = await api.list(WORKER_GROUP, namespace)
     found = {}
     for kind in CHILD_KINDS:
         for body in await api.list(kind, namespace, labelSelector=CLUSTER_LABEL):
-            found[f"{kind.kind}/{body['metadata']['name']}"] = _plain(kind, body, broken)
+            found[f"{kind.kind}/{body['metadata']['name']}"] = _plain(kind, body, broken, stuck)
     text = json.dumps(found, sort_keys=True).replace(namespace, "NAMESPACE")
     for body in [*pools, *groups]:
         metadata = body["metadata"]
@@ -160,7 +194,7 @@ _LIVES = {
 }
 
 
-def _plain(kind: Kind, body: Manifest, broken: Collection[str]) -> Any:
+def _plain(kind: Kind, body: Manifest, broken: Collection[str], stuck: Collection[str]) -> Any:
     metadata = body["metadata"]
     result: dict[str, Any] = {
         "labels": metadata.get("labels"),
@@ -171,7 +205,7 @@ def _plain(kind: Kind, body: Manifest, broken: Collection[str]) -> Any:
         case kinds.SECRET:
             result["keys"] = sorted(body.get("data", {}))
         case kinds.CONFIG_MAP:
-            result["plan"] = _plain_plan(json.loads(body["data"]["plan.json"]))
+            result["plan"] = _plain_plan(json.loads(body["data"]["plan.json"]), stuck)
         case kinds.ROLE:
             result["rules"] = [rule | {"resourceNames": sorted(rule["resourceNames"])} for rule in body["rules"]]
         case kinds.ROLE_BINDING:
@@ -192,11 +226,16 @@ def _pool_of(worker_group: Manifest) -> str:
     return re.sub("-[0-9a-f]{8}$", "", worker_group["groupName"])
 
 
-def _plain_plan(plan: Any) -> Any:
+def _plain_plan(plan: Any, stuck: Collection[str]) -> Any:
     """Remove what depends on the agent (session, revision) or on the past (numbers)."""
     for group in plan.get("groups", ()):
         for key in ("incarnation", "session", "revision", "madeFrom", "restarts"):
             group.pop(key, None)
+        if group["name"] in stuck:
+            group.pop("bundles")
+    for pool in plan.get("pools", ()):
+        for key in ("generation", "settled"):
+            pool.pop(key, None)
     return {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in plan.items()}
 
 

@@ -121,6 +121,8 @@ class Story:
         spec: dict[str, Any] = {"pools": self.group_pools[name], "failurePolicy": policy, **self.ranks()}
         if self.choices.random() < 0.4:
             spec["code"] = {"configMap": {"name": self.choice_of_code()}}
+        if self.choices.random() < 0.5 and any("bundles" not in ref for ref in spec["pools"]):
+            spec["resize"] = "Follow"
         self.groups[name] = GroupPlot(spec, tuple(ref["name"] for ref in self.group_pools[name]))
         return spec
 

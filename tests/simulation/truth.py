@@ -84,16 +84,15 @@ def _of_pool(world: World, gcs: Gcs, pool: ResourcePool) -> str | None:
     wanted = pool.spec.nodes
     name = node_group(pool.name, pool.uid)
     nodes = {node.id: node for node in gcs.nodes.values() if node.node_group == name}
-    if len(nodes) != wanted:
-        return f"{len(nodes)} of {wanted} nodes are in Ray"
+    # Nodes with higher numbers may be leaving.
     placed = {
-        placement.name.index
+        placement.name.index: nodes[placement.node_id]
         for placement in gcs.placements.values()
-        if placement.name.uid == pool.uid and placement.node_id in nodes
+        if placement.name.uid == pool.uid and placement.node_id in nodes and placement.name.index < wanted
     }
     if len(placed) != wanted:
-        return f"{len(placed)} of {wanted} nodes are reserved"
-    leaving = {node.pod for node in nodes.values()} & _leaving(world)
+        return f"{len(placed)} of {wanted} nodes are reserved, {len(nodes)} are in Ray"
+    leaving = {node.pod for node in placed.values()} & _leaving(world)
     return f"pods {sorted(leaving)} are being deleted" if leaving else None
 
 

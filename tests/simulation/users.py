@@ -3,10 +3,13 @@
 import random
 from collections.abc import Awaitable, Callable, Mapping
 
-from tests.simulation.scene import Scene
+from tests.simulation.scene import Scene, condition
 from tests.simulation.story import Story
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
+from workergroups_api.vocabulary import Reason
+
+_FOR_ITS_SIZE = "for its size"
 
 Action = Callable[[], Awaitable[str | None]]
 
@@ -28,6 +31,7 @@ class Users:
             self.delete_group: 2,
             self.make_pool_again: 3,
             self.make_group_again: 2,
+            self.scale_pool: 5,
             self.edit_template: 3,
             self.edit_deadline: 2,
             self.edit_ranks: 4,
@@ -95,6 +99,34 @@ class Users:
         spec = self.story.new_group(name)
         await self.scene.group(name, **spec)
         return f"delete and create group {name} {spec}"
+
+    async def scale_pool(self) -> str | None:
+        """Change the number of a pool's nodes, as `kubectl scale` does."""
+        name = self._one(self.story.pools)
+        if name is None:
+            return None
+        nodes = self.choices.randint(1, 3)
+        self.story.pools[name].spec["nodes"] = nodes
+        scale = {"spec": {"replicas": nodes}}
+        await self.scene.api.merge(RESOURCE_POOL, self.scene.namespace, name, scale, "scale")
+        return f"scale pool {name} to {nodes}"
+
+    async def agree_on_sizes(self) -> list[str]:
+        """Restart each group that has another size than its pool, once; delete it if it still holds nodes."""
+        pools = await self.scene.api.list(RESOURCE_POOL, self.scene.namespace)
+        victims = {each["group"] for pool in pools for each in pool["status"].get("victims", ())}
+        said = []
+        for body in await self.scene.api.list(WORKER_GROUP, self.scene.namespace):
+            name, annotations = body["metadata"]["name"], body["metadata"].get("annotations", {})
+            is_restarted = annotations.get(RESTARTED_AT_ANNOTATION) == _FOR_ITS_SIZE
+            if name in victims and is_restarted:
+                del self.story.groups[name]
+                await self.scene.delete(WORKER_GROUP, name)
+                said.append(f"delete group {name}, which holds nodes")
+            elif not is_restarted and (name in victims or condition(body, "UpToDate").get("reason") == Reason.OLD_SIZE):
+                await self.scene.annotate(WORKER_GROUP, name, RESTARTED_AT_ANNOTATION, _FOR_ITS_SIZE)
+                said.append(f"restart group {name}, which has another size than its pool")
+        return said
 
     async def edit_template(self) -> str | None:
         """Replace the pod template, so that fields of the old one must disappear."""

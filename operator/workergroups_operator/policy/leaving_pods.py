@@ -30,7 +30,9 @@ def replicas(pool: ResourcePool, size: PoolSize, report: PoolReport, observed: O
     """Return how many pods the pool should have now, given the size that it has in the plan."""
     name = node_group_of(pool)
     live = observed.live_node_group(name) or {}
-    present, pods = int(live.get("replicas") or 0), observed.all_pods_of(name)
+    pods = observed.all_pods_of(name)
+    # If somebody else has raised it, that counts only for the pods that KubeRay has created since.
+    present = min(int(live.get("replicas") or 0), max(pool.status.nodes or 0, len(pods)))
     surplus = len(pods) - size.nodes
     if present <= size.nodes:
         return Replicas(size.nodes, _named(live, pods) if surplus > 0 else ())

@@ -25,7 +25,7 @@ class Room:
     wanted: int
     # What the plan has: more while the pool shrinks, since groups on these nodes may stay.
     present: int
-    # So many nodes, from the first, have their bundles and run.
+    # How many nodes, from the first, have their bundles and run.
     reserved: int = 0
 
 
@@ -62,7 +62,7 @@ def reserved_pods(pool: ResourcePool, report: PoolReport, observed: Observed) ->
 
     If the pool reserves nothing, those are the nodes that have joined Ray.
     """
-    # Without bundles, nodes have no numbers of their own.
+    # Nodes without bundles have no numbers.
     indices = numbers(report.reserved) if pool.is_reserved else count()
     placed = zip(indices, expanded(report.pods or ""), strict=False)
     running = _running_pods(pool, observed)

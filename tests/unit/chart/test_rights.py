@@ -142,6 +142,12 @@ def test_kubernetes_own_roles_extend_to_pools_and_groups(manifests, kind, role, 
     assert verbs_on(granted, kind, "/status") == READ
 
 
+@pytest.mark.parametrize(("role", "verbs"), [("view", READ), ("edit", READ | {"update", "patch"})])
+def test_who_may_change_pools_may_scale_them(manifests, role, verbs):
+    granted = rights_of(aggregated_rules(manifests, role))
+    assert verbs_on(granted, manifest.RESOURCE_POOL, "/scale") == verbs
+
+
 def test_groups_that_read_secrets_are_only_for_users_who_may_create_pods(find):
     """What it lets through is a test of the API server's."""
     policy = find("ValidatingAdmissionPolicy", "workergroups-group-env")["spec"]

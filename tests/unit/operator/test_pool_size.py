@@ -79,7 +79,7 @@ def cluster(nodes, report=None, pods=None, groups=(), planned=4, replicas=None, 
     """A pool that had four nodes, and should have another number."""
     found = reservation(*PODS) if report is None else report
     return observed(
-        pools=(pool(nodes=nodes, status=found, **spec),),
+        pools=(pool(nodes=nodes, status=found | {"nodes": planned if replicas in (None, 10) else replicas}, **spec),),
         groups=groups,
         pods=(pod("head"), *(map(worker, PODS) if pods is None else pods)),
         children=ray_cluster(planned if replicas is None else replicas, *named),
@@ -174,6 +174,13 @@ def test_the_names_of_many_pods_go_in_turns():
     replicas, named = asked(cluster(10, report, map(worker, names), planned=10, replicas=100))
     assert (replicas, len(named)) == (36, 64)
     assert not set(named) & set(names[:10])
+
+
+@pytest.mark.parametrize(("pods", "replicas"), [(2, 2), (3, 3), (4, 4)])
+def test_what_somebody_else_writes_into_the_ray_cluster_is_no_size_of_the_pool(pods, replicas):
+    """Pods that KubeRay has created for it stay until the agent reports that they hold nothing."""
+    seen = cluster(2, reservation(), map(worker, PODS[:pods]), planned=2, replicas=10)
+    assert asked(seen) == (replicas, [])
 
 
 def test_a_pool_that_is_enlarged_again_in_the_middle_keeps_what_is_left():
