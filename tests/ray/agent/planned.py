@@ -65,13 +65,19 @@ def launch(class_path: str = "accumulator.Accumulator", config_map: str | None =
 
 
 def pool(
-    name: str = "actors", nodes: int = 2, uid: str | None = None, devices: int = 1, reserves: bool = True
+    name: str = "actors",
+    nodes: int = 2,
+    uid: str | None = None,
+    devices: int = 1,
+    reserves: bool = True,
+    settled: int = 0,
 ) -> PlannedPool:
     return PlannedPool(
         name=name,
         uid=uid or f"uid-{name}",
         node_group=NODE_GROUP,
         nodes=nodes,
+        settled=settled,
         processes_per_node=4 // devices,
         bundle={"CPU": 10.0, "GPU": float(devices)},
         vendor="nvidia",

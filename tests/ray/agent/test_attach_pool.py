@@ -1,6 +1,7 @@
 """Programs on a planned pool: with its bundles, found by its name, and on nodes of which nothing is reserved."""
 
 import os
+from dataclasses import replace
 
 import pytest
 import ray
@@ -15,6 +16,7 @@ from workergroups import (
     attach_pool,
     split_resource_pool,
 )
+from workergroups_api.report import expanded
 
 
 def reserved(reports):
@@ -78,6 +80,33 @@ def test_a_pool_that_has_not_all_of_its_bundles_is_not_attached_to(agent):
     agent.until(lambda reports: reports.pools["actors"].report.joined_nodes == 2, pools=(pool(nodes=3),))
     with pytest.raises(PoolNotFoundError, match=r"after 0.5 s, 0 of 3 nodes of pool 'actors' have their bundles"):
         attach_pool("actors", timeout=0.5)
+
+
+def test_a_pool_that_grows_offers_the_bundles_that_it_had(agent):
+    agent.until(reserved)
+    agent.until(lambda reports: reports.pools["actors"].report.planned_nodes == 3, pools=(pool(nodes=3, settled=2),))
+    with attach_pool("actors", timeout=20) as actors:
+        assert actors.store == [4, 4]
+
+
+def test_a_pool_that_shrinks_gives_up_a_node_when_its_ranks_have_ended(agent):
+    before = agent.until(
+        lambda reports: reports.groups["trainer"].report.ready_count == 8, trainer := Group(bundles=(("actors", 0, 8),))
+    ).pools["actors"]
+    # The last node still has bundles of a group: nothing is offered or released.
+    agent.until(lambda reports: reports.groups["trainer"].report.ready_count == 8, trainer, pools=(pool(settled=1),))
+    with attach_pool("actors", timeout=20) as actors:
+        assert actors.store == [4]
+    smaller = replace(trainer, incarnation=2, bundles=(("actors", 0, 4),))
+    said = agent.until(
+        lambda reports: (
+            reports.groups["trainer"].report.ready_count == 4 and not reports.pools["actors"].report.leaving
+        ),
+        smaller,
+        pools=(pool(nodes=1, settled=1),),
+    ).pools["actors"]
+    assert (said.report.reserved, said.report.joined_nodes) == ("0", 2)
+    assert said.report.pods == expanded(before.report.pods)[0]
 
 
 def test_a_pool_that_is_gone_is_not_attached_to(agent):
