@@ -4,7 +4,7 @@ KubeRay deletes what `scaleStrategy.workersToDelete` names, and then any pods be
 the pod is gone. So `replicas` is lowered by as many pods as are named, and they are named until they are gone.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from workergroups_api.manifest import Manifest
@@ -52,34 +52,24 @@ def _leaving(
     pool: ResourcePool, size: PoolSize, report: PoolReport, observed: Observed, pods: Collection[Manifest]
 ) -> list[str]:
     """Return the pods that hold nothing; first those that are being deleted, then those in which nothing runs."""
-    free = _free_pods(pool, size, report, observed, pods)
-    ranked = [(_rank(pod, free), str(pod["metadata"]["name"])) for pod in pods]
-    return [name for rank, name in sorted(ranked) if rank < _HELD]
-
-
-_HELD = 3
-
-
-def _rank(pod: Manifest, free: Collection[str]) -> int:
-    if "deletionTimestamp" in pod["metadata"]:
-        return 0
-    if not runs_something(pod):
-        return 1
-    return 2 if pod["metadata"]["name"] in free else _HELD
+    by_name = {str(pod["metadata"]["name"]): pod for pod in pods}
+    deleted = [name for name, pod in by_name.items() if "deletionTimestamp" in pod["metadata"]]
+    idle = [name for name, pod in by_name.items() if not runs_something(pod)]
+    free = _free_pods(pool, size, report, observed, by_name)
+    return list(dict.fromkeys([*sorted(deleted), *sorted(idle), *sorted(free)]))
 
 
 def _free_pods(
-    pool: ResourcePool, size: PoolSize, report: PoolReport, observed: Observed, pods: Collection[Manifest]
+    pool: ResourcePool, size: PoolSize, report: PoolReport, observed: Observed, names: Iterable[str]
 ) -> set[str]:
     """Return the pods without bundles, once the agent reports that the bundles of the leaving nodes are released.
 
     A report on another plan says nothing: bundles may have been reserved since.
     """
-    names = {str(pod["metadata"]["name"]) for pod in pods}
     if report.generation != pool.generation or report.planned_nodes != size.nodes:
         return set()
     if not pool.is_reserved:
-        return names
+        return set(names)
     kept = reserved_pods(pool, report, observed)
     is_settled = kept.keys() == set(range(size.nodes)) and not report.leaving
-    return names - set(kept.values()) if is_settled else set()
+    return set(names).difference(kept.values()) if is_settled else set()
