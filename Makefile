@@ -48,6 +48,10 @@ bench-start: $(READY) ## measure the seconds from apply to the first answer, and
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; \
 	$(BIN)/python -m bench.start --rounds=$(or $(ROUNDS),3) --page=docs/timeline.md
 
+.PHONY: bench-restart
+bench-restart: $(READY) ## measure the seconds from a rank's death to the next answers, on a local Ray; write docs/restarts.md; ROUNDS=5
+	$(BIN)/python -m bench.restart --rounds=$(or $(ROUNDS),5) --page=docs/restarts.md
+
 .PHONY: clean
 clean: ## remove what demo and tests created, including the cluster
 	@$(PYTHON) -m tools.demo clean

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import ray
 
@@ -60,7 +61,7 @@ class Group:
         return PreparedLaunch(uid=self.uid, revision=self.revision, launch=self.launch, files=self.files)
 
 
-def launch(class_path: str = "accumulator.Accumulator", config_map: str | None = "code", **more) -> Launch:
+def launch(class_path: str = "accumulator.Accumulator", config_map: str | None = "code", **more: Any) -> Launch:
     return Launch(class_path=class_path, config_map=config_map, **more)
 
 
@@ -128,6 +129,7 @@ class Agent:
         while True:
             self.look()
             reports = self.exchange.read_reports()
+            assert reports is not None
             if is_so(reports):
                 return reports
             assert time.monotonic() < deadline, f"still: {reports}"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workergroups import group_env
+from workergroups.warm import client, places
 
 _CONTEXT = "--serialized-runtime-env-context="
 _ONLY_SETS_VARIABLES: dict[str, Any] = {"command_prefix": [], "override_worker_entrypoint": None, "java_jars": []}
@@ -35,7 +36,7 @@ def expanded(value: str) -> str:
 
 
 def main() -> None:
-    """Become the worker."""
+    """Become the worker, or let a fork server start it."""
     found = variables(sys.argv)
     if found is None:
         ray = find_spec("ray")
@@ -47,7 +48,11 @@ def main() -> None:
         os.environ[name] = expanded(value)
     group_env.load()  # if they are not there, the rank reports that
     ours = [each for each in sys.argv[1:] if not each.startswith((_CONTEXT, "--language="))]
-    os.execv(sys.executable, [sys.executable, *ours])
+    command = [sys.executable, *ours]
+    directory = places.directory_of(os.environ, command)
+    if directory is not None and client.forked_instead(places.socket_of(directory), os.environ, command):
+        return
+    os.execv(sys.executable, command)
 
 
 if __name__ == "__main__":

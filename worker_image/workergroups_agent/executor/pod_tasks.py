@@ -28,7 +28,7 @@ from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, code_digest, env_bytes
 from workergroups_api.plan import ClusterPlan, PlannedGroup
-from workergroups_api.vocabulary import LaunchState
+from workergroups_api.vocabulary import LaunchState, Variable
 
 LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
@@ -231,7 +231,7 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
     launch = prepared.launch
     assert launch is not None  # or else there would be no such action
     _check_env(launch)
-    env = dict(launch.env)
+    env = {Variable.WARM.value: action.group.uid} | launch.env
     files: Any = None
     directory = launch.code_path
     if prepared.files is not None:

@@ -11,6 +11,7 @@ import ray
 from workergroups import group_env
 from workergroups.debugger import stopping
 from workergroups.ray_private.process import accelerators_at_start
+from workergroups.warm import learning
 
 from . import group_record, master_port, stack_dump
 from .method_table import Signatures
@@ -48,6 +49,7 @@ class RankLaunch:
             ValueError: The environment that the user gave the rank selects devices.
             RuntimeError: The pod does not have the variables that the group takes from Secrets and ConfigMaps.
         """
+        learning.keep_warm(self.local_rank)
         check_own_env(ray.get_runtime_context().runtime_env.env_vars(), os.environ)
         group_env.require()
         actor_id = ray.get_runtime_context().get_actor_id()

@@ -84,9 +84,14 @@ def _read_when_settled(descriptor: int) -> str:
 
 def _without_rays_threads(text: str) -> str:
     """Return the text without threads that run only Ray and the standard library."""
-    threads = re.split(r"\n\n+", text.strip())
+    threads = [_since_the_worker_began(thread) for thread in re.split(r"\n\n+", text.strip())]
     of_users = [thread for thread in threads if _has_user_frame(thread)]
     return "\n".join(of_users or threads[-1:])
+
+
+def _since_the_worker_began(thread: str) -> str:
+    """Return the stack without what called Ray's program: in a fork of a fork server, that is the server."""
+    return re.sub(r"(?<=\n)(.*/default_worker\.py\", .*)\n[\s\S]*", r"\1", thread)
 
 
 def _has_user_frame(thread: str) -> bool:
