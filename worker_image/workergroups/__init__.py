@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .distributed import init_process_group
     from .errors import (
         GroupClosedError,
+        GroupFailedError,
         GroupNotFoundError,
         IncarnationReplacedError,
         LateCallError,
@@ -51,6 +52,7 @@ __all__ = [
     "Dispatch",
     "Execute",
     "GroupClosedError",
+    "GroupFailedError",
     "GroupNotFoundError",
     "IncarnationReplacedError",
     "LateCallError",
@@ -89,6 +91,7 @@ _HOME = {
     "Dispatch": ".single_controller.base.decorator",
     "Execute": ".single_controller.base.decorator",
     "GroupClosedError": ".errors",
+    "GroupFailedError": ".errors",
     "GroupNotFoundError": ".errors",
     "IncarnationReplacedError": ".errors",
     "LateCallError": ".errors",

@@ -13,7 +13,7 @@ from ray.exceptions import GetTimeoutError
 from ray.util import placement_group_table
 
 from . import incarnations
-from .errors import GroupNotFoundError, RendezvousTimeoutError
+from .errors import GroupFailedError, GroupNotFoundError, RendezvousTimeoutError
 from .incarnations import Incarnation
 from .naming import NAMESPACE, RankName
 from .ray_private.actors import actor_id
@@ -52,6 +52,7 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
 
     Raises:
         GroupNotFoundError: They do not exist in time; the message names the ranks or the groups that do.
+        GroupFailedError: No later incarnation than ``newer_than`` will exist, by the group's ``failurePolicy``.
         ConnectionError: There is no Ray cluster to connect to.
     """
     if not ray.is_initialized():
@@ -97,9 +98,15 @@ class _Wanted:
     """The UID of the WorkerGroup that it belonged to, if known: a recreated WorkerGroup counts from 1 again."""
 
     def find(self) -> list[_FoundRank] | None:
-        """Return the ranks to attach to, in rank order; ``None`` unless all exist."""
+        """Return the ranks to attach to, in rank order; ``None`` unless all exist.
+
+        Raises:
+            GroupFailedError: There will be no other ranks than those that are not wanted.
+        """
         current = incarnations.current(self.group)
         if current is not None and not self.includes(current):
+            if current.is_final:
+                raise GroupFailedError(_failed_for_good(self.group, current))
             return None
         candidates = [
             ranks
@@ -188,6 +195,14 @@ def _all_ranks() -> list[RankName]:
     actors = ray.util.list_named_actors(all_namespaces=True)
     names = (RankName.parse(actor["name"]) for actor in actors if actor["namespace"] == NAMESPACE)
     return [name for name in names if name is not None]
+
+
+def _failed_for_good(group: str, current: Incarnation) -> str:
+    return (
+        f"the ranks of WorkerGroup {group!r} have failed, and its spec.failurePolicy allows no more restarts: "
+        f"incarnation {current.incarnation} is the last. See `workergroups status`, correct what failed or run "
+        f"`workergroups restart {group}`, and start the driver again"
+    )
 
 
 def _what_is_missing(wanted: _Wanted, timeout: float) -> str:

@@ -42,6 +42,10 @@ class GroupNotFoundError(TimeoutError):
     """No complete worker group of that name, or no newer incarnation of it, was found within the deadline."""
 
 
+class GroupFailedError(GroupNotFoundError):
+    """The WorkerGroup's ranks have failed, and by its ``failurePolicy`` the operator does not recreate them."""
+
+
 class NotAttachedError(RuntimeError):
     """Only the ranks of a group that ``attach`` returned are replaced, so no other group can be renewed."""
 

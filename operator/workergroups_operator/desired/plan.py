@@ -12,6 +12,7 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
 from workergroups_operator.policy.healing import stored
+from workergroups_operator.policy.incarnation import Failed, is_final
 
 
 def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
@@ -60,6 +61,8 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         return None
     incarnation = decisions.incarnations[group.name]
     before = observed.planned(group.uid)
+    failure = decisions.failures.get(group.name)
+    failed = Failed(failure, group.spec.failure_policy) if failure else None
     return PlannedGroup(
         name=group.name,
         uid=group.uid,
@@ -71,5 +74,6 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         session=incarnation.session,
         retries=incarnation.retries if incarnation.retries.failures else None,
         restarts=stored(incarnation.restarts),
+        is_final=is_final(incarnation, failed, before, observed.at) or None,
         bundles=bundles,
     )

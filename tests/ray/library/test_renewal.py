@@ -19,6 +19,7 @@ from tests.ray.library.replaceable import Sleeper, in_thread, is_dispatching, ma
 from workergroups import (
     DataProto,
     GroupClosedError,
+    GroupFailedError,
     GroupNotFoundError,
     IncarnationReplacedError,
     LateCallError,
@@ -28,6 +29,7 @@ from workergroups import (
     RayWorkerGroup,
     attach,
     create_colocated_worker_cls,
+    incarnations,
 )
 from workergroups.waiting import poll
 
@@ -112,6 +114,15 @@ def test_waiting_in_vain_says_what_is_there(trainer, group):
     ):
         group.renew(timeout=0.5)
     trainer.replace(2)  # the handle is as good as before
+    assert group.renew(timeout=30).where() == [0, 1]
+
+
+def test_nothing_is_waited_for_if_the_operator_has_given_up(trainer, group):
+    kill_rank(group, 1)
+    incarnations.announce(trainer.name, "uid1", 1, is_final=True)
+    with pytest.raises(GroupFailedError, match="allows no more restarts: incarnation 1 is the last"):
+        group.renew(timeout=600)
+    trainer.replace(2)  # somebody has restarted it
     assert group.renew(timeout=30).where() == [0, 1]
 
 

@@ -44,6 +44,8 @@ class Announce:
     group: str
     uid: str
     incarnation: int
+    # Whether its ranks have failed, and the operator does not recreate them.
+    is_final: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Actio
     kept = kept_placements(plan, state)
     actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in kept.values()]
     actions += [
-        Announce(group.name, group.uid, group.incarnation) for group in plan.groups if group.session == state.session
+        Announce(group.name, group.uid, group.incarnation, bool(group.is_final))
+        for group in plan.groups
+        if group.session == state.session
     ]
     actions += _end_ranks(plan, state)
     actions += [AnnouncePool(pool.name, pool.uid, pool.nodes) for pool in plan.reserved_pools]

@@ -210,6 +210,7 @@ class RankGroup(Closing, WorkerGroup):
 
         Raises:
             GroupNotFoundError: They do not exist in time; the message names the ranks that do.
+            GroupFailedError: The operator has given up, by the group's ``failurePolicy``. It is a `GroupNotFoundError`.
             NotAttachedError: The group was not returned by `attach`.
             GroupClosedError: The group is closed.
             ValueError: The ranks of the next incarnation lack a role that was spawned from this group.
