@@ -96,22 +96,21 @@ def test_ranks_and_driver_are_killed_at_random_moments(agent, drivers, tmp_path)
     agent.go_on_until(lambda _: undisturbed.has_ended())
     driver = drivers(tmp_path / "disturbed")
     for number in range(KILLS):
-        look_for(agent, choice.uniform(0.1, 1.5))
+        agent.go_on_until(lambda _, group=group: pids(group))
+        look_for(agent, choice.uniform(0, 1.5))
         assert not driver.has_ended(), driver.log.read_text()
-        victims = pids(group)
         if number == KILLS // 2:
             driver.kill()
             driver.start()
-        elif victims:
-            os.kill(choice.choice(victims), signal.SIGKILL)
-            look_for(agent, choice.uniform(0, 0.5))  # for as long as the operator needs to decide
-            group = dataclasses.replace(group, incarnation=group.incarnation + 1)
-            agent.until(lambda _: True, group)
+            continue
+        os.kill(choice.choice(pids(group)), signal.SIGKILL)
+        look_for(agent, choice.uniform(0, 0.5))  # for as long as the operator needs to decide
+        group = dataclasses.replace(group, incarnation=group.incarnation + 1)
+        agent.until(lambda _: True, group)
     agent.go_on_until(lambda _: driver.has_ended(), seconds=120)
     assert driver.result() == undisturbed.result()
-    attempts = [path.name for path in driver.directory.iterdir()]
-    assert len(attempts) >= 2, "nothing was disturbed"
-    assert group.incarnation > 1
+    assert group.incarnation == KILLS
+    assert len(list(driver.directory.iterdir())) >= 2, "nothing was disturbed"
 
 
 def test_a_second_driver_takes_the_ranks_over_and_what_the_first_does_changes_nothing(agent, drivers, tmp_path):
