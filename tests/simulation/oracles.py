@@ -195,7 +195,7 @@ def _pool_of(worker_group: Manifest) -> str:
 def _plain_plan(plan: Any) -> Any:
     """Remove what depends on the agent (session, revision) or on the past (numbers)."""
     for group in plan.get("groups", ()):
-        for key in ("incarnation", "session", "revision", "madeFrom", "restarts"):
+        for key in ("incarnation", "session", "revision", "madeFrom", "restarts", "isFinal"):
             group.pop(key, None)
     return {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in plan.items()}
 
