@@ -245,15 +245,16 @@ def test_the_handles_of_all_roles_are_renewed_with_any_of_them(trainer, roles):
     assert handles["two"].where() == [0, 1]
 
 
-def test_a_role_that_the_next_incarnation_lacks_is_named_and_no_handle_is_renewed(trainer, roles):
+def test_the_handle_of_a_role_that_the_next_incarnation_lacks_is_closed(trainer, roles):
     handles = roles.spawn(["one", "two"])
     trainer.rank_class = create_colocated_worker_cls({"one": RayClassWithInitArgs(Sleeper)})
     trainer.replace(2)
+    assert roles.renew(timeout=30).incarnation == 2
+    assert handles["one"].where() == [0, 1]
+    with pytest.raises(GroupClosedError, match="role 'two' is closed, so 'where' cannot be called; spawn it again"):
+        handles["two"].where()
     with pytest.raises(ValueError, match="no role 'two' with registered methods; it has one"):
-        roles.renew(timeout=30)
-    assert [roles.incarnation, handles["one"].incarnation] == [1, 1]
-    del handles
-    assert roles.renew(timeout=30).spawn(["one"])["one"].where() == [0, 1]
+        roles.spawn(["two"])
 
 
 def test_a_group_that_this_program_created_cannot_be_renewed(trainer_pool):

@@ -202,8 +202,9 @@ class RankGroup(Closing, WorkerGroup):
         Call it after a `RankDiedError`, and then restore what the ranks had in memory. It returns at once if a later
         incarnation is complete already, or if this one needs none: all of its ranks are alive, and no other is
         announced. So a driver of several groups may renew all of them, whichever has lost a rank. The groups of roles
-        that were spawned from this group get the new ranks, too. Calls that have begun stay with the old ranks and
-        raise `IncarnationReplacedError`, and so do the futures of earlier calls.
+        that were spawned from this group get the new ranks, too, or are closed if these do not have the role. Calls
+        that have begun stay with the old ranks and raise `IncarnationReplacedError`, and so do the futures of earlier
+        calls.
 
         Args:
             timeout: Seconds to wait until all ranks of the next incarnation exist, and rank 0's process is up.
@@ -213,7 +214,6 @@ class RankGroup(Closing, WorkerGroup):
             GroupFailedError: The operator has given up, by the group's ``failurePolicy``. It is a `GroupNotFoundError`.
             NotAttachedError: The group was not returned by `attach`.
             GroupClosedError: The group is closed.
-            ValueError: The ranks of the next incarnation lack a role that was spawned from this group.
         """
         if self._find_next is None:
             raise NotAttachedError(
@@ -276,10 +276,12 @@ class RankGroup(Closing, WorkerGroup):
         return handle
 
     def _move_with_roles(self, ranks: RankGroup) -> None:
-        moved = [(role, RoleGroup(ranks, role.role)) for role in self._roles]
         self._move(ranks)
-        for role, of_role in moved:
-            role._move(of_role)
+        for group in self._roles:
+            if _methods_of_role(ranks, group.role):
+                group._move(RoleGroup(ranks, group.role))
+            else:
+                group.close()
 
     def _move(self, ranks: RankGroup) -> None:
         """Give this handle the ranks of a group that keeps them, all at once: other threads may be calling."""
@@ -313,11 +315,7 @@ class RoleGroup(RankGroup):
     """
 
     def __init__(self, whole: RankGroup, role: str) -> None:
-        methods = {
-            name.removeprefix(f"{role}_"): registered
-            for name, registered in whole._methods.items()
-            if registered.role == role
-        }
+        methods = _methods_of_role(whole, role)
         if not methods:
             roles = sorted({registered.role for registered in whole._methods.values()} - {""})
             raise ValueError(
@@ -355,3 +353,11 @@ class RoleGroup(RankGroup):
         if method_name in self._methods:
             return super()._start(worker, f"{self.role}_{method_name}", args, kwargs)
         return super()._start(worker, "call_role", (self.role, method_name, *args), kwargs)
+
+
+def _methods_of_role(whole: RankGroup, role: str) -> dict[str, RegisteredMethod]:
+    return {
+        name.removeprefix(f"{role}_"): registered
+        for name, registered in whole._methods.items()
+        if registered.role == role
+    }
