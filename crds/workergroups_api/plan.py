@@ -82,6 +82,9 @@ class PlannedGroup(ApiModel):
     retries: Retries | None = None
     # Restarts after failures. The operator keeps them here; the agent ignores them.
     restarts: RestartHistory | None = None
+    # Whether the ranks that failed stay as they are, by the failure policy. The agent tells drivers, which may be
+    # waiting for others.
+    is_final: bool | None = None
     bundles: tuple[PlannedBundles, ...]
 
     @property

@@ -250,6 +250,13 @@ async def test_a_group_that_fails_for_good_can_be_waited_for_and_started_again(s
     found = await scene.until(WORKER_GROUP, "p", "Failed", "True", "ConstructorFailed")
     assert condition(found, "Stalled")["status"] == condition(found, "Failed")["status"]
     assert "deadline" not in found["status"]
+    announced = scene.world.gcs["p"].announced
+
+    async def drivers_know():
+        return announced["p"][1:] == (2, True)
+
+    await eventually("drivers to learn that there will be no other ranks", drivers_know, 15)
     await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Trainer"}})
     found = await scene.ready(WORKER_GROUP, "p")
     assert condition(found, "Failed")["status"] == "False"
+    assert announced["p"][1:] == (3, False)

@@ -144,7 +144,7 @@ class Executor:
             case CreatePlacement():
                 gcs.placements[str(action.name)] = ray.Placement(action.name, action.name.node_id)
             case Announce():
-                gcs.announced[action.group] = (action.uid, action.incarnation)
+                gcs.announced[action.group] = (action.uid, action.incarnation, action.is_final)
             case EndRanks():
                 for name in action.names:
                     gcs.kill(gcs.ranks[str(name)], "Removed")

@@ -68,8 +68,8 @@ class Gcs:
     pods: dict[str, str] = field(default_factory=dict)
     placements: dict[str, Placement] = field(default_factory=dict)
     ranks: dict[str, Rank] = field(default_factory=dict)
-    # Group -> UID and incarnation that the executor announced.
-    announced: dict[str, tuple[str, int]] = field(default_factory=dict)
+    # Group -> UID and incarnation that the executor announced, and whether it is final.
+    announced: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
     # Ranks that wait for a debugger, by actor id.
     pauses: dict[str, Pause] = field(default_factory=dict)
     # Failed launches, by UID and incarnation.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 
 import ray
 from ray.actor import ActorHandle
@@ -12,7 +13,7 @@ from ray.exceptions import GetTimeoutError
 from ray.util import placement_group_table
 
 from . import incarnations
-from .errors import GroupNotFoundError, RendezvousTimeoutError
+from .errors import GroupFailedError, GroupNotFoundError, RendezvousTimeoutError
 from .incarnations import Incarnation
 from .naming import NAMESPACE, RankName
 from .ray_private.actors import actor_id
@@ -20,8 +21,8 @@ from .ray_private.cluster_state import actor_state
 from .single_controller.ray import group_record
 from .single_controller.ray.reserved_bundles import pool_over
 from .single_controller.ray.resource_pool import RayResourcePool
-from .single_controller.ray.waiting import poll
 from .single_controller.ray.worker_group import RayWorkerGroup
+from .waiting import poll
 
 _MAX_ATTACHED = 1000
 _attached: dict[tuple[str, int], str] = {}
@@ -40,7 +41,8 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
 
     A WorkerGroup's ranks are replaced when its spec or its code changes, when one of them fails, when it is restarted,
     and when its Ray cluster is restarted. The new ranks are a new incarnation with a higher number, which is the
-    returned group's ``incarnation``. Calls of a group whose ranks were replaced raise `IncarnationReplacedError`.
+    returned group's ``incarnation``. Calls of a group whose ranks were replaced raise `IncarnationReplacedError`, and
+    its ``renew()`` gives it the new ranks.
 
     Args:
         name: The WorkerGroup's name.
@@ -50,22 +52,30 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
 
     Raises:
         GroupNotFoundError: They do not exist in time; the message names the ranks or the groups that do.
+        GroupFailedError: No later incarnation than ``newer_than`` will exist, by the group's ``failurePolicy``.
         ConnectionError: There is no Ray cluster to connect to.
     """
     if not ray.is_initialized():
         ray.init(address="auto")
-    wanted = _Wanted(name, newer_than, _attached.get((name, newer_than)) if newer_than is not None else None)
+    return _attach(
+        _Wanted(name, newer_than, _attached.get((name, newer_than)) if newer_than is not None else None), timeout
+    )
+
+
+def _attach(wanted: _Wanted, timeout: float) -> RayWorkerGroup:
     deadline = time.monotonic() + timeout
     while True:
         found = poll(wanted.find, timeout=max(0.0, deadline - time.monotonic()))
         if found is None:
             raise GroupNotFoundError(_what_is_missing(wanted, timeout))
         try:
-            group = _group_of(name, found, timeout=max(1.0, deadline - time.monotonic()))
+            group = _group_of(wanted.group, found, timeout=max(1.0, deadline - time.monotonic()))
         except RendezvousTimeoutError as error:
             # Rank 0 has just ended, perhaps because its incarnation was replaced.
             if time.monotonic() >= deadline:
-                raise GroupNotFoundError(f"after {timeout:g} s, group {name!r} does not answer: {error}") from error
+                raise GroupNotFoundError(
+                    f"after {timeout:g} s, group {wanted.group!r} does not answer: {error}"
+                ) from error
             continue
         _remember(found[0].name)
         return group
@@ -88,9 +98,15 @@ class _Wanted:
     """The UID of the WorkerGroup that it belonged to, if known: a recreated WorkerGroup counts from 1 again."""
 
     def find(self) -> list[_FoundRank] | None:
-        """Return the ranks to attach to, in rank order; ``None`` unless all exist."""
+        """Return the ranks to attach to, in rank order; ``None`` unless all exist.
+
+        Raises:
+            GroupFailedError: There will be no other ranks than those that are not wanted.
+        """
         current = incarnations.current(self.group)
         if current is not None and not self.includes(current):
+            if current.is_final:
+                raise GroupFailedError(_failed_for_good(self.group, current))
             return None
         candidates = [
             ranks
@@ -124,7 +140,15 @@ def _group_of(name: str, ranks: list[_FoundRank], *, timeout: float) -> RayWorke
         ray_wait_register_center_timeout=timeout,
     )
     group.resource_pool = _pool_of(name, ranks[0].handle)
-    return group
+    return group._renewable(partial(_next_incarnation, ranks[0].name))
+
+
+def _next_incarnation(rank: RankName, timeout: float) -> RayWorkerGroup | None:
+    """Wait for a later incarnation than this rank's; return ``None`` if that one is current and its ranks are alive."""
+    own, current = Incarnation(rank.uid, rank.incarnation), incarnations.current(rank.group)
+    if current in (own, None) and len(_incarnations(rank.group).get(own, [])) == rank.world_size:
+        return None
+    return _attach(_Wanted(rank.group, rank.incarnation, rank.uid), timeout)
 
 
 def _pool_of(name: str, rank_zero: ActorHandle) -> RayResourcePool | None:
@@ -173,6 +197,14 @@ def _all_ranks() -> list[RankName]:
     return [name for name in names if name is not None]
 
 
+def _failed_for_good(group: str, current: Incarnation) -> str:
+    return (
+        f"the ranks of WorkerGroup {group!r} have failed, and its spec.failurePolicy allows no more restarts: "
+        f"incarnation {current.incarnation} is the last. See `workergroups status`, correct what failed or run "
+        f"`workergroups restart {group}`, and start the driver again"
+    )
+
+
 def _what_is_missing(wanted: _Wanted, timeout: float) -> str:
     known = _incarnations(wanted.group)
     current = incarnations.current(wanted.group)
@@ -186,5 +218,8 @@ def _what_is_missing(wanted: _Wanted, timeout: float) -> str:
     count = f"{len(ranks)} of {ranks[0].world_size} ranks" if ranks else "no ranks"
     is_there = f"{count} of group {wanted.group!r} are there (incarnation {current.incarnation})"
     if not wanted.includes(current):
-        return f"after {timeout:g} s, there is no incarnation newer than {wanted.newer_than} yet: {is_there}"
+        return (
+            f"after {timeout:g} s, there is no incarnation newer than {wanted.newer_than} yet: {is_there}; see the "
+            "WorkerGroup's conditions for whether its ranks are being replaced"
+        )
     return f"after {timeout:g} s, {is_there}; see the WorkerGroup's conditions for what it waits for"

@@ -12,7 +12,7 @@ from .errors import PoolNotFoundError
 from .naming import PlacementName
 from .single_controller.ray.reserved_bundles import Record, pool_over
 from .single_controller.ray.resource_pool import RayResourcePool
-from .single_controller.ray.waiting import poll
+from .waiting import poll
 
 
 def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:

@@ -7,6 +7,8 @@ from typing import Any
 
 from ray.exceptions import RayActorError
 
+from workergroups_api.vocabulary import RankEnd
+
 
 class InvalidValueError(ValueError, AssertionError):
     """An argument or a batch that cannot be used. Also an AssertionError, which verl raises in many such places."""
@@ -37,7 +39,15 @@ class GroupClosedError(RuntimeError):
 
 
 class GroupNotFoundError(TimeoutError):
-    """No complete worker group of that name was found within the deadline."""
+    """No complete worker group of that name, or no newer incarnation of it, was found within the deadline."""
+
+
+class GroupFailedError(GroupNotFoundError):
+    """The WorkerGroup's ranks have failed, and by its ``failurePolicy`` the operator does not recreate them."""
+
+
+class NotAttachedError(RuntimeError):
+    """Only the ranks of a group that ``attach`` returned are replaced, so no other group can be renewed."""
 
 
 class PoolNotFoundError(TimeoutError):
@@ -74,39 +84,66 @@ class LateCallError(TimeoutError):
 class RankDiedError(RayActorError):  # type: ignore[misc]  # Ray's classes are untyped
     """A rank is dead. A Ray actor error, so that ``except RayActorError`` still catches it.
 
+    If the group is attached, ``group.renew()`` waits for the ranks that replace it.
+
     Attributes:
         rank: The rank within its group, from 0.
+        reason: What ended it, as in the WorkerGroup's status: ``ProcessDied``, ``NodeLost``, ...
+        group: The WorkerGroup's name, or the ``name_prefix`` of a group that a program created.
+        incarnation: The number of its incarnation; ``None`` if a program created the group.
         cause: Ray's account of the death, or the constructor's exception. The message adds what the node knows of it.
     """
 
-    def __init__(self, rank: int, actor_id: str, message: str, cause: str) -> None:
+    def __init__(
+        self,
+        rank: int,
+        actor_id: str,
+        message: str,
+        cause: str,
+        *,
+        reason: RankEnd,
+        group: str,
+        incarnation: int | None,
+    ) -> None:
         super().__init__(actor_id, message)
         self.rank = rank
         self.cause = cause
+        self.reason = reason
+        self.group = group
+        self.incarnation = incarnation
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.rank, self.actor_id, str(self), self.cause)
+        return partial(type(self), **self._named()), (self.rank, self.actor_id, str(self), self.cause)
+
+    def _named(self) -> dict[str, Any]:
+        """Return the arguments that the constructor takes by name."""
+        return {"reason": self.reason, "group": self.group, "incarnation": self.incarnation}
 
 
 class IncarnationReplacedError(RankDiedError):
     """The ranks of a WorkerGroup were replaced by those of a newer incarnation, and what they had in memory is gone.
 
-    ``attach(group, newer_than=incarnation)`` waits for the new ranks.
+    ``group.renew()`` waits for the new ranks.
 
     Attributes:
-        group: The WorkerGroup's name.
         incarnation: The incarnation whose ranks these were.
         current: The incarnation that is current now; it may be lower, if the WorkerGroup was deleted and recreated.
     """
 
     def __init__(
-        self, rank: int, actor_id: str, message: str, cause: str, *, group: str, incarnation: int, current: int
+        self,
+        rank: int,
+        actor_id: str,
+        message: str,
+        cause: str,
+        *,
+        reason: RankEnd,
+        group: str,
+        incarnation: int,
+        current: int,
     ) -> None:
-        super().__init__(rank, actor_id, message, cause)
-        self.group = group
-        self.incarnation = incarnation
+        super().__init__(rank, actor_id, message, cause, reason=reason, group=group, incarnation=incarnation)
         self.current = current
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        make = partial(type(self), group=self.group, incarnation=self.incarnation, current=self.current)
-        return make, (self.rank, self.actor_id, str(self), self.cause)
+    def _named(self) -> dict[str, Any]:
+        return {**super()._named(), "current": self.current}

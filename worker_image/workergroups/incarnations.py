@@ -6,7 +6,7 @@ tell that they were replaced, and by which incarnation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from . import announcements
 
@@ -21,18 +21,21 @@ class Incarnation:
     """The WorkerGroup object's UID, which changes if the group is deleted and recreated."""
     incarnation: int
     """How often that object's ranks have been created, from 1."""
+    is_final: bool = field(default=False, compare=False)
+    """Whether its ranks have failed, and the operator does not recreate them."""
 
 
-def announce(group: str, uid: str, incarnation: int) -> None:
+def announce(group: str, uid: str, incarnation: int, is_final: bool = False) -> None:
     """Announce that this incarnation of the group is current; write nothing if it is announced already."""
-    announcements.announce(_KV_NAMESPACE, group, {"uid": uid, "incarnation": incarnation})
+    record: dict[str, str | int] = {"uid": uid, "incarnation": incarnation}
+    announcements.announce(_KV_NAMESPACE, group, record | ({"final": True} if is_final else {}))
 
 
 def current(group: str) -> Incarnation | None:
     """Return the group's current incarnation; ``None`` if no readable one was announced."""
     match announcements.current(_KV_NAMESPACE, group):
-        case {"uid": str(uid), "incarnation": number} if announcements.is_count(number):
-            return Incarnation(uid, number)
+        case {"uid": str(uid), "incarnation": number, **more} if announcements.is_count(number):
+            return Incarnation(uid, number, is_final=more.get("final") is True)
     return None
 
 

@@ -2,81 +2,207 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import ray
 from ray.actor import ActorHandle
-from ray.exceptions import ActorDiedError, RayActorError
+from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError, RayError, RayTaskError
+
+from workergroups_api.vocabulary import RankEnd
 
 from . import incarnations
 from .crash_report import crash_report
 from .errors import IncarnationReplacedError, RankDiedError
 from .exception_text import exception_line
+from .incarnations import Incarnation
 from .naming import RankName
 from .node_tasks import run_on_nodes
-from .ray_private.actors import actor_id, failed_in_constructor
+from .ray_private.actors import actor_id, actor_of, failed_in_constructor
 from .ray_private.cluster_state import ActorState, actor_state
+from .waiting import poll
 
 _NODE_TIMEOUT = 10.0
 """Seconds that a node has to say more about a death than Ray does."""
+_SAME_CALL = 3.0
+"""Seconds within which the driver hears of a rank's death after the other ranks' exceptions about it."""
+_REPORTED = 5.0
+"""Seconds within which the GCS knows of a death that Ray has reported to this process."""
+_UNREACHABLE = 30.0
+"""Seconds within which the GCS knows whether an unreachable rank is dead. Its node's loss takes half of it."""
 
 
-def rank_died(error: RayActorError, workers: Sequence[ActorHandle]) -> RayActorError:
+CALL_ERRORS = (RayTaskError, RayActorError, ObjectLostError)
+"""What Ray raises if a method raised, if its rank died, and if its result was lost with a node."""
+
+
+def error_of_call(
+    error: RayError, refs: Sequence[Any], workers: Sequence[ActorHandle] = (), group: str = ""
+) -> Exception:
+    """Return the error to raise for a call that failed: a `RankDiedError` if a rank died, else the error itself.
+
+    Args:
+        error: What Ray raised: one of `CALL_ERRORS`.
+        refs: The call's references.
+        workers: The ranks that were called, in rank order. Without them, only ranks of WorkerGroups are recognized.
+        group: Their group's name.
+    """
+    unnamed: Exception = error
+    if isinstance(error, RayTaskError):
+        if isinstance(error.cause, RayActorError):
+            # What the method raised, or why Ray could not give it its arguments: other ranks were computing them.
+            death, workers = error.cause, ()
+        else:
+            # In a collective, the ranks that a dead one leaves behind raise before Ray reports the death.
+            death = _death_among(refs)
+    elif isinstance(error, RayActorError):
+        return _named(error, workers, group)
+    else:
+        death = _dead_rank_of(refs, error)
+    named = _named(death, workers, group) if death is not None else unnamed
+    return named if isinstance(named, RankDiedError) else unnamed
+
+
+@dataclass(frozen=True)
+class _Rank:
+    number: int
+    size: int
+    """The number of ranks in its group."""
+    group: str
+    incarnation: int | None
+    """``None`` if the group is no WorkerGroup's."""
+
+
+def _named(error: RayActorError, workers: Sequence[ActorHandle], group: str) -> Exception:
     """Return the error to raise instead of Ray's, which does not know ranks.
 
-    Return Ray's error itself if the actor does not belong to the group, or may be alive.
+    Return Ray's error itself if the actor is not a rank, or may be alive.
     """
-    ids = [actor_id(worker) for worker in workers]
+    unnamed: Exception = error
     state = actor_state(error.actor_id) if error.actor_id else None
-    replaced = _replaced(error, state)
-    if replaced is not None:
-        return replaced
-    if error.actor_id not in ids or not isinstance(error, ActorDiedError):
-        return error
-    rank = ids.index(error.actor_id)
-    # The error can be here before the GCS has heard of the death.
-    cause = _cause(state) or str(error)
-    where = _where(state)
-    if failed_in_constructor(error):
-        message = f"rank {rank} of {len(ids)}{where} failed in its constructor: {exception_line(cause)}\n{cause}"
-    else:
-        message = "\n".join([f"rank {rank} of {len(ids)}{where} died: {cause}", *_left_behind(state)])
-    return RankDiedError(rank, error.actor_id, message, cause)
-
-
-def of_any_group(error: RayActorError) -> RayActorError:
-    """Return the error to raise where the group is unknown: it reports replaced ranks of any WorkerGroup."""
-    return rank_died(error, [])
-
-
-def _replaced(error: RayActorError, state: ActorState | None) -> IncarnationReplacedError | None:
-    """Return the error if the actor was a rank of an incarnation that has been replaced, else ``None``."""
     name = RankName.parse(state.name) if state is not None else None
-    current = incarnations.current(name.group) if name is not None else None
-    if name is None or current is None:
+    ids = [actor_id(worker) for worker in workers]
+    if name is not None:
+        rank = _Rank(name.rank, name.world_size, name.group, name.incarnation)
+    elif error.actor_id in ids:
+        rank = _Rank(ids.index(error.actor_id), len(ids), group, None)
+    else:
+        return unnamed
+    state = _settled_state(error, name) or state
+    if name is not None and (current := _newer(name)) is not None:
+        return _replaced(error, name, current, state)
+    if not isinstance(error, ActorDiedError) and (state is None or state.death is None):
+        return unnamed
+    return _rank_died(error, rank, state)
+
+
+def _death_among(refs: Sequence[Any]) -> RayActorError | None:
+    """Return the first of a call's errors that says that an actor is dead or out of reach."""
+    deadline = time.monotonic() + _SAME_CALL
+    pending = list(dict.fromkeys(refs))
+    while pending:
+        ready, pending = ray.wait(pending, timeout=max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return None
+        try:
+            ray.get(ready)
+        except RayTaskError:
+            continue
+        except RayActorError as error:
+            return error
+        except RayError:
+            continue
+    return None
+
+
+def _dead_rank_of(refs: Sequence[Any], error: RayError) -> RayActorError | None:
+    """Return an error for the first of the call's ranks that is dead."""
+    for actor in dict.fromkeys(map(actor_of, refs)):
+        state = actor_state(actor)
+        if state is not None and state.death is not None:
+            return RayActorError(actor, str(error))
+    return None
+
+
+def _settled_state(error: RayActorError, name: RankName | None) -> ActorState | None:
+    """Return the actor's state once the GCS knows of its death or its replacement; ``None`` if it does not in time.
+
+    Then the error has its reason, and `renew` does not take the rank for a live one.
+    """
+
+    def settled() -> ActorState | None:
+        state = actor_state(error.actor_id)
+        is_settled = state is not None and (state.death is not None or (name is not None and _newer(name) is not None))
+        return state if is_settled else None
+
+    return poll(settled, timeout=_REPORTED if isinstance(error, ActorDiedError) else _UNREACHABLE)
+
+
+def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None) -> RankDiedError:
+    cause = _cause(state) or str(error)
+    who = f"rank {rank.number} of {rank.size}{_where(rank, state)}"
+    if failed_in_constructor(error):
+        lines = [f"{who} failed in its constructor: {exception_line(cause)}", cause]
+    else:
+        lines = [f"{who} died: {cause}", *_left_behind(state)]
+    return RankDiedError(
+        rank.number,
+        error.actor_id,
+        "\n".join([*lines, _what_next(rank)]),
+        cause,
+        reason=_reason(error, state),
+        group=rank.group,
+        incarnation=rank.incarnation,
+    )
+
+
+def _newer(name: RankName) -> Incarnation | None:
+    """Return the current incarnation if it is another than this rank's, which has been replaced then."""
+    current = incarnations.current(name.group)
+    if current is None or (current.uid == name.uid and current.incarnation <= name.incarnation):
         return None
+    return current
+
+
+def _replaced(
+    error: RayActorError, name: RankName, current: Incarnation, state: ActorState | None
+) -> IncarnationReplacedError:
     if current.uid != name.uid:
         what = f"the WorkerGroup {name.group!r} was deleted and recreated: this group's ranks were the former one's"
-    elif current.incarnation > name.incarnation:
-        what = f"the ranks of WorkerGroup {name.group!r} were replaced by new ones: this group's ranks were"
     else:
-        return None
+        what = f"the ranks of WorkerGroup {name.group!r} were replaced by new ones: this group's ranks were"
     message = (
         f"{what} incarnation {name.incarnation}, and incarnation {current.incarnation} is current. What they had in "
-        f"memory is gone. For the new ranks, call workergroups.attach({name.group!r}, newer_than={name.incarnation})"
+        "memory is gone. group.renew() waits for the new ranks"
     )
     return IncarnationReplacedError(
         name.rank,
         error.actor_id,
         message,
         _cause(state) or str(error),
+        reason=_reason(error, state),
         group=name.group,
         incarnation=name.incarnation,
         current=current.incarnation,
     )
 
 
+def _what_next(rank: _Rank) -> str:
+    if rank.incarnation is None:
+        return "Nobody replaces the ranks of a group that a program created: close the group, and create it again"
+    return "group.renew() waits for the ranks of the next incarnation. They have nothing of what these had in memory"
+
+
 def _cause(state: ActorState | None) -> str:
     return state.death.details if state is not None and state.death is not None else ""
+
+
+def _reason(error: RayActorError, state: ActorState | None) -> RankEnd:
+    if state is not None and state.death is not None:
+        return state.death.reason
+    return RankEnd.CONSTRUCTOR_FAILED if failed_in_constructor(error) else RankEnd.PROCESS_DIED
 
 
 def _left_behind(state: ActorState | None) -> list[str]:
@@ -86,7 +212,8 @@ def _left_behind(state: ActorState | None) -> list[str]:
     return run_on_nodes(crash_report, [state.node_id], state.pid, timeout=_NODE_TIMEOUT)
 
 
-def _where(state: ActorState | None) -> str:
-    if state is None or not state.pid:
-        return ""
-    return f" (pid {state.pid} on node {state.node_address})"
+def _where(rank: _Rank, state: ActorState | None) -> str:
+    process = [f"pid {state.pid} on node {state.node_address}"] if state is not None and state.pid else []
+    if rank.incarnation is None:
+        return f" ({process[0]})" if process else ""
+    return f" of WorkerGroup {rank.group!r} ({', '.join([f'incarnation {rank.incarnation}', *process])})"

@@ -5,23 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayTaskError
 
-from .rank_death import of_any_group
+from .rank_death import CALL_ERRORS, error_of_call
 
 
 def get(refs: Any, *, timeout: float | None = None) -> Any:
     """Like ``ray.get``, for what ``execute_all_async`` and methods with ``blocking=False`` return.
 
     Raises:
-        IncarnationReplacedError: The call was to ranks of a WorkerGroup that have been replaced since.
+        RankDiedError: The call was to a WorkerGroup, and one of its ranks died. Without a group, the rank of a group
+            that a program created is not recognized, and Ray's own error is raised.
+        IncarnationReplacedError: The ranks of the WorkerGroup have been replaced since; it is a `RankDiedError`.
     """
     try:
         return ray.get(refs, timeout=timeout)
-    except RayTaskError:
-        raise  # the method's own exception, which may be of any kind
-    except RayActorError as error:
-        died = of_any_group(error)
-        if died is error:
+    except CALL_ERRORS as error:
+        named = error_of_call(error, refs if isinstance(refs, list) else [refs])
+        if named is error:
             raise
-        raise died from error
+        raise named from error

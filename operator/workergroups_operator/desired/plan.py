@@ -12,6 +12,7 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
 from workergroups_operator.policy.healing import stored
+from workergroups_operator.policy.incarnation import Failed, is_final
 from workergroups_operator.policy.pool_size import PoolSize
 
 
@@ -63,6 +64,8 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         return None
     incarnation = decisions.incarnations[group.name]
     before = observed.planned(group.uid)
+    failure = decisions.failures.get(group.name)
+    failed = Failed(failure, group.spec.failure_policy) if failure else None
     return PlannedGroup(
         name=group.name,
         uid=group.uid,
@@ -74,5 +77,6 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         session=incarnation.session,
         retries=incarnation.retries if incarnation.retries.failures else None,
         restarts=stored(incarnation.restarts),
+        is_final=is_final(incarnation, failed, before, observed.at) or None,
         bundles=bundles,
     )

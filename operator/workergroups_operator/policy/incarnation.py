@@ -140,6 +140,22 @@ def healing_of(incarnation: GroupIncarnation, failed: Failed, now: datetime) -> 
     return healing(failed.policy, incarnation.restarts, failed.failure.reasons, failed_at)
 
 
+def is_final(incarnation: GroupIncarnation, failed: Failed | None, before: PlannedGroup | None, now: datetime) -> bool:
+    """Return whether the failed ranks of this incarnation stay as they are.
+
+    Args:
+        incarnation: The present one.
+        failed: What failed of it; None if nothing did, or while the agent does not vouch for its report.
+        before: The group in the last plan.
+        now: The present time.
+    """
+    if incarnation.restarts.failed_at is None:
+        return False
+    if failed is None:
+        return before is not None and before.incarnation == incarnation.number and bool(before.is_final)
+    return healing_of(incarnation, failed, now).restart_at is None and not failed.failure.is_paused
+
+
 def _after_failure(last: GroupIncarnation, environment: str | None, failed: Failed, now: datetime) -> GroupIncarnation:
     then = healing_of(last, failed, now)
     if failed.failure.is_paused or not then.is_due(now):

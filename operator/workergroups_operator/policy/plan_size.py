@@ -12,7 +12,7 @@ from workergroups_operator.policy.bundles import Assignment
 # A ConfigMap may have 1 MiB; pools take the rest.
 MAX_BYTES = 900_000
 # Of a group: its name, digests and counts in the plan, or its name twice and its ConfigMap's name in the Role.
-_GROUP_BYTES = 620
+_GROUP_BYTES = 640
 # Of each restart that its failure policy counts.
 _RESTART_BYTES = 24
 # Of each pool that it names.

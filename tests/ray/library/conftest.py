@@ -11,6 +11,9 @@ from ray._raylet import PlacementGroupID
 from ray.util import placement_group_table, remove_placement_group
 from ray.util.placement_group import PlacementGroup
 
+from tests.ray.library.replaceable import Trainer
+from workergroups import RayResourcePool, incarnations
+
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -27,6 +30,21 @@ def local_ray(ray_environment, rays):
     rays.use("local", local)
     yield
     clear()
+
+
+@pytest.fixture(scope="module")
+def trainer_pool(local_ray):
+    with RayResourcePool([2], use_gpu=False, max_colocate_count=8) as pool:
+        yield pool
+
+
+@pytest.fixture
+def trainer(trainer_pool, request):
+    """Starts incarnations of a group of this test's own, as the agent does."""
+    group = Trainer(trainer_pool, request.node.name.replace("/", "-"))
+    yield group
+    group.end()
+    incarnations.forget(group.name)
 
 
 @contextmanager

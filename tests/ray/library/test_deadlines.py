@@ -23,7 +23,7 @@ from workergroups import (
     Worker,
     register,
 )
-from workergroups.single_controller.ray.waiting import poll
+from workergroups.waiting import poll
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 

@@ -20,8 +20,9 @@ from workergroups import (
     RayWorkerGroup,
     Worker,
     register,
+    waiting,
 )
-from workergroups.single_controller.ray import waiting, worker_group
+from workergroups.single_controller.ray import worker_group
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 

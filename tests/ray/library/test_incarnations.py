@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import numpy as np
@@ -10,15 +9,14 @@ import pytest
 import ray
 
 import workergroups
+from tests.ray.library.replaceable import Sleeper, in_thread
 from workergroups import (
     DataProto,
     Dispatch,
-    Execute,
     GroupNotFoundError,
     IncarnationReplacedError,
     RankDiedError,
     RayClassWithInitArgs,
-    RayResourcePool,
     Worker,
     attach,
     incarnations,
@@ -31,24 +29,6 @@ from workergroups.single_controller.ray.ranks import create_ranks
 pytestmark = pytest.mark.usefixtures("local_ray")
 
 
-class Sleeper(Worker):
-    @register(Dispatch.ONE_TO_ALL)
-    def sleep(self):
-        time.sleep(600)
-
-    @register(Dispatch.ALL_TO_ALL, Execute.RANK_ZERO)
-    def sleep_on_rank_zero(self):
-        time.sleep(600)
-
-    @register(Dispatch.DP_COMPUTE_PROTO, blocking=False)
-    def sleep_in_background(self, batch):
-        time.sleep(600)
-
-    @register(Dispatch.ONE_TO_ALL)
-    def where(self):
-        return self.rank
-
-
 class Dozer(Worker):
     """An asyncio actor."""
 
@@ -57,67 +37,6 @@ class Dozer(Worker):
         import asyncio
 
         await asyncio.sleep(600)
-
-
-@pytest.fixture(scope="module")
-def pool(local_ray):
-    with RayResourcePool([2], use_gpu=False, max_colocate_count=8) as pool:
-        yield pool
-
-
-@pytest.fixture
-def trainer(pool, request):
-    """Starts incarnations of a group of this test's own, as the agent does."""
-    group = Trainer(pool, request.node.name.replace("/", "-"))
-    yield group
-    group.end()
-    incarnations.forget(group.name)
-
-
-class Trainer:
-    def __init__(self, pool, name, cls=Sleeper):
-        self.pool, self.name, self.cls = pool, name, cls
-        self.ranks = []
-
-    def start(self, incarnation, uid="uid1", ranks=2):
-        names = [str(RankName(self.name, uid, incarnation, rank, 2)) for rank in range(2)]
-        self.ranks = create_ranks(
-            RayClassWithInitArgs(self.cls), self.pool.seats()[:ranks], names=names[:ranks], namespace=NAMESPACE
-        )
-
-    def announce(self, incarnation, uid="uid1"):
-        incarnations.announce(self.name, uid, incarnation)
-
-    def end(self):
-        for rank in self.ranks:
-            ray.kill(rank)
-
-    def replace(self, incarnation, uid="uid1"):
-        self.announce(incarnation, uid)
-        self.end()
-        self.start(incarnation, uid)
-
-
-def in_thread(call):
-    """Starts the call; what is returned waits for its error."""
-    errors = []
-
-    def run():
-        try:
-            call()
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-
-    def error():
-        thread.join(timeout=30)
-        assert not thread.is_alive(), "the call goes on"
-        [found] = errors
-        return found
-
-    return error
 
 
 def test_an_attached_group_knows_its_incarnation(trainer):
@@ -166,7 +85,7 @@ def test_calls_in_flight_and_later_ones_say_that_the_ranks_were_replaced(trainer
         f"the ranks of WorkerGroup {trainer.name!r} were replaced",
         "incarnation 1, and incarnation 2 is current",
         "in memory is gone",
-        f"workergroups.attach({trainer.name!r}, newer_than=1)",
+        "group.renew() waits for the new ranks",
     ):
         assert words in str(errors[0])
     again = attach(trainer.name, newer_than=errors[0].incarnation)
@@ -175,7 +94,7 @@ def test_calls_in_flight_and_later_ones_say_that_the_ranks_were_replaced(trainer
 
 
 def test_calls_of_async_methods_report_it_too(trainer):
-    trainer.cls = Dozer
+    trainer.rank_class = RayClassWithInitArgs(Dozer)
     trainer.start(1)
     trainer.announce(1)
     error = in_thread(attach(trainer.name).sleep)
@@ -188,7 +107,7 @@ def test_a_group_that_was_recreated_counts_as_newer_though_its_number_is_lower(t
     trainer.start(3)
     group = attach(trainer.name)
     trainer.replace(1, uid="uid2")
-    with pytest.raises(IncarnationReplacedError, match=r"deleted and recreated.* newer_than=3") as replaced:
+    with pytest.raises(IncarnationReplacedError, match=r"deleted and recreated.*renew") as replaced:
         group.where()
     assert replaced.value.current == 1
     assert attach(trainer.name, newer_than=3).where() == [0, 1]
@@ -248,15 +167,15 @@ def test_rank_zero_that_ends_before_it_says_where_the_ranks_meet_is_waited_for(t
     assert attach(trainer.name).incarnation == 2
 
 
-def test_a_role_of_an_attached_group_reports_it_too(pool):
+def test_a_role_of_an_attached_group_reports_it_too(trainer_pool):
     first, second = (RayClassWithInitArgs(Sleeper) for _ in range(2))
     both = workergroups.create_colocated_worker_cls({"actor": first, "critic": second})
     names = [str(RankName("roles", "uid1", 1, rank, 2)) for rank in range(2)]
-    ranks = create_ranks(both, pool.seats(), names=names, namespace=NAMESPACE)
+    ranks = create_ranks(both, trainer_pool.seats(), names=names, namespace=NAMESPACE)
     actor = attach("roles").spawn({"actor"})["actor"]
     assert actor.incarnation == 1
     incarnations.announce("roles", "uid1", 2)
     for rank in ranks:
         ray.kill(rank)
-    with pytest.raises(IncarnationReplacedError, match="newer_than=1"):
+    with pytest.raises(IncarnationReplacedError, match="incarnation 1, and incarnation 2"):
         actor.where()

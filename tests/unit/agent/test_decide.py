@@ -258,6 +258,11 @@ def test_ranks_without_an_owner_are_ended_after_their_successors_are_announced(s
     assert (second.names, second.node_ids[0]) == ((stale,), "n-b")
 
 
+def test_drivers_are_told_that_the_failed_ranks_stay_as_they_are():
+    failed = group().model_copy(update={"is_final": True})
+    assert of_kind(Announce, plan(pool(), failed), state(*RESERVED)) == [Announce("g", "uid-g", 1, is_final=True)]
+
+
 def test_an_incarnation_for_another_session_is_not_announced():
     assert of_kind(Announce, plan(pool(), group(session="session-0")), state(*RESERVED)) == []
 

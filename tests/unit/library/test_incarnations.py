@@ -78,3 +78,12 @@ def test_what_cannot_be_read_counts_as_nothing_and_is_written_over(store, garbag
     assert incarnations.current("trainer") is None
     incarnations.announce("trainer", "uid1", 1)
     assert incarnations.current("trainer") == Incarnation("uid1", 1)
+
+
+def test_an_incarnation_of_which_the_operator_has_given_up_is_the_same_one(store):
+    incarnations.announce("trainer", "uid1", 2, is_final=True)
+    current = incarnations.current("trainer")
+    assert current == Incarnation("uid1", 2)
+    assert current.is_final
+    incarnations.announce("trainer", "uid1", 2)
+    assert not incarnations.current("trainer").is_final

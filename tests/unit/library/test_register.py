@@ -6,7 +6,7 @@ import pytest
 
 from workergroups import Dispatch, Execute, Worker, collect_all_to_all, register
 from workergroups.single_controller.base import WorkerGroup
-from workergroups.single_controller.base.bound_methods import bind_methods
+from workergroups.single_controller.base.bound_methods import bound_methods
 from workergroups.single_controller.base.decorator import registered_methods
 
 
@@ -35,7 +35,7 @@ class RecordingGroup(WorkerGroup):
 
     def __init__(self, cls):
         super().__init__()
-        bind_methods(self, registered_methods(cls))
+        vars(self).update(bound_methods(self, registered_methods(cls)))
 
     def execute_all(self, method_name, *args, **kwargs):
         return [method_name, args, kwargs]

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.operator.make import NOW, SESSION, group, observed, pod, ready_pool, statuses, workers
+from tests.unit.operator.make import NOW, SESSION, decided, group, observed, pod, ready_pool, statuses, workers
 from workergroups_api.conditions import find
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.report import GroupReport
+from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy.healing import healing, restarted
 from workergroups_operator.policy.rank_failures import group_failure
@@ -106,7 +107,7 @@ class Failing:
     """A group whose ranks fail again and again, and an operator that remembers nothing but what the status holds."""
 
     def __init__(self, **policy: Any) -> None:
-        self.now, self.status, self.policy = NOW, {}, policy
+        self.now, self.status, self.policy, self.plan = NOW, {}, policy, None
         self.reason = "ProcessDied"
         self.agent = AgentSign(SESSION, (HEAD, SESSION))
         self.turn(fails=False)
@@ -122,11 +123,17 @@ class Failing:
         ranks = {"session": SESSION, "incarnation": self.incarnation, "state": "Launched", "created": 4}
         ranks |= {"readyCount": 3 if fails else 4, "failures": failures} | report
         subject = group(status=self.status | {"ranks": ranks}, failurePolicy=self.policy, progressDeadlineSeconds=3600)
-        seen = observed(pools=(ready_pool(),), groups=(subject,), at=self.now, agent=self.agent)
+        seen = observed(pools=(ready_pool(),), groups=(subject,), at=self.now, agent=self.agent, plan=self.plan)
         self.found = statuses(seen, now=self.now)
         update = self.found.updates[-1]
         self.status = update.after.to_json()
+        self.plan = cluster_plan(seen, decided(seen))
         return update.ready
+
+    @property
+    def is_final(self):
+        """What the plan tells drivers."""
+        return self.plan.groups[0].is_final
 
     def condition(self, type_):
         return find(self.found.updates[-1].after.conditions, type_)
@@ -142,7 +149,7 @@ def test_ranks_that_fail_again_and_again_are_restarted_later_and_later_and_then_
         until = (world.now + timedelta(seconds=pause)).strftime("%H:%M:%SZ")
         assert f"all ranks are restarted at {until}, restart {number} of 3 within 600 s" in ready.message
         assert world.found.requeue_after == pause
-        assert world.condition("Failed").status == "False"
+        assert (world.condition("Failed").status, world.is_final) == ("False", None)
         world.turn(after=pause - 1)
         assert world.incarnation == number
         world.turn(after=1)
@@ -152,8 +159,12 @@ def test_ranks_that_fail_again_and_again_are_restarted_later_and_later_and_then_
     assert "allows 3 restarts within 600 s, and there were 3; to try again, change spec.worker" in ready.message
     for type_ in ("Failed", "Stalled"):
         assert (world.condition(type_).status, world.condition(type_).reason) == ("True", "ProcessDied")
+    assert world.is_final
     world.turn(after=86400)
-    assert world.incarnation == 4, "what is final stays final when the window has passed"
+    assert (world.incarnation, world.is_final) == (4, True), "what is final stays final when the window has passed"
+    world.agent = AgentSign(SESSION, (HEAD, SESSION), is_silent=True)
+    world.turn()
+    assert world.is_final, "drivers are not told otherwise because the agent is silent"
 
 
 def test_a_larger_budget_restarts_a_group_that_had_failed():
@@ -162,7 +173,7 @@ def test_a_larger_budget_restarts_a_group_that_had_failed():
     assert world.condition("Failed").status == "True"
     world.policy = {"maxRestarts": 1}
     world.turn(after=3600)
-    assert (world.incarnation, world.condition("Failed").status) == (2, "False")
+    assert (world.incarnation, world.condition("Failed").status, world.is_final) == (2, "False", None)
 
 
 def test_never_means_that_the_other_ranks_keep_running():
@@ -216,6 +227,7 @@ def test_what_a_person_debugs_is_not_taken_away():
     ready = world.turn(paused="0", pauses=[pause])
     assert (world.incarnation, ready.status) == (1, "False")
     assert "the ranks are restarted once no rank is paused" in ready.message
+    assert not world.is_final
     world.turn()
     assert world.incarnation == 2
 

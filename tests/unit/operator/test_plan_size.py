@@ -64,6 +64,7 @@ def test_what_fits_is_no_larger_than_estimated():
             session="s" * 56,
             retries=Retries(failures=5, next=NOW),
             restarts=RestartHistory(count=10**9, recent=(NOW,) * 100, failed_at=NOW),
+            is_final=True,
             bundles=parts,
         )
         for name, parts in with_room(assigned, max_restarts=100).items()

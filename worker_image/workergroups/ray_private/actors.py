@@ -16,6 +16,12 @@ def actor_id(handle: ActorHandle) -> str:
     return found
 
 
+def actor_of(ref: Any) -> str:
+    """Return the hexadecimal id of the actor whose method computes this result; of no actor if none does."""
+    found: str = ref.task_id().actor_id().hex()
+    return found
+
+
 def class_of(actor_class: ActorClass) -> type:
     """Return the class as the user wrote it, without ``@ray.remote``."""
     found: type = actor_class.__ray_metadata__.modified_class.__ray_actor_class__

@@ -90,8 +90,8 @@ class ActionRunner:
                     lifetime="detached",
                     bundle_label_selector=[{"ray.io/node-id": name.node_id}] * len(bundles),
                 )
-            case Announce(group, uid, incarnation):
-                return self._groups.announce(group, uid, incarnation)
+            case Announce(group, uid, incarnation, is_final):
+                return self._groups.announce(group, uid, incarnation, is_final)
             case AnnouncePool(pool, uid, nodes):
                 return self._pools.announce(pool, uid, nodes)
             case EndRanks(names, node_ids):
@@ -106,18 +106,18 @@ class ActionRunner:
 class _Announced:
     """The announcements about groups, or about pools, that this process has made and withdrawn."""
 
-    def __init__(self, announce: Callable[[str, str, int], None], forget: Callable[[str], None]) -> None:
+    def __init__(self, announce: Callable[..., None], forget: Callable[[str], None]) -> None:
         self._announce = announce
         self._forget = forget
-        self._announced: dict[str, tuple[str, int]] = {}
+        self._announced: dict[str, tuple[str | int, ...]] = {}
         self._forgotten: set[str] = set()
 
-    def announce(self, name: str, uid: str, number: int) -> bool:
+    def announce(self, name: str, *facts: str | int) -> bool:
         """Announce it unless this process has; return whether it had not."""
-        if self._announced.get(name) == (uid, number):
+        if self._announced.get(name) == facts:
             return False
-        self._announce(name, uid, number)
-        self._announced[name] = uid, number
+        self._announce(name, *facts)
+        self._announced[name] = facts
         return True
 
     def forget_but(self, names: set[str], seen: set[str]) -> None:

@@ -45,6 +45,8 @@ class Announce:
     group: str
     uid: str
     incarnation: int
+    # Whether its ranks have failed, and the operator does not recreate them.
+    is_final: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,9 @@ def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Actio
     staying = {*kept.values(), *occupied}
     actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in staying]
     actions += [
-        Announce(group.name, group.uid, group.incarnation) for group in plan.groups if group.session == state.session
+        Announce(group.name, group.uid, group.incarnation, bool(group.is_final))
+        for group in plan.groups
+        if group.session == state.session
     ]
     actions += _end_ranks(plan, state)
     # A pool that grows offers its new nodes when all of them have their bundles.

@@ -12,7 +12,7 @@ from tests.ray.agent.planned import NODE_GROUP, pool
 from workergroups import attach_pool
 from workergroups.checking import all_reduce, probes
 from workergroups.checking.__main__ import answer
-from workergroups.single_controller.ray.waiting import poll
+from workergroups.waiting import poll
 
 SHAPES = {"reserved": {"devices": 4}, "free": {"devices": 4, "reserves": False}}
 

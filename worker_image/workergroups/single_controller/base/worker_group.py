@@ -77,7 +77,7 @@ class ClassWithInitArgs:
 class WorkerGroup(ABC):
     """Ranks that a driver calls together: a subclass says how a method runs on them.
 
-    `bound_methods.bind_methods` gives it the methods that its ranks' class registers.
+    `bound_methods.bound_methods` are those that its ranks' class registers.
     """
 
     def __init__(self) -> None:
@@ -105,6 +105,13 @@ class WorkerGroup(ABC):
     @abstractmethod
     def share(self, value: Any) -> Any:
         """Store a value once, so that many ranks can read it; what to pass as an argument instead of it."""
+
+    def _for_one_call(self) -> WorkerGroup:
+        """Return the group on which one call is dispatched, run and collected.
+
+        A subclass whose handles get other ranks returns a group that keeps the ranks that it has now.
+        """
+        return self
 
     @abstractmethod
     def _get(self, method_name: str, output: Any) -> Any:

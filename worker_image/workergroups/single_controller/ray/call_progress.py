@@ -9,8 +9,7 @@ from ray.actor import ActorHandle
 
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
-
-from .waiting import not_ready
+from workergroups.waiting import not_ready
 
 
 class CallProgress:

@@ -14,9 +14,9 @@ from ray import cloudpickle
 from workergroups.errors import RendezvousTimeoutError
 from workergroups.ray_private import key_value_store
 from workergroups.ray_private.cluster_state import actor_state
+from workergroups.waiting import poll
 
 from .method_table import Signatures
-from .waiting import poll
 
 RECORD_TIMEOUT = 300.0
 """Seconds for which ranks and drivers wait for rank 0's record, and so for its process to start."""

@@ -11,9 +11,9 @@ from workergroups.errors import LateCallError
 from workergroups.node_tasks import run_on_nodes
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import ActorState, actor_state, live_nodes
+from workergroups.waiting import not_ready
 
 from . import stack_dump
-from .waiting import not_ready
 
 _STACKS_TIMEOUT = 15.0
 

@@ -14,10 +14,10 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 from workergroups.errors import PlacementImpossibleError, PlacementTimeoutError
 from workergroups.ray_private.cluster_state import is_removed, live_nodes, node_of_bundles
 from workergroups.ray_private.process import has_started_ray
+from workergroups.waiting import not_ready, wait_for_end
 
 from . import progress
 from .shortage import explain_impossible, explain_shortage
-from .waiting import not_ready, wait_for_end
 
 _WAY_OUT = (
     "Free or add resources, or ask for fewer processes or a smaller max_colocate_count (each bundle reserves that "

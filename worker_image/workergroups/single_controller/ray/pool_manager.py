@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from workergroups.errors import InvalidValueError, UnknownKeyError
 from workergroups.ray_private.cluster_state import live_nodes
+from workergroups.waiting import poll
 
 from .resource_pool import RayResourcePool
-from .waiting import poll
 
 # Ray's control service counts the resources of a closed pool as free after the next report of its nodes.
 _REPORT_SECONDS = 5.0

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import copy
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import GetTimeoutError
 
-from workergroups.errors import GroupClosedError
-from workergroups.rank_death import rank_died
+from workergroups.errors import GroupClosedError, NotAttachedError
+from workergroups.rank_death import CALL_ERRORS, error_of_call
 from workergroups.single_controller.base import WorkerGroup
-from workergroups.single_controller.base.bound_methods import bind_methods
+from workergroups.single_controller.base.bound_methods import bound_methods
 from workergroups.single_controller.base.call_forms import first_by_name
 from workergroups.single_controller.base.decorator import RegisteredMethod
 
@@ -25,6 +29,26 @@ from .group_ranks import GroupRanks
 from .late_call import late_call, stacks
 from .rank_class import RayClassWithInitArgs
 from .resource_pool import RayResourcePool
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing since Python 3.11
+
+_RENEW_TIMEOUT = 600.0
+_OF_THE_RANKS = (
+    *("_ranks", "_methods", "resource_pool", "ray_cls_with_init", "incarnation", "_find_next"),
+    *("_dispatch_info", "_collect_info", "_mesh_plans"),
+)
+"""The attributes that a handle takes over with the ranks of the next incarnation, apart from the methods."""
+_moving = threading.Lock()
+"""Held while handles get other ranks, and while groups of roles are added to them."""
+
+
+@dataclass
+class _Handle:
+    """What belongs to a handle, whatever ranks it has."""
+
+    call_timeout: float | None = None
+    is_closed: bool = False
 
 
 class RankGroup(Closing, WorkerGroup):
@@ -56,8 +80,12 @@ class RankGroup(Closing, WorkerGroup):
         self.incarnation = incarnation
         self._ranks = ranks
         self._methods = dict(methods)
-        self._call_timeout: float | None = None
-        bind_methods(self, self._methods)
+        self._handle = _Handle()
+        self._roles: WeakSet[RoleGroup] = WeakSet()
+        # Of a handle that can be renewed: the group on its present ranks, which keeps them; and what finds the next.
+        self._present: Self | None = None
+        self._find_next: Callable[[float], RankGroup | None] | None = None
+        vars(self).update(bound_methods(self, self._methods))
 
     @property
     def workers(self) -> list[ActorHandle]:
@@ -87,7 +115,8 @@ class RankGroup(Closing, WorkerGroup):
     @first_by_name("method_name")
     def execute_all_sync(self, method_name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
         """Like ``execute_all``, but wait: return the ranks' results in rank order."""
-        results: list[Any] = self._get(method_name, self.execute_all(method_name, *args, **kwargs))
+        group = self._for_one_call()
+        results: list[Any] = group._get(method_name, group.execute_all(method_name, *args, **kwargs))
         return results
 
     @first_by_name("method_name")
@@ -123,7 +152,8 @@ class RankGroup(Closing, WorkerGroup):
     @first_by_name("method_name")
     def execute_rank_zero_sync(self, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Run a method on rank 0; return its result."""
-        return self._get(method_name, self.execute_rank_zero(method_name, *args, **kwargs))
+        group = self._for_one_call()
+        return group._get(method_name, group.execute_rank_zero(method_name, *args, **kwargs))
 
     @first_by_name("method_name")
     def execute_rank_zero_async(self, method_name: str, /, *args: Any, **kwargs: Any) -> Any:
@@ -145,11 +175,11 @@ class RankGroup(Closing, WorkerGroup):
 
         A late call raises `LateCallError`, which lists the ranks that have not returned and where they are.
         """
-        before, self._call_timeout = self._call_timeout, seconds
+        before, self._handle.call_timeout = self._handle.call_timeout, seconds
         try:
             yield
         finally:
-            self._call_timeout = before
+            self._handle.call_timeout = before
 
     def stacks(self) -> dict[int, str]:
         """Return what each rank is doing now: its process and node, and the Python stacks of its threads.
@@ -166,13 +196,47 @@ class RankGroup(Closing, WorkerGroup):
         """
         return calls_in_flight(self._ranks.actor_ids)
 
+    def renew(self, *, timeout: float = _RENEW_TIMEOUT) -> Self:
+        """Wait for the next incarnation of an attached group, give this handle its ranks, and return this handle.
+
+        Call it after a `RankDiedError`, and then restore what the ranks had in memory. It returns at once if a later
+        incarnation is complete already, or if this one needs none: all of its ranks are alive, and no other is
+        announced. So a driver of several groups may renew all of them, whichever has lost a rank. The groups of roles
+        that were spawned from this group get the new ranks, too, or are closed if these do not have the role. Calls
+        that have begun stay with the old ranks and raise `IncarnationReplacedError`, and so do the futures of earlier
+        calls.
+
+        Args:
+            timeout: Seconds to wait until all ranks of the next incarnation exist, and rank 0's process is up.
+
+        Raises:
+            GroupNotFoundError: They do not exist in time; the message names the ranks that do.
+            GroupFailedError: The operator has given up, by the group's ``failurePolicy``. It is a `GroupNotFoundError`.
+            NotAttachedError: The group was not returned by `attach`.
+            GroupClosedError: The group is closed.
+        """
+        if self._find_next is None:
+            raise NotAttachedError(
+                f"group {self.name_prefix!r} was not returned by workergroups.attach(), so nobody replaces its ranks: "
+                "close it, and create it again"
+            )
+        if self._ranks.is_closed:
+            raise GroupClosedError(f"group {self.name_prefix!r} is closed, so it cannot be renewed: attach to it again")
+        before = self._present
+        found = self._find_next(timeout)
+        with _moving:
+            if found is not None and self._present is before:  # else another thread has renewed this handle
+                self._move_with_roles(found._for_one_call())
+        return self
+
     def spawn(self, prefix_set: Iterable[str]) -> dict[str, RoleGroup]:
         """Return a handle for each of these roles of a group of colocated roles, with that role's methods.
 
         Raises:
             ValueError: The ranks' class has no such role.
         """
-        return {role: RoleGroup(self, role) for role in prefix_set}
+        with _moving:
+            return {role: RoleGroup(self, role) for role in prefix_set}
 
     def fuse(self, prefix_set: Iterable[str]) -> None:
         """Make each of these roles an attribute of this group: ``group.{role}.{method}(...)``.
@@ -196,18 +260,46 @@ class RankGroup(Closing, WorkerGroup):
     def _start(self, worker: ActorHandle, method_name: str, args: Any, kwargs: Any) -> Any:
         return self._ranks.start(worker, method_name, args, kwargs)
 
+    def _for_one_call(self) -> Self:
+        return self if self._present is None else self._present
+
+    def _renewable(self, find_next: Callable[[float], RankGroup | None]) -> Self:
+        """Return a handle on the ranks of this group that `renew` can give others; this group keeps its ranks.
+
+        Args:
+            find_next: Waits for up to the given seconds for a group on the next incarnation; ``None`` if these ranks
+                are all alive and current.
+        """
+        self._find_next = find_next
+        handle = copy.copy(self)
+        handle._move(self)
+        return handle
+
+    def _move_with_roles(self, ranks: RankGroup) -> None:
+        self._move(ranks)
+        for group in self._roles:
+            if _methods_of_role(ranks, group.role):
+                group._move(RoleGroup(ranks, group.role))
+            else:
+                group.close()
+
+    def _move(self, ranks: RankGroup) -> None:
+        """Give this handle the ranks of a group that keeps them, all at once: other threads may be calling."""
+        state = {name: value for name, value in vars(self).items() if name not in self._methods}
+        state |= {name: getattr(ranks, name) for name in _OF_THE_RANKS}
+        ranks._handle = self._handle
+        self.__dict__ = {**state, "_present": ranks, **bound_methods(self, ranks._methods)}
+
     def _get(self, method_name: str, output: Any) -> Any:
-        workers, timeout = self._ranks.workers, self._call_timeout
+        workers, timeout = self._ranks.workers, self._handle.call_timeout
         refs = output if isinstance(output, list) else [output]
         try:
             return progress.get(output, timeout=timeout, describe=CallProgress(method_name, refs, workers))
-        except RayTaskError:
-            raise  # the method's own exception, which may be of any kind
-        except RayActorError as error:
-            died = rank_died(error, workers)
-            if died is error:
+        except CALL_ERRORS as error:  # first, since a method's own exception may be a GetTimeoutError as well
+            named = error_of_call(error, refs, workers, self.name_prefix)
+            if named is error:
                 raise
-            raise died from error
+            raise named from error
         except GetTimeoutError:
             raise late_call(method_name, refs, workers, timeout or 0) from None
 
@@ -223,11 +315,7 @@ class RoleGroup(RankGroup):
     """
 
     def __init__(self, whole: RankGroup, role: str) -> None:
-        methods = {
-            name.removeprefix(f"{role}_"): registered
-            for name, registered in whole._methods.items()
-            if registered.role == role
-        }
+        methods = _methods_of_role(whole, role)
         if not methods:
             roles = sorted({registered.role for registered in whole._methods.values()} - {""})
             raise ValueError(
@@ -242,18 +330,34 @@ class RoleGroup(RankGroup):
             incarnation=whole.incarnation,
         )
         self.role = role
-        self._call_timeout = whole._call_timeout
-        self._is_closed = False
+        self._whole = whole
+        self._handle.call_timeout = whole._handle.call_timeout
+        if whole._present is not None:
+            self._move(RoleGroup(whole._present, role))
+            whole._roles.add(self)
+
+    def renew(self, *, timeout: float = _RENEW_TIMEOUT) -> Self:
+        """Renew the whole group, with all of its roles, and return this handle; see `RayWorkerGroup.renew`."""
+        self._whole.renew(timeout=timeout)
+        return self
 
     def close(self) -> None:
         """Refuse further calls through this handle."""
-        self._is_closed = True
+        self._handle.is_closed = True
 
     def _start(self, worker: ActorHandle, method_name: str, args: Any, kwargs: Any) -> Any:
-        if self._is_closed:
+        if self._handle.is_closed:
             raise GroupClosedError(
                 f"this group of role {self.role!r} is closed, so {method_name!r} cannot be called; spawn it again"
             )
         if method_name in self._methods:
             return super()._start(worker, f"{self.role}_{method_name}", args, kwargs)
         return super()._start(worker, "call_role", (self.role, method_name, *args), kwargs)
+
+
+def _methods_of_role(whole: RankGroup, role: str) -> dict[str, RegisteredMethod]:
+    return {
+        name.removeprefix(f"{role}_"): registered
+        for name, registered in whole._methods.items()
+        if registered.role == role
+    }

@@ -13,11 +13,11 @@ from ray.util.placement_group import PlacementGroup
 from workergroups.errors import InvalidValueError, PoolClosedError
 from workergroups.ray_private.cluster_state import all_dead
 from workergroups.single_controller.base import ResourcePool
+from workergroups.waiting import wait_for_end
 
 from . import placement
 from .closing import Closing
 from .ranks import Seat
-from .waiting import wait_for_end
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing since Python 3.11

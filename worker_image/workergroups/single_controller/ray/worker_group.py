@@ -12,6 +12,7 @@ from workergroups.debugger import pauses
 from workergroups.naming import RankName
 from workergroups.ray_private.cluster_state import all_dead
 from workergroups.single_controller.base.decorator import RegisteredMethod, registered_methods
+from workergroups.waiting import wait_for_end
 
 from . import group_record
 from .group_ranks import GroupRanks
@@ -20,7 +21,6 @@ from .rank_class import RayClassWithInitArgs
 from .rank_group import RankGroup, RoleGroup
 from .ranks import check_worker_env, create_ranks
 from .resource_pool import RayResourcePool, random_prefix
-from .waiting import wait_for_end
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing since Python 3.11

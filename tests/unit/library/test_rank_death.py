@@ -1,0 +1,91 @@
+"""Which error a driver gets for a rank that Ray reports as dead or out of reach, by what the GCS says of it."""
+
+from __future__ import annotations
+
+import pytest
+from ray.exceptions import ActorUnavailableError, ObjectLostError, RayTaskError
+
+from workergroups import IncarnationReplacedError, RankDiedError, rank_death
+from workergroups.deaths import Death
+from workergroups.incarnations import Incarnation
+from workergroups.ray_private.cluster_state import ActorState
+from workergroups_api.vocabulary import RankEnd
+
+ID = b"\x0a" * 16
+ALIVE = ActorState("trainer/uid-1/3/5-of-8", "ALIVE", 7, "10.0.0.1", "node-1", 0.0)
+DEAD = ActorState(
+    *("trainer/uid-1/3/5-of-8", "DEAD", 7, "10.0.0.1", "node-1", 0.0),
+    Death(RankEnd.NODE_LOST, "its node has died", "its node has died: it missed health checks"),
+)
+
+
+@pytest.fixture
+def gcs(monkeypatch):
+    """What the GCS answers, look by look; the last answer stays."""
+    answers = []
+    monkeypatch.setattr(rank_death, "actor_state", lambda _: answers.pop(0) if len(answers) > 1 else answers[0])
+    monkeypatch.setattr(rank_death.incarnations, "current", lambda _: Incarnation("uid-1", 3))
+    monkeypatch.setattr(rank_death, "run_on_nodes", lambda *_, **__: ["what its node knows"])
+    monkeypatch.setattr(rank_death, "_UNREACHABLE", 0.2)
+    return answers
+
+
+def unreachable():
+    return ActorUnavailableError("RpcError: keepalive watchdog timeout", ID)
+
+
+def test_an_unreachable_rank_whose_node_is_lost_died_once_the_gcs_knows(gcs):
+    gcs += [ALIVE, ALIVE, ALIVE, DEAD]
+    error = rank_death.error_of_call(unreachable(), [])
+    assert isinstance(error, RankDiedError)
+    assert (error.rank, error.reason, error.group, error.incarnation) == (5, "NodeLost", "trainer", 3)
+    assert str(error).splitlines() == [
+        "rank 5 of 8 of WorkerGroup 'trainer' (incarnation 3, pid 7 on node 10.0.0.1) died: its node has died: it "
+        "missed health checks",
+        "what its node knows",
+        "group.renew() waits for the ranks of the next incarnation. They have nothing of what these had in memory",
+    ]
+
+
+def test_an_unreachable_rank_that_may_be_alive_did_not_die(gcs):
+    gcs += [ALIVE]
+    error = unreachable()
+    assert rank_death.error_of_call(error, []) is error
+
+
+def test_an_unreachable_rank_of_an_old_incarnation_was_replaced_and_nothing_is_waited_for(gcs, monkeypatch):
+    gcs += [ALIVE]
+    monkeypatch.setattr(rank_death, "_UNREACHABLE", 600)
+    monkeypatch.setattr(rank_death.incarnations, "current", lambda _: Incarnation("uid-1", 4))
+    error = rank_death.error_of_call(unreachable(), [])
+    assert isinstance(error, IncarnationReplacedError)
+    assert (error.incarnation, error.current) == (3, 4)
+
+
+def test_nothing_is_waited_for_if_the_actor_is_no_rank(gcs, monkeypatch):
+    gcs += [ActorState("mine", "ALIVE", 7, "10.0.0.1", "node-1", 0.0)]
+    monkeypatch.setattr(rank_death, "poll", lambda *_, **__: pytest.fail("waited"))
+    error = unreachable()
+    assert rank_death.error_of_call(error, []) is error
+
+
+def test_a_result_that_was_lost_with_its_node_died_with_its_rank(gcs, monkeypatch):
+    gcs += [DEAD]
+    monkeypatch.setattr(rank_death, "actor_of", lambda ref: ID.hex())
+    error = rank_death.error_of_call(ObjectLostError("0b" * 28, None, "call site"), ["a reference"])
+    assert isinstance(error, RankDiedError)
+    assert (error.rank, error.reason) == (5, "NodeLost")
+
+
+def test_a_lost_result_of_a_live_rank_is_only_lost(gcs, monkeypatch):
+    gcs += [ALIVE]
+    monkeypatch.setattr(rank_death, "actor_of", lambda ref: ID.hex())
+    error = ObjectLostError("0b" * 28, None, "call site")
+    assert rank_death.error_of_call(error, ["a reference"]) is error
+
+
+def test_an_unreachable_rank_that_may_be_alive_does_not_hide_a_methods_exception(gcs, monkeypatch):
+    gcs += [ALIVE]
+    monkeypatch.setattr(rank_death, "_death_among", lambda refs: unreachable())
+    error = RayTaskError("step", "Traceback", ValueError("no such column"))
+    assert rank_death.error_of_call(error, []) is error
