@@ -5,7 +5,7 @@ another session or another incarnation does not count.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import takewhile
 from typing import Annotated
@@ -121,6 +121,25 @@ class RankPause(ApiModel):
     attached: Annotated[bool, Field(description="Whether a debugger is attached to the rank.")] = False
 
 
+class HangReport(ApiModel):
+    """A call that has been in flight for longer than the group's `hangSeconds`."""
+
+    method: Annotated[str, Field(description="The method that was called.")]
+    since: Annotated[datetime, Field(description="When the call began, by the clock of a rank's node.")]
+    ranks: Annotated[str, Field(description="Ranks on which the call has not returned, as ranges.")]
+    suspects: Annotated[
+        str,
+        Field(
+            description="The ranks that the others seem to wait for, as ranges. Empty if the stacks of all ranks are "
+            "alike, or if nothing sets some ranks apart."
+        ),
+    ] = ""
+    pod: Annotated[
+        str | None, Field(description="Pod of the first suspect, or else of the first rank that has not returned.")
+    ] = None
+    message: Annotated[str, Field(description="What the ranks do, by their Python stacks.")]
+
+
 class GroupReport(ApiModel):
     """A group's rank actors, as Ray's GCS has them."""
 
@@ -171,6 +190,9 @@ class GroupReport(ApiModel):
             json_schema_extra=dict(list_map("rank")),
         ),
     ] = ()
+    hang: Annotated[
+        HangReport | None, Field(description="A call that hangs, and the ranks that are suspect. Absent if none does.")
+    ] = None
 
 
 def pods_digest(pods: Iterable[str]) -> str:
@@ -178,28 +200,7 @@ def pods_digest(pods: Iterable[str]) -> str:
     return digest(sorted(pods))
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """Return numbers as ranges: [0, 1, 2, 5] -> `0-2,5`."""
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and spans[-1][1] == number - 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
-
-
-_SPAN = re.compile("([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _BRACES = re.compile(r"([^{},]*)\{([^{}]*)\}")
-
-
-def numbers(text: str) -> Iterator[int]:
-    """Yield the numbers of ranges, the inverse of `ranges`; end at the first part that is none."""
-    for part in text.split(","):
-        span = _SPAN.fullmatch(part)
-        if span is None:
-            return
-        yield from range(int(span[1]), int(span[2] or span[1]) + 1)
 
 
 def braces(names: Sequence[str]) -> str:

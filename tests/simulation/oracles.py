@@ -23,7 +23,7 @@ from workergroups_api.names import (
     TOKEN_ANNOTATION,
     node_group,
 )
-from workergroups_api.report import ranges
+from workergroups_api.ranges import ranges
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ConditionType, Reason, Resize, Restart
 from workergroups_api.worker_group import WorkerGroup

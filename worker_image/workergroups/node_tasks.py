@@ -15,11 +15,7 @@ T = TypeVar("T")
 
 def run_on_nodes(function: Callable[..., T], nodes: Iterable[str], *args: Any, timeout: float) -> list[T]:
     """Run the function on each of these nodes; return what those return that do so within ``timeout`` seconds."""
-    task = _task(function)
-    refs = [
-        task.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(*args)
-        for node in nodes
-    ]
+    refs = [start_on_node(function, node, *args) for node in nodes]
     if not refs:
         return []
     answered, _ = ray.wait(refs, num_returns=len(refs), timeout=timeout)
@@ -30,6 +26,12 @@ def run_on_nodes(function: Callable[..., T], nodes: Iterable[str], *args: Any, t
         except RayError:  # the node went away
             continue
     return answers
+
+
+def start_on_node(function: Callable[..., Any], node: str, *args: Any) -> Any:
+    """Start the function on that node, on none of its resources; return the reference of its result."""
+    strategy = NodeAffinitySchedulingStrategy(node, soft=False)
+    return _task(function).options(scheduling_strategy=strategy).remote(*args)
 
 
 @functools.cache

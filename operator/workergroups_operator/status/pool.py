@@ -17,7 +17,8 @@ from workergroups_api.manifest import (
 )
 from workergroups_api.model import ApiObject
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TOKEN_ANNOTATION
-from workergroups_api.report import PoolReport, numbers, pods_digest
+from workergroups_api.ranges import numbers
+from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason
 from workergroups_api.vouching import EVERY, doubt

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workergroups_api.report import GroupReport, PoolReport, braces, expanded, numbers, pods_digest, ranges
+from workergroups_api.ranges import numbers, ranges
+from workergroups_api.report import GroupReport, PoolReport, braces, expanded, pods_digest
 
 
 @pytest.mark.parametrize(

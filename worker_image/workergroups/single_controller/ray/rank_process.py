@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import ray
 
-from workergroups import group_env
+from workergroups import flight_recorder, group_env
 from workergroups.debugger import stopping
 from workergroups.ray_private.process import accelerators_at_start
 from workergroups.warm import learning
@@ -54,6 +54,7 @@ class RankLaunch:
         group_env.require()
         actor_id = ray.get_runtime_context().get_actor_id()
         stack_dump.enable(actor_id)
+        flight_recorder.enable(actor_id)
         name = f"rank {self.rank} of {self.wg_prefix}" if self.wg_prefix else f"rank {self.rank}"
         stopping.enable(actor_id, name, self.local_rank)
         address, port = self._publish() if self.rank_zero is None else self._find_master(self.rank_zero)

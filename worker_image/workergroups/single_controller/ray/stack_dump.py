@@ -7,7 +7,6 @@ writes to a file in memory, which a reader on the same node finds by its name am
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import fcntl
 import os
@@ -15,12 +14,16 @@ import re
 import signal
 import time
 from collections.abc import Collection
+from io import FileIO
 from pathlib import Path
+
+from workergroups.own_processes import open_files
 
 _SIGNAL = signal.SIGUSR2
 _FILE_NAME = "workergroups-stacks-"
 _DUMP_TIMEOUT = 3.0
 _SETTLED_AFTER = 0.05
+_MOST_BYTES = 1024 * 1024
 
 _file: int | None = None
 
@@ -36,50 +39,45 @@ def enable(actor_id: str) -> None:
 
 
 def dump(actor_ids: Collection[str]) -> dict[str, str]:
-    """Return the stacks of these actors that run on this node: all threads, the innermost call first."""
-    return {actor_id: _dump(pid, path) for pid, path, actor_id in _stack_files() if actor_id in actor_ids}
+    """Return the stacks of these actors that run on this node: all threads, the innermost call first.
 
-
-def _stack_files() -> list[tuple[int, Path, str]]:
-    """Return (process, path of its stack file, actor) of each process of this node that has called ``enable``.
-
-    Other processes must not get the signal, which would end them.
+    It takes no longer than the slowest process, and gives up on frozen ones after three seconds.
     """
-    found = []
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):  # it ended, or is another user's
-            for descriptor in (process / "fd").iterdir():
-                _, name, rest = os.readlink(descriptor).partition(_FILE_NAME)
-                if name:
-                    found.append((int(process.name), descriptor, rest.removesuffix(" (deleted)")))
-                    break
-    return found
+    # Other processes must not get the signal, which would end them.
+    asked = {actor_id: _ask(pid, path) for pid, path, actor_id in open_files(_FILE_NAME) if actor_id in actor_ids}
+    deadline = time.monotonic() + _DUMP_TIMEOUT
+    return {actor_id: _answer(file, deadline) for actor_id, file in asked.items()}
 
 
-def _dump(pid: int, path: Path) -> str:
+def _ask(pid: int, path: Path) -> FileIO | OSError:
+    """Ask a process for its stacks; return the file to which it writes them, or why it cannot be asked."""
     try:
-        with open(path, "r+b", buffering=0) as file:
-            file.truncate(0)
-            os.kill(pid, _SIGNAL)
-            text = _read_when_settled(file.fileno())
+        file = FileIO(path, "r+")
+        file.truncate(0)
+        os.kill(pid, _SIGNAL)
     except OSError as error:
-        return f"no stacks: {error}"
+        return error
+    return file
+
+
+def _answer(file: FileIO | OSError, deadline: float) -> str:
+    if isinstance(file, OSError):
+        return f"no stacks: {file}"
+    with file:
+        text = _read_when_settled(file.fileno(), deadline)
     return _without_rays_threads(text) if text else f"no stacks within {_DUMP_TIMEOUT:g} s"
 
 
-def _read_when_settled(descriptor: int) -> str:
+def _read_when_settled(descriptor: int, deadline: float) -> str:
     """Return the content of the file once it has stopped growing."""
-    deadline = time.monotonic() + _DUMP_TIMEOUT
-    size = 0
+    size = os.fstat(descriptor).st_size
     while time.monotonic() < deadline:
         time.sleep(_SETTLED_AFTER)
         now = os.fstat(descriptor).st_size
         if now and now == size:
             break
         size = now
-    return os.pread(descriptor, size, 0).decode(errors="replace")
+    return os.pread(descriptor, min(size, _MOST_BYTES), 0).decode(errors="replace")
 
 
 def _without_rays_threads(text: str) -> str:
