@@ -85,6 +85,8 @@ class PlannedGroup(ApiModel):
     # Whether the ranks that failed stay as they are, by the failure policy. The agent tells drivers, which may be
     # waiting for others.
     is_final: bool | None = None
+    # A call that is in flight for longer counts as a failure; None if none does.
+    hang_seconds: int | None = None
     bundles: tuple[PlannedBundles, ...]
 
     @property

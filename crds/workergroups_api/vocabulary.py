@@ -193,6 +193,8 @@ class EventReason(Word):
 
     READY = "Ready"
     NOT_READY = "NotReady"
+    # The group is not ready because a call hangs; the event names the suspects.
+    HUNG = "Hung"
     STATUS_REFUSED = "StatusRefused"
 
 

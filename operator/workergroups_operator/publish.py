@@ -12,7 +12,7 @@ from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, No
 from workergroups_api.kube import Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
-from workergroups_api.vocabulary import EventReason
+from workergroups_api.vocabulary import EventReason, RankEnd
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.timings import Timings
@@ -59,9 +59,15 @@ async def _publish(client: Kube, update: StatusUpdate) -> str | None:
         if is_refusal(error):
             await _tell(client, update, refusal_event(update, error, datetime.now(UTC)))
         return f"status of {update.kind.kind} {update.metadata['name']}: {api_error_message(error)[:500]}"
-    if update.ready_before is None or update.ready_before.status != update.ready.status:
+    if is_news(update):
         await _tell(client, update, event(update, datetime.now(UTC)))
     return None
+
+
+def is_news(update: StatusUpdate) -> bool:
+    """Return whether `Ready` has another status than before, or a call hangs of a group that was not ready anyway."""
+    before, ready = update.ready_before, update.ready
+    return before is None or before.status != ready.status or before.reason != ready.reason == RankEnd.HUNG
 
 
 def _identity(update: StatusUpdate) -> Manifest:
@@ -77,13 +83,14 @@ def _identity(update: StatusUpdate) -> Manifest:
 def event(update: StatusUpdate, now: datetime) -> Manifest:
     """Return the event for `kubectl describe`: `Ready` became True, or ceased to be."""
     metadata, ready = update.metadata, update.ready
+    not_ready = EventReason.HUNG if ready.reason == RankEnd.HUNG else EventReason.NOT_READY
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": f"{metadata['name']}.{_suffix(update)}", "namespace": metadata["namespace"]},
         "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "type": "Normal" if ready.status == "True" else "Warning",
-        "reason": EventReason.READY if ready.status == "True" else EventReason.NOT_READY,
+        "reason": EventReason.READY if ready.status == "True" else not_ready,
         "note": f"{ready.reason}: {ready.message}"[:1024],
         "action": "Reconcile",
         "reportingController": CONTROLLER,

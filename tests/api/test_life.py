@@ -51,6 +51,34 @@ async def test_after_the_death_of_a_rank_all_ranks_are_recreated(scene):
     assert (failure["reason"], failure["rank"]) == ("ProcessDied", 0)
 
 
+async def test_after_a_call_that_hangs_all_ranks_are_recreated(scene):
+    old = await ready(scene)
+    rank = scene.world.live_ranks("p")[1]
+    scene.world.gcs["p"].hang(rank)
+    await new_incarnation(scene, old)
+    (failure,) = (await scene.get(WORKER_GROUP, "p"))["status"]["failures"]
+    assert (failure["reason"], failure["rank"], failure["pod"]) == ("Hung", 1, rank.pod)
+    assert failure["node"]
+
+
+async def test_a_call_that_hangs_is_told_until_it_returns_if_nothing_may_be_restarted(scene):
+    old = await ready(scene, **NEVER_RESTARTED)
+    gcs = scene.world.gcs["p"]
+    gcs.hang(scene.world.live_ranks("p")[1])
+    found = await scene.until(WORKER_GROUP, "p", "Ready", "False", "Hung")
+    assert found["status"]["ranks"]["hang"]["suspects"] == "1"
+
+    async def is_told():
+        events = await scene.api.list(kinds.EVENT, scene.namespace)
+        return any(event["reason"] == "Hung" and "suspect: rank 1" in event["note"] for event in events)
+
+    await eventually("an event that names the suspect", is_told, 5)
+    gcs.hangs.clear()
+    new = await scene.until(WORKER_GROUP, "p", "Ready", "True", "RanksReady")
+    assert new["status"]["incarnation"] == old["status"]["incarnation"]
+    assert "hang" not in new["status"]["ranks"]
+
+
 async def test_the_budget_of_restarts_outlives_the_operator(scene):
     await ready(scene)
     await scene.edit(WORKER_GROUP, "p", {"failurePolicy": {"maxRestarts": 2, "backoffSeconds": 1}})

@@ -46,7 +46,7 @@ def check(choices: random.Random) -> str:
         state = reader.look()
         launches = Launches(prepared={GROUP.uid: LAUNCH})
         decide(PLAN, state, launches)
-        reports = report(PLAN, state, {GROUP.uid: LAUNCH}, account.look(), {})
+        reports = report(PLAN, state, {GROUP.uid: LAUNCH}, account.look(), {}, {})
         said = json.dumps(reports.to_json()).encode("ascii")
         if len(said) > MAX_REPORT_BYTES:
             raise Wrong(f"the reports have {len(said)} bytes")

@@ -5,12 +5,15 @@ This is the simulation's truth, with which statuses are compared.
 
 import secrets
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import RankName
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
+from workergroups_api.ranges import ranges
+from workergroups_api.report import HangReport
 
 
 @dataclass
@@ -72,6 +75,8 @@ class Gcs:
     announced: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
     # Ranks that wait for a debugger, by actor id.
     pauses: dict[str, Pause] = field(default_factory=dict)
+    # Calls that hang, by UID and incarnation.
+    hangs: dict[tuple[str, int], HangReport] = field(default_factory=dict)
     # Failed launches, by UID and incarnation.
     failed: dict[tuple[str, int], Explanation] = field(default_factory=dict)
 
@@ -99,6 +104,17 @@ class Gcs:
         """Pause a rank for a debugger."""
         self.pauses[str(rank.name)] = Pause(
             node_id=rank.node_id, file="train.py", line=1, function="f", directory="", error="", port=1, since=1e9
+        )
+
+    def hang(self, rank: Rank) -> None:
+        """Let a call of the rank's group hang, for which this rank is to blame."""
+        self.hangs[rank.name.uid, rank.name.incarnation] = HangReport(
+            method="step",
+            since=datetime(2026, 1, 1, tzinfo=UTC),
+            ranks=ranges(range(rank.name.world_size)),
+            suspects=str(rank.name.rank),
+            pod=rank.pod,
+            message=f"call `step` hangs; suspect: rank {rank.name.rank}",
         )
 
     def remove_placement(self, name: str) -> None:

@@ -78,5 +78,6 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         retries=incarnation.retries if incarnation.retries.failures else None,
         restarts=stored(incarnation.restarts),
         is_final=is_final(incarnation, failed, before, observed.at) or None,
+        hang_seconds=group.spec.failure_policy.hang_seconds,
         bundles=bundles,
     )

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workergroups_api.manifest import Manifest
-from workergroups_api.report import GroupReport, RankFailure
+from workergroups_api.ranges import numbers
+from workergroups_api.report import GroupReport, HangReport, RankFailure
 from workergroups_api.vocabulary import Container, RankEnd
 from workergroups_operator.observed import disruption
 
@@ -35,14 +36,23 @@ class GroupFailure:
 
 def group_failure(report: GroupReport, pods: Sequence[Manifest]) -> GroupFailure | None:
     """Return what failed according to a report that counts; None if nothing did."""
-    if not report.failures:
+    if not report.failures and report.hang is None:
         return None
     found = {pod["metadata"]["name"]: pod for pod in pods}
-    failed = tuple(_classified(failure, found.get(failure.pod or "")) for failure in report.failures)
+    failures = report.failures or _hung(report.hang)
+    failed = tuple(_classified(failure, found.get(failure.pod or "")) for failure in failures)
     named = {failure.pod for failure in failed}
     nodes = {name: pod.get("spec", {}).get("nodeName") for name, pod in found.items() if name in named}
     known = {name: node for name, node in nodes.items() if node}
     return GroupFailure(report.incarnation, failed, known, is_paused=bool(report.pauses))
+
+
+def _hung(hang: HangReport | None) -> tuple[RankFailure, ...]:
+    """Return a call that hangs as the failure of one rank: the first suspect, else the first that has not returned."""
+    if hang is None:
+        return ()
+    rank = next(iter(numbers(hang.suspects or hang.ranks)), 0)
+    return (RankFailure(rank=rank, reason=RankEnd.HUNG, message=hang.message, pod=hang.pod),)
 
 
 def _classified(failure: RankFailure, pod: Manifest | None) -> RankFailure:

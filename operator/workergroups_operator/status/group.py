@@ -8,7 +8,7 @@ from workergroups_api.manifest import CONFIG_MAP, ROLE, SECRET
 from workergroups_api.plan import PlannedBundles
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import ConditionType, LaunchState, Reason, Restart
+from workergroups_api.vocabulary import ConditionType, LaunchState, RankEnd, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.healing import Healing
@@ -120,6 +120,8 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
     failure = situation.decisions.failures.get(group.name)
     if report.failures and failure:
         return _failed(group, failure, count, situation)
+    if report.hang and failure:
+        return _hung(group, failure, count, situation)
     if report.pauses:
         return _paused(report, count, is_ready=report.ready_count == total)
     if total and report.ready_count == total:
@@ -144,11 +146,26 @@ def _failed(group: WorkerGroup, failure: GroupFailure, count: str, situation: Si
     first = failure.ranks[0]
     others = f" (and {len(failure.ranks) - 1} more)" if len(failure.ranks) > 1 else ""
     where = f" in pod {first.pod}" if first.pod else ""
-    failed = Failed(failure, group.spec.failure_policy)
-    then = healing_of(situation.decisions.incarnations[group.name], failed, situation.now)
+    then = _what_follows(group, failure, situation)
     next_ = _next(group, then, is_paused=failure.is_paused)
     message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {next_}"
     return _ready_finding("False", Explanation(first.reason, message), decisive=True, final=then.restart_at is None)
+
+
+def _hung(group: WorkerGroup, failure: GroupFailure, count: str, situation: Situation) -> Finding:
+    """Report a call that hangs. If the policy restarts nothing, the call may still return, so nothing is final."""
+    then = _what_follows(group, failure, situation)
+    is_left_alone = group.spec.failure_policy.restart is Restart.NEVER
+    restart = f"the call may still return; to recreate the ranks: workergroups restart {group.name}"
+    next_ = restart if is_left_alone else _next(group, then, is_paused=failure.is_paused)
+    message = f"{failure.ranks[0].message}; {count}; {next_}"
+    is_final = then.restart_at is None and not is_left_alone
+    return _ready_finding("False", Explanation(RankEnd.HUNG, message), decisive=True, final=is_final)
+
+
+def _what_follows(group: WorkerGroup, failure: GroupFailure, situation: Situation) -> Healing:
+    failed = Failed(failure, group.spec.failure_policy)
+    return healing_of(situation.decisions.incarnations[group.name], failed, situation.now)
 
 
 def _next(group: WorkerGroup, then: Healing, *, is_paused: bool) -> str:

@@ -35,6 +35,7 @@ class Group:
     launch: Launch = field(default_factory=lambda: launch())
     missing: str | None = None
     environment: str | None = None
+    hang_seconds: int | None = None
 
     def planned(self, session: str) -> PlannedGroup:
         return PlannedGroup(
@@ -44,6 +45,7 @@ class Group:
             revision=self.revision,
             session=self.session or session,
             environment=self.environment,
+            hang_seconds=self.hang_seconds,
             bundles=tuple(PlannedBundles(pool=name, start=start, count=count) for name, start, count in self.bundles),
         )
 

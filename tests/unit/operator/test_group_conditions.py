@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.operator.make import HEAD, NOW, SESSION, group, observed, pool, ready_pool, status_of, statuses
+from tests.unit.operator.make import HEAD, NOW, SESSION, decided, group, observed, pool, ready_pool, status_of, statuses
 from workergroups_api.conditions import find
+from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.observed import AgentSign
 
 
@@ -183,6 +184,87 @@ def test_a_constructor_that_waits_for_a_debugger_has_no_deadline():
 def test_a_rank_that_died_is_reported_before_one_that_is_paused():
     said = ranks(readyCount=2, failures=[failure(1)], paused="2", pauses=[pause(2)])
     assert update_of(group(status=said), ready_pool()).ready.reason == "ConstructorFailed"
+
+
+HANG = {
+    "method": "step",
+    "since": "2026-01-01T00:00:00Z",
+    "ranks": "0-3",
+    "suspects": "2",
+    "pod": "p-0",
+    "message": "call `step` has run for more than 60 s on ranks 0-3; suspect: rank 2 in data.py:17 in read_shard",
+}
+
+
+NEVER = {"restart": "Never", "hangSeconds": 60}
+
+
+def test_a_group_with_a_call_that_hangs_is_not_ready_and_names_the_suspects():
+    update = update_of(group(status=ranks(hang=HANG), failurePolicy=NEVER), ready_pool())
+    assert (update.ready.status, update.ready.reason) == ("False", "Hung")
+    assert update.ready.message == (
+        f"{HANG['message']}; 4 of 4 ranks ready; the call may still return; to recreate the ranks: "
+        "workergroups restart trainer"
+    )
+    assert find(update.after.conditions, "Progressing").reason == "WaitingForReady"
+    assert find(update.after.conditions, "Failed").status == "False"
+    assert (update.after.ready_ranks, update.after.incarnation) == (4, 1)
+
+
+def test_a_call_that_hangs_is_a_failure_after_which_the_ranks_are_recreated():
+    before = update_of(group(status=ranks()), ready_pool()).after.to_json()
+    update = update_of(group(status=before | ranks(hang=HANG), failurePolicy={"hangSeconds": 60}), ready_pool())
+    assert update.after.incarnation == 2
+    (kept,) = update.after.failures
+    assert (kept.rank, kept.pod, kept.reason, kept.message) == (2, "p-0", "Hung", HANG["message"])
+    assert f"since rank 2 of incarnation 1 in pod p-0 failed: {HANG['message']}" in update.ready.message
+
+
+def test_a_call_that_hangs_is_final_when_the_budget_is_spent():
+    update = update_of(group(status=ranks(hang=HANG), failurePolicy={"maxRestarts": 0}), ready_pool())
+    assert (update.after.incarnation, update.ready.reason) == (1, "Hung")
+    assert find(update.after.conditions, "Failed").status == "True"
+
+
+@pytest.mark.parametrize(
+    ("suspects", "hung", "rank"),
+    [("2,4-7", "0-7", 2), ("", "3-5", 3), ("", "", 0), ("x", "", 0), ("9" * 99, "", 0)],
+)
+def test_the_failure_is_of_the_first_suspect_or_else_of_the_first_rank_that_has_not_returned(suspects, hung, rank):
+    hang = {**HANG, "suspects": suspects, "ranks": hung}
+    update = update_of(group(status=ranks(hang=hang), failurePolicy=NEVER), ready_pool())
+    assert [kept.rank for kept in update.after.failures] == [rank]
+
+
+def test_a_call_that_returns_before_the_restart_is_due_costs_none():
+    hanging = group(status=ranks(hang=HANG), failurePolicy={"restart": "Never"})
+    before = update_of(hanging, ready_pool()).after.to_json()
+    update = update_of(group(status=before | ranks(), failurePolicy={"restart": "Group"}), ready_pool())
+    assert (update.ready.status, update.after.incarnation) == ("True", 1)
+
+
+def test_a_call_that_hangs_is_the_reason_even_while_the_pool_is_not_ready():
+    assert update_of(group(status=ranks(hang=HANG), failurePolicy=NEVER), pool()).ready.reason == "Hung"
+
+
+def test_a_rank_that_died_is_reported_before_a_call_that_hangs():
+    said = ranks(readyCount=3, failures=[failure(1)], hang=HANG)
+    assert update_of(group(status=said, failurePolicy=NEVER), ready_pool()).ready.reason == "ConstructorFailed"
+
+
+def test_a_hang_of_an_older_incarnation_does_not_count():
+    said = ranks(hang=HANG, incarnation=7)
+    assert update_of(group(status=said, failurePolicy=NEVER), ready_pool()).ready.reason == "WaitingForPools"
+
+
+def test_hang_seconds_are_planned_and_recreate_nothing():
+    def planned(**policy):
+        seen = observed(pools=(ready_pool(),), groups=(group(status=ranks(), failurePolicy=policy),))
+        (found,) = cluster_plan(seen, decided(seen)).groups
+        return found
+
+    assert planned().hang_seconds is None
+    assert planned(hangSeconds=60) == planned().model_copy(update={"hang_seconds": 60})
 
 
 class CutShort:

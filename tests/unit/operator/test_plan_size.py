@@ -63,6 +63,7 @@ def test_what_fits_is_no_larger_than_estimated():
             made_from="m" * 16,
             session="s" * 56,
             retries=Retries(failures=5, next=NOW),
+            hang_seconds=604800,
             restarts=RestartHistory(count=10**9, recent=(NOW,) * 100, failed_at=NOW),
             is_final=True,
             bundles=parts,

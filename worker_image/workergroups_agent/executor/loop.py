@@ -10,6 +10,8 @@ from workergroups_agent.account import AccountWriter
 from workergroups_agent.executor.act import ActionRunner
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.executor.pod_tasks import LaunchTasks
+from workergroups_agent.executor.stack_tasks import StackTasks
+from workergroups_agent.hang_records import HangRecords
 from workergroups_agent.launch_state import Launches, is_complete, launches_to_tell
 from workergroups_agent.orders import OrderReader
 from workergroups_agent.patience import Patience
@@ -39,6 +41,7 @@ class Executor:
         self._reader = RayReader(gcs, own_node=ray.get_runtime_context().get_node_id())
         self._launches = LaunchTasks()
         self._runner = ActionRunner(self._launches)
+        self._stacks = StackTasks(HangRecords(gcs))
         self._account = AccountWriter(gcs)
         # The input of the latest decisions: the same input needs no new ones.
         self._seen: tuple[ClusterPlan, RayState, Launches] | None = None
@@ -70,6 +73,7 @@ class Executor:
             self._account.tell({}, None)
             return False
         self._launches.take_note(ended, plan, state)
+        self._stacks.look(plan, state)
         prepared = self._orders.launches(group for group in plan.groups if not is_complete(group, state))
         seen = (plan, state, self._launches.snapshot(prepared))
         under_way = seen != self._seen and self._carry_out(*seen)

@@ -5,11 +5,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
+from workergroups.ray_private.calls_in_flight import CallReader
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.account import AccountReader
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
-from workergroups_agent.launch_state import Heard, is_complete
+from workergroups_agent.hang_records import HangRecords
+from workergroups_agent.launch_state import GroupKey, Heard, is_complete
 from workergroups_agent.observer.forward import Forwarder
+from workergroups_agent.observer.hangs import HangWatch
 from workergroups_agent.observer.keep_previous_logs import PreviousLogKeeper
 from workergroups_agent.observer.listen import Listener
 from workergroups_agent.observer.report import report
@@ -18,7 +21,7 @@ from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
 from workergroups_api.plan import ClusterPlan
-from workergroups_api.report import LastWords
+from workergroups_api.report import HangReport, LastWords
 
 LOGGER = logging.getLogger(__name__)
 # How often to look at Ray: while something is in progress, and at rest.
@@ -29,7 +32,14 @@ POLL_SECONDS = 0.05
 LOST_SECONDS = 10.0
 
 
-_Seen = tuple[ClusterPlan, RayState, dict[str, PreparedLaunch], Heard, Mapping[str, tuple[LastWords, ...]]]
+_Seen = tuple[
+    ClusterPlan,
+    RayState,
+    dict[str, PreparedLaunch],
+    Heard,
+    Mapping[str, tuple[LastWords, ...]],
+    Mapping[GroupKey, HangReport],
+]
 
 
 class Observer:
@@ -41,6 +51,7 @@ class Observer:
         self._orders = Forwarder(gcs, exchange)
         self._executor = AccountReader(gcs)
         self._reader = RayReader(gcs)
+        self._hangs = HangWatch(HangRecords(gcs), CallReader(gcs.address))
         tails = Tails()
         self._keeper = PreviousLogKeeper(exchange.previous_logs, tails)
         self._listener = Listener(gcs.address, tails, self._keeper.lose_head)
@@ -82,7 +93,7 @@ class Observer:
         self._keeper.forget_but({group.uid for group in plan.groups})
         wanted = [group.uid for group in plan.groups if not is_complete(group, state)]
         prepared = dict(self._orders.forward(plan, wanted, self._executor.orders))
-        seen = (plan, state, prepared, heard, self._keeper.last_words())
+        seen = (plan, state, prepared, heard, self._keeper.last_words(), self._hangs.look(plan, state))
         changed = seen != self._seen
         self._tell(report(*seen) if changed else self._reports)
         self._seen = seen

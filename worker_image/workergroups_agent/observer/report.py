@@ -8,8 +8,10 @@ from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
 from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.launch_state import (
+    GroupKey,
     Heard,
     kept_placements,
+    key_of,
     leaving_placements,
     nodes_of,
     observed_launch_state,
@@ -18,11 +20,13 @@ from workergroups_agent.launch_state import (
 from workergroups_agent.ray_state import Placement, RankActor, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
+from workergroups_api.ranges import ranges
 from workergroups_api.report import (
     MAX_FAILURES,
     MAX_NODES,
     MAX_PAUSES,
     GroupReport,
+    HangReport,
     LastWords,
     NodeReport,
     PoolReport,
@@ -30,7 +34,6 @@ from workergroups_api.report import (
     RankPause,
     braces,
     pods_digest,
-    ranges,
 )
 from workergroups_api.text import plain
 from workergroups_api.vocabulary import NodeState, RankEnd
@@ -44,6 +47,7 @@ def report(
     prepared: Mapping[str, PreparedLaunch],
     heard: Heard,
     last_words: Mapping[str, tuple[LastWords, ...]],
+    hangs: Mapping[GroupKey, HangReport],
 ) -> Reports:
     """Return the reports on all pools and groups.
 
@@ -53,6 +57,7 @@ def report(
         prepared: What the groups are launched from, by UID.
         heard: What the executor reports.
         last_words: What dead ranks printed last, by their group's UID.
+        hangs: The calls that hang, by the group's UID and incarnation.
     """
     kept, leaving = kept_placements(plan, state), leaving_placements(plan, state)
     told = {group.uid: observed_launch_state(group, plan, state, prepared, heard) for group in plan.groups}
@@ -63,7 +68,7 @@ def report(
             for pool in plan.pools
         },
         groups={
-            group.name: ReportedGroup(uid=group.uid, report=_group(group, state, told[group.uid], last_words))
+            group.name: ReportedGroup(uid=group.uid, report=_group(group, state, told[group.uid], last_words, hangs))
             for group in plan.groups
         },
     )
@@ -123,6 +128,7 @@ def _group(
     state: RayState,
     explanation: Explanation,
     last_words: Mapping[str, tuple[LastWords, ...]],
+    hangs: Mapping[GroupKey, HangReport],
 ) -> GroupReport:
     ranks = ranks_of(group, state)
     ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
@@ -140,6 +146,7 @@ def _group(
         last_words=last_words.get(group.uid, ()),
         paused=ranges(paused),
         pauses=tuple(_pause(number, pause, state) for number, pause in list(paused.items())[:MAX_PAUSES]),
+        hang=hangs.get(key_of(group)),
     )
 
 

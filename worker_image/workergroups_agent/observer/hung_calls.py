@@ -1,0 +1,92 @@
+"""Which calls of a group count, which have returned, and what to report of those that hang. Pure functions."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from workergroups.flight_recorder import Flight
+from workergroups.missing_ranks import missing_ranks
+from workergroups.rank_stack import Doing, RankStack
+from workergroups.ray_private.calls_in_flight import CallInFlight
+from workergroups.stack_groups import diagnose
+from workergroups_agent.hang_records import Hang, OnNode
+from workergroups_agent.launch_state import ranks_of
+from workergroups_agent.ray_state import RankActor, RayState
+from workergroups_api.plan import PlannedGroup
+from workergroups_api.ranges import ranges
+from workergroups_api.report import HangReport
+from workergroups_api.text import plain
+
+MAX_MESSAGE = 900
+NO_ANSWER = RankStack(Doing.UNKNOWN, note="its node has not answered")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a rank was doing, what its flight recorder says, and when that was, by the clock of its node."""
+
+    stack: RankStack = NO_ANSWER
+    flight: Flight | None = None
+    taken: float = 0.0
+
+
+def calls_of(group: PlannedGroup, state: RayState, calls: Iterable[CallInFlight]) -> dict[CallInFlight, int]:
+    """Return the group's calls in flight with their ranks; none while a rank waits for a debugger.
+
+    A call that has not begun counts if its rank runs no other: the rank may be frozen.
+    """
+    numbers = {rank.actor_id: number for number, rank in ranks_of(group, state).items() if rank.state == "ALIVE"}
+    if any(actor_id in state.pauses for actor_id in numbers):
+        return {}
+    own = [call for call in calls if call.actor_id in numbers]
+    busy = {call.actor_id for call in own if call.has_begun}
+    first: dict[str, CallInFlight] = {}
+    for call in sorted(own, key=lambda call: call.since):
+        if not call.has_begun and call.actor_id not in busy:
+            first.setdefault(call.actor_id, call)
+    return {call: numbers[call.actor_id] for call in own if call.has_begun or first.get(call.actor_id) is call}
+
+
+def shown_by(ranks: Mapping[int, RankActor], nodes: Mapping[str, OnNode]) -> dict[int, Shown]:
+    """Return what each rank shows, according to the nodes that have answered."""
+    return {number: _shown(rank.actor_id, nodes.get(rank.node_id)) for number, rank in ranks.items()}
+
+
+def _shown(actor_id: str, node: OnNode | None) -> Shown:
+    if node is None:
+        return Shown()
+    return Shown(node.stacks.get(actor_id, NO_ANSWER), node.flights.get(actor_id), node.taken)
+
+
+def returned_calls(hang: Hang, calls: Mapping[CallInFlight, int], shown: Mapping[int, Shown]) -> set[str]:
+    """Return those of the calls of a hang that have returned, although Ray lists them: their caller died before that.
+
+    A rank runs as many calls as its threads are in methods, and those are the latest that began before the stacks were
+    taken. Of a rank that has not answered, or that has an event loop, nobody can tell.
+    """
+    returned: set[str] = set()
+    for rank, each in shown.items():
+        if each.stack.doing in (Doing.METHOD, Doing.NOTHING):
+            own = [call for call in calls if calls[call] == rank and not (call.has_begun and call.since > each.taken)]
+            own.sort(key=lambda call: (call.has_begun, call.since))
+            returned |= {call.task_id for call in own[: max(0, len(own) - each.stack.methods)]}
+    return returned & hang.calls.keys()
+
+
+def hang_report(
+    hang: Hang, hang_seconds: int, shown: Mapping[int, Shown], pods: Mapping[int, str | None]
+) -> HangReport:
+    """Return what to report. The flight recorder knows whom a collective waits for, which stacks only suggest."""
+    diagnosis = diagnose({rank: each.stack for rank, each in shown.items()})
+    missing = missing_ranks({rank: each.flight for rank, each in shown.items()})
+    suspects = missing.ranks if missing is not None else diagnosis.suspects
+    hung = sorted(set(hang.calls.values()))
+    on = f"{'rank' if len(hung) == 1 else 'ranks'} {ranges(hung)}"
+    said = [f"call `{hang.method}` has run for more than {hang_seconds} s on {on}", diagnosis, missing]
+    return HangReport(
+        method=hang.method,
+        since=hang.since,
+        ranks=ranges(hung),
+        suspects=ranges(suspects),
+        pod=pods.get(min(suspects or hung)),
+        message=plain("; ".join(str(each) for each in said if each is not None), MAX_MESSAGE),
+    )
