@@ -10,6 +10,7 @@ from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 from . import logs, names
+from .activity import Activity
 from .cluster import Cluster
 from .errors import DeadlineError, NotFoundError
 from .handle import Handle
@@ -81,6 +82,13 @@ class Group(Handle):
     def calls(self) -> list[dict[str, Any]]:
         """Return the calls that ranks have not finished: rank, method, state, seconds, and the caller's Ray job."""
         return list(self._ask("calls"))
+
+    def activity(self) -> Activity:
+        """Return both at once, grouped: ranks that do the same are together, and the suspects come first."""
+        found = self._ask("activity")
+        if isinstance(found, list):  # of a cluster whose library is older
+            found = {"calls": found, "stacks": {}}
+        return Activity(found["calls"], {int(rank): stack for rank, stack in found["stacks"].items()})
 
     def pauses(self) -> list[RankPause]:
         """Return the ranks that are paused for a debugger or have one."""

@@ -1,4 +1,4 @@
-"""Report stacks or unfinished calls of ranks: ``python -m workergroups.rank_activity stacks|calls GROUP``.
+"""Report what ranks do: ``python -m workergroups.rank_activity stacks|calls|activity GROUP``.
 
 The command line runs this in the head's pod. It does not call the ranks, so it answers even while they hang.
 """
@@ -19,12 +19,16 @@ _ATTACH_SECONDS = 10.0
 
 
 def answer(question: str, group: str) -> Any:
-    """Return the stacks by rank, or the list of calls."""
+    """Return the stacks by rank, or the list of calls; for ``activity`` both, with stacks only if a call runs."""
     ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
     attached = attach(group, timeout=_ATTACH_SECONDS)
     if question == "stacks":
         return attached.stacks()
-    return [dataclasses.asdict(call) for call in attached.calls()]
+    calls = [dataclasses.asdict(call) for call in attached.calls()]
+    if question == "calls":
+        return calls
+    is_busy = any(call["state"].startswith("running") for call in calls)
+    return {"calls": calls, "stacks": attached.stacks() if is_busy else {}}
 
 
 if __name__ == "__main__":

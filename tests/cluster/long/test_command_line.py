@@ -132,13 +132,16 @@ def test_it_says_within_10_s_where_a_group_hangs(run, hanging, question):
     answer = run.json(question, "tiny")
     assert time.monotonic() - started < 10
     if question == "stacks":
-        assert answer.keys() == {"0", "1"}
-        assert all(re.search(r"sleeper.py\", line \d+ in hang", stack) for stack in answer.values())
+        assert answer["stacks"].keys() == {"0", "1"}
+        assert all(re.search(r"sleeper.py\", line \d+ in hang", stack) for stack in answer["stacks"].values())
     else:
-        assert [(call["rank"], call["method"], call["state"]) for call in answer] == [
+        assert [(call["rank"], call["method"], call["state"]) for call in answer["calls"]] == [
             (0, "hang", "running"),
             (1, "hang", "running"),
         ]
+    (group,) = answer["groups"]
+    assert (group["ranks"], group["suspect"]) == ("0-1", False)
+    assert re.fullmatch(r"in sleeper.py:\d+ in hang", group["where"])
 
 
 def test_what_ranks_print_is_told_by_rank(run, hanging):
