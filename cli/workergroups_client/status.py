@@ -62,6 +62,11 @@ class Status:
         return self.is_current and self.summary is not None and self.summary.status == "True"
 
     @property
+    def has_lost_drivers(self) -> bool:
+        """Whether the pool is ready, but its drivers ended with Ray's head, and no other one has connected since."""
+        return self.is_ready and self.summary is not None and self.summary.reason == Reason.DRIVERS_LOST
+
+    @property
     def is_hopeless(self) -> bool:
         """Whether it is not ready and waiting will not help."""
         summary = self.summary
