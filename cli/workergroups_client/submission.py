@@ -67,7 +67,7 @@ class Submission:
         hidden = {name: value for name, value in hidden.items() if name not in wanted["env_vars"]}
         metadata = jobs.attempt_metadata(self.job, attempt, self.key)
         with secret_env.handed_over(pool.cluster, pool.target, hidden) as before:
-            jobs.submit(pool.ray.api, job_id, self.command, wanted, before=before, metadata=metadata)
+            jobs.submit(pool.ray.api, pool.name, self.command, wanted, job_id, before=before, metadata=metadata)
         return job
 
     def _has_submitted(self, job_id: str, pool: Pool) -> bool:
