@@ -10,7 +10,8 @@ import sys, time
 import workergroups
 ranks = workergroups.attach("tries", timeout=120)
 attempt = workergroups.attempt()
-print("attempt", attempt, "of incarnation", ranks.incarnation, [each["value"] for each in ranks.execute_all_sync("look")], flush=True)
+values = [each["value"] for each in ranks.execute_all_sync("look")]
+print("attempt", attempt, "of incarnation", ranks.incarnation, values, flush=True)
 if attempt == 1 and sys.argv[1] == "hang":
     time.sleep(600)
 sys.exit(7 if attempt == 1 else 0)
