@@ -113,6 +113,8 @@ def _describe(status: Status) -> None:
         f"{status.what} {status.name} in {status.namespace}: {_size(status)} ready{incarnation}{restarts}{waits}",
         "bold",
     )
+    if status.drivers is not None:
+        print_text(f"  drivers connected: {status.drivers.running} {', '.join(status.drivers.jobs)}".rstrip())
     if not status.is_current:
         print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
     for each in status.conditions:
@@ -196,5 +198,5 @@ def _as_json(status: Status, jobs: list[JobRecord]) -> dict[str, object]:
         "conditions": status.conditions,
         "restarts": status.restarts,
         "failures": [*status.unreserved, *status.failures],
-        **({"jobs": [job.id for job in jobs]} if status.what == POOL else {}),
+        **({"jobs": [job.id for job in jobs], "drivers": status.drivers} if status.what == POOL else {}),
     }
