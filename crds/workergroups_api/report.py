@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from workergroups_api.launch import digest
-from workergroups_api.model import ApiModel, list_map
+from workergroups_api.model import ApiModel, list_map, schema
 
 MAX_NODES = 16
 MAX_FAILURES = 10
@@ -44,6 +44,7 @@ DriverJobs = Annotated[
     Field(
         max_length=MAX_DRIVER_JOBS,
         description="The first five of these drivers: the submission ids of their jobs, or else Ray's own ids.",
+        json_schema_extra=schema(x_kubernetes_list_type="atomic"),
     ),
 ]
 
