@@ -20,7 +20,7 @@ from workergroups_api.backoff import Backoff
 
 from .deletion import groups_on
 from .errors import ClientError, DeadlineError, NotRunningError, UnreachableError
-from .jobs import FAILED, LOST, Job, JobRecord
+from .jobs import FAILED, LOST, RECONNECT_SECONDS, Job, JobRecord
 from .names import Target
 from .readiness import wait_until_ready, why_and_until
 from .reading import pool_status
@@ -127,7 +127,8 @@ class Attempts:
         pool, number = self._pool, self._number + 1
         job_id = f"{self._submission.job}-{number}" if self._retries else self._submission.job
         heads = _heads(pool)
-        job = self._submission.start(pool, job_id, number, WAIT_SECONDS if self._retries else None)
+        patience = WAIT_SECONDS if self._retries else RECONNECT_SECONDS
+        job = self._submission.start(pool, job_id, number, patience)
         self._number, self._latest = number, Attempt(job_id, None, None, ())
         try:
             # With other heads than before, it is not known in which of them the attempt runs.

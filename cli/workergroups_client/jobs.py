@@ -24,7 +24,8 @@ FAILED, STOPPED = "FAILED", "STOPPED"
 LOST, UNKNOWN = "LOST", "UNKNOWN"
 """States that Ray does not have: the job ended with the head, and nobody knows."""
 _ENDED = {"SUCCEEDED", FAILED, STOPPED, LOST}
-_RECONNECT_SECONDS = 120
+RECONNECT_SECONDS = 120
+"""How long to look for a job whose connection was lost."""
 # Keys in the metadata of Ray's record, and how long a number there may be.
 _JOB, _ATTEMPT, _SUBMISSION = (f"{GROUP}/{key}" for key in ("job", "attempt", "submission"))
 _MOST_DIGITS = 9
@@ -91,7 +92,7 @@ class Job:
     """
 
     def __init__(
-        self, job_id: str, ray: RayApi, pool: str, kept: KeptRecords | None = None, patience: float = _RECONNECT_SECONDS
+        self, job_id: str, ray: RayApi, pool: str, kept: KeptRecords | None = None, patience: float = RECONNECT_SECONDS
     ) -> None:
         self.id, self.pool = job_id, pool
         self._ray, self._kept, self._patience = ray, kept, patience

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workergroups_api.vocabulary import JobVariable
 
 from . import jobs, secret_env
-from .errors import NotFoundError
+from .errors import ClientError, NotFoundError
 from .jobs import Job
 from .names import Target
 from .reading import pool_spec
@@ -19,6 +19,9 @@ from .runtime_env import PackedEnv, merged, packed
 
 if TYPE_CHECKING:
     from .pool import Pool
+
+# Ray names a file after the id, and the number of the attempt follows it.
+_MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -48,16 +51,19 @@ class Submission:
         """Pack the working directory as it is now; see `Pool.submit`."""
         directory = Path(working_dir) if working_dir is not None else None
         job = job_id or f"{pool.name}-{secrets.token_hex(3)}"
+        if len(job) > _MOST_CHARACTERS:
+            raise ClientError(
+                f"the id of a job may have {_MOST_CHARACTERS} characters, and {job[:20]}... has {len(job)}"
+            )
         return cls(job, command, packed(merged(runtime_env or {}, directory, {})), env or {}, tuple(env_from))
 
-    def start(self, pool: Pool, job_id: str, attempt: int, patience: float | None = None) -> Job:
+    def start(self, pool: Pool, job_id: str, attempt: int, patience: float) -> Job:
         """Submit one attempt; if it was submitted already, return it.
 
         Raises:
             UnreachableError: The attempt may have been submitted, or not: submit it again under the same id.
         """
-        options = {} if patience is None else {"patience": patience}
-        job = Job(job_id, pool.ray.api, pool.name, pool.kept, **options)
+        job = Job(job_id, pool.ray.api, pool.name, pool.kept, patience)
         if attempt > 1 and self._has_submitted(job_id, pool):
             return job
         variables = {**_shape(pool.target), **self.env, JobVariable.ATTEMPT.value: str(attempt)}

@@ -309,3 +309,8 @@ def test_attempts_have_one_key_and_submissions_another(monkeypatch):
         for _ in range(2)
     ]
     assert made[0].key != made[1].key
+
+
+def test_an_id_that_ray_could_not_use_is_refused_early(monkeypatch):
+    with pytest.raises(ClientError, match=r"the id of a job may have 200 characters, and x+\.\.\. has 300"):
+        World(monkeypatch).submit(job_id="x" * 300)
