@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from workergroups_client import Cluster, Pool
+from workergroups_client import ClientError, Cluster, Pool
+from workergroups_client.attempts import summary
 from workergroups_client.job_lookup import all_jobs, the_job
-from workergroups_client.jobs import Job, JobRecord
+from workergroups_client.jobs import LOST, UNKNOWN, Job, JobRecord
 from workergroups_client.runtime_env import read
 
 from .exit_codes import INTERRUPTED
@@ -42,6 +43,10 @@ def submit(
         typer.Option(help="secret/NAME or secret/NAME:KEY: hidden variables for CMD; may be given several times."),
     ] = None,
     name: Annotated[str | None, typer.Option(help="The id of the job.")] = None,
+    retries: Annotated[
+        int,
+        typer.Option(min=0, help="Submit it again, at most so often, if its driver fails or is lost with Ray's head."),
+    ] = 0,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Print the id and return.")] = False,
     output: Format = Output.text,
     namespace: Namespace = None,
@@ -49,8 +54,11 @@ def submit(
 ) -> None:
     """Run a command as a job on the head of a pool's cluster.
 
-    It prints the output of the job, and exits with its code.
+    It prints the output of the job, and exits with its code. With --retries, it also submits the job again while it
+    runs, when the pool and the groups on it are ready.
     """
+    if retries and no_wait:
+        raise typer.BadParameter("--retries needs this command to follow the job: leave out --no-wait")
     if not command:
         raise typer.BadParameter("say what to run: workergroups job submit POOL -- python train.py")
     variables = dict(map(_variable, env or []))
@@ -59,7 +67,14 @@ def submit(
     with Teller() as tell, Pool(pool, cluster, tell) as found:
         tell(f"submitting to pool {found.name}")
         job = found.submit(
-            command, working_dir=working_dir, runtime_env=given, env=variables, env_from=env_from or (), job_id=name
+            command,
+            working_dir=working_dir,
+            runtime_env=given,
+            env=variables,
+            env_from=env_from or (),
+            job_id=name,
+            retries=retries,
+            on_retry=lambda sentence: _note_between(tell, sentence),
         )
         tell.quiet()
         if not no_wait:
@@ -86,12 +101,15 @@ def list_jobs(
         return
     if not records:
         where = f"of {pool}" if pool else f"in namespace {cluster.namespace}"
-        note(f"no jobs {where}; a Ray head that ends loses its jobs")
+        note(f"no jobs {where}")
         return
     table(
-        *("JOB", "STATE", "POOL", "STARTED", "TOOK", "COMMAND"),
+        *("JOB", "STATE", "POOL", "ATTEMPT", "STARTED", "TOOK", "COMMAND"),
         rows=[
-            (record.id, record.state, pool, age(record.started), _took(record), _short(record.entrypoint))
+            (
+                *(record.id, record.state, pool, record.attempt, age(record.started)),
+                *(_took(record), _short(record.entrypoint)),
+            )
             for pool, record in records
         ],
     )
@@ -152,13 +170,19 @@ def follow(job: Job, cluster: Cluster, tell: Teller) -> int:
         tell.quiet()
         _interrupted(job, cluster, tell)
         return INTERRUPTED
-    # The rest of Ray's message is the end of the log, which has just been printed.
-    why = "" if record.exit_code == 0 else f": {record.message.partition(', last available logs')[0]}"
-    note(f"job {job.id}: {record.state}{why}")
+    note(f"job {job.id}: {record.state if record.exit_code == 0 else summary(record)}")
     return record.exit_code or 0
 
 
+def _note_between(tell: Teller, sentence: str) -> None:
+    tell.quiet()
+    note(sentence)
+
+
 def _interrupted(job: Job, cluster: Cluster, tell: Teller) -> None:
+    if ended := _ended(job):
+        note(f"job {job.id}: {ended.state}; no other attempt begins")
+        return
     if sys.stdin.isatty() and err.is_terminal and _is_to_stop(job):
         tell(f"stopping job {job.id}")
         state = job.stop().state
@@ -170,6 +194,15 @@ def _interrupted(job: Job, cluster: Cluster, tell: Teller) -> None:
         f"job {job.id} keeps running.\n  follow it:  workergroups job logs {job.id} -f {where}\n"
         f"  stop it:    workergroups job stop {job.id} {where}"
     )
+
+
+def _ended(job: Job) -> JobRecord | None:
+    """Return the record of a job that has ended, such as one between two attempts."""
+    try:
+        record = job.record()
+    except ClientError:
+        return None
+    return record if record.has_ended else None
 
 
 def _is_to_stop(job: Job) -> bool:
@@ -199,6 +232,8 @@ def _as_json(pool: str, record: JobRecord) -> dict[str, object]:
         "started": record.started,
         "ended": record.ended,
         "exitCode": record.exit_code,
+        "job": record.job,
+        "attempt": record.attempt,
     }
 
 
@@ -216,7 +251,9 @@ def _variable(text: str) -> tuple[str, str]:
 def _took(record: JobRecord) -> str:
     if record.started is None:
         return "-"
-    return duration(record.ended - record.started) if record.ended else f"{age(record.started)} so far"
+    if record.ended:
+        return duration(record.ended - record.started)
+    return "-" if record.state in (LOST, UNKNOWN) else f"{age(record.started)} so far"
 
 
 def _short(entrypoint: str) -> str:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workergroups_api.vocabulary import Component
+from workergroups_api.vocabulary import Component, Reason
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.errors import ClientError
 from workergroups_client.head_programs import ray_status
 from workergroups_client.jobs import JobRecord, list_records
+from workergroups_client.kept_records import KeptRecords, merged
 from workergroups_client.names import POOL, Target, find_all, list_all, none_here, ray_cluster, running_pods
 from workergroups_client.readiness import until, why
 from workergroups_client.status import Status, status_of
@@ -91,7 +92,7 @@ def _row(status: Status) -> tuple[object, ...]:
         status.name,
         summary.status if summary else "-",
         _size(status),
-        "" if status.is_ready else why(status),
+        why(status) if not status.is_ready or status.has_lost_drivers else "",
         until(status),
     )
 
@@ -112,11 +113,14 @@ def _describe(status: Status) -> None:
         f"{status.what} {status.name} in {status.namespace}: {_size(status)} ready{incarnation}{restarts}{waits}",
         "bold",
     )
+    if status.drivers is not None:
+        print_text(f"  drivers connected: {status.drivers.running} {', '.join(status.drivers.jobs)}".rstrip())
     if not status.is_current:
         print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
     for each in status.conditions:
         line = f"  {each.type:<16} {each.status:<8} for {age(each.last_transition_time):<8} {each.reason}"
-        print_text(f"{line}: {each.message}" if each.message else line, _MARKS.get(each.status))
+        mark = "yellow" if each.reason == Reason.DRIVERS_LOST else _MARKS.get(each.status)
+        print_text(f"{line}: {each.message}" if each.message else line, mark)
     for node in status.unreserved:
         print_text(f"  node {node.index}: {node.state}: {node.message or node.pod or ''}", "red")
     for failure in status.failures:
@@ -144,16 +148,28 @@ def _pod_row(pod: dict[str, dict[str, str]]) -> tuple[str, str, str]:
 
 
 def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
-    """Return the jobs of the target's Ray cluster; none if it has no head or does not answer."""
+    """Return the jobs of the target's Ray cluster, also those that it has lost."""
     name = ray_cluster(cluster, target)
-    if not running_pods(cluster, name, Component.HEAD):
-        return []
+    records = KeptRecords(cluster, name)
     try:
-        with RayConnection(cluster, name, seconds=_JOBS_SECONDS) as ray:
+        kept = records.all()
+        heads = records.heads()
+    except ClientError as error:
+        note(f"the kept records of its jobs cannot be read: {error}")
+        kept, heads = [], set()
+    return merged(_jobs_of_ray(cluster, name), kept, heads)
+
+
+def _jobs_of_ray(cluster: Cluster, ray_cluster_name: str) -> list[JobRecord] | None:
+    """Return the jobs that Ray knows; none if the Ray cluster has no head or does not answer."""
+    if not running_pods(cluster, ray_cluster_name, Component.HEAD):
+        return None
+    try:
+        with RayConnection(cluster, ray_cluster_name, seconds=_JOBS_SECONDS) as ray:
             return list_records(ray.api)
     except ClientError as error:
         note(f"its jobs could not be listed: {error}")
-        return []
+        return None
 
 
 def _of_ray(cluster: Cluster, target: Target) -> str | None:
@@ -182,5 +198,5 @@ def _as_json(status: Status, jobs: list[JobRecord]) -> dict[str, object]:
         "conditions": status.conditions,
         "restarts": status.restarts,
         "failures": [*status.unreserved, *status.failures],
-        **({"jobs": [job.id for job in jobs]} if status.what == POOL else {}),
+        **({"jobs": [job.id for job in jobs], "drivers": status.drivers} if status.what == POOL else {}),
     }

@@ -93,7 +93,10 @@ class Cluster:
 
     def annotate(self, kind: Kind, name: str, annotation: str, value: str) -> None:
         """Set an annotation of an object."""
-        patch = {"metadata": {"annotations": {annotation: value}}}
+        self.merge(kind, name, {"metadata": {"annotations": {annotation: value}}})
+
+    def merge(self, kind: Kind, name: str, patch: Manifest) -> None:
+        """Set some fields of an object, and remove those that are ``None`` in the patch."""
         self._request("PATCH", f"{self._path(kind)}/{name}", body=patch, content_type="application/merge-patch+json")
 
     def delete(self, kind: Kind, manifest: Manifest) -> None:

@@ -15,6 +15,10 @@ class NotFoundError(ClientError):
     """There is no object of that name."""
 
 
+class NotRunningError(NotFoundError):
+    """The object exists, but what should run for it does not run now."""
+
+
 class ConflictError(ClientError):
     """Another client holds what this one wants to change."""
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 from . import names
 from .cluster import Cluster
 from .connection import RayConnection
+from .errors import NotFoundError
 from .names import Target
 from .status import Status, status_of
 from .waiting import Tell
@@ -40,6 +41,19 @@ class Handle:
     def ray(self) -> RayConnection:
         """A connection to the Ray cluster, opened at the first use; `close` ends it."""
         return RayConnection(self.cluster, self.ray_cluster, tell=self._tell)
+
+    def renew(self) -> None:
+        """Find the object again, and open another connection at the next use.
+
+        Raises:
+            NotFoundError: The object was deleted, also if there is another one of its name.
+        """
+        found = names.find(self.cluster, f"{self.target.what}/{self.name}", self.target.what)
+        if found.uid != self.target.uid:
+            raise NotFoundError(f"{self.target} was deleted, and created again")
+        self.close()
+        self.__dict__.pop("ray", None)
+        self.target = found
 
     def close(self) -> None:
         """Close the connection to the Ray cluster, if it is open."""

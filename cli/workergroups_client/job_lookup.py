@@ -1,19 +1,25 @@
-"""Find a job by its id, by the name of its pool or group, or, without a name, the latest one."""
+"""Find a job by its id, by the name of its pool or group, or, without a name, the latest one.
+
+Jobs that ended with Ray's head are found, too, if they have a kept record.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-
-from workergroups_api.vocabulary import Component
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from . import names
 from .cluster import Cluster
-from .errors import DeadlineError, NotFoundError, UnreachableError
-from .jobs import Job, JobRecord
+from .errors import ClientError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
+from .jobs import AbsentJob, Job, JobRecord
+from .kept_records import merged
 from .pool import Pool
 from .suggestions import did_you_mean
 from .waiting import Tell, silently
+
+if TYPE_CHECKING:
+    from workergroups_api.job_record import KeptJobRecord
 
 Found = tuple[Pool, JobRecord]
 _NAMED = 5
@@ -22,6 +28,8 @@ _NAMED = 5
 @contextmanager
 def the_job(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterator[Job]:
     """Yield the job of that id, or the latest one of that pool or group, or without a name the latest of all.
+
+    Of a job with several attempts, it is the latest one, unless the name is the id of another.
 
     Raises:
         NotFoundError: There is no such job; the message names similar or recent ones.
@@ -32,13 +40,12 @@ def the_job(cluster: Cluster, name: str | None, tell: Tell = silently) -> Iterat
             # Ids begin with the pool's name, unless the user chose them.
             pools.sort(key=lambda pool: not name.startswith(pool.name))
             for pool, record in _jobs_of(pools, tell):
-                if record.id == name:
-                    yield pool.job(name)
+                if name in (record.id, record.job):
+                    yield _job(pool, record)
                     return
                 others.append(record)
-        elif found := _latest_first(_jobs_of(pools, tell)):
-            pool, record = found[0]
-            yield pool.job(record.id)
+        elif found := _latest_first(_jobs_of(pools, tell, is_named=name is not None)):
+            yield _job(*found[0])
             return
     raise NotFoundError(_what_there_is(cluster, name, [record.id for record in others]))
 
@@ -52,7 +59,7 @@ def all_jobs(cluster: Cluster, name: str | None, tell: Tell = silently) -> Itera
     if name is not None:
         names.find(cluster, name)
     with _pools(cluster, name, tell) as (pools, _):
-        yield _latest_first(_jobs_of(pools, tell))
+        yield _latest_first(_jobs_of(pools, tell, is_named=name is not None))
 
 
 @contextmanager
@@ -67,15 +74,46 @@ def _pools(cluster: Cluster, name: str | None, tell: Tell) -> Iterator[tuple[lis
             pool.close()
 
 
-def _jobs_of(pools: list[Pool], tell: Tell) -> Iterator[Found]:
-    """Yield the jobs of each pool's Ray cluster; of several, skip those that do not answer."""
+def _job(pool: Pool, record: JobRecord) -> Job:
+    return AbsentJob(record, pool.name, pool.kept) if record.is_kept else pool.job(record.id)
+
+
+def _jobs_of(pools: list[Pool], tell: Tell, *, is_named: bool = False) -> Iterator[Found]:
+    """Yield the jobs of each pool's Ray cluster; of several, skip those that do not answer and have no kept records.
+
+    `is_named` is whether the user means this pool.
+    """
     for pool in pools:
+        kept = _kept(pool, tell)
         try:
-            yield from ((pool, record) for record in pool.jobs())
-        except (UnreachableError, DeadlineError) as error:
-            if len(pools) == 1:
+            asked = pool.jobs()
+        except (UnreachableError, DeadlineError, NotRunningError) as error:
+            is_silent = isinstance(error, NotRunningError) and not is_named
+            if len(pools) == 1 and not kept and not is_silent:
                 raise
-            tell(f"the jobs of pool {pool.name} could not be listed: {error}")
+            if not is_silent:
+                tell(f"the jobs of pool {pool.name} could not be listed: {error}")
+            asked = None
+        heads = pool.kept.heads() if kept else set()
+        yield from ((pool, record) for record in merged(asked, kept, heads))
+        _note_ends(pool, asked or (), kept)
+
+
+def _kept(pool: Pool, tell: Tell) -> list[KeptJobRecord]:
+    try:
+        return pool.kept.all()
+    except ClientError as error:
+        tell(f"the kept records of the jobs of pool {pool.name} cannot be read: {error}")
+        return []
+
+
+def _note_ends(pool: Pool, asked: Iterable[JobRecord], kept: Iterable[KeptJobRecord]) -> None:
+    """Note how jobs ended that nobody followed, as long as Ray knows it."""
+    running = {record.id for record in kept if record.ended is None}
+    with suppress(ClientError):  # such as without the right to
+        for record in asked:
+            if record.has_ended and record.id in running:
+                pool.kept.note_end(record)
 
 
 def _latest_first(found: Iterable[Found]) -> list[Found]:
@@ -83,13 +121,9 @@ def _latest_first(found: Iterable[Found]) -> list[Found]:
 
 
 def _one_of_each_cluster(cluster: Cluster, tell: Tell) -> list[Pool]:
-    """Return a pool of each Ray cluster that has a head; the others have no jobs."""
+    """Return a pool of each Ray cluster."""
     pools = {names.ray_cluster(cluster, each): each.name for each in names.list_all(cluster, names.POOL)}
-    return [
-        Pool(f"{names.POOL}/{name}", cluster, tell)
-        for ray_cluster, name in pools.items()
-        if names.running_pods(cluster, ray_cluster, Component.HEAD)
-    ]
+    return [Pool(f"{names.POOL}/{name}", cluster, tell) for name in pools.values()]
 
 
 def _is_target(cluster: Cluster, name: str) -> bool:

@@ -6,16 +6,29 @@ import secrets
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .errors import ClientError, DeadlineError, UnreachableError
+from workergroups_api.names import GROUP
+
+from .errors import ClientError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
 from .ray_api import RayApi
 from .secret_env import as_typed
 from .waiting import Tell, look_again, silently
 
-_ENDED = {"SUCCEEDED", "FAILED", "STOPPED"}
-_RECONNECT_SECONDS = 120
+if TYPE_CHECKING:
+    from .kept_records import KeptRecords
+
+FAILED, STOPPED = "FAILED", "STOPPED"
+LOST, UNKNOWN = "LOST", "UNKNOWN"
+"""States that Ray does not have: the job ended with the head, and nobody knows."""
+_ENDED = {"SUCCEEDED", FAILED, STOPPED, LOST}
+RECONNECT_SECONDS = 120
+"""How long to look for a job whose connection was lost."""
+# Keys in the metadata of Ray's record, and how long a number there may be.
+_JOB, _ATTEMPT, _SUBMISSION = (f"{GROUP}/{key}" for key in ("job", "attempt", "submission"))
+_MOST_DIGITS = 9
 _STOP_SECONDS = 60
 # The exit code of a shell for a program that SIGTERM ended, which is how Ray stops a job.
 STOPPED_EXIT_CODE = 143
@@ -23,11 +36,14 @@ STOPPED_EXIT_CODE = 143
 
 @dataclass(frozen=True)
 class JobRecord:
-    """Ray's record of a job."""
+    """Ray's record of a job, or what was kept of a job that Ray has forgotten."""
 
     id: str
     state: str
-    """PENDING, RUNNING, SUCCEEDED, FAILED or STOPPED."""
+    """PENDING, RUNNING, SUCCEEDED, FAILED or STOPPED, as Ray has them.
+
+    It is LOST if the job ended with Ray's head, and UNKNOWN if nobody knows whether it runs.
+    """
     entrypoint: str
     """The command as it was submitted."""
     message: str
@@ -35,6 +51,12 @@ class JobRecord:
     """Seconds since the epoch."""
     ended: float | None
     driver_exit_code: int | None
+    job: str = ""
+    """The id that the attempts of a job have in common."""
+    attempt: int = 1
+    """1 for the first attempt, 2 for the first retry, and so on."""
+    is_kept: bool = False
+    """Whether Ray does not know the job, or cannot be asked, so that this is the record that was kept."""
 
     @property
     def has_ended(self) -> bool:
@@ -45,13 +67,13 @@ class JobRecord:
     def exit_code(self) -> int | None:
         """The exit code of the driver; ``None`` while the job has not ended.
 
-        It is 143 for a job that was stopped, and 1 for one whose driver could not be started.
+        It is 143 for a job that was stopped, and 1 for one that was lost or whose driver could not be started.
         """
         if not self.has_ended:
             return None
         if self.state == "SUCCEEDED":
             return 0
-        if self.state == "STOPPED":
+        if self.state == STOPPED:
             return STOPPED_EXIT_CODE
         code = self.driver_exit_code
         # Python gives the number of a signal as a negative code; a shell adds it to 128.
@@ -65,15 +87,32 @@ class Job:
         job_id: The submission id.
         ray: The API of the Ray cluster.
         pool: The name of the pool that the job was submitted to, for messages.
+        kept: The records that outlive Ray's head.
+        patience: For how many seconds to look for a job whose connection was lost.
     """
 
-    def __init__(self, job_id: str, ray: RayApi, pool: str) -> None:
+    def __init__(
+        self, job_id: str, ray: RayApi, pool: str, kept: KeptRecords | None = None, patience: float = RECONNECT_SECONDS
+    ) -> None:
         self.id, self.pool = job_id, pool
-        self._ray = ray
+        self._ray, self._kept, self._patience = ray, kept, patience
+        self._end: JobRecord | None = None
 
     def record(self) -> JobRecord:
-        """Return Ray's present record of the job."""
-        return _record(self._ray.get(f"/api/jobs/{self.id}"))
+        """Return Ray's present record of the job, or the kept one if Ray has forgotten the job.
+
+        Raises:
+            NotFoundError: Ray does not know the job, or Ray's head is gone, and no record was kept.
+        """
+        if self._end is not None:
+            return self._end
+        record = self._look()
+        if record.has_ended:
+            self._end = record
+            if self._kept and record.state != LOST:
+                with suppress(ClientError):
+                    self._kept.note_end(record)
+        return record
 
     def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[str]:
         """Yield the driver's output in pieces; with ``follow``, until the job has ended.
@@ -88,7 +127,8 @@ class Job:
             # Each connection starts from the beginning of the output.
             to_skip = seen
             try:
-                self._wait_until_started(tell)
+                if self._wait_until_started(tell).state == LOST:
+                    return
                 for text in self._ray.follow(f"/api/jobs/{self.id}/logs/tail"):
                     fresh = text[to_skip:]
                     to_skip = max(0, to_skip - len(text))
@@ -96,7 +136,7 @@ class Job:
                     yield fresh
                 if self.record().has_ended:
                     return
-            except UnreachableError as error:
+            except (UnreachableError, NotRunningError) as error:
                 self._wait_for_connection(error, tell)
 
     def wait(self, seconds: float | None = None) -> JobRecord:
@@ -106,31 +146,98 @@ class Job:
             DeadlineError: The job has not ended after ``seconds``.
         """
         for _ in look_again(seconds if seconds is not None else float("inf")):
-            record = self.record()
+            try:
+                record = self._present_record()
+            except (UnreachableError, NotRunningError) as error:
+                self._wait_for_connection(error, silently)
+                continue
             if record.has_ended:
                 return record
-        raise DeadlineError(f"job {self.id} has not ended within {seconds:g} s: {record.state}: {record.message}")
+        raise DeadlineError(f"job {self.id} has not ended within {seconds:g} s: see workergroups job status {self.id}")
 
     def stop(self) -> JobRecord:
         """Stop the job if it has not ended, and return its record when it has."""
+        if self._kept:
+            with suppress(ClientError):
+                self._kept.note_stop(self.id)
         if not self.record().has_ended:
             self._ray.post(f"/api/jobs/{self.id}/stop")
         return self.wait(_STOP_SECONDS)
 
-    def _wait_until_started(self, tell: Tell) -> None:
-        while (record := self.record()).state == "PENDING":
+    def _look(self) -> JobRecord:
+        try:
+            return as_record(self._ray.get(f"/api/jobs/{self.id}"))
+        except ClientError as error:
+            is_unknown = isinstance(error, NotFoundError)
+            kept = self._kept_record(has_answered=is_unknown and not isinstance(error, NotRunningError))
+            # The job is lost with its head, whatever the next head answers.
+            if kept is None or (kept.state == UNKNOWN and not is_unknown):
+                raise
+            return kept
+
+    def _kept_record(self, *, has_answered: bool) -> JobRecord | None:
+        try:
+            return self._kept.of_absent(self.id, has_answered=has_answered) if self._kept else None
+        except ClientError:  # such as without the right to read it
+            return None
+
+    def _wait_until_started(self, tell: Tell) -> JobRecord:
+        while (record := self._present_record()).state == "PENDING":
             tell(f"job {self.id} is pending: {record.message}")
             time.sleep(1)
+        return record
 
-    def _wait_for_connection(self, error: UnreachableError, tell: Tell) -> None:
-        for left in look_again(_RECONNECT_SECONDS, pause=1):
+    def _present_record(self) -> JobRecord:
+        """Return the record, unless nobody knows whether the job runs."""
+        record = self.record()
+        if record.state == UNKNOWN:
+            raise UnreachableError(record.message)
+        return record
+
+    def _wait_for_connection(self, error: ClientError, tell: Tell) -> None:
+        for left in look_again(self._patience, pause=1):
             tell(f"the connection to job {self.id} is lost, trying again for {left:.0f} s: {error}")
             try:
-                self.record()
+                self._present_record()
                 return
-            except UnreachableError as again:
+            except (UnreachableError, NotRunningError) as again:
                 error = again
         raise UnreachableError(f"job {self.id} cannot be reached, but may still be running: {error}")
+
+
+class AbsentJob(Job):
+    """A job that Ray does not know any more, or cannot be asked for: only its kept record exists."""
+
+    def __init__(self, record: JobRecord, pool: str, kept: KeptRecords) -> None:
+        self.id, self.pool = record.id, pool
+        self._record, self._kept = record, kept
+
+    def record(self) -> JobRecord:
+        """Return the kept record."""
+        return self._record
+
+    def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[str]:
+        """Raise NotFoundError: the output was in the head's pod."""
+        raise NotFoundError(
+            f"there is no output of job {self.id}, which is {self._record.state} ({self._record.message}): only the "
+            f"head's pod has the output. Let the job write what must outlive the head to a volume of the pool"
+        )
+
+    def wait(self, seconds: float | None = None) -> JobRecord:
+        """Return the kept record if the job has ended.
+
+        Raises:
+            UnreachableError: Nobody knows whether it has.
+        """
+        if not self._record.has_ended:
+            raise UnreachableError(f"job {self.id} may still be running: {self._record.message}")
+        return self._record
+
+    def stop(self) -> JobRecord:
+        """Note that no other attempt of the job should begin, and return the kept record if the job has ended."""
+        assert self._kept is not None
+        self._kept.note_stop(self.id)
+        return self.wait()
 
 
 def submit(
@@ -141,6 +248,7 @@ def submit(
     job_id: str | None = None,
     *,
     before: str = "",
+    metadata: Mapping[str, str] | None = None,
 ) -> Job:
     """Start a command on the head of a Ray cluster.
 
@@ -151,6 +259,7 @@ def submit(
         runtime_env: A runtime environment as Ray defines it.
         job_id: The submission id; by default the pool's name and some random letters.
         before: Shell code that runs before the command.
+        metadata: What Ray's record of the job should hold in addition.
     """
     if not command:
         raise ClientError("the command of the job is empty: say what to run, such as python train.py")
@@ -158,6 +267,7 @@ def submit(
         "entrypoint": before + shlex.join(command),
         "submission_id": job_id or f"{pool}-{secrets.token_hex(3)}",
         "runtime_env": dict(runtime_env),
+        "metadata": dict(metadata or {}),
     }
     return Job(str(ray.post("/api/jobs/", body)["submission_id"]), ray, pool)
 
@@ -165,10 +275,23 @@ def submit(
 def list_records(ray: RayApi) -> list[JobRecord]:
     """Return the submitted jobs that the Ray cluster still knows, the latest first."""
     submitted = [job for job in ray.get("/api/jobs/") if job["type"] == "SUBMISSION"]
-    return sorted(map(_record, submitted), key=lambda record: -(record.started or 0))
+    return sorted(map(as_record, submitted), key=lambda record: -(record.started or 0))
 
 
-def _record(said: Mapping[str, Any]) -> JobRecord:
+def attempt_metadata(job: str, attempt: int, submission: str) -> dict[str, str]:
+    """Return what Ray's record of an attempt should hold, so that it is found by the job, and by who submitted it."""
+    return {_JOB: job, _ATTEMPT: str(attempt), _SUBMISSION: submission}
+
+
+def is_of_submission(said: Mapping[str, Any], submission: str) -> bool:
+    """Return whether a job in Ray's answer is from that submission."""
+    return (said.get("metadata") or {}).get(_SUBMISSION) == submission
+
+
+def as_record(said: Mapping[str, Any]) -> JobRecord:
+    """Return Ray's record of a job from Ray's answer. Other programs may have submitted the job."""
+    metadata = said.get("metadata") or {}
+    attempt = str(metadata.get(_ATTEMPT, ""))
     return JobRecord(
         id=said["submission_id"],
         state=said["status"],
@@ -177,6 +300,8 @@ def _record(said: Mapping[str, Any]) -> JobRecord:
         started=_seconds(said.get("start_time")),
         ended=_seconds(said.get("end_time")),
         driver_exit_code=said.get("driver_exit_code"),
+        job=str(metadata.get(_JOB, said["submission_id"])),
+        attempt=int(attempt) if attempt.isdecimal() and len(attempt) < _MOST_DIGITS else 1,
     )
 
 

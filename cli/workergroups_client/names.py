@@ -12,7 +12,7 @@ from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_api.vocabulary import Component
 
 from .cluster import Cluster
-from .errors import ClientError, NotFoundError
+from .errors import ClientError, NotFoundError, NotRunningError
 from .suggestions import did_you_mean
 
 POOL, GROUP = "pool", "group"
@@ -126,11 +126,11 @@ def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
     """Return the name of the pod in which the head of a Ray cluster runs.
 
     Raises:
-        NotFoundError: The head is not running.
+        NotRunningError: The head is not running.
     """
     pods = running_pods(cluster, ray_cluster_name, Component.HEAD)
     if not pods:
-        raise NotFoundError(
+        raise NotRunningError(
             f"the head of Ray cluster {ray_cluster_name} is not running in namespace {cluster.namespace}: "
             f"workergroups status says what its pool waits for"
         )
@@ -139,21 +139,27 @@ def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
 
 def running_pods(cluster: Cluster, ray_cluster_name: str, component: Component) -> list[Manifest]:
     """Return the running pods of a component of a Ray cluster, without those that are being deleted."""
-    pods = cluster.select(POD, f"{CLUSTER_LABEL}={ray_cluster_name},{COMPONENT_LABEL}={component}")
     return [
-        pod for pod in pods if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
+        pod
+        for pod in all_pods(cluster, ray_cluster_name, component)
+        if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
     ]
+
+
+def all_pods(cluster: Cluster, ray_cluster_name: str, component: Component) -> list[Manifest]:
+    """Return the pods of a component of a Ray cluster, also those that do not run yet or are being deleted."""
+    return cluster.select(POD, f"{CLUSTER_LABEL}={ray_cluster_name},{COMPONENT_LABEL}={component}")
 
 
 def token(cluster: Cluster, ray_cluster_name: str) -> str:
     """Return the token with which clients authenticate to Ray.
 
     Raises:
-        NotFoundError: The operator has not created the Secret yet.
+        NotRunningError: The operator has not created the Secret yet.
     """
     secret = cluster.get(SECRET, token_secret_name(ray_cluster_name))
     if secret is None:
-        raise NotFoundError(
+        raise NotRunningError(
             f"Secret {token_secret_name(ray_cluster_name)} with Ray's token does not exist in namespace "
             f"{cluster.namespace}: workergroups status says what the pool waits for"
         )

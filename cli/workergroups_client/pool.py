@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from workergroups_api.vocabulary import JobVariable
-
-from . import checks, jobs, names, secret_env
+from . import checks, jobs, names
+from .attempts import Attempts
 from .cluster import Cluster
 from .handle import Handle
 from .jobs import Job, JobRecord
-from .reading import pool_spec
-from .runtime_env import merged, send
+from .kept_records import KeptRecords
+from .submission import Submission
 from .waiting import Tell, silently
 
 
@@ -43,10 +43,13 @@ class Pool(Handle):
         env: Mapping[str, str] | None = None,
         env_from: Iterable[str] = (),
         job_id: str | None = None,
+        retries: int = 0,
+        on_retry: Tell = silently,
     ) -> Job:
         """Start a command as a Ray job on the head of the pool's Ray cluster.
 
-        The variables WG_NODES and WG_PROCESSES_PER_NODE tell the command the size of the pool.
+        The variables WG_NODES and WG_PROCESSES_PER_NODE tell the command the size of the pool, and WG_ATTEMPT which
+        attempt of the job it is.
 
         Args:
             command: The program and its arguments; no shell changes them.
@@ -57,20 +60,15 @@ class Pool(Handle):
             env_from: Secrets whose keys become variables of the command, as ``secret/NAME``, or ``secret/NAME:KEY`` for
                 one key. The job's record does not show their values. Tasks and actors do not get them; use the pool's
                 ``env`` for that. ``env`` wins over a key of the same name.
-            job_id: The submission id; by default the pool's name and some random letters.
+            job_id: The submission id; by default the pool's name and some random letters. With ``retries``, each
+                attempt has an id of its own, which is this id with the number of the attempt.
+            retries: How often to submit the job again if its driver fails, or is lost with Ray's head. This happens
+                while the program is in the job's ``wait`` or ``logs(follow=True)``, and only when the attempt before
+                has surely ended, and the pool and the groups on it are ready.
+            on_retry: Called with why an attempt ended, and when the next one begins.
         """
-        spec = pool_spec(self.target)
-        shape = {
-            JobVariable.NODES.value: str(spec.nodes),
-            JobVariable.PROCESSES_PER_NODE.value: str(spec.processes_per_node),
-        }
-        directory = Path(working_dir) if working_dir is not None else None
-        wanted = merged(runtime_env or {}, directory, {**shape, **(env or {})})
-        secrets = secret_env.variables_of(self.cluster, env_from)
-        ready = send(wanted, self.ray.api)
-        hidden = {name: value for name, value in secrets.items() if name not in wanted["env_vars"]}
-        with secret_env.handed_over(self.cluster, self.target, hidden) as before:
-            return jobs.submit(self.ray.api, self.name, command, ready, job_id, before=before)
+        submission = Submission.of(self.target, command, working_dir, runtime_env, env, env_from, job_id)
+        return Attempts(self, submission, retries, on_retry).job(self._tell)
 
     def check(self, *, fabric: bool = False) -> checks.Check:
         """Check whether the nodes have what the pool asks for, and reach each other.
@@ -90,4 +88,9 @@ class Pool(Handle):
 
     def job(self, job_id: str) -> Job:
         """Return a job by its id."""
-        return Job(job_id, self.ray.api, self.name)
+        return Job(job_id, self.ray.api, self.name, self.kept)
+
+    @cached_property
+    def kept(self) -> KeptRecords:
+        """The records of jobs that outlive the head of the pool's Ray cluster."""
+        return KeptRecords(self.cluster, self.ray_cluster)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -43,26 +43,32 @@ def merged(given: Mapping[str, Any], working_dir: Path | None, env: Mapping[str,
     return {**result, "env_vars": variables} if variables else result
 
 
-def send(given: Mapping[str, Any], ray: RayApi) -> RuntimeEnv:
-    """Send the directories of this machine unless Ray has them, and return the environment with their URIs."""
+class PackedEnv(NamedTuple):
+    """A runtime environment with URIs of directories, and the package that Ray must have for it."""
+
+    env: RuntimeEnv
+    package: Package | None
+
+    def send(self, ray: RayApi) -> None:
+        """Send the package unless Ray has it."""
+        if self.package is not None and not _has(self.package, ray):
+            ray.put(f"/api/packages/gcs/{self.package.name}", self.package.data, _UPLOAD_SECONDS)
+
+
+def packed(given: Mapping[str, Any]) -> PackedEnv:
+    """Pack the directories of this machine, as they are now."""
     result = dict(given)
     excludes = result.pop("excludes", None) or []
-    if "working_dir" in result:
-        result["working_dir"] = _sent(result["working_dir"], excludes, ray)
+    package = None
+    directory = result.get("working_dir")
+    if directory is not None and "://" not in directory:
+        package = pack(Path(directory), excludes)
+        result["working_dir"] = package.uri
     if local := [module for module in result.get("py_modules") or [] if "://" not in str(module)]:
         raise ClientError(
             f"py_modules of this machine cannot be sent ({local[0]}): put them into the working directory"
         )
-    return result
-
-
-def _sent(directory: str, excludes: list[str], ray: RayApi) -> str:
-    if "://" in directory:
-        return directory
-    package = pack(Path(directory), excludes)
-    if not _has(package, ray):
-        ray.put(f"/api/packages/gcs/{package.name}", package.data, _UPLOAD_SECONDS)
-    return package.uri
+    return PackedEnv(result, package)
 
 
 def _has(package: Package, ray: RayApi) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workergroups_api.conditions import Condition
     from workergroups_api.failure_policy import KeptFailure
     from workergroups_api.report import NodeReport
-    from workergroups_api.resource_pool import ResourcePoolStatus
+    from workergroups_api.resource_pool import PoolDrivers, ResourcePoolStatus
     from workergroups_api.worker_group import WorkerGroupStatus
 
 
@@ -44,6 +44,8 @@ class Status:
     """The latest failures of a group's ranks, also of earlier incarnations, the latest first."""
     unreserved: tuple[NodeReport, ...] = ()
     """Nodes of a pool that are not reserved."""
+    drivers: PoolDrivers | None = None
+    """The drivers on a pool's Ray cluster; ``None`` while nobody has counted them."""
 
     @property
     def summary(self) -> Condition | None:
@@ -60,6 +62,11 @@ class Status:
     def is_ready(self) -> bool:
         """Whether the latest spec is ready."""
         return self.is_current and self.summary is not None and self.summary.status == "True"
+
+    @property
+    def has_lost_drivers(self) -> bool:
+        """Whether the pool is ready, but its drivers ended with Ray's head, and no other one has connected since."""
+        return self.is_ready and self.summary is not None and self.summary.reason == Reason.DRIVERS_LOST
 
     @property
     def is_hopeless(self) -> bool:
@@ -85,7 +92,7 @@ def status_of(target: Target) -> Status:
 def _pool_status(pool: Target) -> Status:
     status = pool_status(pool)
     known = _status(pool, status, POOL_CONDITIONS, wanted=status.nodes, ready=status.ready_nodes)
-    return replace(known, unreserved=status.reservation.nodes if status.reservation else ())
+    return replace(known, unreserved=status.reservation.nodes if status.reservation else (), drivers=status.drivers)
 
 
 def _group_status(group: Target) -> Status:

@@ -145,6 +145,7 @@ def definitions() -> dict[str, dict[str, Any]]:
             _column("Nodes", "integer", ".status.nodes"),
             _column("Ready-Nodes", "integer", ".status.readyNodes"),
             _column("Accelerators", "string", ".status.accelerators"),
+            _column("Drivers", "integer", ".status.drivers.running", priority=1),
             _column("Cluster", "string", ".status.clusterName", priority=1),
         ],
         scale={

@@ -33,6 +33,9 @@ RESTART_ANNOTATION = f"{GROUP}/restarted-because"
 # On the Lease, written by the operator: restarts in a row, and the time of the next one, as JSON (`Retries`).
 RESTARTS_ANNOTATION = f"{GROUP}/restarts"
 
+# On the ConfigMap with the records of a RayCluster's jobs, written by the command line: the name of the RayCluster.
+JOB_RECORDS_LABEL = f"{GROUP}/job-records"
+
 # On the Lease, written by the agent: the objects whose statuses it does not vouch for; see `vouching`.
 DOUBTS_ANNOTATION = f"{GROUP}/not-vouched-for"
 
@@ -52,6 +55,11 @@ def agent_name(cluster: str) -> str:
 def plan_name(cluster: str) -> str:
     """Return the name of the ConfigMap that holds the cluster's plan."""
     return f"{cluster}-plan"
+
+
+def job_records_name(cluster: str) -> str:
+    """Return the name of the ConfigMap in which the command line keeps the records of the cluster's jobs."""
+    return f"{cluster}-job-records"
 
 
 def token_secret_name(cluster: str) -> str:

@@ -13,13 +13,14 @@ from typing import Annotated
 from pydantic import Field
 
 from workergroups_api.launch import digest
-from workergroups_api.model import ApiModel, list_map
+from workergroups_api.model import ApiModel, list_map, schema
 
 MAX_NODES = 16
 MAX_FAILURES = 10
 MAX_PAUSES = 64
 # Characters of the last words of a rank.
 MAX_LAST_WORDS = 256
+MAX_DRIVER_JOBS = 5
 
 Session = Annotated[str | None, Field(description="The Ray session in which this was observed.")]
 
@@ -38,8 +39,18 @@ class NodeReport(ApiModel):
     message: Annotated[str | None, Field(description="What is wrong. Absent if nothing is.")] = None
 
 
+DriverJobs = Annotated[
+    tuple[str, ...],
+    Field(
+        max_length=MAX_DRIVER_JOBS,
+        description="The first five of these drivers: the submission ids of their jobs, or else Ray's own ids.",
+        json_schema_extra=schema(x_kubernetes_list_type="atomic"),
+    ),
+]
+
+
 class PoolReport(ApiModel):
-    """A pool's placement groups, as Ray's GCS has them."""
+    """A pool's placement groups, and the drivers on its Ray cluster, as Ray's GCS has them."""
 
     session: Session = None
     generation: Annotated[
@@ -79,6 +90,14 @@ class PoolReport(ApiModel):
         ),
     ] = ()
     message: Annotated[str | None, Field(description="Why bundles cannot be reserved. Absent if they can.")] = None
+    drivers: Annotated[
+        int | None,
+        Field(
+            description="Number of drivers that are connected to the pool's Ray cluster: programs that use Ray, such "
+            "as jobs, except for those of WorkerGroups and of Ray itself. Absent if the agent does not count them."
+        ),
+    ] = None
+    driver_jobs: DriverJobs = ()
 
 
 class RankFailure(ApiModel):

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from workergroups_api.conditions import Conditions
 from workergroups_api.model import ApiModel, ApiObject, cel, immutable, list_map, schema
@@ -22,7 +22,7 @@ from workergroups_api.pod_settings import (
     Volumes,
     resource_rules,
 )
-from workergroups_api.report import PoolReport
+from workergroups_api.report import DriverJobs, PoolReport
 from workergroups_api.vocabulary import Reservation, TopologyMode, Vendor
 
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
@@ -407,6 +407,31 @@ class Victim(ApiModel):
     nodes: Annotated[str, Field(description="The nodes that it holds beyond `spec.nodes`, as ranges, such as `2-3`.")]
 
 
+class LostDrivers(ApiModel):
+    """Drivers that ended since Ray's head was lost."""
+
+    count: Annotated[int, Field(description="Number of drivers that were connected.")]
+    jobs: DriverJobs = ()
+    time: Annotated[AwareDatetime, Field(description="When the operator noticed that the head was lost.")]
+
+
+class PoolDrivers(ApiModel):
+    """The drivers on the pool's Ray cluster, in the latest Ray session that the agent has reported."""
+
+    session: Annotated[str, Field(description="The Ray session in which they were counted.")]
+    running: Annotated[
+        int, Field(description="Number of drivers when the agent last looked; 0 once the session has ended.")
+    ] = 0
+    jobs: DriverJobs = ()
+    lost: Annotated[
+        LostDrivers | None,
+        Field(
+            description="The drivers that ended with the head of an earlier session. Absent if there were none, or if "
+            "a driver has connected since."
+        ),
+    ] = None
+
+
 class ResourcePoolStatus(ApiModel):
     """What was observed: the operator writes the conditions, the agent the reservation."""
 
@@ -456,6 +481,13 @@ class ResourcePoolStatus(ApiModel):
     ray_version: Annotated[str | None, Field(description="The version of Ray that was found in the nodes' image.")] = (
         None
     )
+    drivers: Annotated[
+        PoolDrivers | None,
+        Field(
+            description="Programs that use the pool's Ray cluster, such as jobs. Absent until the agent has counted "
+            "them."
+        ),
+    ] = None
     reservation: Annotated[PoolReport | None, Field(description="What the agent observes of the pool in Ray.")] = None
 
 

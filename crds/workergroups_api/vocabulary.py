@@ -149,6 +149,8 @@ class Reason(Word):
     # Of BundlesReserved.
     RESERVING = "Reserving"
     RESERVED = "Reserved"
+    # Of Ready, while it is True: the head was lost with drivers, and none has connected since.
+    DRIVERS_LOST = "DriversLost"
     # Of PoolsReady.
     POOL_NOT_FOUND = "PoolNotFound"
     POOL_NOT_READY = "PoolNotReady"
@@ -196,6 +198,7 @@ class EventReason(Word):
     # The group is not ready because a call hangs; the event names the suspects.
     HUNG = "Hung"
     STATUS_REFUSED = "StatusRefused"
+    DRIVERS_LOST = "DriversLost"
 
 
 class Component(Word):
@@ -301,10 +304,12 @@ class Variable(Word):
 
 
 class JobVariable(Word):
-    """Environment variables that tell a job the size of its pool."""
+    """Environment variables that tell a job the size of its pool, and which attempt it is."""
 
     NODES = "WG_NODES"
     PROCESSES_PER_NODE = "WG_PROCESSES_PER_NODE"
+    # 1 for the first attempt, 2 for the first retry, and so on.
+    ATTEMPT = "WG_ATTEMPT"
 
 
 # The library sets for each rank which devices it sees, and Ray for the pods. Ray fails if only ROCR's variable is set.

@@ -8,6 +8,7 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import SECRET
 from workergroups_api.names import group_env_name
 from workergroups_api.plan import PlannedBundles
+from workergroups_api.resource_pool import PoolDrivers, ResourcePool
 from workergroups_api.vocabulary import Resize
 from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
@@ -16,6 +17,7 @@ from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liv
 from workergroups_operator.policy.believed_report import believed_report
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
 from workergroups_operator.policy.carried_on import carried_groups
+from workergroups_operator.policy.drivers import drivers, is_over, session_of_drivers
 from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
 from workergroups_operator.policy.held_bundles import Held
 from workergroups_operator.policy.incarnation import (
@@ -61,6 +63,8 @@ class Decisions:
     # By pool: how many nodes are planned, and how many pods the RayCluster asks for.
     sizes: Mapping[str, PoolSize] = field(default_factory=dict)
     replicas: Mapping[str, Replicas] = field(default_factory=dict)
+    # Pool -> the drivers on its Ray cluster, and those that it lost; without pools whose drivers are not known.
+    drivers: Mapping[str, PoolDrivers] = field(default_factory=dict)
     # Group -> what it takes from Secrets and ConfigMaps now, or why it cannot; without groups that take nothing.
     environments: Mapping[str, PresentEnv | Explanation] = field(default_factory=dict, repr=False)
 
@@ -98,6 +102,7 @@ def decide(
             pool.name: replicas(pool, sizes[pool.name], believed_report(pool, agent, observed.agent.doubts), observed)
             for pool in observed.pools
         },
+        drivers={pool.name: found for pool in observed.pools if (found := _drivers(pool, agent, observed))},
         environments=environments,
     )
 
@@ -106,6 +111,12 @@ def _planned_bundles(observed: Observed, bundles: Mapping[str, Assignment]) -> d
     """Return the bundles of all groups that the plan will have."""
     planned = {name: parts for name, parts in bundles.items() if not isinstance(parts, Explanation)}
     return planned | {group.name: group.bundles for group in carried_groups(observed, bundles)}
+
+
+def _drivers(pool: ResourcePool, agent: AgentLiveness, observed: Observed) -> PoolDrivers | None:
+    before, report = pool.status.drivers, pool.status.reservation
+    ended = is_over(session_of_drivers(before, report), agent, observed)
+    return drivers(before, report, is_over=ended, now=observed.at)
 
 
 def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:

@@ -7,10 +7,11 @@ from typing import Any
 
 from workergroups_api import names
 from workergroups_api.conditions import Explanation
+from workergroups_api.heads import running_heads
 from workergroups_api.manifest import RAY_CLUSTER, Kind, Manifest
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Component, Container
+from workergroups_api.vocabulary import Component
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 
@@ -131,11 +132,7 @@ class Observed:
     @property
     def head(self) -> str | None:
         """The container that runs Ray's head now, and which start of it; None while none runs."""
-        for pod in self.pods_of(Component.HEAD):
-            for container in pod.get("status", {}).get("containerStatuses") or ():
-                if container["name"] == Container.HEAD and "running" in container.get("state", {}):
-                    return f"{pod['metadata']['uid']}/{container.get('containerID') or container['restartCount']}"
-        return None
+        return next(running_heads(self.pods_of(Component.HEAD)), None)
 
 
 def node_group_of(pool: ResourcePool) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 
 from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError
 
+from workergroups_api.conditions import Explanation
 from workergroups_api.kube import Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
@@ -61,6 +62,8 @@ async def _publish(client: Kube, update: StatusUpdate) -> str | None:
         return f"status of {update.kind.kind} {update.metadata['name']}: {api_error_message(error)[:500]}"
     if is_news(update):
         await _tell(client, update, event(update, datetime.now(UTC)))
+    if update.news is not None:
+        await _tell(client, update, news_event(update, update.news, datetime.now(UTC)))
     return None
 
 
@@ -103,6 +106,11 @@ def event(update: StatusUpdate, now: datetime) -> Manifest:
             "uid": metadata["uid"],
         },
     }
+
+
+def news_event(update: StatusUpdate, news: Explanation, now: datetime) -> Manifest:
+    """Return the event for something else that has happened to the object."""
+    return event(update, now) | {"type": "Warning", "reason": news.reason, "note": news.message[:1024]}
 
 
 def refusal_event(update: StatusUpdate, error: Exception, now: datetime) -> Manifest:

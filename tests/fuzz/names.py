@@ -71,6 +71,7 @@ class _OddGcs:
         self._records: dict[str, list[bytes]] = {
             "actors": [_actor(choices) for _ in range(choices.choice(RECORDS))],
             "placements": [_placement(choices) for _ in range(choices.choice(RECORDS))],
+            "drivers": [_driver(choices) for _ in range(choices.choice(RECORDS))],
         }
         self._nodes = [_node(choices) for _ in range(choices.choice(RECORDS))]
 
@@ -88,6 +89,10 @@ class _OddGcs:
     def placement_groups(self) -> list[bytes]:
         """Return records."""
         return self._records["placements"]
+
+    def drivers(self) -> list[bytes]:
+        """Return records."""
+        return self._records["drivers"]
 
     def keys(self, namespace: str) -> list[bytes]:
         """Return keys, among them those of the actors."""
@@ -147,6 +152,14 @@ def _placement(choices: random.Random) -> bytes:
     record = _filled(gcs_pb2.PlacementGroupTableData(), choices)
     record.name = _text_of_protobuf(choices.choice(_NAMES)(choices))
     record.ray_namespace = choices.choice((NAMESPACE, NAMESPACE, NAMESPACE, "x"))
+    return _serialized(record, choices)
+
+
+def _driver(choices: random.Random) -> bytes:
+    record = _filled(gcs_pb2.JobTableData(), choices)
+    record.is_dead = choices.random() < 0.3
+    record.config.ray_namespace = choices.choice((NAMESPACE, "_ray_internal_dashboard", "x"))
+    record.config.metadata["job_submission_id"] = _text_of_protobuf(choices.choice(_NAMES)(choices))
     return _serialized(record, choices)
 
 

@@ -46,6 +46,7 @@ class Actions:
             self.freeze: 1,
             self.lie: 1,
             self.pause_rank: 2,
+            self.connect_driver: 2,
             self.copy_pod: 2,
             self.second_operator: 1,
             self.refuse_statuses: 1,
@@ -64,6 +65,17 @@ class Actions:
         rank = self.choices.choice(ranks)
         self.scene.world.kill_rank(cluster, rank)
         return f"kill rank {rank.name}"
+
+    async def connect_driver(self) -> str | None:
+        """Connect a driver, or end the one that is connected."""
+        cluster = self._cluster()
+        gcs = self.scene.world.gcs.get(cluster) if cluster else None
+        if gcs is None:
+            return None
+        if gcs.drivers:
+            return f"end driver {gcs.drivers.pop()}"
+        gcs.drivers.append(f"job-{self.choices.randrange(1000)}")
+        return f"connect driver {gcs.drivers[0]} to {cluster}"
 
     async def delete_worker(self) -> str | None:
         """Delete a worker pod, with or without grace."""

@@ -192,6 +192,7 @@ def _state(gcs: ray.Gcs) -> RayState:
         ),
         pods=dict(gcs.pods),
         pauses=dict(gcs.pauses),
+        drivers=tuple(sorted(gcs.drivers)),
     )
 
 

@@ -53,6 +53,7 @@ def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: Resource
         return [f"{says}, not of generation {pool.generation}"]
     if ready.status == "True":
         untrue = contradiction(scene.world, pool, monitor.cluster_of(pool))
+        untrue = untrue or _misses_drivers(scene, pool, monitor.cluster_of(pool))
         stale = broken and (up_to_date is None or up_to_date.status != "False")
         return [f"{says}: {untrue}"] if untrue else [f"{says}, {up_to_date}"] if stale else _of_other_size(scene, pool)
     if broken is None:
@@ -68,6 +69,16 @@ def _of_other_size(scene: Scene, pool: ResourcePool) -> list[str]:
     if size == pods == pool.spec.nodes or (size == pods and pool.status.victims):
         return []
     return [f"pool {pool.name} has {pods} pods and status.nodes {size}, not {pool.spec.nodes}: {condition_of(pool)}"]
+
+
+def _misses_drivers(scene: Scene, pool: ResourcePool, cluster: str | None) -> str | None:
+    """Return why what a ready pool says of its drivers is wrong; None if it is right."""
+    gcs = scene.world.gcs.get(cluster) if cluster else None
+    connected = tuple(sorted(gcs.drivers)) if gcs else ()
+    said = pool.status.drivers
+    if said is None or (said.running, said.jobs) != (len(connected), connected):
+        return f"its drivers are {connected}, and it says {said}"
+    return "a driver is connected, and it misses one" if connected and said.lost else None
 
 
 def _worker_pods(scene: Scene, pool: ResourcePool) -> list[Manifest]:

@@ -77,6 +77,8 @@ class Gcs:
     pauses: dict[str, Pause] = field(default_factory=dict)
     # Calls that hang, by UID and incarnation.
     hangs: dict[tuple[str, int], HangReport] = field(default_factory=dict)
+    # The ids of the jobs whose drivers are connected.
+    drivers: list[str] = field(default_factory=list)
     # Failed launches, by UID and incarnation.
     failed: dict[tuple[str, int], Explanation] = field(default_factory=dict)
 

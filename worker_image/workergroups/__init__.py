@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         RankDiedError,
         RendezvousTimeoutError,
     )
+    from .job_variables import attempt
     from .protocol import DataProto, DataProtoConfig, DataProtoFuture
     from .results import get
     from .single_controller.base import ResourcePool, Worker
@@ -71,6 +72,7 @@ __all__ = [
     "Worker",
     "attach",
     "attach_pool",
+    "attempt",
     "collect_all_to_all",
     "create_colocated_worker_cls",
     "create_colocated_worker_cls_fused",
@@ -110,6 +112,7 @@ _HOME = {
     "Worker": ".single_controller.base",
     "attach": ".attaching",
     "attach_pool": ".attaching_pools",
+    "attempt": ".job_variables",
     "collect_all_to_all": ".single_controller.base.decorator",
     "create_colocated_worker_cls": ".single_controller.ray.base",
     "create_colocated_worker_cls_fused": ".single_controller.ray.base",

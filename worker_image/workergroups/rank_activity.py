@@ -14,13 +14,15 @@ import ray
 
 from .answering import give
 from .attaching import attach
+from .naming import NAMESPACE
 
 _ATTACH_SECONDS = 10.0
 
 
 def answer(question: str, group: str) -> Any:
     """Return the stacks by rank, or the list of calls; for ``activity`` both, with stacks only if a call runs."""
-    ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
+    # In this namespace, the agent does not count the program as a user's driver.
+    ray.init(address="auto", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     attached = attach(group, timeout=_ATTACH_SECONDS)
     if question == "stacks":
         return attached.stacks()

@@ -62,3 +62,5 @@ class RayState:
     pods: Mapping[str, str] = field(default_factory=dict)
     # Where ranks wait for a debugger or have one, by actor id; ranks that have died since are included.
     pauses: Mapping[str, Pause] = field(default_factory=dict)
+    # What identifies the drivers that are connected, except our own and Ray's: the ids of their jobs.
+    drivers: tuple[str, ...] = ()

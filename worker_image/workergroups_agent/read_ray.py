@@ -18,10 +18,14 @@ from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.text import plain
 
 READ_ALL_SECONDS = 1.0
+# The GCS remembers a thousand drivers that have ended.
+READ_DRIVERS_SECONDS = 1.0
 # Kubernetes' limit of a pod's name.
 MAX_POD_NAME = 253
 # Of an exception's text.
 MAX_MESSAGE = 1024
+# Of the id that a user has given to a job.
+MAX_JOB_ID = 128
 
 # Each record of ours contains these bytes; records of users' actors seldom do.
 _IN_RANK_NAMES = b"-of-"
@@ -42,6 +46,7 @@ class RayReader:
         self._own_node = own_node
         self._placements = _Parser(_placement, _IN_PLACEMENT_NAMES)
         self._ranks = _RankTable(gcs)
+        self._drivers = _DriverTable(gcs)
 
     def look(self, *, launching: bool = False) -> RayState:
         """Ask the GCS a few questions; return what the cluster holds.
@@ -68,6 +73,7 @@ class RayReader:
             ranks=ranks,
             pods={record.id: _pod_of(record) for record in table},
             pauses=self._pauses({rank.actor_id for rank in ranks}),
+            drivers=self._drivers.read(),
         )
 
     def _pauses(self, actor_ids: set[str]) -> dict[str, pauses.Pause]:
@@ -100,6 +106,22 @@ class _RankTable:
             self._ranks = _latest(self._parser.parse(self._gcs.actors()))
             self._alive, self._read_all = alive, now
         return self._ranks
+
+
+class _DriverTable:
+    """The drivers that are connected, except our own and Ray's. It is read from time to time, since it may be long."""
+
+    def __init__(self, gcs: Gcs) -> None:
+        self._gcs = gcs
+        self._parser = _Parser(_driver, b"")
+        self._drivers: tuple[str, ...] = ()
+        self._read_at = -READ_DRIVERS_SECONDS
+
+    def read(self) -> tuple[str, ...]:
+        now = time.monotonic()
+        if now - self._read_at >= READ_DRIVERS_SECONDS:
+            self._drivers, self._read_at = tuple(sorted(self._parser.parse(self._gcs.drivers()))), now
+        return self._drivers
 
 
 class _Parser(Generic[Parsed]):
@@ -152,6 +174,12 @@ def _rank(raw: bytes) -> RankActor | None:
     return RankActor(
         name, record.actor_id, _state_of(record), record.node_id, record.start_time, _death_of(record), process
     )
+
+
+def _driver(raw: bytes) -> str | None:
+    record = records.driver(raw)
+    is_ours = record.namespace == NAMESPACE or record.namespace.startswith(records.INTERNAL_NAMESPACES)
+    return None if is_ours or not record.is_alive else plain(record.submission_id, MAX_JOB_ID) or record.id
 
 
 def _death_of(record: records.ActorRecord) -> Death | None:

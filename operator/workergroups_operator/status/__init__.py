@@ -7,7 +7,7 @@ from typing import Any
 
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
-from workergroups_api.resource_pool import ResourcePool, ResourcePoolStatus
+from workergroups_api.resource_pool import LostDrivers, ResourcePool, ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
 from workergroups_api.worker_group import WorkerGroup, WorkerGroupStatus
 from workergroups_operator.decisions import Decisions
@@ -69,9 +69,16 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) ->
         accelerators=pool.spec.described_accelerators,
         ready_nodes=_known(pools.ready_nodes(pool, situation), pool, situation),
         ray_version=found.ray if (found := pools.node_versions(pool, situation)) else None,
+        drivers=situation.decisions.drivers.get(pool.name),
     )
     ready_before = find(pool.status.conditions, ConditionType.READY)
-    return StatusUpdate(RESOURCE_POOL, pool.metadata, before, after, ready_before, concluded.ready)
+    is_news = _lost(after) not in (None, _lost(before))
+    news = pools.drivers_lost(pool, situation) if is_news else None
+    return StatusUpdate(RESOURCE_POOL, pool.metadata, before, after, ready_before, concluded.ready, news=news)
+
+
+def _lost(status: ResourcePoolStatus) -> LostDrivers | None:
+    return status.drivers.lost if status.drivers else None
 
 
 def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -> StatusUpdate:

@@ -46,15 +46,22 @@ def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool)
 
 
 def conclude(
-    subject: ResourcePool | WorkerGroup, chain: Sequence[Finding], aside: Sequence[Finding], now: datetime
+    subject: ResourcePool | WorkerGroup,
+    chain: Sequence[Finding],
+    aside: Sequence[Finding],
+    now: datetime,
+    notice: Explanation | None = None,
 ) -> Conclusion:
     """Return the conditions: the chain of findings, `Ready`, which sums it up, what follows from that, and those aside.
 
-    `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last.
+    `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last. While it
+    is True, `notice` takes the place of its reason and message.
     """
     weak = [link for link in chain if link.status != "True"]
     weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])
     ready = weakest.model_copy(update={"type": ConditionType.READY})
+    if notice is not None and ready.status == "True":
+        ready = ready.model_copy(update={"reason": notice.reason, "message": notice.message})
     wait = None if ready.status == "True" or ready.final else _wait(subject, now)
     findings = (*chain, ready, progressing(ready, wait, now), *failed(ready), *aside)
     conditions = merge(subject.status.conditions, findings, subject.generation, now)

@@ -1,6 +1,7 @@
 """A pool's conditions: ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, Progressing, UpToDate."""
 
 from collections.abc import Collection
+from datetime import UTC
 from functools import partial
 
 from workergroups_api import names
@@ -46,7 +47,23 @@ def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
     """Return the pool's conditions."""
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
     chain = (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
-    return conclude(pool, chain, (pool_up_to_date(pool, situation),), situation.now)
+    return conclude(pool, chain, (pool_up_to_date(pool, situation),), situation.now, drivers_lost(pool, situation))
+
+
+def drivers_lost(pool: ResourcePool, situation: Situation) -> Explanation | None:
+    """Explain that nothing runs on the pool since its drivers ended with Ray's head; None if that is not so."""
+    drivers = situation.decisions.drivers.get(pool.name)
+    if drivers is None or drivers.lost is None:
+        return None
+    lost = drivers.lost
+    more = ", ..." if lost.count > len(lost.jobs) else ""
+    jobs = f" ({', '.join(lost.jobs)}{more})" if lost.jobs else ""
+    return Explanation(
+        Reason.DRIVERS_LOST,
+        f"Ray's head was lost at {lost.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} with {lost.count} "
+        f"driver{'s' if lost.count > 1 else ''}{jobs}, and none has connected since: start it again, such as with "
+        f"workergroups job submit {pool.name}",
+    )
 
 
 def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from workergroups_api.conditions import Condition
+from workergroups_api.conditions import Condition, Explanation
 from workergroups_api.manifest import Kind, Manifest
 from workergroups_api.model import ApiModel
 
@@ -19,3 +19,5 @@ class StatusUpdate:
     ready: Condition
     # False if the operator cannot read the object: its schema may refuse any status of it.
     is_readable: bool = True
+    # What else an event should report; its reason is an `EventReason`.
+    news: Explanation | None = None

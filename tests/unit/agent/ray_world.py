@@ -90,10 +90,11 @@ def ranks(*numbers, **more):
     return [rank(number, **more) for number in numbers]
 
 
-def state(*placements, ranks=(), nodes=None, pauses=()):
+def state(*placements, ranks=(), nodes=None, pauses=(), drivers=()):
     nodes = NODES if nodes is None else nodes
     pods = {node.id: node.pod for node in NODES.values()} | {"n-gone": "p-worker-gone"}
-    return RayState(SESSION, nodes, placements, tuple(ranks), pods, {f"actor-{number}": PAUSE for number in pauses})
+    paused = {f"actor-{number}": PAUSE for number in pauses}
+    return RayState(SESSION, nodes, placements, tuple(ranks), pods, paused, tuple(drivers))
 
 
 PREPARED = PreparedLaunch(uid="uid-g", revision="r1", launch=Launch(class_path="train.Trainer"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 SOON = "2026-01-01T00:00:00Z"
@@ -24,6 +25,39 @@ class FakeCluster:
             for each in self.objects
             if each["kind"] == kind.kind and (everywhere or each["metadata"]["namespace"] == self.namespace)
         ]
+
+
+class WritableCluster(FakeCluster):
+    """Also takes what the client writes, as far as the API server's rules matter to it."""
+
+    def apply(self, manifest, *, force=False):
+        found = self.get(_Named(manifest["kind"]), manifest["metadata"]["name"])
+        if found is None:
+            found = {**manifest, "metadata": {"namespace": self.namespace}}
+            self.objects = (*self.objects, found)
+        found["metadata"].update(manifest["metadata"])
+        return found
+
+    def merge(self, kind, name, patch):
+        found = self.get(kind, name)
+        data = {**found.get("data", {}), **patch["data"]}
+        found["data"] = {key: value for key, value in data.items() if value is not None}
+
+
+@dataclass
+class _Named:
+    kind: str
+
+
+def head(name="ppo-head", life="life-1", **metadata):
+    """A pod in which Ray's head runs, or did if there is no life."""
+    running = [{"name": "ray-head", "containerID": life, "restartCount": 0, "state": {"running": {}}}] if life else []
+    status = {"phase": "Running" if life else "Failed", "containerStatuses": running}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team", "uid": f"uid-of-{name}", **metadata},
+        "status": status,
+    }
 
 
 def pool(name, namespace="team", status=None, **spec):

@@ -1,22 +1,37 @@
 """Which job is meant."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
+from workergroups_api.job_record import KeptJobRecord
 from workergroups_client import job_lookup
-from workergroups_client.errors import NotFoundError, UnreachableError
+from workergroups_client.errors import ClientError, NotFoundError, NotRunningError, UnreachableError
 from workergroups_client.job_lookup import all_jobs, the_job
 from workergroups_client.jobs import JobRecord
 
+RETRIED = [
+    JobRecord("long-2", "RUNNING", "d", "", 0.5, None, None, "long", 2),
+    JobRecord("long-1", "FAILED", "d", "", 0.4, 0.45, 1, "long", 1),
+]
 JOBS = {
     "ppo": [
         JobRecord("ppo-2", "RUNNING", "b", "", 2.0, None, None),
         JobRecord("ppo-1", "FAILED", "a", "", 1.0, 1.5, 1),
+        *RETRIED,
     ],
     "sft": [JobRecord("mine", "RUNNING", "c", "", 3.0, None, None)],
-    "broken": None,
+    "broken": UnreachableError("no route"),
+    "headless": NotRunningError("the head of Ray cluster headless is not running"),
 }
+ALL = ["mine", "ppo-2", "ppo-1", "long-2", "long-1"]
 TOLD = []
+
+
+def kept(job_id, pool="broken", **more):
+    fields = {"id": job_id, "job": job_id, "pool": pool, "entrypoint": "e", "state": "RUNNING"}
+    return KeptJobRecord(**{**fields, "started": "2026-01-01T12:00:00Z", **more})
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +43,12 @@ def cluster(monkeypatch):
     class Pool:
         def __init__(self, name, cluster, tell):
             self.name = name.rpartition("/")[2]
+            self.kept = cluster.kept.setdefault(self.name, Kept())
 
         def jobs(self):
             asked.append(self.name)
-            if JOBS[self.name] is None:
-                raise UnreachableError("no route")
+            if isinstance(JOBS[self.name], Exception):
+                raise JOBS[self.name]
             return JOBS[self.name]
 
         def job(self, job_id):
@@ -41,11 +57,24 @@ def cluster(monkeypatch):
         def close(self):
             asked.append(f"closed {self.name}")
 
+    class Kept:
+        records, running, noted = (), {"life-2"}, None
+
+        def all(self):
+            if isinstance(self.records, Exception):
+                raise self.records
+            return list(self.records)
+
+        def heads(self):
+            return self.running
+
+        def note_end(self, record):
+            self.noted = record
+
     monkeypatch.setattr(job_lookup, "Pool", Pool)
-    monkeypatch.setattr(job_lookup.names, "running_pods", lambda *_: [object()])
     TOLD.clear()
-    made = FakeCluster(*map(pool, ["broken", "sft", "ppo"]))
-    made.asked = asked
+    made = FakeCluster(*map(pool, ["broken", "headless", "sft", "ppo"]))
+    made.asked, made.kept = asked, {name: Kept() for name in JOBS}
     return made
 
 
@@ -55,7 +84,16 @@ def found(cluster, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "job"), [("ppo-1", "ppo-1"), ("mine", "mine"), ("ppo", "ppo-2"), ("pool/sft", "mine"), (None, "mine")]
+    ("name", "job"),
+    [
+        ("ppo-1", "ppo-1"),
+        ("mine", "mine"),
+        ("ppo", "ppo-2"),
+        ("pool/sft", "mine"),
+        (None, "mine"),
+        ("long", "long-2"),
+        ("long-1", "long-1"),
+    ],
 )
 def test_a_job_goes_by_its_id_or_by_its_pool_or_is_the_latest_of_all(cluster, name, job):
     assert found(cluster, name) == job
@@ -63,7 +101,7 @@ def test_a_job_goes_by_its_id_or_by_its_pool_or_is_the_latest_of_all(cluster, na
 
 def test_a_pool_that_does_not_answer_hides_no_job_of_the_others(cluster):
     with all_jobs(cluster, None, TOLD.append) as jobs:
-        assert [record.id for _, record in jobs] == ["mine", "ppo-2", "ppo-1"]
+        assert [record.id for _, record in jobs] == ALL
     assert TOLD == ["the jobs of pool broken could not be listed: no route"]
     with pytest.raises(UnreachableError, match="no route"):
         found(cluster, "broken")
@@ -74,6 +112,7 @@ def test_the_pool_that_an_id_begins_with_is_asked_first_and_alone(cluster):
     assert [asked for asked in cluster.asked if not asked.startswith("closed")] == ["ppo"]
     assert sorted(asked for asked in cluster.asked if asked.startswith("closed")) == [
         "closed broken",
+        "closed headless",
         "closed ppo",
         "closed sft",
     ]
@@ -87,3 +126,42 @@ def test_a_wrong_id_is_reported_with_near_ones(cluster):
         all_jobs(cluster, "absent"),
     ):
         pass
+
+
+@pytest.mark.parametrize("name", ["headless", "broken"])
+def test_a_job_that_ended_with_its_head_is_found_and_is_lost(cluster, name):
+    cluster.kept[name].records = [kept("gone-2", head="life-1", attempt=2, job="gone"), kept("gone-1", job="gone")]
+    for wanted in ("gone", "gone-2", name):
+        job = found(cluster, wanted)
+        assert (job.id, job.record().state, job.record().exit_code, job.record().attempt) == ("gone-2", "LOST", 1, 2)
+    with pytest.raises(NotFoundError, match="there is no output of job gone-2, which is LOST"):
+        next(job.logs())
+    with all_jobs(cluster, None) as jobs:
+        assert [record.id for _, record in jobs] == ["gone-2", "gone-1", *ALL]
+
+
+def test_while_its_head_runs_a_job_of_which_ray_says_nothing_is_not_lost(cluster):
+    cluster.kept["broken"].records = [kept("away", head="life-2")]
+    job = found(cluster, "away")
+    assert (job.record().state, job.record().exit_code) == ("UNKNOWN", None)
+    with pytest.raises(UnreachableError, match="job away may still be running: Ray does not answer"):
+        job.wait()
+
+
+def test_a_pool_without_a_head_is_an_error_only_for_who_names_it(cluster):
+    with pytest.raises(NotRunningError, match="head of Ray cluster headless is not running"):
+        found(cluster, "headless")
+    with all_jobs(cluster, None, TOLD.append):
+        assert not any("headless" in told for told in TOLD)
+
+
+def test_records_that_cannot_be_read_hide_no_job(cluster):
+    cluster.kept["ppo"].records = ClientError("you may not")
+    assert found(cluster, "ppo-1") == "ppo-1"
+
+
+def test_an_end_that_nobody_followed_is_noted(cluster):
+    cluster.kept["ppo"].records = [kept("ppo-1", "ppo", head="life-2")]
+    with all_jobs(cluster, "ppo"):
+        pass
+    assert cluster.kept["ppo"].noted == replace(JOBS["ppo"][1])

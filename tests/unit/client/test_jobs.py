@@ -2,7 +2,6 @@
 
 import pytest
 
-from workergroups_client import jobs
 from workergroups_client.errors import UnreachableError
 from workergroups_client.jobs import Job, JobRecord, submit
 
@@ -56,14 +55,12 @@ def test_a_log_continues_where_the_connection_was_lost():
     assert "the connection to job ppo-1 is lost" in told[0]
 
 
-def test_a_job_that_cannot_be_reached_is_given_up_after_a_while(monkeypatch):
-    monkeypatch.setattr(jobs, "_RECONNECT_SECONDS", 0.1)
-
+def test_a_job_that_cannot_be_reached_is_given_up_after_a_while():
     def gone(path):
         raise UnreachableError("no route")
 
     ray = Ray([None])
-    job = Job("ppo-1", ray, "ppo")
+    job = Job("ppo-1", ray, "ppo", patience=0.1)
     log = job.logs(follow=True, tell=lambda _: setattr(ray, "get", gone))
     with pytest.raises(UnreachableError, match="job ppo-1 cannot be reached, but may still be running: no route"):
         list(log)

@@ -35,14 +35,26 @@ def test_the_command_line_wins_over_the_file():
 def test_a_working_directory_is_sent_once_and_its_excludes_stay_here(tmp_path):
     (tmp_path / "a.py").write_text("1")
     ray = Ray()
-    sent = [runtime_env.send({"working_dir": str(tmp_path), "excludes": ["b"]}, ray) for _ in range(2)]
+    packed = runtime_env.packed({"working_dir": str(tmp_path), "excludes": ["b"]})
+    for _ in range(2):
+        packed.send(ray)
     (path,) = ray.there
-    assert sent == [{"working_dir": f"gcs://{path.rpartition('/')[2]}"}] * 2
+    assert packed.env == {"working_dir": f"gcs://{path.rpartition('/')[2]}"}
+
+
+def test_the_next_head_gets_the_files_as_they_were_at_first(tmp_path):
+    (tmp_path / "a.py").write_text("1")
+    packed = runtime_env.packed({"working_dir": str(tmp_path)})
+    (tmp_path / "a.py").write_text("2")
+    first, second = Ray(), Ray()
+    packed.send(first)
+    packed.send(second)
+    assert first.there == second.there
 
 
 def test_one_that_is_elsewhere_is_left_to_ray():
     given = {"working_dir": "https://example.com/code.zip"}
-    assert runtime_env.send(given, Ray()) == given
+    assert runtime_env.packed(given) == (given, None)
 
 
 @pytest.mark.parametrize(
@@ -60,4 +72,4 @@ def test_what_ray_would_refuse_late_is_refused_early():
     with pytest.raises(ClientError, match="must be strings; quote N"):
         runtime_env.merged({"env_vars": {"N": 1}}, None, {})
     with pytest.raises(ClientError, match="py_modules of this machine cannot be sent"):
-        runtime_env.send({"py_modules": ["./lib"]}, Ray())
+        runtime_env.packed({"py_modules": ["./lib"]})

@@ -6,8 +6,10 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, condition, group, pool
 from workergroups_cli.output import Output
-from workergroups_cli.status_command import _overview
+from workergroups_cli.status_command import _describe, _overview
 from workergroups_client import ClientError
+from workergroups_client.names import POOL, Target
+from workergroups_client.status import status_of
 
 READABLE = pool("ppo", status={"conditions": [condition("Ready", "True")], "observedGeneration": 2})
 UNREADABLE = group("odd", status={"incarnation": "first"})
@@ -27,3 +29,31 @@ def test_a_namespace_with_nothing_but_such_an_object_is_not_empty(capsys):
     with pytest.raises(ClientError, match="group odd"):
         _overview(FakeCluster(UNREADABLE), Output.text)
     assert "no pools" not in capsys.readouterr().err
+
+
+LOST = {
+    "conditions": [condition("Ready", "True", "DriversLost", "Ray's head was lost with 1 driver (ppo-1)")],
+    "observedGeneration": 2,
+    "drivers": {"session": "s2", "lost": {"count": 1, "jobs": ["ppo-1"], "time": "2026-01-01T12:00:00Z"}},
+}
+
+
+def test_a_ready_pool_on_which_nothing_runs_since_its_head_was_lost_says_so(capsys):
+    _overview(FakeCluster(pool("ppo", status=LOST), READABLE), Output.text)
+    first, second = capsys.readouterr().out.splitlines()[1:]
+    assert "True" in first
+    assert "DriversLost: Ray's head was lost with 1 driver (ppo-1)" in first
+    assert "Because" not in second
+
+
+def test_a_script_sees_how_many_drivers_there_are(capsys):
+    _overview(FakeCluster(pool("ppo", status=LOST), READABLE), Output.json)
+    lost, other = json.loads(capsys.readouterr().out)
+    assert (lost["drivers"]["running"], lost["drivers"]["lost"]["jobs"], other["drivers"]) == (0, ["ppo-1"], None)
+
+
+def test_the_description_of_a_pool_names_its_drivers(capsys):
+    _describe(
+        status_of(Target(POOL, pool("ppo", status={"drivers": {"session": "s", "running": 1, "jobs": ["ppo-1"]}})))
+    )
+    assert "drivers connected: 1 ppo-1" in capsys.readouterr().out

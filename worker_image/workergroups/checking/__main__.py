@@ -14,6 +14,7 @@ import sys
 import ray
 
 from workergroups.answering import give
+from workergroups.naming import NAMESPACE
 
 from .all_reduce import measure
 from .answers import Answer, Question, seconds_for
@@ -25,7 +26,8 @@ def main(text: str) -> Answer:
     question: Question = json.loads(text)
     # If Ray hangs, the caller gives up earlier, and this process must not stay behind.
     signal.alarm(2 * seconds_for(question))
-    ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
+    # In this namespace, the agent does not count the program as a user's driver.
+    ray.init(address="auto", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     return answer(question)
 
 

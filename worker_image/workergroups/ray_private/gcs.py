@@ -76,6 +76,10 @@ class Gcs:
         """Return the records of all placement groups."""
         return list(self._accessor.get_placement_group_table())
 
+    def drivers(self) -> list[bytes]:
+        """Return the records of all drivers that the GCS remembers, without asking the drivers themselves."""
+        return list(self._accessor.get_job_table(skip_submission_job_info_field=True, skip_is_running_tasks_field=True))
+
     def keys(self, namespace: str) -> list[str]:
         """Return all keys of a namespace of the key-value store, but for those that are no text."""
         found = self._client.internal_kv_keys(b"", namespace.encode(), timeout=DEADLINE_SECONDS)

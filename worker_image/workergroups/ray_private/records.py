@@ -13,6 +13,11 @@ from workergroups.naming import NODE_GROUP_LABEL
 
 from . import death_cause
 
+# The key of a submitted job's id in the metadata of its driver.
+_SUBMISSION_ID = "job_submission_id"
+# Ray's dashboard and the like are drivers in namespaces that begin with this.
+INTERNAL_NAMESPACES = "_ray_internal_"
+
 
 @dataclass(frozen=True)
 class NodeRecord:
@@ -65,6 +70,17 @@ class ActorRecord:
         return death_cause.decode(self.cause) if self.state == "DEAD" else None
 
 
+@dataclass(frozen=True)
+class DriverRecord:
+    """A driver that is or was connected to the cluster. Ray calls it a job."""
+
+    id: str
+    namespace: str
+    submission_id: str
+    """The id of the job that was submitted; empty for other programs. It is untrusted text of any length."""
+    is_alive: bool
+
+
 def node(info: gcs_pb2.GcsNodeInfo) -> NodeRecord:
     """Read the record of a node, as `gcs.Gcs.nodes` returns it.
 
@@ -113,6 +129,21 @@ def actor(raw: bytes) -> ActorRecord:
         pid=record.pid,
         start_time=record.start_time,
         cause=record.death_cause,
+    )
+
+
+def driver(raw: bytes) -> DriverRecord:
+    """Read the record of a driver.
+
+    Raises:
+        ValueError: It cannot be read, such as a text that is not UTF-8.
+    """
+    record = _parsed(gcs_pb2.JobTableData, raw)
+    return DriverRecord(
+        id=record.job_id.hex(),
+        namespace=record.config.ray_namespace,
+        submission_id=record.config.metadata.get(_SUBMISSION_ID, ""),
+        is_alive=not record.is_dead,
     )
 
 

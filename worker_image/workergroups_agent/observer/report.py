@@ -22,6 +22,7 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.ranges import ranges
 from workergroups_api.report import (
+    MAX_DRIVER_JOBS,
     MAX_FAILURES,
     MAX_NODES,
     MAX_PAUSES,
@@ -107,6 +108,8 @@ def _pool(
         leaving=ranges(name.index for name in leaving if name.uid == pool.uid),
         nodes=tuple(others[:MAX_NODES]),
         message=next((node.message for node in others if node.message), silence if others else None),
+        drivers=len(state.drivers),
+        driver_jobs=state.drivers[:MAX_DRIVER_JOBS],
     )
 
 

@@ -1,0 +1,92 @@
+"""What a job is started from. Each attempt of the job is started from the same, whatever has changed here since."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workergroups_api.vocabulary import JobVariable
+
+from . import jobs, secret_env
+from .errors import ClientError, NotFoundError
+from .jobs import Job
+from .names import Target
+from .reading import pool_spec
+from .runtime_env import PackedEnv, merged, packed
+
+if TYPE_CHECKING:
+    from .pool import Pool
+
+# Ray names a file after the id, and the number of the attempt follows it.
+_MOST_CHARACTERS = 200
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A command, and what it is started from."""
+
+    job: str
+    """The id of the job."""
+    command: Sequence[str]
+    runtime_env: PackedEnv
+    env: Mapping[str, str]
+    env_from: Sequence[str]
+    key: str = field(default_factory=lambda: secrets.token_hex(8))
+    """What only the attempts of this submission have in their records."""
+
+    @classmethod
+    def of(
+        cls,
+        pool: Target,
+        command: Sequence[str],
+        working_dir: str | Path | None,
+        runtime_env: Mapping[str, Any] | None,
+        env: Mapping[str, str] | None,
+        env_from: Iterable[str],
+        job_id: str | None,
+    ) -> Submission:
+        """Pack the working directory as it is now; see `Pool.submit`."""
+        directory = Path(working_dir) if working_dir is not None else None
+        job = job_id or f"{pool.name}-{secrets.token_hex(3)}"
+        if len(job) > _MOST_CHARACTERS:
+            raise ClientError(
+                f"the id of a job may have {_MOST_CHARACTERS} characters, and {job[:20]}... has {len(job)}"
+            )
+        return cls(job, command, packed(merged(runtime_env or {}, directory, {})), env or {}, tuple(env_from))
+
+    def start(self, pool: Pool, job_id: str, attempt: int, patience: float) -> Job:
+        """Submit one attempt; if it was submitted already, return it.
+
+        Raises:
+            UnreachableError: The attempt may have been submitted, or not: submit it again under the same id.
+        """
+        job = Job(job_id, pool.ray.api, pool.name, pool.kept, patience)
+        if attempt > 1 and self._has_submitted(job_id, pool):
+            return job
+        variables = {**_shape(pool.target), **self.env, JobVariable.ATTEMPT.value: str(attempt)}
+        wanted = merged(self.runtime_env.env, None, variables)
+        hidden = secret_env.variables_of(pool.cluster, self.env_from)
+        self.runtime_env.send(pool.ray.api)
+        hidden = {name: value for name, value in hidden.items() if name not in wanted["env_vars"]}
+        metadata = jobs.attempt_metadata(self.job, attempt, self.key)
+        with secret_env.handed_over(pool.cluster, pool.target, hidden) as before:
+            jobs.submit(pool.ray.api, pool.name, self.command, wanted, job_id, before=before, metadata=metadata)
+        return job
+
+    def _has_submitted(self, job_id: str, pool: Pool) -> bool:
+        """Return whether Ray has this attempt: the answer to its submission may have been lost."""
+        try:
+            return jobs.is_of_submission(pool.ray.api.get(f"/api/jobs/{job_id}"), self.key)
+        except NotFoundError:
+            return False
+
+
+def _shape(pool: Target) -> dict[str, str]:
+    spec = pool_spec(pool)
+    return {
+        JobVariable.NODES.value: str(spec.nodes),
+        JobVariable.PROCESSES_PER_NODE.value: str(spec.processes_per_node),
+    }

@@ -1,0 +1,14 @@
+"""Which life of Ray's head runs. A Ray session, its jobs and its drivers end with the container of the head."""
+
+from collections.abc import Iterable, Iterator
+
+from workergroups_api.manifest import Manifest
+from workergroups_api.vocabulary import Container
+
+
+def running_heads(pods: Iterable[Manifest]) -> Iterator[str]:
+    """Yield what identifies each running start of the head's container in these pods, also in pods that are leaving."""
+    for pod in pods:
+        for container in pod.get("status", {}).get("containerStatuses") or ():
+            if container["name"] == Container.HEAD and "running" in container.get("state", {}):
+                yield f"{pod['metadata']['uid']}/{container.get('containerID') or container['restartCount']}"

@@ -1,0 +1,69 @@
+"""Which drivers a pool's Ray cluster has, and which it has lost with its head.
+
+When the head comes back, nodes, bundles and ranks come back with it, and the drivers do not. Only the status of the
+pool remembers that there were some.
+"""
+
+from datetime import datetime
+
+from workergroups_api.report import PoolReport
+from workergroups_api.resource_pool import LostDrivers, PoolDrivers
+from workergroups_operator.observed import Observed
+from workergroups_operator.policy.agent_liveness import AgentLiveness
+
+
+def drivers(
+    before: PoolDrivers | None, report: PoolReport | None, *, is_over: bool, now: datetime
+) -> PoolDrivers | None:
+    """Return the drivers of a pool, and those that it has lost until another one connects.
+
+    Args:
+        before: The drivers according to the pool's status.
+        report: What the agent reported last, of whatever session.
+        is_over: Whether the session of the report, or else that of `before`, has ended.
+        now: When this is decided.
+    """
+    last = _reported(report) or before
+    if last is None:
+        return None
+    if is_over:
+        is_known = before is not None and before.session == last.session and before.lost is not None
+        return before if is_known else PoolDrivers(session=last.session, lost=_lost(last, now) or _lost_before(before))
+    if last.running:
+        return last
+    if before is not None and before.session != last.session:
+        return last.model_copy(update={"lost": _lost(before, now) or before.lost})
+    return last.model_copy(update={"lost": _lost_before(before)})
+
+
+def session_of_drivers(before: PoolDrivers | None, report: PoolReport | None) -> str | None:
+    """Return the latest Ray session whose drivers are known."""
+    last = _reported(report) or before
+    return last.session if last else None
+
+
+def is_over(session: str | None, agent: AgentLiveness, observed: Observed) -> bool:
+    """Return whether the session has ended, as far as is known: a session ends with the head's container."""
+    if session is None:
+        return False
+    if agent.session is not None:
+        return session != agent.session
+    head, last = observed.agent.known or (None, None)
+    return session == last and head != observed.head
+
+
+def _reported(report: PoolReport | None) -> PoolDrivers | None:
+    """Return what an agent reports; an older agent reports no drivers."""
+    if report is None or report.drivers is None or report.session is None:
+        return None
+    return PoolDrivers(session=report.session, running=report.drivers, jobs=report.driver_jobs)
+
+
+def _lost(last: PoolDrivers, now: datetime) -> LostDrivers | None:
+    if not last.running:
+        return None
+    return LostDrivers(count=last.running, jobs=last.jobs, time=now.replace(microsecond=0))
+
+
+def _lost_before(before: PoolDrivers | None) -> LostDrivers | None:
+    return before.lost if before else None

@@ -1,0 +1,316 @@
+"""When a job gets another attempt, what that waits for, and that two attempts never run at once."""
+
+import pytest
+
+from tests.unit.client.fake_cluster import WritableCluster, condition, group, head, pool
+from workergroups_client import Pool, attempts, jobs, readiness, retried_job, submission
+from workergroups_client.attempts import is_retried
+from workergroups_client.errors import ClientError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
+from workergroups_client.jobs import JobRecord
+
+READY = {"conditions": [condition("Ready", "True")], "observedGeneration": 2}
+HOPELESS = {"conditions": [condition("Ready", "False", "LaunchFailed", "ImportError: x")], "observedGeneration": 2}
+
+
+def in_session(session, **report):
+    return {**READY, "reservation": {"session": session, "drivers": 0, **report}}
+
+
+@pytest.mark.parametrize(
+    ("state", "left", "expected"),
+    [
+        ("FAILED", 1, True),
+        ("LOST", 1, True),
+        ("FAILED", 0, False),
+        ("LOST", 0, False),
+        ("SUCCEEDED", 1, False),
+        ("STOPPED", 1, False),
+        ("UNKNOWN", 1, False),
+    ],
+)
+def test_a_driver_that_failed_or_was_lost_gets_another_attempt(state, left, expected):
+    assert is_retried(JobRecord("a", state, "x", "", None, None, None), left) == expected
+
+
+class Ray:
+    """Ray's API on one head after the other: each has its own jobs."""
+
+    def __init__(self, world):
+        self.world = world
+
+    @property
+    def api(self):
+        return self
+
+    def close(self):
+        pass
+
+    def get(self, path):
+        self.world.check()
+        job_id = path.split("/")[3]
+        if job_id not in self.world.jobs:
+            raise NotFoundError(f"Job {job_id} does not exist")
+        answer = self.world.jobs[job_id]
+        return {**answer, "logs": job_id} if path.endswith("/logs") else answer
+
+    def post(self, path, body=None):
+        self.world.check()
+        if path.endswith("/stop"):
+            self.world.jobs[path.split("/")[3]]["status"] = "STOPPED"
+            return {}
+        job_id = body["submission_id"]
+        assert job_id not in self.world.jobs, "Ray refuses an id that it knows"
+        assert all(job["status"] in ("FAILED", "STOPPED") for job in self.world.jobs.values()), "two attempts at once"
+        self.world.jobs[job_id] = {**body, "status": "RUNNING"}
+        self.world.submitted.append((job_id, body["runtime_env"]["env_vars"]["WG_ATTEMPT"]))
+        self.world.after_submit()
+        return body
+
+    def follow(self, path):
+        """Print, and then end as the story goes on."""
+        yield f"{path.split('/')[3]}\n"
+        self.world.goes_on()
+
+
+class World:
+    """A pool with two groups, and the heads of its Ray cluster."""
+
+    def __init__(self, monkeypatch, *story):
+        self.jobs, self.submitted, self.told, self.slept = {}, [], [], []
+        self.story = list(story)
+        self.lives = 1
+        self.pool, self.head = pool("ppo", status=in_session("s1")), head()
+        self.groups = [group("ppo", status=READY), group("broken", status=HOPELESS, pools=[{"name": "ppo"}])]
+        self.cluster = WritableCluster(self.pool, self.head, *self.groups)
+        self.after_submit = self.check = lambda: None
+        monkeypatch.setattr(Pool, "ray", property(lambda _: Ray(self)))
+        for module in (attempts, jobs, readiness, retried_job):
+            monkeypatch.setattr(module.time, "sleep", self.slept.append)
+        for module in (attempts, jobs, readiness):
+            monkeypatch.setattr(module, "look_again", lambda seconds, pause=0: [left * 1.0 for left in range(9, 0, -1)])
+        monkeypatch.setattr(readiness.Verdict.READY, "_value_", 0.0)
+        monkeypatch.setattr(readiness.Verdict.HOPELESS, "_value_", 0.0)
+
+    def submit(self, retries=2, **more):
+        options = {"job_id": "train", "retries": retries, "on_retry": self.told.append, **more}
+        return Pool("pool/ppo", self.cluster).submit(["python", "train.py"], **options)
+
+    def goes_on(self):
+        if any(job["status"] == "RUNNING" for job in self.jobs.values()):
+            self.story.pop(0)(self)
+
+    @property
+    def running(self):
+        (job,) = [job for job in self.jobs.values() if job["status"] == "RUNNING"]
+        return job
+
+
+def ends(status, **more):
+    return lambda world: world.running.update(status=status, **more)
+
+
+def loses_head(session="s2", comes_back=True):
+    """The head's container ends; the next one knows no job."""
+
+    def lose(world):
+        world.jobs.clear()
+        world.lives += 1
+        life = f"life-{world.lives}" if comes_back else None
+        world.head["status"] = head(life=life)["status"]
+        world.pool["status"] = in_session(session)
+
+    return lose
+
+
+def test_a_driver_that_fails_is_submitted_again_until_it_succeeds(monkeypatch):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=7, message="exit code 7"), ends("SUCCEEDED"))
+    job = world.submit()
+    assert "".join(job.logs(follow=True)) == "train-1\ntrain-2\n"
+    assert world.submitted == [("train-1", "1"), ("train-2", "2")]
+    assert (job.record().id, job.record().exit_code) == ("train-2", 0)
+    assert world.told[0] == (
+        "attempt 1 of at most 3 of job train ended: FAILED: exit code 7. The next one begins in 5 s at the earliest, "
+        "when the pool and the groups on it are ready"
+    )
+    assert world.told[1] == "attempt 2 of job train is job train-2"
+
+
+def test_a_job_without_retries_has_the_id_that_was_chosen_and_one_attempt(monkeypatch):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=7))
+    job = world.submit(retries=0)
+    assert "".join(job.logs(follow=True)) == "train\n"
+    assert (world.submitted, job.record().exit_code, world.told) == ([("train", "1")], 7, [])
+
+
+def test_each_attempt_pauses_for_longer_and_the_last_one_is_the_end(monkeypatch):
+    failed = ends("FAILED", driver_exit_code=-9, message="killed")
+    world = World(monkeypatch, failed, failed, failed)
+    job = world.submit()
+    assert "".join(job.logs(follow=True)) == "train-1\ntrain-2\ntrain-3\n"
+    assert [pause for pause in world.slept if pause >= 5] == [5, 10]
+    assert (job.record().id, job.record().exit_code) == ("train-3", 137)
+
+
+def test_a_job_whose_head_is_lost_is_submitted_to_the_next_head(monkeypatch):
+    world = World(monkeypatch, loses_head(), ends("SUCCEEDED"))
+    job = world.submit()
+    assert "".join(job.logs(follow=True)) == "train-1\ntrain-2\n"
+    assert "ended: LOST: Ray's head is gone, and with it the job" in world.told[0]
+    kept = {each.id: each for each in Pool("pool/ppo", world.cluster).kept.all()}
+    assert (kept["train-1"].session, kept["train-2"].session) == ("s1", "s2")
+    assert (kept["train-1"].job, kept["train-2"].attempt, kept["train-2"].retries) == ("train", 2, 2)
+
+
+def test_wait_submits_it_again_too(monkeypatch):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=1), loses_head(), ends("SUCCEEDED"))
+    world.check = world.goes_on
+    assert world.submit(retries=5).wait().id == "train-3"
+
+
+@pytest.mark.parametrize("stopper", ["this program", "another"])
+def test_a_job_that_somebody_stops_gets_no_other_attempt(monkeypatch, stopper):
+    world = World(monkeypatch, ends("STOPPED"))
+    job = world.submit()
+    if stopper == "another":
+        list(job.logs(follow=True))
+    assert job.stop().state == "STOPPED"
+    list(job.logs(follow=True))
+    assert (world.submitted, job.record().exit_code) == ([("train-1", "1")], 143)
+
+
+def test_one_that_somebody_stops_between_two_attempts_gets_no_other(monkeypatch):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=1))
+    job = world.submit(on_retry=lambda _: Pool("pool/ppo", world.cluster).job("train-1").stop())
+    list(job.logs(follow=True))
+    assert (world.submitted, job.record().state) == ([("train-1", "1")], "FAILED")
+
+
+def test_while_its_container_runs_a_job_is_not_lost_and_gets_no_other_attempt(monkeypatch):
+    def forget(world):
+        world.jobs.clear()
+
+    world = World(monkeypatch, forget)
+    job = world.submit()
+    with pytest.raises(UnreachableError, match="may still be running: Ray no longer knows the job"):
+        list(job.logs(follow=True))
+    assert world.submitted == [("train-1", "1")]
+
+
+def test_if_it_is_not_known_which_head_had_the_job_there_is_no_other_attempt(monkeypatch):
+    world = World(monkeypatch, loses_head())
+    world.after_submit = lambda: world.head.update(status=head(life="life-1b")["status"])
+    with pytest.raises(ClientError, match="there is no next one: it is not known in which container of Ray's head"):
+        list(world.submit().logs(follow=True))
+    assert world.submitted == [("train-1", "1")]
+
+
+@pytest.mark.parametrize(
+    ("story", "status", "said"),
+    [
+        (
+            ends("FAILED", driver_exit_code=1),
+            in_session("s1", driverJobs=["train-1"]),
+            "a driver of job train-1 is still connected to Ray, such as a process that the job left in the background",
+        ),
+        (loses_head(session="s1"), None, "pool ppo does not report a new Ray session yet"),
+    ],
+)
+def test_what_is_left_of_an_attempt_holds_up_the_next_one(monkeypatch, story, status, said):
+    world = World(monkeypatch, story)
+    job = world.submit()
+    world.pool["status"] = status or world.pool["status"]
+    with pytest.raises(ClientError, match=f"could not be submitted within 86400 s: {said}"):
+        list(job.logs(follow=True))
+    assert world.submitted == [("train-1", "1")]
+
+
+def test_a_group_that_will_not_become_ready_ends_it_with_the_reason(monkeypatch):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=1, message="exit code 1"))
+    job = world.submit()
+    world.groups[0]["status"] = HOPELESS
+    with pytest.raises(ClientError, match="and there is no next one: group ppo will not become"):
+        list(job.logs(follow=True))
+
+
+def test_groups_that_were_broken_before_or_are_gone_hold_nothing_up(monkeypatch):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=1), ends("SUCCEEDED"))
+    job = world.submit()
+    world.cluster.objects = tuple(each for each in world.cluster.objects if each is not world.groups[0])
+    list(job.logs(follow=True))
+    assert job.record().exit_code == 0
+
+
+def test_another_pool_of_the_name_gets_no_attempt(monkeypatch):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=1))
+    job = world.submit()
+    another = {**world.pool, "metadata": {**world.pool["metadata"], "uid": "another"}}
+    world.cluster.objects = (another, *world.cluster.objects[1:])
+    with pytest.raises(ClientError, match="pool ppo was deleted, and created again"):
+        list(job.logs(follow=True))
+
+
+def test_an_answer_that_is_lost_is_not_a_second_attempt(monkeypatch):
+    """The connection breaks when Ray has accepted the attempt."""
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=1), ends("SUCCEEDED"))
+    job = world.submit()
+
+    def break_once():
+        world.after_submit = lambda: None
+        raise UnreachableError("reset")
+
+    world.after_submit = break_once
+    list(job.logs(follow=True))
+    assert world.submitted == [("train-1", "1"), ("train-2", "2")]
+    assert job.record().exit_code == 0
+
+
+@pytest.mark.parametrize("trouble", [UnreachableError, NotRunningError, DeadlineError])
+def test_a_head_that_is_not_up_yet_is_asked_again(monkeypatch, trouble):
+    world = World(monkeypatch, ends("FAILED", driver_exit_code=1), ends("SUCCEEDED"))
+    job = world.submit()
+    list_of_troubles = [trouble("not yet")] * 2
+
+    def check():
+        if world.slept and list_of_troubles and world.jobs["train-1"]["status"] == "FAILED" and world.told:
+            raise list_of_troubles.pop()
+
+    world.check = check
+    list(job.logs(follow=True))
+    assert job.record().exit_code == 0
+
+
+def test_a_record_that_cannot_be_kept_does_not_keep_a_job_from_its_attempts(monkeypatch):
+    world = World(monkeypatch, loses_head(), ends("SUCCEEDED"))
+
+    def refuse(*_, **__):
+        raise ClientError("you may not")
+
+    world.cluster.apply = world.cluster.merge = refuse
+    job = world.submit()
+    list(job.logs(follow=True))
+    assert (world.submitted, job.record().exit_code) == ([("train-1", "1"), ("train-2", "2")], 0)
+
+
+def test_the_number_of_the_attempt_is_not_the_users(monkeypatch):
+    world = World(monkeypatch)
+    world.submit(env={"WG_ATTEMPT": "9", "WG_NODES": "7"})
+    assert world.submitted == [("train-1", "1")]
+    assert world.jobs["train-1"]["runtime_env"]["env_vars"] == {
+        "WG_ATTEMPT": "1",
+        "WG_NODES": "7",
+        "WG_PROCESSES_PER_NODE": "2",
+    }
+
+
+def test_attempts_have_one_key_and_submissions_another(monkeypatch):
+    world = World(monkeypatch)
+    made = [
+        submission.Submission.of(Pool("pool/ppo", world.cluster).target, ["x"], None, None, None, (), "train")
+        for _ in range(2)
+    ]
+    assert made[0].key != made[1].key
+
+
+def test_an_id_that_ray_could_not_use_is_refused_early(monkeypatch):
+    with pytest.raises(ClientError, match=r"the id of a job may have 200 characters, and x+\.\.\. has 300"):
+        World(monkeypatch).submit(job_id="x" * 300)
