@@ -16,7 +16,7 @@ from tests.ray.agent.planned import Agent, Group, launch
 from tests.ray.agent.test_executor import all_ready, ranks
 from workergroups.ray_private.process import logs_directory
 from workergroups.single_controller.ray import stack_dump
-from workergroups.warm import learning, places
+from workergroups.warm import places
 from workergroups_agent.ray_start import our_start_process
 
 CODE = """
@@ -61,7 +61,6 @@ def cluster(ray_environment, rays):
     rays.stop()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(services, "start_ray_process", our_start_process(services.start_ray_process))
-        patch.setattr(learning, "PATIENCE_SECONDS", 0)
         with running_cluster() as cluster:
             yield cluster
 
