@@ -71,9 +71,8 @@ def measure(ours: Agent, count: int, rounds: int) -> Size:
         seconds[RESTART] += [warm.restart(), warm.restart()]
         shares.append((of_cold, of_first, share(warm.pids, warm.fork_server())))
         warm.delete()
-        print(
-            f"{count} ranks:", {kind: [round(each, 2) for each in found] for kind, found in seconds.items()}, flush=True
-        )
+        latest = ", ".join(f"{kind} {found[-1]:.1f} s" for kind, found in seconds.items())
+        print(f"{_ranks(count)}: {latest}", flush=True)
     return Size(count, seconds, *shares[-1])
 
 

@@ -119,8 +119,10 @@ class Measured:
         return pid
 
     def _fork_server(self) -> int | None:
-        sockets = Path(places.DIRECTORY).glob(f"*/{self._group.uid}/*/socket")
-        return next((int(places.lock_of(socket.parent).read_text()) for socket in sockets), None)
+        variables = Path(f"/proc/{self.pids[0]}/environ").read_text().split("\0")
+        _, _, directory = next(each for each in variables if each.startswith(Variable.WARM)).partition("=")
+        waits = places.socket_of(Path(directory)).exists()
+        return int(places.lock_of(Path(directory)).read_text()) if waits else None
 
     def _until(self, is_so: Callable[[Reports], object]) -> None:
         self._agent.until(is_so, self._group, pools=_POOLS, seconds=_SECONDS)

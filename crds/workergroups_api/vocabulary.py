@@ -299,7 +299,8 @@ class Variable(Word):
     GROUP_ENV = "WORKERGROUPS_GROUP_ENV"
     # Where the pod mounts these variables, with a file for each group.
     GROUP_ENV_DIRECTORY = "WORKERGROUPS_GROUP_ENV_DIRECTORY"
-    # Of a rank: the UID of its group, whose next ranks may be forks of a process that has imported the same modules.
+    # Of a rank: the UID of its group, whose next ranks may be forks of a process that has imported the same modules;
+    # then the directory of that process.
     WARM = "WORKERGROUPS_WARM"
 
 

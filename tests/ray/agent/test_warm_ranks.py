@@ -16,7 +16,7 @@ from tests.ray.agent.planned import Agent, Group, launch
 from tests.ray.agent.test_executor import all_ready, ranks
 from workergroups.ray_private.process import logs_directory
 from workergroups.single_controller.ray import stack_dump
-from workergroups.warm import learning, places
+from workergroups.warm import places
 from workergroups_agent.ray_start import our_start_process
 
 CODE = """
@@ -41,6 +41,9 @@ class Accumulator(workergroups.Worker):
     def numbers(self):
         return random.random(), float(numpy.random.rand())
 
+    def server(self):
+        return os.environ["WORKERGROUPS_WARM"]
+
     def parent(self):
         return os.getpid(), os.getppid()
 
@@ -61,7 +64,6 @@ def cluster(ray_environment, rays):
     rays.stop()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(services, "start_ray_process", our_start_process(services.start_ray_process))
-        patch.setattr(learning, "PATIENCE_SECONDS", 0)
         with running_cluster() as cluster:
             yield cluster
 
@@ -78,17 +80,14 @@ def is_ready(group):
     return lambda reports: all_ready(reports) and ranks(reports).incarnation == group.incarnation
 
 
-def until_warm(group):
+def until_warm(group="trainer"):
     """The process id of the group's fork server, when it waits for the next ranks."""
+    directory = Path(workergroups.attach(group).execute_all_sync("server")[0])
     deadline = time.monotonic() + 150
-    while not (found := [pid for pid in servers(group) if Path(f"/proc/{pid}").exists()]):
+    while not places.socket_of(directory).exists():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    return int(found[0])
-
-
-def servers(group):
-    return [places.lock_of(each.parent).read_text() for each in Path(places.DIRECTORY).glob(f"*/{group.uid}/*/socket")]
+    return int(places.lock_of(directory).read_text())
 
 
 def call(method):
@@ -103,7 +102,7 @@ def test_forked_ranks_are_like_others_and_heal_from_whatever_happens_to_them_or_
     first = group(launch=launch(env={"NAME": "a b"}))
     agent.until(all_ready, first, seconds=150)
     cold = call("seen")
-    server = until_warm(first)
+    server = until_warm()
 
     second = next_of(first)
     agent.until(is_ready(second), second, seconds=150)
@@ -147,7 +146,7 @@ def test_forked_ranks_are_like_others_and_heal_from_whatever_happens_to_them_or_
     fifth = next_of(fourth)
     agent.until(is_ready(fifth), fifth, seconds=150)
     assert server not in {parent for _, parent in call("parent")}
-    assert until_warm(fifth) != server
+    assert until_warm() != server
 
 
 def test_the_ranks_of_two_groups_on_a_node_have_their_own_variables_and_code(agent):
@@ -160,7 +159,7 @@ def test_the_ranks_of_two_groups_on_a_node_have_their_own_variables_and_code(age
     )
     ready = lambda reports: all(each.report.ready == "0-1" for each in reports.groups.values())  # noqa: E731
     agent.until(ready, one, two, seconds=200)
-    of_both = {until_warm(one), until_warm(two)}
+    of_both = {until_warm(), until_warm("other")}
     one, two = next_of(one), next_of(two)
     agent.until(
         lambda reports: ready(reports) and all(each.report.incarnation == 2 for each in reports.groups.values()),
@@ -177,7 +176,7 @@ def test_the_ranks_of_two_groups_on_a_node_have_their_own_variables_and_code(age
 def test_the_ranks_of_another_executor_belong_to_its_job(agent, tmp_path, cluster):
     first = group()
     agent.until(all_ready, first, seconds=150)
-    server = until_warm(first)
+    server = until_warm()
     ray.shutdown()
     ray.init(address=cluster.address, namespace="workergroups", log_to_driver=False)
     (tmp_path / "next").mkdir()

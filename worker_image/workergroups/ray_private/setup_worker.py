@@ -2,7 +2,8 @@
 
 The raylet runs this before each process that has a runtime environment, such as each rank of a group with code. Ray's
 file imports all of Ray to set variables, which takes half a second of CPU time; then the worker imports Ray again.
-Environments that need more than variables are left to Ray's file. This file must have the name of Ray's: by that name,
+Environments that need more than variables are left to Ray's file. If a fork server has imported what the process needs,
+a fork of it becomes the worker instead: see `workergroups.warm`. This file must have the name of Ray's: by that name,
 the raylet skips it for processes without a runtime environment.
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 
 from workergroups import group_env
 from workergroups.warm import client, places
+from workergroups_api.vocabulary import Variable
 
 _CONTEXT = "--serialized-runtime-env-context="
 _ONLY_SETS_VARIABLES: dict[str, Any] = {"command_prefix": [], "override_worker_entrypoint": None, "java_jars": []}
@@ -50,8 +52,10 @@ def main() -> None:
     ours = [each for each in sys.argv[1:] if not each.startswith((_CONTEXT, "--language="))]
     command = [sys.executable, *ours]
     directory = places.directory_of(os.environ, command)
-    if directory is not None and client.forked_instead(places.socket_of(directory), os.environ, command):
-        return
+    if directory is not None:
+        os.environ[Variable.WARM.value] = str(directory)
+        if client.forked_instead(places.socket_of(directory), os.environ, command):
+            return
     os.execv(sys.executable, command)
 
 

@@ -9,13 +9,14 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import workergroups
-import workergroups_api
 from workergroups.ray_private.process import logs_directory
+from workergroups_api import vocabulary
 
 from . import forked, places
 from .preload import changed, site_directories
@@ -33,11 +34,11 @@ def keep_warm(local_rank: int) -> None:
     Call this when the rank's class is loaded, before its constructor. The server waits until a CPU is idle.
     """
     started = places.environment_at_start()
-    directory = places.directory_of(started, [sys.executable, *sys.argv])
+    directory = places.own_directory(started)
     code, _ = places.python_path(started)
     if local_rank != 0 or directory is None or forked.has_at_start(code):
         return
-    with contextlib.suppress(OSError):  # without a server, the next rank starts as this one did
+    with contextlib.suppress(Exception):  # without a server, the next rank starts as this one did
         lock = _lock(directory)
         if lock is not None:
             _order_server(lock, directory, code, started)
@@ -80,17 +81,15 @@ def installed_modules() -> list[str]:
 
     They are the same in the next process, unlike those of the user's code. The library is one of them.
     """
-    homes = tuple(f"{home}{os.sep}" for home in [*site_directories(), *map(_package, (workergroups, workergroups_api))])
-    specs = ((name, getattr(vars(module), "get", lambda _: None)("__spec__")) for name, module in _imported())
-    return [name for name, spec in specs if spec and spec.name == name and str(spec.origin).startswith(homes)]
+    ours = (str(Path(str(module.__file__)).parent) for module in (workergroups, vocabulary))
+    homes = tuple(f"{home}{os.sep}" for home in (*site_directories(), *ours))
+    return [name for name, module in list(sys.modules.items()) if _origin(name, module).startswith(homes)]
 
 
-def _imported() -> Iterable[tuple[str, object]]:
-    return [(name, module) for name, module in list(sys.modules.items()) if hasattr(module, "__dict__")]
-
-
-def _package(package: object) -> str:
-    return str(Path(str(getattr(package, "__file__", ""))).parent)
+def _origin(name: str, module: object) -> str:
+    """Return the file of a module that can be imported by that name again; empty if it is none."""
+    spec = vars(module).get("__spec__") if isinstance(module, ModuleType) else None
+    return str(getattr(spec, "origin", "")) if getattr(spec, "name", None) == name else ""
 
 
 def _start(order: Mapping[str, Any], environment: Mapping[str, str], log: str) -> None:

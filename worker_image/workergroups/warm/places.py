@@ -1,4 +1,8 @@
-"""Which fork server may serve which process, and where it listens: `setup_worker` imports this before each rank."""
+"""Which fork server may serve which process, and where it listens: `setup_worker` imports this before each rank.
+
+The executor writes the group's UID into a variable of each of its processes. `setup_worker` replaces it by the
+directory of the fork server. So a rank that Ray's own `setup_worker` has started knows none.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +53,12 @@ def python_path(environment: Mapping[str, str]) -> tuple[str, str]:
     paths = environment.get("PYTHONPATH", "")
     first, _, others = paths.partition(os.pathsep)
     return ("", paths) if first in ("", _LIBRARY) else (os.path.abspath(first), others)
+
+
+def own_directory(environment: Mapping[str, str]) -> Path | None:
+    """Return what `setup_worker` has written into the variables of this process, if it has."""
+    value = environment.get(Variable.WARM.value, "")
+    return Path(value) if value.startswith(DIRECTORY + os.sep) else None
 
 
 def socket_of(directory: Path) -> Path:

@@ -123,7 +123,7 @@ def _retry_with_less(order: dict[str, Any], why: str) -> NoReturn:
 
 def _restart(order: Mapping[str, Any]) -> NoReturn:
     """Become a new interpreter with another order."""
-    text = os.memfd_create("order", 0)
+    text = os.memfd_create("order")
     os.write(text, json.dumps(order).encode())
     os.lseek(text, 0, os.SEEK_SET)
     os.dup2(text, 0)

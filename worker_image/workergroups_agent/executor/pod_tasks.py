@@ -260,7 +260,7 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         vendor=action.vendor,
         post_mortem=launch.post_mortem is True,
     )
-    options = {"runtime_env": {"env_vars": env}} if env else {}
+    options = {"runtime_env": {"env_vars": env}}
     process = _on(node_ids[0], **options)(launcher.Launcher).remote()
     return process, process.launch.remote(order, files, first, *problems)
 
