@@ -85,6 +85,7 @@ class PlannedGroup(ApiModel):
     # Whether the ranks that failed stay as they are, by the failure policy. The agent tells drivers, which may be
     # waiting for others.
     is_final: bool | None = None
+    # Empty if the group is suspended: then it has no session, and this incarnation begins when the group is resumed.
     bundles: tuple[PlannedBundles, ...]
 
     @property

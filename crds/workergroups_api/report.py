@@ -79,6 +79,13 @@ class PoolReport(ApiModel):
         ),
     ] = ()
     message: Annotated[str | None, Field(description="Why bundles cannot be reserved. Absent if they can.")] = None
+    drivers: Annotated[
+        int | None,
+        Field(
+            description="Number of drivers that are connected to the pool's Ray cluster: programs that use Ray, such "
+            "as jobs, except for those of WorkerGroups and of Ray itself. Absent if the agent does not count them."
+        ),
+    ] = None
 
 
 class RankFailure(ApiModel):
@@ -131,7 +138,7 @@ class GroupReport(ApiModel):
         Field(
             description="State of this incarnation's launch: WaitingForPools, WaitingForCode, WaitingForEnvironment, "
             "Launching, Launched, LaunchFailed, or LaunchInterrupted if it was cut short and created only some of "
-            "the ranks."
+            "the ranks. If the group is suspended: Suspending while ranks of earlier incarnations run, then Suspended."
         ),
     ] = "WaitingForPools"
     code: Annotated[

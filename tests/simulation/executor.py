@@ -118,7 +118,7 @@ class Executor:
             self._act(action, gcs, launches)
         launches, state = self._launches(plan, gcs), _state(gcs)
         heard = Heard(launches_to_tell(plan, state, launches))
-        self._say(report(plan, state, launches.prepared, heard, last_words={}), gcs)
+        self._say(_with_drivers(report(plan, state, launches.prepared, heard, last_words={}), gcs), gcs)
 
     def _launches(self, plan: ClusterPlan, gcs: ray.Gcs) -> Launches:
         prepared = {group.uid: self._prepared_launch(group.uid) for group in plan.groups}
@@ -193,6 +193,14 @@ def _state(gcs: ray.Gcs) -> RayState:
         pods=dict(gcs.pods),
         pauses=dict(gcs.pauses),
     )
+
+
+def _with_drivers(reports: Reports, gcs: ray.Gcs) -> Reports:
+    counted = {
+        name: each.model_copy(update={"report": each.report.model_copy(update={"drivers": gcs.drivers})})
+        for name, each in reports.pools.items()
+    }
+    return reports.model_copy(update={"pools": counted})
 
 
 def _lies(reports: Reports) -> Reports:

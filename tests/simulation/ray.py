@@ -72,6 +72,8 @@ class Gcs:
     announced: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
     # Ranks that wait for a debugger, by actor id.
     pauses: dict[str, Pause] = field(default_factory=dict)
+    # How many programs are connected, apart from ours.
+    drivers: int = 0
     # Failed launches, by UID and incarnation.
     failed: dict[tuple[str, int], Explanation] = field(default_factory=dict)
 

@@ -22,6 +22,8 @@ _PART_BYTES = 160
 def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int]) -> dict[str, Assignment]:
     """Return the bundles of the groups that fit, in the order given, and an explanation for the others.
 
+    Suspended groups have no bundles, and an entry in the plan.
+
     Args:
         assigned: The bundles of each group.
         max_restarts: How many restarts the failure policy of each group counts.
@@ -35,6 +37,8 @@ def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int
                 bundles = _explanation(used + size)
             else:
                 used += size
+        elif bundles.reason == Reason.SUSPENDED:
+            used += _GROUP_BYTES + _RESTART_BYTES * max_restarts[name]
         found[name] = bundles
     return found
 

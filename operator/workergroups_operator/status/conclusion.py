@@ -46,16 +46,21 @@ def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool)
 
 
 def conclude(
-    subject: ResourcePool | WorkerGroup, chain: Sequence[Finding], aside: Sequence[Finding], now: datetime
+    subject: ResourcePool | WorkerGroup,
+    chain: Sequence[Finding],
+    aside: Sequence[Finding],
+    now: datetime,
+    tried_since: datetime | None = None,
 ) -> Conclusion:
     """Return the conditions: the chain of findings, `Ready`, which sums it up, what follows from that, and those aside.
 
-    `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last.
+    `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last. A deadline
+    before `tried_since` was one of an earlier try.
     """
     weak = [link for link in chain if link.status != "True"]
     weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])
     ready = weakest.model_copy(update={"type": ConditionType.READY})
-    wait = None if ready.status == "True" or ready.final else _wait(subject, now)
+    wait = None if ready.status == "True" or ready.final else _wait(subject, now, tried_since)
     findings = (*chain, ready, progressing(ready, wait, now), *failed(ready), *aside)
     conditions = merge(subject.status.conditions, findings, subject.generation, now)
     summed = next(condition for condition in conditions if condition.type == ConditionType.READY)
@@ -63,7 +68,9 @@ def conclude(
     return Conclusion(conditions, summed, weakest, wait.until if wait else None, requeue_after)
 
 
-def _wait(subject: ResourcePool | WorkerGroup, now: datetime) -> Wait:
+def _wait(subject: ResourcePool | WorkerGroup, now: datetime, tried_since: datetime | None) -> Wait:
     before = subject.status
     deadline_before = before.deadline if before.observed_generation == subject.generation else None
+    if deadline_before and tried_since and deadline_before < tried_since:
+        deadline_before = None
     return wait_for_ready(deadline_before, subject.spec.progress_deadline_seconds, now)
