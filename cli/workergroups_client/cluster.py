@@ -9,7 +9,7 @@ aiohttp.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,13 @@ class Cluster:
 
     def annotate(self, kind: Kind, name: str, annotation: str, value: str) -> None:
         """Set an annotation of an object."""
-        patch = {"metadata": {"annotations": {annotation: value}}}
+        self._merge(kind, name, {"metadata": {"annotations": {annotation: value}}})
+
+    def edit(self, kind: Kind, name: str, spec: Mapping[str, Any]) -> None:
+        """Set fields of an object's spec, and leave the others as they are."""
+        self._merge(kind, name, {"spec": dict(spec)})
+
+    def _merge(self, kind: Kind, name: str, patch: Mapping[str, Any]) -> None:
         self._request("PATCH", f"{self._path(kind)}/{name}", body=patch, content_type="application/merge-patch+json")
 
     def delete(self, kind: Kind, manifest: Manifest) -> None:

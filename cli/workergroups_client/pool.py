@@ -15,6 +15,7 @@ from .jobs import Job, JobRecord
 from .reading import pool_spec
 from .runtime_env import merged, send
 from .waiting import Tell, silently
+from .waking import wake
 
 
 class Pool(Handle):
@@ -59,6 +60,7 @@ class Pool(Handle):
                 ``env`` for that. ``env`` wins over a key of the same name.
             job_id: The submission id; by default the pool's name and some random letters.
         """
+        self.wake()
         spec = pool_spec(self.target)
         shape = {
             JobVariable.NODES.value: str(spec.nodes),
@@ -71,6 +73,18 @@ class Pool(Handle):
         hidden = {name: value for name, value in secrets.items() if name not in wanted["env_vars"]}
         with secret_env.handed_over(self.cluster, self.target, hidden) as before:
             return jobs.submit(self.ray.api, self.name, command, ready, job_id, before=before)
+
+    def wake(self) -> None:
+        """Start the pool if the operator has suspended it because nobody used it, and wait until it is ready.
+
+        From now on, the pool counts as used for the time in its ``spec.idle``. A pool without it is left as it is, and
+        so is one that its user has suspended.
+
+        Raises:
+            CannotBeReadyError: Waiting does not help.
+            DeadlineError: The operator does not see the annotation, or the pool is not ready for a day.
+        """
+        wake(self.cluster, self.target, self._tell)
 
     def check(self, *, fabric: bool = False) -> checks.Check:
         """Check whether the nodes have what the pool asks for, and reach each other.
