@@ -35,6 +35,7 @@ class Group:
     launch: Launch = field(default_factory=lambda: launch())
     missing: str | None = None
     environment: str | None = None
+    is_suspended: bool = False
 
     def planned(self, session: str) -> PlannedGroup:
         return PlannedGroup(
@@ -42,9 +43,11 @@ class Group:
             uid=self.uid,
             incarnation=self.incarnation,
             revision=self.revision,
-            session=self.session or session,
+            session=None if self.is_suspended else self.session or session,
             environment=self.environment,
-            bundles=tuple(PlannedBundles(pool=name, start=start, count=count) for name, start, count in self.bundles),
+            bundles=()
+            if self.is_suspended
+            else tuple(PlannedBundles(pool=name, start=start, count=count) for name, start, count in self.bundles),
         )
 
     @property
