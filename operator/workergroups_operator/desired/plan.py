@@ -12,7 +12,8 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
 from workergroups_operator.policy.healing import stored
-from workergroups_operator.policy.incarnation import FIRST, Failed, is_final
+from workergroups_operator.policy.incarnation import Failed, is_final
+from workergroups_operator.policy.plan_size import is_planned
 
 
 def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
@@ -59,9 +60,10 @@ def _pool(pool: ResourcePool, decisions: Decisions) -> PlannedPool:
 
 
 def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> PlannedGroup | None:
-    bundles, incarnation = decisions.bundles[group.name], decisions.incarnations.get(group.name)
-    if incarnation is None or (group.spec.suspend and incarnation.number == FIRST):
+    bundles = decisions.bundles[group.name]
+    if not is_planned(bundles):
         return None
+    incarnation = decisions.incarnations[group.name]
     before = observed.planned(group.uid)
     failure = decisions.failures.get(group.name)
     failed = Failed(failure, group.spec.failure_policy) if failure else None
@@ -77,6 +79,5 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         retries=incarnation.retries if incarnation.retries.failures else None,
         restarts=stored(incarnation.restarts),
         is_final=is_final(incarnation, failed, before, observed.at) or None,
-        # Without them, a suspended group has no ranks, and no operator forgets which incarnation is the next.
         bundles=() if isinstance(bundles, Explanation) else bundles,
     )

@@ -22,8 +22,6 @@ _PART_BYTES = 160
 def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int]) -> dict[str, Assignment]:
     """Return the bundles of the groups that fit, in the order given, and an explanation for the others.
 
-    Suspended groups have no bundles, and an entry in the plan.
-
     Args:
         assigned: The bundles of each group.
         max_restarts: How many restarts the failure policy of each group counts.
@@ -31,16 +29,20 @@ def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int
     used = 0
     found: dict[str, Assignment] = {}
     for name, bundles in assigned.items():
-        if not isinstance(bundles, Explanation):
-            size = _GROUP_BYTES + _PART_BYTES * len(bundles) + _RESTART_BYTES * max_restarts[name]
+        if is_planned(bundles):
+            parts = () if isinstance(bundles, Explanation) else bundles
+            size = _GROUP_BYTES + _PART_BYTES * len(parts) + _RESTART_BYTES * max_restarts[name]
             if used + size > MAX_BYTES:
                 bundles = _explanation(used + size)
             else:
                 used += size
-        elif bundles.reason == Reason.SUSPENDED:
-            used += _GROUP_BYTES + _RESTART_BYTES * max_restarts[name]
         found[name] = bundles
     return found
+
+
+def is_planned(bundles: Assignment) -> bool:
+    """Return whether the plan has an entry of a group: a suspended one has, so that nobody forgets its incarnation."""
+    return not isinstance(bundles, Explanation) or bundles.reason == Reason.SUSPENDED
 
 
 def _explanation(size: int) -> Explanation:
