@@ -16,7 +16,7 @@ from .connect_commands import connect, dashboard
 from .debug_command import debug
 from .exit_codes import FAILED, INTERRUPTED
 from .group_commands import calls, stacks
-from .lifecycle_commands import down, restart, up
+from .lifecycle_commands import down, restart, resume, suspend, up
 from .options import Context, Namespace
 from .output import err
 from .pod_commands import exec_, logs
@@ -68,6 +68,8 @@ app.command()(calls)
 app.command()(debug)
 app.command("exec")(exec_)
 app.command()(restart)
+app.command()(suspend)
+app.command()(resume)
 app.command()(down)
 
 

@@ -1,4 +1,4 @@
-"""up, restart and down: create, restart and delete pools and groups."""
+"""up, restart, suspend, resume and down: create, restart, set aside and delete pools and groups."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from workergroups_api.manifest import Manifest
 from workergroups_client import Cluster, Group, Pool
 from workergroups_client.deletion import delete, groups_on
 from workergroups_client.errors import ClientError, ConflictError
+from workergroups_client.handle import Handle
 from workergroups_client.manifests import load, namespace_of
-from workergroups_client.names import POOL, Target, as_target, find_all
+from workergroups_client.names import GROUP, POOL, Target, as_target, find, find_all
 from workergroups_client.readiness import until, wait_until_ready, why, why_and_until
 from workergroups_client.status import Status
+from workergroups_client.waiting import silently
 
 from .connect_commands import hold
 from .exit_codes import INTERRUPTED
 from .job_commands import follow
-from .options import LONGEST_WAIT, Command, Context, GroupName, Namespace, Timeout, complete_name, seconds_of
+from .options import LONGEST_WAIT, Command, Context, GroupName, Name, Namespace, Timeout, complete_name, seconds_of
 from .output import Teller, err, note, print_text
 
 
@@ -79,6 +81,33 @@ def restart(
     found = Group(group, cluster)
     note(f"group {found.name}: incarnation {found.restart()}")
     _wait_until_ready(cluster, [found.target], seconds)
+
+
+def suspend(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = None, context: Context = None) -> None:
+    """Suspend a pool or a group, and wait until nothing is left.
+
+    A suspended pool has no pods and holds no devices: its ranks and jobs end. A suspended group has no ranks, and its
+    pool keeps the bundles, for other groups.
+    """
+    seconds = seconds_of(timeout)
+    cluster = Cluster(namespace, context)
+    with Teller() as tell:
+        found = Handle(cluster, find(cluster, name, POOL, GROUP), tell)
+        found.suspend()
+        found.wait_suspended(seconds)
+    print_text(f"{found.target} suspended; to start it again: workergroups resume {found.target.what}/{found.name}")
+
+
+def resume(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = None, context: Context = None) -> None:
+    """Start a suspended pool or group, and wait until it is ready.
+
+    The ranks are a new incarnation. Ctrl-C leaves it starting.
+    """
+    seconds = seconds_of(timeout)
+    cluster = Cluster(namespace, context)
+    target = find(cluster, name, POOL, GROUP)
+    Handle(cluster, target, silently).resume()
+    _wait_until_ready(cluster, [target], seconds)
 
 
 def down(

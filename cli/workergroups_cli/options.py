@@ -51,5 +51,6 @@ Format = Annotated[Output, typer.Option("--output", "-o", help="text for people,
 PoolName = Annotated[
     str, typer.Argument(metavar="POOL", help="A pool, or a group on it.", autocompletion=complete_name)
 ]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A pool, or else a group.", autocompletion=complete_name)]
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="A group.", autocompletion=complete_name)]
 Command = Annotated[list[str] | None, typer.Argument(metavar="[-- CMD]", help="A command and its arguments.")]

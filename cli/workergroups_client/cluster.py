@@ -9,7 +9,7 @@ aiohttp.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,10 @@ class Cluster:
     def annotate(self, kind: Kind, name: str, annotation: str, value: str) -> None:
         """Set an annotation of an object."""
         self.merge(kind, name, {"metadata": {"annotations": {annotation: value}}})
+
+    def edit(self, kind: Kind, name: str, spec: Mapping[str, Any]) -> None:
+        """Set fields of an object's spec, and leave the others as they are."""
+        self.merge(kind, name, {"spec": dict(spec)})
 
     def merge(self, kind: Kind, name: str, patch: Manifest) -> None:
         """Set some fields of an object, and remove those that are ``None`` in the patch."""

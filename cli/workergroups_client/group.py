@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
+from workergroups_api.vocabulary import SUSPENDED
 
 from . import logs, names
 from .activity import Activity
 from .cluster import Cluster
-from .errors import DeadlineError, NotFoundError
+from .errors import ClientError, DeadlineError, NotFoundError
 from .handle import Handle
 from .head_programs import ask_library
 from .pauses import pauses_of
@@ -118,8 +119,11 @@ class Group(Handle):
         """Recreate the ranks in their pods; return the number of the new incarnation, which is not ready yet.
 
         Raises:
+            ClientError: The group is suspended, so that it has no ranks.
             DeadlineError: The operator has not begun a new incarnation in time.
         """
+        if (reason := self.status.summary) is not None and reason.reason in SUSPENDED:
+            raise ClientError(f"group {self.name} has no ranks: {reason.message}")
         before = self.status.incarnation or 0
         now = datetime.now(timezone.utc).isoformat()
         self.cluster.annotate(WORKER_GROUP, self.name, RESTARTED_AT_ANNOTATION, now)

@@ -11,6 +11,7 @@ from .connection import RayConnection
 from .errors import NotFoundError
 from .names import Target
 from .status import Status, status_of
+from .suspending import wait_until_suspended
 from .waiting import Tell
 
 _Self = TypeVar("_Self", bound="Handle")
@@ -54,6 +55,23 @@ class Handle:
         self.close()
         self.__dict__.pop("ray", None)
         self.target = found
+
+    def suspend(self) -> None:
+        """Give back what it holds: the pods of a pool, the ranks of a group. ``wait_suspended`` waits for the end."""
+        self.cluster.edit(self.target.kind, self.name, {"suspend": True})
+
+    def wait_suspended(self, seconds: float) -> None:
+        """Wait until nothing of it is left.
+
+        Raises:
+            ClientError: Somebody has resumed it meanwhile.
+            DeadlineError: Something is left after that many seconds; the message says what.
+        """
+        wait_until_suspended(self.cluster, self.target, self._tell, seconds)
+
+    def resume(self) -> None:
+        """Start it again, with new ranks."""
+        self.cluster.edit(self.target.kind, self.name, {"suspend": False})
 
     def close(self) -> None:
         """Close the connection to the Ray cluster, if it is open."""

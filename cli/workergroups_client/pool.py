@@ -15,6 +15,7 @@ from .jobs import Job, JobRecord
 from .kept_records import KeptRecords
 from .submission import Submission
 from .waiting import Tell, silently
+from .waking import wake
 
 
 class Pool(Handle):
@@ -67,8 +68,21 @@ class Pool(Handle):
                 has surely ended, and the pool and the groups on it are ready.
             on_retry: Called with why an attempt ended, and when the next one begins.
         """
+        self.wake()
         submission = Submission.of(self.target, command, working_dir, runtime_env, env, env_from, job_id)
         return Attempts(self, submission, retries, on_retry).job(self._tell)
+
+    def wake(self) -> None:
+        """Start the pool if the operator has suspended it because nobody used it, and wait until it is ready.
+
+        From now on, the pool counts as used for the time in its ``spec.idle``. A pool without it is left as it is, and
+        so is one that its user has suspended.
+
+        Raises:
+            CannotBeReadyError: Waiting does not help.
+            DeadlineError: The operator does not see the annotation, or the pool is not ready for a day.
+        """
+        wake(self.cluster, self.target, self._tell)
 
     def check(self, *, fabric: bool = False) -> checks.Check:
         """Check whether the nodes have what the pool asks for, and reach each other.

@@ -50,12 +50,12 @@ class Status:
     @property
     def summary(self) -> Condition | None:
         """The condition Ready; ``None`` until the operator has seen the object."""
-        return self._condition(ConditionType.READY)
+        return self.condition(ConditionType.READY)
 
     @property
     def is_late(self) -> bool:
         """Whether its deadline has passed; the operator keeps trying."""
-        progress = self._condition(ConditionType.PROGRESSING)
+        progress = self.condition(ConditionType.PROGRESSING)
         return self.is_current and progress is not None and progress.reason == Reason.PROGRESS_DEADLINE_EXCEEDED
 
     @property
@@ -76,7 +76,8 @@ class Status:
             return False
         return self.deadline is None
 
-    def _condition(self, type_: ConditionType) -> Condition | None:
+    def condition(self, type_: ConditionType) -> Condition | None:
+        """Return the condition of that type; ``None`` if there is none."""
         return next((condition for condition in self.conditions if condition.type == type_), None)
 
 

@@ -17,6 +17,8 @@ MANIFEST_ANNOTATION = f"{GROUP}/manifest"
 TEMPLATE_ANNOTATION = f"{GROUP}/template"
 # On a WorkerGroup, set by the user: each change recreates the ranks, as `kubectl rollout restart` recreates pods.
 RESTARTED_AT_ANNOTATION = f"{GROUP}/restarted-at"
+# On a ResourcePool, set by the user: each change wakes a pool that was suspended since it was idle.
+WAKE_AT_ANNOTATION = f"{GROUP}/wake-at"
 # On a RayCluster and the agent's pods: digest of the token that they were started with.
 TOKEN_ANNOTATION = f"{GROUP}/token"
 # On the agent's pods: UID of the ServiceAccount that they were started for.

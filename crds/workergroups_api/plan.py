@@ -87,6 +87,7 @@ class PlannedGroup(ApiModel):
     is_final: bool | None = None
     # A call that is in flight for longer counts as a failure; None if none does.
     hang_seconds: int | None = None
+    # Empty if the group is suspended: then it has no session, and this incarnation begins when the group is resumed.
     bundles: tuple[PlannedBundles, ...]
 
     @property

@@ -169,7 +169,7 @@ class GroupReport(ApiModel):
         Field(
             description="State of this incarnation's launch: WaitingForPools, WaitingForCode, WaitingForEnvironment, "
             "Launching, Launched, LaunchFailed, or LaunchInterrupted if it was cut short and created only some of "
-            "the ranks."
+            "the ranks. If the group is suspended: Suspending while ranks of earlier incarnations run, then Suspended."
         ),
     ] = "WaitingForPools"
     code: Annotated[

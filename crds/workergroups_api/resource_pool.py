@@ -23,7 +23,8 @@ from workergroups_api.pod_settings import (
     resource_rules,
 )
 from workergroups_api.report import DriverJobs, PoolReport
-from workergroups_api.vocabulary import Reservation, TopologyMode, Vendor
+from workergroups_api.retries import Retries
+from workergroups_api.vocabulary import OnDeadline, Reservation, TopologyMode, Vendor
 
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 # The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
@@ -198,6 +199,20 @@ class Topology(ApiModel):
     ] = TopologyMode.PREFERRED
 
 
+class Idle(ApiModel):
+    """When a pool that nobody uses gives back its devices."""
+
+    after_seconds: Annotated[
+        int,
+        Field(
+            ge=60,
+            le=2592000,
+            description="The operator suspends the pool after it has been idle for this many seconds: it is ready, no "
+            "group wants it, and no driver is connected to its Ray cluster.",
+        ),
+    ]
+
+
 class ResourcePoolSpec(ApiModel):
     """What the user wants."""
 
@@ -326,6 +341,21 @@ class ResourcePoolSpec(ApiModel):
             description="Merged into the pods of the pool's nodes. A change applies to pods that are created after it."
         ),
     ] = None
+    suspend: Annotated[
+        bool,
+        Field(
+            description="true: the pool has no pods and holds no devices. Its ranks and jobs end; the pool, its groups "
+            "and their statuses stay. false: it starts again, and its groups get new ranks."
+        ),
+    ] = False
+    idle: Annotated[
+        Idle | None,
+        Field(
+            description="Suspend the pool while nobody uses it. A group that is created or resumed on it wakes it, and "
+            "so does `workergroups job submit`, or another value of the annotation workergroups.dev/wake-at. Default: "
+            "it keeps its devices."
+        ),
+    ] = None
     progress_deadline_seconds: Annotated[
         int,
         Field(
@@ -335,6 +365,15 @@ class ResourcePoolSpec(ApiModel):
             "ProgressDeadlineExceeded. The operator keeps trying.",
         ),
     ] = 600
+
+    on_deadline: Annotated[
+        OnDeadline,
+        Field(
+            description="What happens if the pool has not got all its nodes after progressDeadlineSeconds. Wait: it "
+            "keeps those that it has. Release: it gives them back, so that another pool can use them, and tries again "
+            "after a pause, which grows from try to try and differs from pool to pool."
+        ),
+    ] = OnDeadline.WAIT
 
     @property
     def is_reserved(self) -> bool:
@@ -432,6 +471,21 @@ class PoolDrivers(ApiModel):
     ] = None
 
 
+class PoolIdle(ApiModel):
+    """Since when nobody has used a pool, and whether the operator has suspended it."""
+
+    since: Annotated[AwareDatetime | None, Field(description="Since when the pool is idle. Absent if it is not.")] = (
+        None
+    )
+    suspended: Annotated[
+        bool | None, Field(description="true: the operator has suspended the pool, until somebody wants it.")
+    ] = None
+    wake_at: Annotated[
+        str | None,
+        Field(description="The value of the annotation workergroups.dev/wake-at that the operator has seen."),
+    ] = None
+
+
 class ResourcePoolStatus(ApiModel):
     """What was observed: the operator writes the conditions, the agent the reservation."""
 
@@ -477,6 +531,16 @@ class ResourcePoolStatus(ApiModel):
             description="How many devices all nodes have together, and their product or else their resource, such as "
             "`16 x nvidia.com/gpu`; `none` for processes on CPUs."
         ),
+    ] = None
+    release: Annotated[
+        Retries | None,
+        Field(
+            description="How often in a row the pool has given back its nodes because it did not get all of them in "
+            "time (`onDeadline: Release`), and when the next try begins or began. Absent once it is ready."
+        ),
+    ] = None
+    idle: Annotated[
+        PoolIdle | None, Field(description="Whether somebody uses the pool. Absent without `spec.idle`.")
     ] = None
     ray_version: Annotated[str | None, Field(description="The version of Ray that was found in the nodes' image.")] = (
         None

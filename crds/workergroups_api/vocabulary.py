@@ -31,6 +31,8 @@ class ConditionType(Word):
     FAILED = "Failed"
     # The same as Failed, by the name that kstatus knows (Flux, `kubectl wait` of kpt).
     STALLED = "Stalled"
+    SUSPENDED = "Suspended"
+    IDLE = "Idle"
     UP_TO_DATE = "UpToDate"
 
 
@@ -42,6 +44,8 @@ POOL_CONDITIONS = (
     ConditionType.PROGRESSING,
     ConditionType.FAILED,
     ConditionType.STALLED,
+    ConditionType.SUSPENDED,
+    ConditionType.IDLE,
     ConditionType.UP_TO_DATE,
 )
 GROUP_CONDITIONS = (
@@ -52,6 +56,7 @@ GROUP_CONDITIONS = (
     ConditionType.PROGRESSING,
     ConditionType.FAILED,
     ConditionType.STALLED,
+    ConditionType.SUSPENDED,
     ConditionType.UP_TO_DATE,
 )
 
@@ -67,6 +72,9 @@ class LaunchState(Word):
     LAUNCHED = "Launched"
     LAUNCH_FAILED = "LaunchFailed"
     LAUNCH_INTERRUPTED = "LaunchInterrupted"
+    # Of an incarnation that is set aside: whether ranks of earlier ones still run.
+    SUSPENDING = "Suspending"
+    SUSPENDED = "Suspended"
 
 
 # The states of an incarnation whose launch did not succeed.
@@ -122,6 +130,15 @@ class Reason(Word):
     INTERNAL_ERROR = "InternalError"
     OBJECT_TOO_LARGE = "ObjectTooLarge"
     CLUSTER_TOO_LARGE = "ClusterTooLarge"
+    # Of objects that are set aside, and of Suspended.
+    SUSPENDED = "Suspended"
+    SUSPENDING = "Suspending"
+    RESUMED = "Resumed"
+    RELEASED = "Released"
+    IDLE = "Idle"
+    # Of Idle.
+    IN_USE = "InUse"
+    UNUSED = "Unused"
     # Of ClusterReady, and of conditions that depend on it.
     KUBERAY_MISSING = "KubeRayMissing"
     NAME_TAKEN = "NameTaken"
@@ -154,6 +171,7 @@ class Reason(Word):
     # Of PoolsReady.
     POOL_NOT_FOUND = "PoolNotFound"
     POOL_NOT_READY = "PoolNotReady"
+    POOL_SUSPENDED = "PoolSuspended"
     POOL_NOT_RESERVED = "PoolNotReserved"
     POOL_FULL = "PoolFull"
     POOLS_ON_DIFFERENT_CLUSTERS = "PoolsOnDifferentClusters"
@@ -188,6 +206,10 @@ class Reason(Word):
 
 # The reasons of a group whose ranks wait for a person.
 PAUSED = (Reason.PAUSED_BY_DEBUGGER, Reason.DEBUGGER_ATTACHED)
+
+
+# The reasons of an object that is set aside until somebody wants it.
+SUSPENDED = (Reason.SUSPENDED, Reason.POOL_SUSPENDED, Reason.IDLE)
 
 
 class EventReason(Word):
@@ -275,6 +297,13 @@ class Resize(Word):
 
     NEVER = "Never"
     FOLLOW = "Follow"
+
+
+class OnDeadline(Word):
+    """What happens to a pool that does not get all its nodes within its deadline."""
+
+    WAIT = "Wait"
+    RELEASE = "Release"
 
 
 class Debug(Word):

@@ -185,6 +185,13 @@ class WorkerGroupSpec(ApiModel):
             "are recreated on all nodes, as soon as the bundles of new nodes are reserved."
         ),
     ] = Resize.NEVER
+    suspend: Annotated[
+        bool,
+        Field(
+            description="true: the ranks end, and other groups can use their bundles, which the pool keeps. false: the "
+            "group gets new ranks, once its bundles are free."
+        ),
+    ] = False
     progress_deadline_seconds: Annotated[
         int,
         Field(

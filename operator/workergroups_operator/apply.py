@@ -53,7 +53,7 @@ class Applier:
         self._unreported: dict[ClusterKey, str] = {}
 
     async def apply(self, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Failures:
-        """Delete a cluster that must restart, and write what differs from what was applied before.
+        """Delete a cluster that must restart or is off, and write what differs from what was applied before.
 
         Return what failed; while writes are under way, what failed at the last try.
         """
@@ -82,7 +82,7 @@ class Applier:
 
 def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Changes:
     """Return what differs from what is desired. Pure."""
-    is_restart = decisions.restarts.is_due and not decisions.obstacle
+    unwanted = _unwanted(observed, decisions)
     differing, failed = [], {}
     for manifest in wanted:
         try:
@@ -92,8 +92,17 @@ def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]
         except Exception as error:  # The live object may be anything.
             failed[manifest["kind"]] = _explanation(manifest, error)
     asked = [(each.uid, each.generation) for each in (*observed.pools, *observed.groups)]
-    same = digest([asked, is_restart, [identity(each) for each in differing]])
-    return Changes(observed.ray_cluster if is_restart else None, tuple(differing), failed, same)
+    same = digest([asked, unwanted is not None, [identity(each) for each in differing]])
+    return Changes(unwanted, tuple(differing), failed, same)
+
+
+def _unwanted(observed: Observed, decisions: Decisions) -> Manifest | None:
+    """Return the RayCluster if it must be deleted, and nobody has deleted it yet."""
+    cluster = observed.ray_cluster
+    if cluster is None or decisions.obstacle:
+        return None
+    is_off = decisions.is_off and "deletionTimestamp" not in cluster["metadata"]
+    return cluster if is_off or decisions.restarts.is_due else None
 
 
 async def write(client: Kube, due: Changes) -> Failures:

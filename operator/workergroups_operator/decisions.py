@@ -8,7 +8,8 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import SECRET
 from workergroups_api.names import group_env_name
 from workergroups_api.plan import PlannedBundles
-from workergroups_api.resource_pool import PoolDrivers, ResourcePool
+from workergroups_api.resource_pool import PoolDrivers, PoolIdle, ResourcePool
+from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import Resize
 from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
@@ -20,6 +21,7 @@ from workergroups_operator.policy.carried_on import carried_groups
 from workergroups_operator.policy.drivers import drivers, is_over, session_of_drivers
 from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
 from workergroups_operator.policy.held_bundles import Held
+from workergroups_operator.policy.idle import idle_pools
 from workergroups_operator.policy.incarnation import (
     FIRST,
     Failed,
@@ -29,13 +31,16 @@ from workergroups_operator.policy.incarnation import (
     last_incarnation,
     launch_outcome,
     next_incarnation,
+    set_aside,
 )
 from workergroups_operator.policy.leaving_pods import Replicas, replicas
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.pool_size import PoolSize, pool_rooms, pool_sizes
 from workergroups_operator.policy.rank_failures import GroupFailure, group_failure
+from workergroups_operator.policy.release import releases
 from workergroups_operator.policy.restarts import Restarts, restarts
+from workergroups_operator.policy.suspension import in_turn, is_off, suspended_groups, suspended_pools
 from workergroups_operator.policy.token import present_token, restart, restarted
 from workergroups_operator.templates import Templates
 from workergroups_operator.timings import Timings
@@ -57,6 +62,15 @@ class Decisions:
     # Why it was restarted, until the agent is connected to the new one.
     restarted: str | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
+    # Pool -> how often it has given back its nodes since it was last ready, and when it tries again.
+    releases: Mapping[str, Retries] = field(default_factory=dict)
+    # Pool -> whether somebody uses it; without pools that keep their devices in any case.
+    idle: Mapping[str, PoolIdle] = field(default_factory=dict)
+    # Pool -> why it has no pods; group -> why it has no ranks. Without those that should have some.
+    suspended_pools: Mapping[str, Explanation] = field(default_factory=dict)
+    suspended_groups: Mapping[str, Explanation] = field(default_factory=dict)
+    # Whether all pools are suspended, so that there is no RayCluster.
+    is_off: bool = False
     incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
     # Group -> what failed of its last incarnation. The present one is another if the ranks are restarted now.
     failures: Mapping[str, GroupFailure] = field(default_factory=dict)
@@ -77,24 +91,40 @@ def decide(
     rooms = pool_rooms(observed, agent)
     last = {group.name: last_incarnation(group.status, observed.planned(group.uid)) for group in observed.groups}
     held = {group.name: _held(group, last[group.name], observed, agent.session) for group in observed.groups}
-    assigned = assign_bundles(observed.groups, observed.pools, observed.pools_elsewhere, rooms, held)
+    assigned = assign_bundles(in_turn(observed), observed.pools, observed.pools_elsewhere, rooms, held)
     bundles = with_room(assigned, {group.name: group.spec.failure_policy.max_restarts for group in observed.groups})
     sizes = pool_sizes(observed, rooms, _planned_bundles(observed, bundles))
+    records = releases(observed, agent)
+    pools = suspended_pools(observed, records)
+    groups, off = suspended_groups(observed.groups, bundles, pools), is_off(observed, pools)
     environments = _environments(observed)
     incarnations = {
-        group.name: _incarnation(group, last[group.name], environments.get(group.name), parts, observed, agent)
+        group.name: _incarnation(
+            group,
+            last[group.name],
+            environments.get(group.name),
+            parts,
+            observed,
+            agent,
+            is_suspended=group.name in groups,
+        )
         for group in observed.groups
-        if not isinstance(parts := bundles[group.name], Explanation)
+        if not isinstance(parts := _planned_parts(group.name, bundles, groups), Explanation)
     }
-    why_restart = restart(observed)
+    why_restart = None if off else restart(observed)
     return Decisions(
         agent=agent,
         refused_pods={**refused_pods, **templates.too_large},
-        obstacle=obstacle(observed),
+        obstacle=obstacle(observed, is_off=off),
         restart=why_restart,
         restarts=restarts(observed, why_restart, is_connected=agent.is_believed),
         restarted=restarted(observed, agent),
         bundles=bundles,
+        releases=records,
+        idle=idle_pools(observed),
+        suspended_pools=pools,
+        suspended_groups=groups,
+        is_off=off,
         incarnations={name: incarnation for name, (incarnation, _) in incarnations.items()},
         failures={name: failure for name, (_, failure) in incarnations.items() if failure is not None},
         sizes=sizes,
@@ -105,6 +135,12 @@ def decide(
         drivers={pool.name: found for pool in observed.pools if (found := _drivers(pool, agent, observed))},
         environments=environments,
     )
+
+
+def _planned_parts(name: str, bundles: Mapping[str, Assignment], suspended: Mapping[str, Explanation]) -> Assignment:
+    """Return the bundles of a group in the plan, where one that is suspended itself has none."""
+    parts = bundles[name]
+    return () if isinstance(parts, Explanation) and name in suspended else parts
 
 
 def _planned_bundles(observed: Observed, bundles: Mapping[str, Assignment]) -> dict[str, tuple[PlannedBundles, ...]]:
@@ -135,7 +171,8 @@ def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:
 
 def _held(group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, session: str | None) -> Held:
     """Return the bundles that the group has, and whether it may get others now."""
-    if last is None:
+    # One in no session has no ranks.
+    if last is None or last.session is None:
         return Held()
     launched = launch_outcome(last, group.status.ranks, last.world_size)
     begins = begins_anyway(last, _revision(group, last.bundles, observed), session)
@@ -165,11 +202,15 @@ def _incarnation(
     assigned: tuple[PlannedBundles, ...],
     observed: Observed,
     agent: AgentLiveness,
+    *,
+    is_suspended: bool,
 ) -> tuple[GroupIncarnation, GroupFailure | None]:
     """Return the group's next incarnation, on the bundles that are assigned to it, and what failed of the last one."""
+    known = environment.digest if isinstance(environment, PresentEnv) else None
+    if is_suspended:
+        return replace(set_aside(last, known), bundles=assigned), None
     revision = _revision(group, assigned, observed)
     launched = launch_outcome(last, group.status.ranks, sum(part.count for part in assigned))
-    known = environment.digest if isinstance(environment, PresentEnv) else None
     failure = _failure(group, last, observed, agent)
     failed = Failed(failure, group.spec.failure_policy) if failure else None
     following = next_incarnation(last, revision, agent.session, known, launched, failed, observed.at)

@@ -20,6 +20,7 @@ from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.lifetime import is_of_a_present_pool
 from workergroups_operator.policy.pod_owners import pods_by_owner, replica_sets_of
+from workergroups_operator.policy.suspension import suspended_pools
 
 LOGGER = logging.getLogger(__name__)
 # The agent's pods belong to one ReplicaSet, or to two while its Deployment changes.
@@ -77,7 +78,8 @@ async def _with_signs(client: Kube, heartbeats: Heartbeats, seen: Observed) -> O
 def _lacks_pods(seen: Observed) -> bool:
     if seen.ray_cluster is None:
         return False
-    wanted = {node_group_of(pool): pool.spec.nodes for pool in seen.pools}
+    suspended = suspended_pools(seen)
+    wanted = {node_group_of(pool): pool.spec.nodes for pool in seen.pools if pool.name not in suspended}
     return not seen.pods_of(Component.HEAD) or any(
         len(seen.pods_of(Component.WORKER, name)) < n for name, n in wanted.items()
     )

@@ -28,6 +28,7 @@ from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.leaving_pods import Replicas
+from workergroups_operator.policy.suspension import is_off, suspended_pools
 from workergroups_operator.templates import Templates, alone
 from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
@@ -126,14 +127,15 @@ class PodTrials:
 
 def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:
     """Return a trial for each kind of pod that lacks some, or whose template is new, unless it is too large. Pure."""
-    if not observed.pools:
+    suspended = suspended_pools(observed)
+    if not observed.pools or is_off(observed, suspended):
         return {}
     trials: dict[str, Trial] = {}
     if not observed.pods_of(Component.HEAD):
         trials[Component.HEAD] = Trial(_pod(observed, Component.HEAD, templates.head))
     for pool in observed.pools:
         name, template = node_group_of(pool), templates.of(pool)
-        if name in templates.too_large:
+        if name in templates.too_large or pool.name in suspended:
             continue
         is_new = _template_digest((observed.live_node_group(name) or {}).get("template")) != _template_digest(template)
         if is_new or len(observed.pods_of(Component.WORKER, name)) < pool.spec.nodes:

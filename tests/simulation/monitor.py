@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tests.simulation.api import Api
 from tests.simulation.pace import PACE
 from tests.simulation.scene import Scene, read
-from tests.simulation.truth import condition_of, contradiction, outdated
+from tests.simulation.truth import condition_of, contradiction, outdated, suspended_wrongly
 from workergroups_api.conditions import Condition
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.resource_pool import ResourcePool
@@ -109,6 +109,7 @@ class Monitor:
         for (kind, name), subject in list(self.objects.items()):
             cluster = self.cluster_of(subject)
             wrong: dict[str, str | None] = {ConditionType.READY: contradiction(self.scene.world, subject, cluster)}
+            wrong[ConditionType.SUSPENDED] = suspended_wrongly(self.scene.world, subject, cluster)
             if isinstance(subject, WorkerGroup):
                 code = self.code_of(subject)
                 wrong[ConditionType.UP_TO_DATE] = outdated(self.scene.world, subject, cluster, code)

@@ -25,7 +25,7 @@ from workergroups_api.names import (
 )
 from workergroups_api.ranges import ranges
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import ConditionType, Reason, Resize, Restart
+from workergroups_api.vocabulary import Component, ConditionType, Reason, Resize, Restart
 from workergroups_api.worker_group import WorkerGroup
 
 CODE_IS_MISSING = "its code is missing"
@@ -46,6 +46,8 @@ async def unsettled(scene: Scene, monitor: Monitor, story: Story) -> list[str]:
 
 
 def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: ResourcePool) -> list[str]:
+    if story.pools[pool.name].is_suspended:
+        return _unsuspended(pool, _pods_left(scene, story, pool))
     broken = story.pools[pool.name].broken
     ready, up_to_date = condition_of(pool), condition_of(pool, ConditionType.UP_TO_DATE)
     says = f"pool {pool.name} ({broken or 'healthy'}) says {ready}"
@@ -81,6 +83,25 @@ def _misses_drivers(scene: Scene, pool: ResourcePool, cluster: str | None) -> st
     return "a driver is connected, and it misses one" if connected and said.lost else None
 
 
+def _pods_left(scene: Scene, story: Story, pool: ResourcePool) -> list[str]:
+    """Return the pods that a suspended pool still has; also head and agent, if no pool of its cluster needs them."""
+    cluster = [name for name in story.pools if story.clusters[name] == pool.cluster]
+    pods = _worker_pods(scene, pool)
+    if all(story.pools[name].is_suspended for name in cluster):
+        pods = [pod for each in Component for pod in scene.world.pods(pool.cluster, each)]
+    return [pod["metadata"]["name"] for pod in pods]
+
+
+def _unsuspended(subject: ResourcePool | WorkerGroup, left: Collection[object]) -> list[str]:
+    """Return what a suspended object still has, or does not say."""
+    ready, suspended = condition_of(subject), condition_of(subject, ConditionType.SUSPENDED)
+    says = f"{subject.name} is suspended and says {ready}, {suspended}"
+    if ready is None or (ready.reason, ready.observed_generation) != (Reason.SUSPENDED, subject.generation):
+        return [says]
+    is_said = suspended is not None and suspended.status == "True"
+    return [f"{says}, and has {left}"] if left or not is_said else []
+
+
 def _worker_pods(scene: Scene, pool: ResourcePool) -> list[Manifest]:
     name = node_group(pool.name, pool.uid)
     return [
@@ -94,6 +115,10 @@ def _unsettled_group(
     scene: Scene, monitor: Monitor, story: Story, group: WorkerGroup, pools: Mapping[str, ResourcePool]
 ) -> list[str]:
     ready, cluster, status = condition_of(group), monitor.cluster_of(group), group.status
+    if story.groups[group.name].is_suspended:
+        gcs = scene.world.gcs.get(cluster) if cluster else None
+        ranks = gcs.ranks_of(group.uid).values() if gcs else ()
+        return _unsuspended(group, [str(rank.name) for rank in ranks if rank.is_alive])
     says = f"group {group.name} says {ready}"
     if ready is None or ready.observed_generation != group.generation:
         return [f"{says}, not of generation {group.generation}"]
@@ -184,7 +209,9 @@ async def children(
     found = {}
     for kind in CHILD_KINDS:
         for body in await api.list(kind, namespace, labelSelector=CLUSTER_LABEL):
-            found[f"{kind.kind}/{body['metadata']['name']}"] = _plain(kind, body, broken, stuck)
+            # A pool that was created as suspended has never had an agent.
+            if not (kind is kinds.DEPLOYMENT and body["spec"]["replicas"] == 0):
+                found[f"{kind.kind}/{body['metadata']['name']}"] = _plain(kind, body, broken, stuck)
     text = json.dumps(found, sort_keys=True).replace(namespace, "NAMESPACE")
     for body in [*pools, *groups]:
         metadata = body["metadata"]

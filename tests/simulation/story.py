@@ -38,18 +38,28 @@ HEALTHY: tuple[dict[str, Any], ...] = (
 
 
 @dataclass
-class PoolPlot:
-    """What a user has written about a pool."""
+class Plot:
+    """What a user has written about an object."""
 
     spec: dict[str, Any]
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the user has suspended it."""
+        return bool(self.spec.get("suspend"))
+
+
+@dataclass
+class PoolPlot(Plot):
+    """What a user has written about a pool."""
+
     broken: str | None = None
 
 
 @dataclass
-class GroupPlot:
+class GroupPlot(Plot):
     """What a user has written about a group."""
 
-    spec: dict[str, Any]
     # The names of its pools.
     pools: tuple[str, ...]
 

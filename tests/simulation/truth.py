@@ -1,7 +1,7 @@
 """Compare what a status claims with the truth of the simulated world."""
 
 from tests.simulation.ray import Gcs
-from tests.simulation.world import World
+from tests.simulation.world import World, is_foreign
 from workergroups_api import launch
 from workergroups_api.conditions import Condition, find
 from workergroups_api.names import node_group
@@ -60,6 +60,20 @@ def contradiction(world: World, subject: ResourcePool | WorkerGroup, cluster: st
     if session != gcs.session:
         return f"the status is of session {session}, the world is in {gcs.session}"
     return _of_group(world, gcs, subject) if isinstance(subject, WorkerGroup) else _of_pool(world, gcs, subject)
+
+
+def suspended_wrongly(world: World, subject: ResourcePool | WorkerGroup, cluster: str | None) -> str | None:
+    """Return why an object's Suspended=True is wrong: something of it is left."""
+    if not subject.spec.suspend or not says_true(subject, ConditionType.SUSPENDED) or cluster in world.lying:
+        return None
+    if isinstance(subject, ResourcePool):
+        name = node_group(subject.name, subject.uid)
+        pods = [pod for pod in world.machines.pods.values() if not is_foreign(pod)]
+        left = [pod for pod in pods if pod["metadata"].get("labels", {}).get("ray.io/group") == name]
+        return f"{len(left)} pods of it are left" if left else None
+    gcs = world.gcs.get(cluster) if cluster else None
+    ranks = [rank for rank in gcs.ranks_of(subject.uid).values() if rank.is_alive] if gcs else []
+    return f"{len(ranks)} ranks of it are left" if ranks else None
 
 
 def _session(subject: ResourcePool | WorkerGroup) -> str | None:

@@ -39,6 +39,7 @@ class Users:
             self.edit_debug: 1,
             self.edit_code: 1,
             self.restart_group: 3,
+            self.suspend: 4,
             self.write_code: 4,
         }
 
@@ -207,6 +208,17 @@ class Users:
         value = str(self.choices.randint(1, 10**9))
         await self.scene.annotate(WORKER_GROUP, name, RESTARTED_AT_ANNOTATION, value)
         return f"restart group {name}: {value}"
+
+    async def suspend(self) -> str | None:
+        """Suspend a pool or a group, or resume it."""
+        kind, plots = self.choices.choice(((RESOURCE_POOL, self.story.pools), (WORKER_GROUP, self.story.groups)))
+        name = self._one(plots)
+        if name is None:
+            return None
+        plot = plots[name]
+        plot.spec["suspend"] = not plot.is_suspended
+        await self.scene.edit(kind, name, {"suspend": plot.is_suspended})
+        return f"{'suspend' if plot.is_suspended else 'resume'} {kind.kind} {name}"
 
     async def write_code(self) -> str | None:
         """Create or change a ConfigMap with code."""

@@ -126,6 +126,8 @@ def observed_launch_state(
     The executor's report may be older or newer than Ray's records. So only the executor, which knows whether the launch
     still runs, can report that a launch was cut short.
     """
+    if not group.bundles:
+        return _suspended(group, state)
     ranks = ranks_of(group, state)
     if ended := _launched_or_interrupted(group, ranks):
         return ended
@@ -142,7 +144,15 @@ def _launched_or_interrupted(group: PlannedGroup, ranks: Mapping[int, RankActor]
     if any(rank.death is not None and rank.death.reason == RankEnd.OWNER_DIED for rank in ranks.values()):
         # Until Ray has everything that a detached actor is created from, the actor ends with its creator's process.
         return _interrupted("the launching task's process ended while ranks were created")
-    return LAUNCHED if len(ranks) == group.world_size else None
+    return LAUNCHED if 0 < len(ranks) == group.world_size else None
+
+
+def _suspended(group: PlannedGroup, state: RayState) -> Explanation:
+    """Return whether ranks of earlier incarnations still run."""
+    left = [rank for rank in state.ranks if rank.name.uid == group.uid and rank.is_alive]
+    if left:
+        return Explanation(LaunchState.SUSPENDING, f"{len(left)} ranks of earlier incarnations have not ended yet")
+    return Explanation(LaunchState.SUSPENDED, "")
 
 
 def _interrupted(message: str) -> Explanation:

@@ -26,11 +26,14 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
     ]
     if not decisions.restart:
         token_digest = token.digest_in(secret)
-        refused, replicas = decisions.refused_pods.keys(), decisions.replicas
-        manifests.append(raycluster.ray_cluster(observed, templates, refused, replicas, token_digest))
+        if not decisions.is_off:
+            refused, replicas = decisions.refused_pods.keys(), decisions.replicas
+            suspended = decisions.suspended_pools.keys()
+            manifests.append(raycluster.ray_cluster(observed, templates, refused, replicas, token_digest, suspended))
         account = observed.child(SERVICE_ACCOUNT, agent_name(observed.key.name))
         # Without a ServiceAccount there is no pod; if it is recreated, the API server rejects the old pod's token.
         if account:
             uid = str(account["metadata"]["uid"])
-            manifests.append(agent.deployment(observed.key, templates.images, pools[0], token_digest, uid))
+            off = decisions.is_off
+            manifests.append(agent.deployment(observed.key, templates.images, pools[0], token_digest, uid, is_off=off))
     return [owned(manifest, observed.key, pools) for manifest in manifests]

@@ -42,8 +42,10 @@ _REQUESTS = {
 _LIMITS = {"cpu": "1", "memory": "512Mi"}
 
 
-def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token_digest: str, account_uid: str) -> Manifest:
-    """Return the Deployment of one agent, never two at a time.
+def deployment(
+    key: ClusterKey, images: Images, oldest: ResourcePool, token_digest: str, account_uid: str, *, is_off: bool = False
+) -> Manifest:
+    """Return the Deployment of one agent, never two at a time; of none if the cluster is off.
 
     If Ray's token or the ServiceAccount changes, the agent restarts: Ray and the API server refuse the credentials that
     it got from the old ones.
@@ -55,7 +57,7 @@ def deployment(key: ClusterKey, images: Images, oldest: ResourcePool, token_dige
         "kind": "Deployment",
         "metadata": {"name": agent_name(key.name)},
         "spec": {
-            "replicas": 1,
+            "replicas": 0 if is_off else 1,
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": labels},
             "template": {

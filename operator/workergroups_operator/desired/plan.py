@@ -13,7 +13,7 @@ from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
 from workergroups_operator.policy.healing import stored
 from workergroups_operator.policy.incarnation import Failed, is_final
-from workergroups_operator.policy.pool_size import PoolSize
+from workergroups_operator.policy.plan_size import is_planned
 
 
 def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
@@ -21,7 +21,7 @@ def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
     planned = (_group(group, observed, decisions) for group in observed.groups)
     return ClusterPlan(
         cluster=observed.key.name,
-        pools=(*(_pool(pool, decisions.sizes[pool.name]) for pool in observed.pools), *carried_pools(observed)),
+        pools=(*(_pool(pool, decisions) for pool in observed.pools), *carried_pools(observed)),
         groups=(
             *(group for group in planned if group is not None),
             *carried_groups(observed, decisions.bundles),
@@ -39,8 +39,8 @@ def config_map(plan: ClusterPlan) -> Manifest:
     }
 
 
-def _pool(pool: ResourcePool, size: PoolSize) -> PlannedPool:
-    spec = pool.spec
+def _pool(pool: ResourcePool, decisions: Decisions) -> PlannedPool:
+    spec, size, is_suspended = pool.spec, decisions.sizes[pool.name], pool.name in decisions.suspended_pools
     devices = {spec.accelerator.ray_name: float(spec.accelerator.per_process)} if spec.devices_per_node else {}
     return PlannedPool(
         name=pool.name,
@@ -48,19 +48,20 @@ def _pool(pool: ResourcePool, size: PoolSize) -> PlannedPool:
         node_group=node_group_of(pool),
         generation=pool.generation,
         nodes=size.nodes,
-        settled=size.settled,
+        settled=0 if is_suspended else size.settled,
         processes_per_node=spec.processes_per_node,
         bundle={"CPU": float(spec.max_colocate_count)} | devices,
         vendor=spec.accelerator.vendor,
         devices_per_process=spec.accelerator.per_process,
         max_colocate_count=spec.max_colocate_count,
-        reserves=pool.is_reserved,
+        # The agent releases the bundles of a suspended pool, and reports when its nodes have left Ray.
+        reserves=pool.is_reserved and not is_suspended,
     )
 
 
 def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> PlannedGroup | None:
     bundles = decisions.bundles[group.name]
-    if isinstance(bundles, Explanation):
+    if not is_planned(bundles):
         return None
     incarnation = decisions.incarnations[group.name]
     before = observed.planned(group.uid)
@@ -79,5 +80,5 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         restarts=stored(incarnation.restarts),
         is_final=is_final(incarnation, failed, before, observed.at) or None,
         hang_seconds=group.spec.failure_policy.hang_seconds,
-        bundles=bundles,
+        bundles=() if isinstance(bundles, Explanation) else bundles,
     )

@@ -36,13 +36,22 @@ def ray_cluster(
     refused: Collection[str],
     replicas: Mapping[str, Replicas],
     token_digest: str,
+    suspended: Collection[str] = (),
 ) -> Manifest:
-    """Return the RayCluster that starts with the token of this digest; `refused` are groups whose pods are refused."""
+    """Return the RayCluster that starts with the token of this digest.
+
+    Args:
+        observed: What exists.
+        templates: The pod templates.
+        refused: Node groups whose pods are refused.
+        replicas: How many pods each pool has.
+        token_digest: Digest of Ray's token.
+        suspended: Names of the pools that have no nodes. The oldest pool shapes the head, also while it is suspended.
+    """
     key, images = observed.key, templates.images
+    active = [pool for pool in observed.pools if pool.name not in suspended]
     groups = [
-        group
-        for pool in observed.pools
-        if (group := _node_group(observed, templates, refused, pool, replicas[pool.name]))
+        group for pool in active if (group := _node_group(observed, templates, refused, pool, replicas[pool.name]))
     ]
     return {
         "apiVersion": "ray.io/v1",
@@ -108,7 +117,7 @@ def _to_delete(names: Iterable[str]) -> Manifest:
 
 
 def _retiring_node_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:
-    """Return the groups of deleted pools, without replicas, until their pods are gone too.
+    """Return the groups of deleted and suspended pools, without replicas, until their pods are gone too.
 
     KubeRay forgets the pods of a group that is no longer in the spec: they would hold their devices for ever. Groups of
     pools that exist but cannot be read stay as they are.

@@ -22,10 +22,10 @@ def assign_bundles(
     rooms: Mapping[str, Room],
     held: Mapping[str, Held],
 ) -> dict[str, Assignment]:
-    """Return the bundles of each group. The groups choose in the given order, so that the oldest keep their place.
+    """Return the bundles of each group, and none for suspended ones. The groups choose in the given order.
 
     Args:
-        groups: The groups, in the order of their creation.
+        groups: The groups, in the order in which they choose.
         pools: The pools of the cluster.
         pools_elsewhere: The clusters of other pools that groups name.
         rooms: The nodes of each pool.
@@ -35,7 +35,10 @@ def assign_bundles(
     taken: Counter[Bundle] = Counter()
     assigned: dict[str, Assignment] = {}
     for group in groups:
-        parts = _assign(group, by_name, pools_elsewhere, taken, rooms, held.get(group.name) or Held())
+        kept = held.get(group.name) or Held()
+        parts = (
+            _suspended(group) if group.spec.suspend else _assign(group, by_name, pools_elsewhere, taken, rooms, kept)
+        )
         assigned[group.name] = parts
         if not isinstance(parts, Explanation):
             taken.update(bundle for part in parts for bundle in _bundles(part))
@@ -85,6 +88,13 @@ def _assign(
         own.update(bundles)
         parts.append(part)
     return tuple(parts)
+
+
+def _suspended(group: WorkerGroup) -> Explanation:
+    return Explanation(
+        Reason.SUSPENDED,
+        f"spec.suspend is true: the group has no ranks and no bundles; to start it: workergroups resume {group.name}",
+    )
 
 
 def _absent(index: int, ref: PoolRef, pools_elsewhere: Mapping[str, str]) -> Explanation:

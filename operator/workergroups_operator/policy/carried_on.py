@@ -31,7 +31,11 @@ def carried_groups(observed: Observed, bundles: Mapping[str, Assignment]) -> tup
         return ()
     odd = {each.uid for each in observed.unreadable if each.kind is WORKER_GROUP}
     pools = {pool.name for pool in carried_pools(observed)}
-    placeless = {group.uid for group in observed.groups if isinstance(bundles[group.name], Explanation)}
+    placeless = {
+        group.uid
+        for group in observed.groups
+        if isinstance(bundles[group.name], Explanation) and not group.spec.suspend
+    }
     return tuple(
         group
         for group in observed.plan.groups

@@ -121,6 +121,18 @@ def begins_anyway(last: GroupIncarnation, revision: str | None, session: str | N
     return _differ(last.revision, revision) or _differ(last.session, session)
 
 
+def set_aside(last: GroupIncarnation | None, environment: str | None) -> GroupIncarnation:
+    """Return the incarnation of a group that must have no ranks now: one that has not begun, and runs in no session.
+
+    The ranks of the last one end, and never come back under its number.
+    """
+    if last is None:
+        return GroupIncarnation(FIRST, environment=environment)
+    number = last.number if last.session is None else last.number + 1
+    restarts = last.restarts.model_copy(update={"failed_at": None})
+    return GroupIncarnation(number, environment=environment, restarts=restarts)
+
+
 def _differ(last: str | None, present: str | None) -> bool:
     """Return whether both are known, and different."""
     return None not in (last, present) and last != present

@@ -11,8 +11,11 @@ from workergroups_api.vocabulary import Reason
 from workergroups_operator.observed import Observed
 
 
-def obstacle(observed: Observed) -> Explanation | None:
-    """Explain what must be deleted before the operator can write anything; None if nothing is in the way."""
+def obstacle(observed: Observed, *, is_off: bool = False) -> Explanation | None:
+    """Explain what must be deleted before the operator can write anything; None if nothing is in the way.
+
+    If the cluster is off, nothing starts that could take over what an earlier RayCluster left.
+    """
     for (kind, name), body in sorted(observed.children.items()):
         if kind == SERVICE.kind:
             continue
@@ -20,7 +23,7 @@ def obstacle(observed: Observed) -> Explanation | None:
             return _taken(kind, name)
         if not is_of_a_present_pool(body, observed):
             return _leaving(f"{kind} {name}")
-    return _service_obstacle(observed) or _pod_obstacle(observed)
+    return None if is_off else _service_obstacle(observed) or _pod_obstacle(observed)
 
 
 def is_of_a_present_pool(body: Manifest, observed: Observed) -> bool:

@@ -29,14 +29,20 @@ def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int
     used = 0
     found: dict[str, Assignment] = {}
     for name, bundles in assigned.items():
-        if not isinstance(bundles, Explanation):
-            size = _GROUP_BYTES + _PART_BYTES * len(bundles) + _RESTART_BYTES * max_restarts[name]
+        if is_planned(bundles):
+            parts = () if isinstance(bundles, Explanation) else bundles
+            size = _GROUP_BYTES + _PART_BYTES * len(parts) + _RESTART_BYTES * max_restarts[name]
             if used + size > MAX_BYTES:
                 bundles = _explanation(used + size)
             else:
                 used += size
         found[name] = bundles
     return found
+
+
+def is_planned(bundles: Assignment) -> bool:
+    """Return whether the plan has an entry of a group: a suspended one has, so that nobody forgets its incarnation."""
+    return not isinstance(bundles, Explanation) or bundles.reason == Reason.SUSPENDED
 
 
 def _explanation(size: int) -> Explanation:

@@ -14,7 +14,9 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.healing import stored
+from workergroups_operator.policy.idle import ends_at
 from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, healing_of
+from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import Conclusion, Situation
@@ -67,6 +69,8 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) ->
         selector=pools.selector(pool),
         victims=situation.decisions.sizes[pool.name].victims or None,
         accelerators=pool.spec.described_accelerators,
+        release=situation.decisions.releases.get(pool.name),
+        idle=situation.decisions.idle.get(pool.name),
         ready_nodes=_known(pools.ready_nodes(pool, situation), pool, situation),
         ray_version=found.ray if (found := pools.node_versions(pool, situation)) else None,
         drivers=situation.decisions.drivers.get(pool.name),
@@ -143,6 +147,17 @@ def _restarts(situation: Situation) -> Iterator[datetime]:
             yield at
 
 
+def _releases(situation: Situation) -> Iterator[float]:
+    """Yield when a pool that has given back its nodes tries again, or must give them back."""
+    observed, now = situation.observed, situation.now
+    for pool in observed.pools:
+        record = situation.decisions.releases.get(pool.name)
+        if record is not None and record.next is not None and is_released(pool, record, observed.at):
+            yield max(0.0, (record.next - now).total_seconds())
+        elif is_late(pool, now) and not is_late(pool, observed.at):
+            yield 0.0  # The deadline has passed since the operator decided.
+
+
 def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timings) -> Iterator[float]:
     """Yield after how many seconds to look again, for each reason to do so."""
     decisions, now = situation.decisions, situation.now
@@ -151,6 +166,11 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timin
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())
     yield from (max(0.0, (at - now).total_seconds()) for at in _restarts(situation))
+    yield from _releases(situation)
+    for pool in situation.observed.pools:
+        idle = decisions.idle.get(pool.name)
+        if idle is not None and idle.since is not None and not idle.suspended:
+            yield max(0.0, (ends_at(pool, idle.since) - now).total_seconds())
     if decisions.environments:
         yield timings.sources
     waiting = {name for name, each in decisions.environments.items() if isinstance(each, Explanation)}

@@ -51,18 +51,20 @@ def conclude(
     aside: Sequence[Finding],
     now: datetime,
     notice: Explanation | None = None,
+    tried_since: datetime | None = None,
 ) -> Conclusion:
     """Return the conditions: the chain of findings, `Ready`, which sums it up, what follows from that, and those aside.
 
     `Ready` is the first decisive finding of the chain, or else the first that is not True, or else the last. While it
-    is True, `notice` takes the place of its reason and message.
+    is True, `notice` takes the place of its reason and message. A deadline before `tried_since` was one of an earlier
+    try.
     """
     weak = [link for link in chain if link.status != "True"]
     weakest = next((link for link in weak if link.decisive), weak[0] if weak else chain[-1])
     ready = weakest.model_copy(update={"type": ConditionType.READY})
     if notice is not None and ready.status == "True":
         ready = ready.model_copy(update={"reason": notice.reason, "message": notice.message})
-    wait = None if ready.status == "True" or ready.final else _wait(subject, now)
+    wait = None if ready.status == "True" or ready.final else _wait(subject, now, tried_since)
     findings = (*chain, ready, progressing(ready, wait, now), *failed(ready), *aside)
     conditions = merge(subject.status.conditions, findings, subject.generation, now)
     summed = next(condition for condition in conditions if condition.type == ConditionType.READY)
@@ -70,7 +72,9 @@ def conclude(
     return Conclusion(conditions, summed, weakest, wait.until if wait else None, requeue_after)
 
 
-def _wait(subject: ResourcePool | WorkerGroup, now: datetime) -> Wait:
+def _wait(subject: ResourcePool | WorkerGroup, now: datetime, tried_since: datetime | None) -> Wait:
     before = subject.status
     deadline_before = before.deadline if before.observed_generation == subject.generation else None
+    if deadline_before and tried_since and deadline_before < tried_since:
+        deadline_before = None
     return wait_for_ready(deadline_before, subject.spec.progress_deadline_seconds, now)

@@ -18,8 +18,10 @@ from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.pool import holds, unvouched
+from workergroups_operator.status.suspended import group_suspended, not_ready
 from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment
 
+_CHAIN = (ConditionType.POOLS_READY, ConditionType.RANKS_CREATED, ConditionType.RANKS_READY)
 _pools_finding = partial(finding, ConditionType.POOLS_READY)
 _created_finding = partial(finding, ConditionType.RANKS_CREATED)
 _ready_finding = partial(finding, ConditionType.RANKS_READY)
@@ -31,13 +33,19 @@ ConcludedPool = tuple[ResourcePool, Conclusion]
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Conclusion:
     """Return the group's conditions."""
-    report = believed_report(group, situation)
+    report, unknown = believed_report(group, situation), unvouched(group, situation)
+    why = situation.decisions.suspended_groups.get(group.name)
     chain = (
-        _pools_ready(group, situation, pools),
-        _ranks_created(group, report, situation),
-        _ranks_ready(group, report, situation),
+        (
+            _pools_ready(group, situation, pools),
+            _ranks_created(group, report, situation),
+            _ranks_ready(group, report, situation),
+        )
+        if why is None
+        else tuple(not_ready(type_, why) for type_ in _CHAIN)
     )
-    return conclude(group, chain, (group_up_to_date(group, situation),), situation.now)
+    aside = (*group_suspended(group, report, unknown, situation), group_up_to_date(group, situation))
+    return conclude(group, chain, aside, situation.now)
 
 
 def world_size(group: WorkerGroup, situation: Situation) -> int | None:

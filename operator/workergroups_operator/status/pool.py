@@ -34,6 +34,7 @@ from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.pool_size import reserved_pods
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
+from workergroups_operator.status.suspended import not_ready, pool_idle, pool_suspended
 from workergroups_operator.status.up_to_date import pool_up_to_date
 from workergroups_operator.templates.outdated import superseded
 
@@ -45,9 +46,17 @@ _bundles_finding = partial(finding, ConditionType.BUNDLES_RESERVED)
 
 def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
     """Return the pool's conditions."""
+    why = situation.decisions.suspended_pools.get(pool.name)
+    chain = _chain(pool, situation) if why is None else _suspended_chain(pool, why, situation)
+    aside = (*pool_suspended(pool, situation), *pool_idle(pool, situation), pool_up_to_date(pool, situation))
+    record = situation.decisions.releases.get(pool.name)
+    tried_since = record.next if record and why is None else None
+    return conclude(pool, chain, aside, situation.now, drivers_lost(pool, situation), tried_since)
+
+
+def _chain(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
-    chain = (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
-    return conclude(pool, chain, (pool_up_to_date(pool, situation),), situation.now, drivers_lost(pool, situation))
+    return (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
 
 
 def drivers_lost(pool: ResourcePool, situation: Situation) -> Explanation | None:
@@ -66,6 +75,14 @@ def drivers_lost(pool: ResourcePool, situation: Situation) -> Explanation | None
     )
 
 
+def _suspended_chain(pool: ResourcePool, why: Explanation, situation: Situation) -> tuple[Finding, ...]:
+    """Return the chain of a suspended pool; other pools may still need its cluster."""
+    types = (ConditionType.NODES_READY, *((ConditionType.BUNDLES_RESERVED,) if pool.is_reserved else ()))
+    is_off = situation.decisions.is_off
+    cluster = not_ready(ConditionType.CLUSTER_READY, why) if is_off else _cluster_ready(situation)
+    return (cluster, *(not_ready(type_, why) for type_ in types))
+
+
 def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
     """Return the agent's report on the pool in the present Ray session; an empty one if there is none."""
     return policy.believed_report(pool, situation.decisions.agent, situation.observed.agent.doubts)
@@ -73,6 +90,8 @@ def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
 
 def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
     """Return how many nodes have joined Ray, and have their bundles if the pool is reserved."""
+    if pool.name in situation.decisions.suspended_pools:
+        return 0
     report = believed_report(pool, situation)
     return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, node_count(pool, situation))
 

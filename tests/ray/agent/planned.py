@@ -36,6 +36,7 @@ class Group:
     missing: str | None = None
     environment: str | None = None
     hang_seconds: int | None = None
+    is_suspended: bool = False
 
     def planned(self, session: str) -> PlannedGroup:
         return PlannedGroup(
@@ -43,10 +44,12 @@ class Group:
             uid=self.uid,
             incarnation=self.incarnation,
             revision=self.revision,
-            session=self.session or session,
+            session=None if self.is_suspended else self.session or session,
             environment=self.environment,
             hang_seconds=self.hang_seconds,
-            bundles=tuple(PlannedBundles(pool=name, start=start, count=count) for name, start, count in self.bundles),
+            bundles=()
+            if self.is_suspended
+            else tuple(PlannedBundles(pool=name, start=start, count=count) for name, start, count in self.bundles),
         )
 
     @property

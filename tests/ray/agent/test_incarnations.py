@@ -29,6 +29,23 @@ def test_a_new_incarnation_takes_the_place_of_the_old_one(agent):
         old.execute_all_sync("add", x=[0, 0])
 
 
+def test_a_suspended_group_loses_its_ranks_and_gets_others_when_it_is_resumed(agent):
+    trainer = Group()
+    agent.until(all_ready, trainer)
+    old = workergroups.attach("trainer")
+    asleep = dataclasses.replace(trainer, incarnation=2, is_suspended=True)
+    report = ranks(agent.until(is_in("Suspended"), asleep))
+    assert (report.incarnation, report.created, report.failures) == (2, 0, ())
+    agent.go_on_until(lambda _: not names())
+    with pytest.raises(ray.exceptions.RayActorError):
+        old.execute_all_sync("add", x=[0, 0])
+    agent.until(
+        lambda reports: all_ready(reports) and ranks(reports).incarnation == 2,
+        dataclasses.replace(asleep, is_suspended=False),
+    )
+    assert workergroups.attach("trainer").execute_all_sync("add", x=[0, 0]) == [0, 1]
+
+
 def test_nothing_is_launched_for_another_session(agent):
     trainer = Group(session="of another Ray")
     report = ranks(agent.until(is_in("WaitingForPools"), trainer))

@@ -272,3 +272,21 @@ def test_a_rank_that_waits_for_its_place_is_ended_from_a_pod_that_is_not_the_age
     (action,) = of_kind(EndRanks, plan_, state(*RESERVED, ranks=[rank(state="PENDING_CREATION", node="")]))
     assert action.node_ids
     assert "n-agent" not in action.node_ids
+
+
+def suspended():
+    return group(session=None, incarnation=2, revision=None).model_copy(update={"bundles": ()})
+
+
+def test_ranks_of_a_suspended_group_end_after_drivers_could_learn_it():
+    actions = decide(plan(pool(), suspended()), state(*RESERVED, ranks=ranks(0, 1)), launches())
+    assert actions[0] == Announce("g", "uid-g", 2, False)
+    assert [type(action) for action in actions[1:]] == [EndRanks, AnnouncePool]
+    assert {name.rank for name in actions[1].names} == {0, 1}
+
+
+def test_a_partly_lost_pool_keeps_the_bundles_that_survived():
+    """Nobody else gets them while the pool waits for its other node."""
+    survivors = {name: node for name, node in NODES.items() if name != "n-c"}
+    actions = decide(plan(pool()), state(*RESERVED, nodes=survivors), launches())
+    assert actions == [RemovePlacement(RESERVED[1].name), AnnouncePool("p", "uid-p", 2)]

@@ -244,3 +244,18 @@ def test_a_silent_executor_takes_nothing_from_what_is_seen():
 def test_nodes_that_have_not_joined_do_not_wait_for_the_executor():
     said = report(plan(pool(nodes=3)), state(), launches(), silence=SILENCE).pools["p"].report
     assert (said.joined_nodes, said.message) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("there", "state_", "words"),
+    [
+        (ranks(0, 1), "Suspending", "2 ranks of earlier"),
+        (ranks(0, state="DEAD"), "Suspended", None),
+        ([], "Suspended", None),
+    ],
+)
+def test_a_suspended_group_has_ranks_left_or_none(there, state_, words):
+    planned = group(session=None, incarnation=2, revision=None).model_copy(update={"bundles": ()})
+    said = group_report(*there, planned=planned)
+    assert (said.incarnation, said.state, said.created) == (2, state_, 0)
+    assert said.message is None if words is None else words in said.message

@@ -12,7 +12,15 @@ FILES = ("resourcepools.yaml", "workergroups.yaml")
 FORBIDDEN = ("$ref", "anyOf", "allOf", "title")
 ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 MUTABLE = {
-    "resourcepools.yaml": {"agent", "nodes", "podTemplate", "progressDeadlineSeconds"},
+    "resourcepools.yaml": {
+        "agent",
+        "nodes",
+        "podTemplate",
+        "progressDeadlineSeconds",
+        "onDeadline",
+        "suspend",
+        "idle",
+    },
     "workergroups.yaml": {
         "worker",
         "roles",
@@ -22,6 +30,7 @@ MUTABLE = {
         "debug",
         "failurePolicy",
         "resize",
+        "suspend",
         "progressDeadlineSeconds",
     },
 }

@@ -30,6 +30,8 @@ VERBS = [
     "debug",
     "exec",
     "restart",
+    "suspend",
+    "resume",
     "down",
 ]
 

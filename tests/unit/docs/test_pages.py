@@ -42,6 +42,7 @@ FINE = {
     Reason.RANKS_CREATED,
     Reason.RANKS_READY,
     Reason.RESERVED,
+    Reason.RESUMED,
     Reason.UP_TO_DATE,
     Reason.WAITING_FOR_READY,
     LaunchState.LAUNCHED,
@@ -77,7 +78,8 @@ def test_the_defaults_are_those_of_the_schema(kind):
     said = {path: default for row, default in _rows(kind, "spec", 1) for path in _paths(row)}
     for path, field in _leaves(schema, ""):
         if "default" in field and path in said:
-            assert str(field["default"]).replace("'", "") in said[path], path  # as YAML has lists of words
+            text = str(field["default"]).replace("'", "").lower()  # as YAML has lists of words, and true and false
+            assert text in said[path].lower(), path
 
 
 def test_each_reason_has_its_advice():

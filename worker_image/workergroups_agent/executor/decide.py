@@ -87,7 +87,8 @@ def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Actio
     actions += [
         Announce(group.name, group.uid, group.incarnation, bool(group.is_final))
         for group in plan.groups
-        if group.session == state.session
+        # One without a session is suspended, and so is newer than any that has run.
+        if group.session in (None, state.session)
     ]
     actions += _end_ranks(plan, state)
     # A pool that grows offers its new nodes when all of them have their bundles.

@@ -1,0 +1,107 @@
+"""What suspended pools and groups say: the condition Suspended, and why they are not ready.
+
+Suspended is True once nothing is left: no pod of a pool, no rank of a group. Objects that were never suspended do not
+have the condition.
+"""
+
+from datetime import UTC
+from functools import partial
+
+from workergroups_api.conditions import Explanation, Finding, find
+from workergroups_api.manifest import CONFIG_MAP, DEPLOYMENT, RAY_CLUSTER, Manifest
+from workergroups_api.report import GroupReport
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import SUSPENDED, ConditionType, LaunchState, Reason
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.observed import NODE_GROUP_LABEL, node_group_of
+from workergroups_operator.policy.idle import ends_at, in_use
+from workergroups_operator.policy.incarnation import FIRST
+from workergroups_operator.status.conclusion import Situation, finding
+
+_suspended_finding = partial(finding, ConditionType.SUSPENDED)
+
+
+def is_final(why: Explanation) -> bool:
+    """Return whether waiting cannot make the object ready: only its user resumes it."""
+    return why.reason in SUSPENDED
+
+
+def not_ready(type_: str, why: Explanation) -> Finding:
+    """Return a condition of a suspended object that is not True, and decides Ready."""
+    return finding(type_, "False", why, decisive=True, final=is_final(why))
+
+
+def pool_suspended(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
+    """Return the condition Suspended of a pool; none if it never was."""
+    why = situation.decisions.suspended_pools.get(pool.name)
+    if why is None:
+        return _resumed(pool)
+    left = (
+        situation.decisions.obstacle or situation.failures.of(RAY_CLUSTER, DEPLOYMENT) or _what_is_left(pool, situation)
+    )
+    return (_suspended_finding("False", left) if left else _suspended_finding("True", why),)
+
+
+def pool_idle(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
+    """Return the condition Idle of a pool; none if it keeps its devices in any case."""
+    idle = situation.decisions.idle.get(pool.name)
+    if idle is None:
+        return ()
+    if idle.since is None:
+        used = in_use(pool, situation.observed) or "somebody has just woken it"
+        return (finding(ConditionType.IDLE, "False", Explanation(Reason.IN_USE, used)),)
+    until = ends_at(pool, idle.since).astimezone(UTC)
+    when = "it is suspended" if idle.suspended else f"it will be suspended at {until:%Y-%m-%dT%H:%M:%SZ}"
+    unused = Explanation(Reason.UNUSED, f"no group wants it, and no driver is connected to its Ray cluster; {when}")
+    return (finding(ConditionType.IDLE, "True", unused),)
+
+
+def group_suspended(
+    group: WorkerGroup, report: GroupReport, unknown: Explanation | None, situation: Situation
+) -> tuple[Finding, ...]:
+    """Return the condition Suspended of a group; none if it never was.
+
+    Args:
+        group: The group.
+        report: What the agent reports of the incarnation that begins when the group is resumed.
+        unknown: Why nobody knows what is true in Ray.
+        situation: What the earlier steps found.
+    """
+    if not group.spec.suspend:
+        return _resumed(group)
+    why = situation.decisions.suspended_groups[group.name]
+    if unknown is not None:
+        return (_suspended_finding("Unknown", unknown),)
+    failure = situation.failures.of(CONFIG_MAP)
+    never_ran = situation.decisions.incarnations[group.name].number == FIRST
+    has_none = never_ran or situation.observed.head is None or report.state == LaunchState.SUSPENDED
+    if failure is None and has_none:
+        return (_suspended_finding("True", why),)
+    waiting = report.message or "waiting for the agent to report that no rank is left"
+    return (_suspended_finding("False", failure or Explanation(Reason.SUSPENDING, waiting)),)
+
+
+def _resumed(subject: ResourcePool | WorkerGroup) -> tuple[Finding, ...]:
+    if find(subject.status.conditions, ConditionType.SUSPENDED) is None:
+        return ()
+    return (_suspended_finding("False", Explanation(Reason.RESUMED, "")),)
+
+
+def _what_is_left(pool: ResourcePool, situation: Situation) -> Explanation | None:
+    """Return what the pool still has; None if nothing is left, also of head and agent if no pool needs them."""
+    observed, is_off = situation.observed, situation.decisions.is_off
+    pods = [*observed.pods, *observed.previous_pods]
+    left = pods if is_off else [pod for pod in pods if _is_node_of(pool, pod)]
+    if left:
+        node = left[0].get("spec", {}).get("nodeName")
+        where = f" on node {node}" if node else ""
+        others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        name = left[0]["metadata"]["name"]
+        return Explanation(Reason.SUSPENDING, f"waiting until pod {name}{where}{others} is deleted")
+    if is_off and observed.ray_cluster is not None:
+        return Explanation(Reason.SUSPENDING, f"waiting until RayCluster {observed.key.name} is deleted")
+    return None
+
+
+def _is_node_of(pool: ResourcePool, pod: Manifest) -> bool:
+    return bool(pod["metadata"].get("labels", {}).get(NODE_GROUP_LABEL) == node_group_of(pool))

@@ -1,0 +1,59 @@
+"""Waking a pool that the operator has suspended since nobody used it."""
+
+import itertools
+
+import pytest
+
+from tests.unit.client.fake_cluster import FakeCluster, condition, pool
+from workergroups_api.names import WAKE_AT_ANNOTATION
+from workergroups_client.errors import DeadlineError
+from workergroups_client.names import find
+from workergroups_client.waking import wake
+
+
+class Sleeping(FakeCluster):
+    """A pool that becomes ready some looks after the operator has seen the annotation."""
+
+    def __init__(self, *, is_seen=True, **spec):
+        super().__init__(pool("ppo", **spec))
+        self.annotations, self._is_seen, self._looks = [], is_seen, itertools.count()
+
+    def annotate(self, kind, name, annotation, value):
+        self.annotations.append((kind.kind, name, annotation, value))
+
+    def get(self, kind, name):
+        found = super().get(kind, name)
+        # Ready is that of before: the operator may be about to suspend the pool.
+        is_ready, is_seen = next(self._looks) > 8, bool(self.annotations) and self._is_seen
+        ready = condition("Ready", "True" if is_ready or not is_seen else "False", "HeadStarting", "wait")
+        status = {"conditions": [ready], "observedGeneration": 2, "deadline": "2026-01-01T00:00:00Z"}
+        return found | {"status": status | {"idle": {"wakeAt": self.annotations[0][3]} if is_seen else {}}}
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """Time passes only while the client waits."""
+    now = itertools.count()
+    monkeypatch.setattr("workergroups_client.waiting.time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("workergroups_client.waiting.time.sleep", lambda _: None)
+
+
+def test_it_waits_until_the_operator_has_seen_the_call_and_the_pool_is_ready():
+    cluster, told = Sleeping(idle={"afterSeconds": 60}), []
+    wake(cluster, find(cluster, "pool/ppo"), told.append)
+    assert [each[:3] for each in cluster.annotations] == [("ResourcePool", "ppo", WAKE_AT_ANNOTATION)]
+    assert told[0] == "waking pool ppo"
+    assert told[-1] == "pool ppo: ready"
+
+
+@pytest.mark.parametrize("spec", [{}, {"suspend": True, "idle": {"afterSeconds": 60}}])
+def test_a_pool_that_only_its_user_suspends_is_left_as_it_is(spec):
+    cluster = Sleeping(**spec)
+    wake(cluster, find(cluster, "pool/ppo"), lambda _: None)
+    assert cluster.annotations == []
+
+
+def test_an_operator_that_is_away_is_reported():
+    cluster = Sleeping(is_seen=False, idle={"afterSeconds": 60})
+    with pytest.raises(DeadlineError, match="the operator has not seen within 60 s that pool ppo is wanted"):
+        wake(cluster, find(cluster, "pool/ppo"), lambda _: None)

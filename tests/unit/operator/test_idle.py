@@ -1,0 +1,103 @@
+"""Pools that nobody uses: since when, when they are suspended, and what wakes them."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.unit.operator.make import NOW, decided, group, metadata, observed, pool, reservation, statuses, wanted
+from workergroups_api.conditions import Explanation, find
+from workergroups_api.manifest import WORKER_GROUP
+from workergroups_api.names import WAKE_AT_ANNOTATION
+from workergroups_api.resource_pool import PoolIdle, ResourcePool
+from workergroups_operator.observed import UnreadableObject
+
+CONDITIONS = [{"type": "Ready", "status": "True", "reason": "x", "lastTransitionTime": NOW.isoformat()}]
+HOUR = timedelta(hours=1)
+
+
+def idle_pool(idle=None, drivers=0, wake_at=None, is_ready=True, **spec):
+    """A pool that is ready, with an hour until it is suspended."""
+    report = reservation("p-0", "p-1")["reservation"] | ({} if drivers is None else {"drivers": drivers})
+    body = pool(idle={"afterSeconds": 3600}, **spec).model_dump(by_alias=True, mode="json")
+    more = {"annotations": {WAKE_AT_ANNOTATION: wake_at}} if wake_at else {}
+    status = {"reservation": report, "conditions": CONDITIONS if is_ready else []} | ({"idle": idle} if idle else {})
+    return ResourcePool.model_validate(body | {"metadata": metadata("actors", **more), "status": status})
+
+
+def record_of(pool_, at=NOW, **parts):
+    return decided(observed(pools=(pool_,), at=at, **parts)).idle.get("actors")
+
+
+ODD = UnreadableObject(WORKER_GROUP, {"metadata": {"name": "odd", "uid": "uid-odd"}}, Explanation("X", "x"))
+SINCE = {"since": NOW.isoformat()}
+SUSPENDED = SINCE | {"suspended": True}
+
+
+@pytest.mark.parametrize(
+    ("pool_", "parts", "record"),
+    [
+        (idle_pool(), {}, PoolIdle(since=NOW)),
+        (idle_pool(SINCE), {"at": NOW + HOUR - timedelta(seconds=1)}, PoolIdle(since=NOW)),
+        (idle_pool(SINCE), {"at": NOW + HOUR}, PoolIdle(since=NOW, suspended=True)),
+        # Somebody uses it, or nobody knows.
+        (idle_pool(SINCE, drivers=1), {"at": NOW + HOUR}, PoolIdle()),
+        (idle_pool(SINCE, drivers=None), {"at": NOW + HOUR}, PoolIdle()),
+        (idle_pool(SINCE, is_ready=False), {"at": NOW + HOUR}, PoolIdle()),
+        (idle_pool(SINCE), {"groups": (group(),)}, PoolIdle()),
+        (idle_pool(SINCE), {"unreadable": (ODD,)}, PoolIdle()),
+        # Groups that do not want it.
+        (idle_pool(SINCE), {"groups": (group(suspend=True),)}, PoolIdle(since=NOW)),
+        (idle_pool(SINCE), {"groups": (group(pools=["other"]),)}, PoolIdle(since=NOW)),
+        # It stays suspended until somebody wants it.
+        (idle_pool(SUSPENDED, is_ready=False, drivers=None), {}, PoolIdle(since=NOW, suspended=True)),
+        (idle_pool(SUSPENDED, is_ready=False), {"groups": (group(),)}, PoolIdle()),
+        (idle_pool(SUSPENDED, is_ready=False, wake_at="now"), {}, PoolIdle(wake_at="now")),
+        (
+            idle_pool(SUSPENDED | {"wakeAt": "now"}, wake_at="now"),
+            {},
+            PoolIdle(since=NOW, suspended=True, wake_at="now"),
+        ),
+        # A wake-up begins the hour again; one from before is none.
+        (idle_pool(SINCE, wake_at="now"), {"at": NOW + HOUR}, PoolIdle(wake_at="now")),
+        (idle_pool(wake_at="long ago"), {}, PoolIdle(since=NOW, wake_at="long ago")),
+        (idle_pool(SINCE, wake_at="x" * 999), {}, PoolIdle(wake_at="x" * 64)),
+        (idle_pool(SUSPENDED, suspend=True), {}, None),
+    ],
+)
+def test_how_long_nobody_has_used_a_pool(pool_, parts, record):
+    assert record_of(pool_, **parts) == record
+
+
+def test_a_pool_without_the_field_keeps_its_devices():
+    assert record_of(pool(status={"idle": SUSPENDED})) is None
+    assert decided(observed(pools=(pool(status={"idle": SUSPENDED}),))).suspended_pools == {}
+
+
+def test_an_idle_pool_says_when_it_will_be_suspended_and_the_operator_looks_then():
+    taken = statuses(observed(pools=(idle_pool(SINCE),)))
+    said = find(taken.updates[0].after.conditions, "Idle")
+    assert (said.status, said.reason) == ("True", "Unused")
+    assert "suspended at 2026-01-01T13:00:00Z" in said.message
+    assert taken.requeue_after == 3600.0
+    said = find(statuses(observed(pools=(idle_pool(drivers=2),))).updates[0].after.conditions, "Idle")
+    assert (said.status, said.reason, said.message) == ("False", "InUse", "2 drivers are connected to its Ray cluster")
+
+
+def test_a_pool_that_is_suspended_for_being_idle_has_nothing_and_no_deadline():
+    seen = observed(pools=(idle_pool(SUSPENDED),), pods=())
+    assert not [each for each in wanted(seen) if each["kind"] == "RayCluster"]
+    found = {each.type: each for each in statuses(seen).updates[0].after.conditions}
+    assert (found["Ready"].reason, found["Suspended"].status, found["Suspended"].reason) == ("Idle", "True", "Idle")
+    assert (found["Progressing"].status, found["Idle"].status) == ("False", "True")
+    assert "workergroups job submit actors" in found["Ready"].message
+    assert statuses(seen).updates[0].after.deadline is None
+
+
+def test_a_group_that_wakes_a_pool_gets_its_ranks():
+    asleep = observed(pools=(idle_pool(SUSPENDED),), groups=(group(suspend=True),), pods=())
+    assert decided(asleep).is_off
+    awake = replace(asleep, groups=(group(),))
+    decisions = decided(awake)
+    assert (decisions.is_off, decisions.suspended_groups) == (False, {})
+    assert [each for each in wanted(awake) if each["kind"] == "RayCluster"]
