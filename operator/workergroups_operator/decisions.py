@@ -12,6 +12,7 @@ from workergroups_api.vocabulary import Resize
 from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.admission import is_gathering, is_held
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.believed_report import believed_report
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
@@ -63,6 +64,9 @@ class Decisions:
     replicas: Mapping[str, Replicas] = field(default_factory=dict)
     # Group -> what it takes from Secrets and ConfigMaps now, or why it cannot; without groups that take nothing.
     environments: Mapping[str, PresentEnv | Explanation] = field(default_factory=dict, repr=False)
+    # The RayCluster must stay as it is: a queue runs it as it was admitted, or it may get further pools before it is
+    # created.
+    is_held: bool = False
 
 
 def decide(
@@ -99,6 +103,7 @@ def decide(
             for pool in observed.pools
         },
         environments=environments,
+        is_held=is_held(observed) or is_gathering(observed),
     )
 
 

@@ -4,7 +4,7 @@ from workergroups_api.manifest import SERVICE_ACCOUNT, Manifest
 from workergroups_api.names import agent_name
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired import access, agent, group_env, lease, plan, raycluster, token
-from workergroups_operator.desired.ownership import owned
+from workergroups_operator.desired.ownership import guarded, owned
 from workergroups_operator.observed import Observed
 from workergroups_operator.templates import Templates
 
@@ -26,11 +26,12 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
     ]
     if not decisions.restart:
         token_digest = token.digest_in(secret)
-        refused, replicas = decisions.refused_pods.keys(), decisions.replicas
-        manifests.append(raycluster.ray_cluster(observed, templates, refused, replicas, token_digest))
+        if not decisions.is_held:
+            refused, replicas = decisions.refused_pods.keys(), decisions.replicas
+            manifests.append(raycluster.ray_cluster(observed, templates, refused, replicas, token_digest))
         account = observed.child(SERVICE_ACCOUNT, agent_name(observed.key.name))
         # Without a ServiceAccount there is no pod; if it is recreated, the API server rejects the old pod's token.
         if account:
             uid = str(account["metadata"]["uid"])
             manifests.append(agent.deployment(observed.key, templates.images, pools[0], token_digest, uid))
-    return [owned(manifest, observed.key, pools) for manifest in manifests]
+    return [guarded(owned(manifest, observed.key, pools), observed) for manifest in manifests]

@@ -13,8 +13,10 @@ from workergroups_api.names import (
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
+from workergroups_operator.policy.admission import keeps_refused
 from workergroups_operator.policy.carried_on import carried_node_groups
 from workergroups_operator.policy.leaving_pods import Replicas
+from workergroups_operator.policy.passed_on import passed_on
 from workergroups_operator.policy.pod_owners import mistaken_nodes
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.outdated import superseded
@@ -38,7 +40,9 @@ def ray_cluster(
     token_digest: str,
 ) -> Manifest:
     """Return the RayCluster that starts with the token of this digest; `refused` are groups whose pods are refused."""
-    key, images = observed.key, templates.images
+    key, images, oldest = observed.key, templates.images, observed.pools[0].metadata
+    if keeps_refused(observed):
+        refused = ()
     groups = [
         group
         for pool in observed.pools
@@ -49,7 +53,9 @@ def ray_cluster(
         "kind": "RayCluster",
         "metadata": {
             "name": key.name,
+            "labels": passed_on(oldest, "labels"),
             "annotations": {
+                **passed_on(oldest, "annotations"),
                 TOKEN_ANNOTATION: token_digest,
                 HEAD_IMAGE_ANNOTATION: images.head,
                 DEFAULT_IMAGE_ANNOTATION: images.default,

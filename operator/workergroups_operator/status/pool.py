@@ -1,4 +1,4 @@
-"""A pool's conditions: ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, Progressing, UpToDate."""
+"""A pool's conditions: Admitted, ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, and two more."""
 
 from collections.abc import Collection
 from functools import partial
@@ -24,6 +24,7 @@ from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy import believed_report as policy
+from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering, is_suspended, queue_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.generated_names import without_generated_names
@@ -31,6 +32,7 @@ from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.pool_size import reserved_pods
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
+from workergroups_operator.status.admitted import admitted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.up_to_date import pool_up_to_date
 from workergroups_operator.templates.outdated import superseded
@@ -44,7 +46,9 @@ _bundles_finding = partial(finding, ConditionType.BUNDLES_RESERVED)
 def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
     """Return the pool's conditions."""
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
-    chain = (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
+    admission = admitted(pool, situation)
+    queue = (admission,) if admission else ()
+    chain = (*queue, _cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
     return conclude(pool, chain, (pool_up_to_date(pool, situation),), situation.now)
 
 
@@ -138,8 +142,12 @@ def _head_missing(situation: Situation) -> Explanation | None:
     observed = situation.observed
     if observed.head is not None:
         return None
-    if (observed.ray_cluster or {}).get("spec", {}).get("suspend"):
-        return _suspended(observed.key.name)
+    if observed.ray_cluster is not None and is_suspended(observed.ray_cluster):
+        return _suspended(observed)
+    if is_gathering(observed):
+        return Explanation(
+            Reason.HEAD_STARTING, f"waiting {GATHER_SECONDS:g} s for further pools before the cluster joins its queue"
+        )
     heads = observed.pods_of(Component.HEAD)
     trouble = first_trouble(heads)
     if trouble:
@@ -152,12 +160,16 @@ def _head_missing(situation: Situation) -> Explanation | None:
     return situation.failures.of(SECRET, RAY_CLUSTER) or _head_not_made(observed)
 
 
-def _suspended(cluster: str) -> Explanation:
+def _suspended(observed: Observed) -> Explanation:
+    cluster = observed.key.name
+    if observed.queueing.workload is not None or queue_of(observed.ray_cluster or {"metadata": {}}) is not None:
+        what = f"RayCluster {cluster} is suspended until its queue admits it: see the condition Admitted"
+        return Explanation(Reason.RAY_CLUSTER_SUSPENDED, what)
     resume = f"""kubectl patch raycluster {cluster} --type=merge --patch='{{"spec":{{"suspend":false}}}}'"""
     return Explanation(
         Reason.RAY_CLUSTER_SUSPENDED,
-        f"RayCluster {cluster} has spec.suspend: true, from a queue such as Kueue or by hand; waiting until it is "
-        f"resumed (by hand: {resume})",
+        f"RayCluster {cluster} has spec.suspend: true, which somebody has set by hand; waiting until it is resumed, "
+        f"by: {resume}",
     )
 
 
