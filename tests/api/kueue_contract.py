@@ -120,7 +120,9 @@ class KueueContract:
     async def _control(self) -> None:
         while True:
             try:
-                for cluster in await self.api.list(RAY_CLUSTER, self.namespace):
+                clusters = await self.api.list(RAY_CLUSTER, self.namespace)
+                await self._forget({cluster["metadata"]["uid"] for cluster in clusters})
+                for cluster in clusters:
                     if QUEUE in cluster["metadata"].get("labels", {}):
                         await self._reconcile(cluster)
                 await self._schedule()
@@ -128,6 +130,12 @@ class KueueContract:
                 if error.status not in (404, 409):
                     raise
             await asyncio.sleep(_EVERY)
+
+    async def _forget(self, present: set[str]) -> None:
+        """Delete the Workloads of RayClusters that are gone: here, the garbage collector learns of their kind late."""
+        for workload in await self.workloads():
+            if workload["metadata"]["labels"][JOB_UID] not in present:
+                await self.api.delete(WORKLOAD, self.namespace, workload["metadata"]["name"])
 
     async def _reconcile(self, cluster: Manifest) -> None:
         name, running = cluster["metadata"]["name"], not cluster["spec"].get("suspend")

@@ -159,7 +159,7 @@ async def test_a_second_pool_on_an_admitted_cluster_is_refused_and_harms_nothing
     await admitted(scene, kueue)
     await queued_pool(scene, "q", clusterName="p")
     found = await scene.until(RESOURCE_POOL, "q", "Ready", "False", "AdmittedWithoutPool", seconds=15)
-    assert "spec.clusterName of its own" in condition(found)["message"]
+    assert "its own spec.clusterName" in condition(found)["message"]
     assert condition(found, "Progressing")["status"] == "False"
     assert len((await unchanged(scene))["spec"]["workerGroupSpecs"]) == 1
     assert condition(await scene.get(RESOURCE_POOL, "p"))["status"] == "True"

@@ -53,14 +53,14 @@ def ray_cluster(
         "kind": "RayCluster",
         "metadata": {
             "name": key.name,
-            "labels": passed_on(oldest, "labels"),
             "annotations": {
-                **passed_on(oldest, "annotations"),
                 TOKEN_ANNOTATION: token_digest,
                 HEAD_IMAGE_ANNOTATION: images.head,
                 DEFAULT_IMAGE_ANNOTATION: images.default,
                 LIBRARY_IMAGE_ANNOTATION: images.library,
+                **passed_on(oldest, "annotations"),
             },
+            **({"labels": labels} if (labels := passed_on(oldest, "labels")) else {}),
         },
         "spec": {
             "rayVersion": _AT_LEAST,

@@ -2,7 +2,7 @@
 
 Kueue suspends a RayCluster when it is created, waits for quota, writes what the admission adds into the pod templates
 (node selectors, tolerations, labels), and resumes it. From then on it compares the pods that the RayCluster asks for
-with those that it admitted. If they differ, it suspends the RayCluster, which ends all its pods, and queues it anew.
+with those that it admitted. If they differ, it suspends the RayCluster, which ends all its pods, and queues it again.
 So the operator never writes `spec.suspend`, writes the rest of a RayCluster only while that is suspended, and refuses
 what would need more than that: a further pool on a cluster that has been admitted.
 """

@@ -30,7 +30,7 @@ def admitted(pool: ResourcePool, situation: Situation) -> Finding | None:
     if is_admitted_without(pool, observed):
         why = (
             f"RayCluster {observed.key.name} was admitted without this pool, and with it the queue would end what runs "
-            "and queue the cluster again: give the pool a spec.clusterName of its own, or delete the RayCluster, which "
+            "and queue the cluster again: give the pool its own spec.clusterName, or delete the RayCluster, which "
             "ends its ranks and queues it with all its pools"
         )
         return _finding("False", Reason.ADMITTED_WITHOUT_POOL, why, final=True)

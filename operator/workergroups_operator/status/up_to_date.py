@@ -22,7 +22,7 @@ def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
             "False",
             Reason.LABEL_IGNORED,
             f"{label} is not on RayCluster {pool.cluster}, which has the labels and annotations of its oldest pool, "
-            f"{decided_by.name}: set the same there, or give this pool a spec.clusterName of its own",
+            f"{decided_by.name}: set the same there, or give this pool its own spec.clusterName",
         )
     if is_held(situation.observed) and (what := _waits(pool, situation)):
         return _finding(

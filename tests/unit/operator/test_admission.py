@@ -211,7 +211,7 @@ def test_a_pool_that_comes_after_the_admission_is_refused():
     of_first, of_second = statuses(seen).updates
     assert find(of_first.after.conditions, "Admitted").status == "True"
     assert of_second.ready.reason == "AdmittedWithoutPool"
-    assert "spec.clusterName of its own" in of_second.ready.message
+    assert "its own spec.clusterName" in of_second.ready.message
     assert find(of_second.after.conditions, "Progressing").status == "False"
 
 
