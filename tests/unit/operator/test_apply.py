@@ -112,7 +112,7 @@ def test_who_comes_second_where_a_queue_may_write_has_not_failed(metadata, is_fa
         async def apply(self, manifest):
             raise ConflictError(ApiException(status=409, reason="the object has been modified"))
 
-    manifest = {"kind": "RayCluster", "metadata": metadata}
+    manifest = {"kind": "RayCluster", "metadata": {"name": "actors"} | metadata}
     failures = run(write(Quicker(), Changes(None, (manifest,), {}, "")))
     assert bool(failures.by_kind) is is_failure
 
