@@ -117,7 +117,7 @@ async def _apply(client: Kube, manifest: Manifest) -> Explanation | None:
     try:
         await client.apply(manifest)
     except ConflictError as error:
-        # Somebody was quicker: the next turn, which that change starts, decides anew.
+        # Somebody was quicker, and that change starts another turn, which decides again.
         return None if "resourceVersion" in manifest["metadata"] else _explanation(manifest, error)
     except Exception as error:  # Not only API errors: an object may hold what cannot be sent.
         return _explanation(manifest, error)

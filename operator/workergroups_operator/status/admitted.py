@@ -4,7 +4,7 @@ What the RayCluster says decides, since KubeRay starts pods whenever `spec.suspe
 from Kueue's Workload, explain it.
 """
 
-from workergroups_api.conditions import Explanation, Finding
+from workergroups_api.conditions import ConditionStatus, Explanation, Finding
 from workergroups_api.manifest import Manifest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ConditionType, Reason
@@ -33,7 +33,7 @@ def admitted(pool: ResourcePool, situation: Situation) -> Finding | None:
             "and queue the cluster again: give the pool its own spec.clusterName, or delete the RayCluster, which "
             "ends its ranks and queues it with all its pools"
         )
-        return _finding("False", Reason.ADMITTED_WITHOUT_POOL, why, final=True)
+        return _finding("False", Reason.ADMITTED_WITHOUT_POOL, why)
     if is_held(observed):
         return _finding("True", Reason.ADMITTED, _admission(queueing))
     why = (
@@ -48,24 +48,20 @@ def _held_back(cluster: Manifest, queueing: Queueing) -> Finding:
     where = f"RayCluster {cluster['metadata']['name']} waits in queue {queue_of(cluster) or '(none named)'}"
     workload = queueing.workload
     if queueing.unreadable is not None:
-        return _finding(
-            "False", Reason.QUEUED, f"{where}; the operator cannot read Workloads: {queueing.unreadable}", final=True
-        )
+        return _finding("False", Reason.QUEUED, f"{where}; the operator cannot read Workloads: {queueing.unreadable}")
     if workload is None:
         what = f"{where}; Kueue has no Workload for it yet: if this lasts, see whether Kueue manages RayClusters here"
-        return _finding("False", Reason.QUEUED, what, final=True)
+        return _finding("False", Reason.QUEUED, what)
     name = workload["metadata"]["name"]
     if (said := _said(workload, "Finished", "True")) is not None:
         what = f"Kueue has ended Workload {name} ({said}): delete the RayCluster to queue it again"
-        return _finding("False", Reason.ADMISSION_ENDED, what, final=True)
+        return _finding("False", Reason.ADMISSION_ENDED, what)
     place = f"; place {queueing.place} in its ClusterQueue" if queueing.place else ""
     if (said := _said(workload, "Evicted", "True")) is not None:
-        return _finding(
-            "False", Reason.EVICTED, f"Kueue has evicted the cluster ({said}){_again(workload)}{place}", final=True
-        )
+        return _finding("False", Reason.EVICTED, f"Kueue has evicted the cluster ({said}){_again(workload)}{place}")
     waits_for = _said(workload, "QuotaReserved", "False") or _said(workload, "Admitted", "False") or _checks(workload)
     said = f"; Kueue: {waits_for}" if waits_for else ""
-    return _finding("False", Reason.QUEUED, f"{where} as Workload {name}{place}{said}", final=True)
+    return _finding("False", Reason.QUEUED, f"{where} as Workload {name}{place}{said}")
 
 
 def _again(workload: Manifest) -> str:
@@ -94,8 +90,6 @@ def _admission(queueing: Queueing) -> str:
     return f"by ClusterQueue {admission['clusterQueue']}" if "clusterQueue" in admission else "by Kueue"
 
 
-def _finding(status: str, reason: Reason, message: str, *, final: bool = False) -> Finding:
-    """Return a finding. A queue's time is no failure, so no deadline applies."""
-    return finding(
-        ConditionType.ADMITTED, "True" if status == "True" else "False", Explanation(reason, message), final=final
-    )
+def _finding(status: ConditionStatus, reason: Reason, message: str) -> Finding:
+    """Return a finding. Waiting for a queue is no failure, so no deadline applies while it is not True."""
+    return finding(ConditionType.ADMITTED, status, Explanation(reason, message), final=status != "True")
