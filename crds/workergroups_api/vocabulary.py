@@ -200,6 +200,8 @@ class Reason(Word):
 PAUSED = (Reason.PAUSED_BY_DEBUGGER, Reason.DEBUGGER_ATTACHED)
 # The reasons of a pool that waits in a queue, and of its groups.
 IN_QUEUE = (Reason.QUEUED, Reason.EVICTED, Reason.POOL_QUEUED)
+# Those that have no deadline, and are no failures.
+UNTIMED = (*PAUSED, *IN_QUEUE)
 
 
 class EventReason(Word):

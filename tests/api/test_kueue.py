@@ -148,7 +148,7 @@ async def test_what_is_asked_of_an_admitted_cluster_waits_for_its_next_admission
     kueue.quota = 1
     await scene.ready(RESOURCE_POOL, "p", seconds=30)
     after = await scene.ready(WORKER_GROUP, "p", seconds=20)
-    assert after["status"]["incarnation"] == before["status"]["incarnation"] + 1
+    assert after["status"]["incarnation"] > before["status"]["incarnation"]
     assert condition(await scene.get(RESOURCE_POOL, "p"), "UpToDate")["status"] == "True"
     assert has_flavor(await unchanged(scene))
     assert not kueue.broken

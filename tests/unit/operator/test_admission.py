@@ -158,6 +158,7 @@ def test_a_pool_in_a_queue_says_what_the_queue_says_and_has_no_deadline(queue, r
     assert words in found["Admitted"].message
     assert (found["Ready"].reason, found["Ready"].message) == (reason, found["Admitted"].message)
     assert (found["Progressing"].status, found["Progressing"].reason) == ("Unknown", reason)
+    assert (found["Failed"].status, found["Stalled"].status) == ("False", "False")
     assert "kubectl patch" not in found["ClusterReady"].message
     assert status.deadline is None
 
@@ -213,6 +214,7 @@ def test_a_pool_that_comes_after_the_admission_is_refused():
     assert of_second.ready.reason == "AdmittedWithoutPool"
     assert "its own spec.clusterName" in of_second.ready.message
     assert find(of_second.after.conditions, "Progressing").status == "False"
+    assert find(of_second.after.conditions, "Stalled").reason == "AdmittedWithoutPool"
 
 
 @pytest.mark.parametrize(
