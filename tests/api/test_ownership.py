@@ -73,10 +73,10 @@ async def apply_as_older_versions_do(scene):
 
 
 async def autoscale(scene):
-    """Write the pool's size through its scale subresource; pools of versions without one keep their size."""
+    """Write the pool's size through its scale subresource; without one, a pool keeps its size."""
     path = path_of(RESOURCE_POOL, scene.namespace, "p", "scale")
     try:
-        await scene.api.request("PATCH", path, {"spec": {"replicas": 1}}, MERGE, fieldManager="autoscaler")
+        await scene.api.request("PATCH", path, {"spec": {"replicas": 2}}, MERGE, fieldManager="autoscaler")
     except ApiError as error:
         if error.status != 404:
             raise
@@ -163,6 +163,7 @@ def check_owners(found):
     assert managers_of(of_pool, "spec", "processesPerNode") == {ARGO}
     assert managers_of(of_pool, "spec", "progressDeadlineSeconds") == {ALICE}
     assert managers_of(of_pool, "spec", "podTemplate", "metadata", "labels", "example.com/by") == {BOB}
+    assert managers_of(of_pool, "spec", "nodes") <= {"autoscaler"}
     assert (of_pool["spec"]["progressDeadlineSeconds"], of_pool["spec"]["processesPerNode"]) == (601, 2)
 
 
