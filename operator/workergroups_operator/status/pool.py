@@ -143,7 +143,8 @@ def _head_missing(situation: Situation) -> Explanation | None:
     if observed.head is not None:
         return None
     if observed.ray_cluster is not None and is_suspended(observed.ray_cluster):
-        return _suspended(observed)
+        # Kueue refuses some changes of labels.
+        return situation.failures.of(RAY_CLUSTER) or _suspended(observed)
     if is_gathering(observed):
         return Explanation(
             Reason.HEAD_STARTING, f"waiting {GATHER_SECONDS:g} s for further pools before the cluster joins its queue"

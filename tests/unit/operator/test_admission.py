@@ -22,6 +22,7 @@ from tests.unit.operator.make import (
     wanted,
 )
 from workergroups_api.conditions import Explanation, find
+from workergroups_operator.failures import Failures
 from workergroups_operator.kueue import queueing
 from workergroups_operator.observed import Queueing
 from workergroups_operator.policy.admission import GATHER_SECONDS
@@ -161,6 +162,14 @@ def test_a_pool_in_a_queue_says_what_the_queue_says_and_has_no_deadline(queue, r
     assert (found["Failed"].status, found["Stalled"].status) == ("False", "False")
     assert "kubectl patch" not in found["ClusterReady"].message
     assert status.deadline is None
+
+
+def test_what_kueue_refuses_while_the_cluster_waits_is_reported():
+    why = Explanation("ApplyFailed", "WorkloadPriorityClass cannot be removed from a workload")
+    seen = observed(pools=(queued_pool(),), pods=(), children=cluster(True))
+    after = status_of(seen, failures=Failures({"RayCluster": why})).after
+    assert find(after.conditions, "ClusterReady").message == why.message
+    assert find(after.conditions, "Ready").reason == "Queued"
 
 
 def test_the_operator_looks_again_at_a_queue_that_no_event_reports():
