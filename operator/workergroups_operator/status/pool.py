@@ -24,7 +24,7 @@ from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy import believed_report as policy
-from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering, is_suspended, queue_of
+from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering, is_held, is_suspended, queue_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.generated_names import without_generated_names
@@ -221,7 +221,7 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
         return _nodes_finding("False", Explanation(refused.reason, message), decisive=True)
     head = found_versions(situation.observed.pods_of(Component.HEAD))
     other_ray = conflict(pool.cluster, head, node_versions(pool, situation))
-    why = other_ray or _nodes_missing(count, report, pods, total, situation)
+    why = other_ray or _not_admitted(pool, situation) or _nodes_missing(count, report, pods, total, situation)
     return _nodes_finding("False", why, decisive=why.reason in DECISIVE)
 
 
@@ -238,6 +238,19 @@ def _have_joined(pool: ResourcePool, report: PoolReport, running: str, situation
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
     """Return how many pods can stay: all but those of an older template in which nothing runs."""
     return len(pods) - len(superseded(pods, situation.templates.of(pool)))
+
+
+def _not_admitted(pool: ResourcePool, situation: Situation) -> Explanation | None:
+    """Explain that a queue admitted fewer nodes than the pool has by now; None if it did not."""
+    group = situation.observed.live_node_group(node_group_of(pool)) or {}
+    admitted = int(group.get("replicas") or 0)
+    if not is_held(situation.observed) or admitted >= pool.spec.nodes:
+        return None
+    return Explanation(
+        Reason.CHANGES_WAIT,
+        f"the queue has admitted {admitted} of {pool.spec.nodes} nodes: to queue for all of them, delete RayCluster "
+        f"{pool.cluster}, which ends its ranks",
+    )
 
 
 def _nodes_missing(

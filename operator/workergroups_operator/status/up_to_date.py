@@ -88,7 +88,7 @@ def _waits(pool: ResourcePool, situation: Situation) -> str | None:
     group = observed.live_node_group(node_group_of(pool))
     if group is None:
         return "the pool waits"
-    if group.get("replicas") != pool.spec.nodes:
+    if group.get("replicas") != situation.decisions.replicas[pool.name].count:
         return f"spec.nodes: {pool.spec.nodes} waits, {group.get('replicas')} were admitted"
     made_from = (group["template"]["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
     if made_from != situation.templates.of(pool)["metadata"]["annotations"][TEMPLATE_ANNOTATION]:

@@ -243,6 +243,14 @@ def test_what_an_admitted_cluster_does_not_take_is_reported(labels, groups, word
     assert words in found["UpToDate"].message
 
 
+def test_a_pool_that_grew_says_that_the_queue_admitted_less():
+    mine = queued_pool()
+    children = cluster(False, groups=[node_group(mine, replicas=1)])
+    found, _ = conditions(mine, children=children, queueing=Queueing(ADMITTED))
+    assert (found["NodesReady"].reason, found["Ready"].reason) == ("ChangesWait", "ChangesWait")
+    assert "has admitted 1 of 2 nodes" in found["NodesReady"].message
+
+
 def test_a_younger_pool_in_another_queue_is_told_so():
     other = queued_pool("critics", clusterName="actors")
     seen = observed(pools=(ready_pool(), other))
