@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from workergroups_api.vocabulary import GROUP_CONDITIONS, PAUSED, POOL_CONDITIONS, ConditionType, Reason
+from workergroups_api.vocabulary import GROUP_CONDITIONS, POOL_CONDITIONS, UNTIMED, ConditionType, Reason
 
 from .names import POOL, Target
 from .reading import group_status, pool_status
@@ -72,7 +72,7 @@ class Status:
     def is_hopeless(self) -> bool:
         """Whether it is not ready and waiting will not help."""
         summary = self.summary
-        if summary is None or not self.is_current or summary.status != "False" or summary.reason in PAUSED:
+        if summary is None or not self.is_current or summary.status != "False" or summary.reason in UNTIMED:
             return False
         return self.deadline is None
 

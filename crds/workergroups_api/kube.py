@@ -149,10 +149,10 @@ class Kube:
             return resource
         return SafeSubresource(resource, kind=kind.kind, name=f"{kind.plural}/{subresource}", namespaced=True)
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Manifest | None:
+    async def get(self, kind: Kind, namespace: str, name: str, *, subresource: str | None = None) -> Manifest | None:
         """Return the object, None if it does not exist or its kind is not installed. Raises RefusedObject."""
         async with self._reads:
-            answer = await self._read(self._resource(kind).path(namespace=namespace, name=name))
+            answer = await self._read(self._resource(kind, subresource).path(namespace=namespace, name=name))
             return None if answer is None else dict(await self._parsed(answer, OBJECT_LIMITS))
 
     async def _read(self, path: str) -> aiohttp.ClientResponse | None:

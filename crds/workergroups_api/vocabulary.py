@@ -20,6 +20,7 @@ class Word(str, Enum):
 class ConditionType(Word):
     """What a condition of a ResourcePool or a WorkerGroup is about."""
 
+    ADMITTED = "Admitted"
     CLUSTER_READY = "ClusterReady"
     NODES_READY = "NodesReady"
     BUNDLES_RESERVED = "BundlesReserved"
@@ -37,6 +38,7 @@ class ConditionType(Word):
 
 
 POOL_CONDITIONS = (
+    ConditionType.ADMITTED,
     ConditionType.CLUSTER_READY,
     ConditionType.NODES_READY,
     ConditionType.BUNDLES_RESERVED,
@@ -139,6 +141,13 @@ class Reason(Word):
     # Of Idle.
     IN_USE = "InUse"
     UNUSED = "Unused"
+    # Of Admitted.
+    ADMITTED = "Admitted"
+    NOT_QUEUED = "NotQueued"
+    QUEUED = "Queued"
+    EVICTED = "Evicted"
+    ADMISSION_ENDED = "AdmissionEnded"
+    ADMITTED_WITHOUT_POOL = "AdmittedWithoutPool"
     # Of ClusterReady, and of conditions that depend on it.
     KUBERAY_MISSING = "KubeRayMissing"
     NAME_TAKEN = "NameTaken"
@@ -172,6 +181,7 @@ class Reason(Word):
     POOL_NOT_FOUND = "PoolNotFound"
     POOL_NOT_READY = "PoolNotReady"
     POOL_SUSPENDED = "PoolSuspended"
+    POOL_QUEUED = "PoolQueued"
     POOL_NOT_RESERVED = "PoolNotReserved"
     POOL_FULL = "PoolFull"
     POOLS_ON_DIFFERENT_CLUSTERS = "PoolsOnDifferentClusters"
@@ -192,6 +202,8 @@ class Reason(Word):
     PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
     # Of UpToDate.
     UP_TO_DATE = "UpToDate"
+    CHANGES_WAIT = "ChangesWait"
+    LABEL_IGNORED = "LabelIgnored"
     OLD_TEMPLATE = "OldTemplate"
     OLD_IMAGE = "OldImage"
     OLD_LIBRARY = "OldLibrary"
@@ -206,6 +218,10 @@ class Reason(Word):
 
 # The reasons of a group whose ranks wait for a person.
 PAUSED = (Reason.PAUSED_BY_DEBUGGER, Reason.DEBUGGER_ATTACHED)
+# The reasons of a pool that waits in a queue, and of its groups.
+IN_QUEUE = (Reason.QUEUED, Reason.EVICTED, Reason.POOL_QUEUED)
+# Those that have no deadline, and are no failures.
+UNTIMED = (*PAUSED, *IN_QUEUE)
 
 
 # The reasons of an object that is set aside until somebody wants it.

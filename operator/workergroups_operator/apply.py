@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kubernetes.aio.dynamic.exceptions import NotFoundError
+from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
@@ -125,6 +125,9 @@ async def _apply(client: Kube, manifest: Manifest) -> Explanation | None:
     """Write the object. Return why it could not be written."""
     try:
         await client.apply(manifest)
+    except ConflictError as error:
+        # Somebody was quicker, and that change starts another turn, which decides again.
+        return None if "resourceVersion" in manifest["metadata"] else _explanation(manifest, error)
     except Exception as error:  # Not only API errors: an object may hold what cannot be sent.
         return _explanation(manifest, error)
     return None

@@ -14,6 +14,7 @@ from workergroups_api.vocabulary import Resize
 from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.admission import is_gathering, is_held
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.believed_report import believed_report
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
@@ -81,6 +82,9 @@ class Decisions:
     drivers: Mapping[str, PoolDrivers] = field(default_factory=dict)
     # Group -> what it takes from Secrets and ConfigMaps now, or why it cannot; without groups that take nothing.
     environments: Mapping[str, PresentEnv | Explanation] = field(default_factory=dict, repr=False)
+    # The RayCluster must stay as it is: a queue runs it as it was admitted, or it may get further pools before it is
+    # created.
+    is_held: bool = False
 
 
 def decide(
@@ -134,6 +138,7 @@ def decide(
         },
         drivers={pool.name: found for pool in observed.pools if (found := _drivers(pool, agent, observed))},
         environments=environments,
+        is_held=is_held(observed) or is_gathering(observed),
     )
 
 

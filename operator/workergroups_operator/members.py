@@ -28,6 +28,7 @@ from workergroups_operator.failures import internal_error
 from workergroups_operator.group_sources import group_env
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import GroupEnv, Observed, UnreadableObject
+from workergroups_operator.policy.passed_on import is_passed_on
 from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
 from workergroups_operator.skeletons import CONDITIONED, UnexpectedAnswer, skeleton_of
 
@@ -157,8 +158,12 @@ def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:
 
 
 def _lean(metadata: Manifest) -> Manifest:
-    """Return the metadata without others' annotations: kubectl keeps a copy of the whole object in one."""
-    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key.startswith(GROUP)}
+    """Return the metadata without annotations that nobody needs: kubectl keeps a copy of the whole object in one."""
+    annotations = {
+        key: value
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key.startswith(GROUP) or is_passed_on(key)
+    }
     return {key: value for key, value in metadata.items() if key != "managedFields"} | {"annotations": annotations}
 
 

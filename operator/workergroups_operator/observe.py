@@ -14,6 +14,7 @@ from workergroups_api.manifest import Kind, Manifest
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.vocabulary import Component
 from workergroups_operator.heartbeats import Heartbeats
+from workergroups_operator.kueue import queueing
 from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import Observed, is_running, node_group_of
@@ -46,6 +47,7 @@ async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, 
         previous_pods=by_owner.previous,
         foreign_pods=by_owner.foreign,
         plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
+        queueing=await queueing(client, key.namespace, ray_cluster),
     )
     return await _with_signs(client, heartbeats, seen)
 

@@ -64,6 +64,18 @@ class AgentSign:
 
 
 @dataclass(frozen=True)
+class Queueing:
+    """What Kueue shows of the RayCluster."""
+
+    # Its Workload, which waits in a queue on its behalf; None if there is none.
+    workload: Manifest | None = None
+    # The Workload's place in its ClusterQueue, from 1; None if it does not wait, or if Kueue does not tell.
+    place: int | None = None
+    # Why nobody knows whether there is a Workload.
+    unreadable: str | None = None
+
+
+@dataclass(frozen=True)
 class Observed:
     """What exists. Pools and groups are in the order of their creation."""
 
@@ -91,6 +103,7 @@ class Observed:
     agent: AgentSign = AgentSign()
     # KubeRay's latest complaint about the cluster, while pods are missing.
     complaint: str | None = None
+    queueing: Queueing = Queueing()
 
     def child(self, kind: Kind, name: str) -> Manifest | None:
         """Return the object of that kind and name, if there is one."""

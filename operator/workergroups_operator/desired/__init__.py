@@ -4,7 +4,7 @@ from workergroups_api.manifest import SERVICE_ACCOUNT, Manifest
 from workergroups_api.names import agent_name
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired import access, agent, group_env, lease, plan, raycluster, token
-from workergroups_operator.desired.ownership import owned
+from workergroups_operator.desired.ownership import guarded, owned
 from workergroups_operator.observed import Observed
 from workergroups_operator.templates import Templates
 
@@ -26,7 +26,7 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
     ]
     if not decisions.restart:
         token_digest = token.digest_in(secret)
-        if not decisions.is_off:
+        if not decisions.is_off and not decisions.is_held:
             refused, replicas = decisions.refused_pods.keys(), decisions.replicas
             suspended = decisions.suspended_pools.keys()
             manifests.append(raycluster.ray_cluster(observed, templates, refused, replicas, token_digest, suspended))
@@ -36,4 +36,4 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
             uid = str(account["metadata"]["uid"])
             off = decisions.is_off
             manifests.append(agent.deployment(observed.key, templates.images, pools[0], token_digest, uid, is_off=off))
-    return [owned(manifest, observed.key, pools) for manifest in manifests]
+    return [guarded(owned(manifest, observed.key, pools), observed) for manifest in manifests]

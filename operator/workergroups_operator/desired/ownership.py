@@ -7,10 +7,12 @@ never blocks a deletion.
 from collections.abc import Sequence
 
 from workergroups_api.launch import digest
-from workergroups_api.manifest import Manifest
+from workergroups_api.manifest import RAY_CLUSTER, Manifest
 from workergroups_api.names import API_VERSION, CLUSTER_LABEL, MANIFEST_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.membership import ClusterKey
+from workergroups_operator.observed import Observed
+from workergroups_operator.policy.admission import is_queued
 
 
 def owned(manifest: Manifest, key: ClusterKey, pools: Sequence[ResourcePool]) -> Manifest:
@@ -27,3 +29,11 @@ def owned(manifest: Manifest, key: ClusterKey, pools: Sequence[ResourcePool]) ->
     }
     annotations = {**metadata.get("annotations", {}), MANIFEST_ANNOTATION: digest(whole)}
     return whole | {"metadata": whole["metadata"] | {"annotations": annotations}}
+
+
+def guarded(manifest: Manifest, observed: Observed) -> Manifest:
+    """Return the manifest so that the API server refuses it if a queue may have resumed the RayCluster meanwhile."""
+    live = observed.ray_cluster
+    if manifest["kind"] != RAY_CLUSTER.kind or live is None or not is_queued(live):
+        return manifest
+    return manifest | {"metadata": manifest["metadata"] | {"resourceVersion": live["metadata"]["resourceVersion"]}}

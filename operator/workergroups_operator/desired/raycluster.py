@@ -13,8 +13,10 @@ from workergroups_api.names import (
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
+from workergroups_operator.policy.admission import keeps_refused
 from workergroups_operator.policy.carried_on import carried_node_groups
 from workergroups_operator.policy.leaving_pods import Replicas
+from workergroups_operator.policy.passed_on import passed_on
 from workergroups_operator.policy.pod_owners import mistaken_nodes
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.outdated import superseded
@@ -48,7 +50,9 @@ def ray_cluster(
         token_digest: Digest of Ray's token.
         suspended: Names of the pools that have no nodes. The oldest pool shapes the head, also while it is suspended.
     """
-    key, images = observed.key, templates.images
+    key, images, oldest = observed.key, templates.images, observed.pools[0].metadata
+    if keeps_refused(observed):
+        refused = ()
     active = [pool for pool in observed.pools if pool.name not in suspended]
     groups = [
         group for pool in active if (group := _node_group(observed, templates, refused, pool, replicas[pool.name]))
@@ -63,7 +67,9 @@ def ray_cluster(
                 HEAD_IMAGE_ANNOTATION: images.head,
                 DEFAULT_IMAGE_ANNOTATION: images.default,
                 LIBRARY_IMAGE_ANNOTATION: images.library,
+                **passed_on(oldest, "annotations"),
             },
+            **({"labels": labels} if (labels := passed_on(oldest, "labels")) else {}),
         },
         "spec": {
             "rayVersion": _AT_LEAST,

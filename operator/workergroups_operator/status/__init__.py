@@ -8,11 +8,12 @@ from typing import Any
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.resource_pool import LostDrivers, ResourcePool, ResourcePoolStatus
-from workergroups_api.vocabulary import ConditionType
+from workergroups_api.vocabulary import IN_QUEUE, ConditionType
 from workergroups_api.worker_group import WorkerGroup, WorkerGroupStatus
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering
 from workergroups_operator.policy.healing import stored
 from workergroups_operator.policy.idle import ends_at
 from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, healing_of
@@ -173,9 +174,13 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timin
             yield max(0.0, (ends_at(pool, idle.since) - now).total_seconds())
     if decisions.environments:
         yield timings.sources
+    if is_gathering(situation.observed):
+        yield GATHER_SECONDS
     waiting = {name for name, each in decisions.environments.items() if isinstance(each, Explanation)}
     for update in updates:
         # No event reports the end of an obstacle, which may lack our label, or the arrival of what a group reads.
         is_waiting = update.kind is WORKER_GROUP and update.metadata["name"] in waiting
-        if decisions.obstacle or is_waiting:
+        # Nor of what Kueue says of its queue, since the operator does not watch Workloads.
+        is_queued = update.ready.reason in IN_QUEUE
+        if decisions.obstacle or is_waiting or is_queued:
             yield timings.look_again.pause((now - update.ready.last_transition_time).total_seconds())

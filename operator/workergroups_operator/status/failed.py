@@ -4,14 +4,14 @@ Stalled is Failed by the name that kstatus looks for, as tools for GitOps do.
 """
 
 from workergroups_api.conditions import ConditionStatus, Finding
-from workergroups_api.vocabulary import PAUSED, SUSPENDED, ConditionType, Reason
+from workergroups_api.vocabulary import SUSPENDED, UNTIMED, ConditionType, Reason
 
 
 def failed(ready: Finding) -> tuple[Finding, Finding]:
-    """Return both conditions of an object, given its `Ready`. What waits for a person is no failure."""
+    """Return both conditions of an object, given its `Ready`. What waits for a person or in a queue is no failure."""
     if ready.status == "Unknown":
         return _both("Unknown", ready.reason, ready.message)
-    if ready.status == "False" and ready.final and ready.reason not in (*PAUSED, *SUSPENDED):
+    if ready.status == "False" and ready.final and ready.reason not in (*UNTIMED, *SUSPENDED):
         return _both("True", ready.reason, ready.message)
     return _both("False", Reason.NO_FAILURE, "")
 

@@ -8,7 +8,7 @@ from workergroups_api.manifest import CONFIG_MAP, ROLE, SECRET
 from workergroups_api.plan import PlannedBundles
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import ConditionType, LaunchState, RankEnd, Reason, Restart
+from workergroups_api.vocabulary import IN_QUEUE, ConditionType, LaunchState, RankEnd, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.healing import Healing
@@ -71,8 +71,10 @@ def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, C
         pool, concluded = pools[part.pool]
         weakest = concluded.weakest
         if weakest.status != "True" and not _holds(pool, concluded, part, situation):
-            why = Explanation(Reason.POOL_NOT_READY, f"pool {part.pool}: {weakest.message}")
-            return _pools_finding(weakest.status, why)
+            is_queued = weakest.reason in IN_QUEUE
+            reason = Reason.POOL_QUEUED if is_queued else Reason.POOL_NOT_READY
+            why = Explanation(reason, f"pool {part.pool}: {weakest.message}")
+            return _pools_finding(weakest.status, why, final=is_queued)
     reserved = ", ".join(dict.fromkeys(part.pool for part in bundles))
     return _pools_finding("True", Explanation(Reason.POOLS_READY, f"reserved: {reserved}"))
 

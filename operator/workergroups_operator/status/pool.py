@@ -1,4 +1,4 @@
-"""A pool's conditions: ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, Progressing, UpToDate."""
+"""A pool's conditions: Admitted, ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, and two more."""
 
 from collections.abc import Collection
 from datetime import UTC
@@ -26,6 +26,7 @@ from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy import believed_report as policy
+from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering, is_held, is_suspended, queue_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.generated_names import without_generated_names
@@ -33,6 +34,7 @@ from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.pool_size import reserved_pods
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
+from workergroups_operator.status.admitted import admitted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.suspended import not_ready, pool_idle, pool_suspended
 from workergroups_operator.status.up_to_date import pool_up_to_date
@@ -56,7 +58,9 @@ def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
 
 def _chain(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
-    return (_cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
+    admission = admitted(pool, situation)
+    queue = (admission,) if admission else ()
+    return (*queue, _cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
 
 
 def drivers_lost(pool: ResourcePool, situation: Situation) -> Explanation | None:
@@ -175,8 +179,13 @@ def _head_missing(situation: Situation) -> Explanation | None:
     observed = situation.observed
     if observed.head is not None:
         return None
-    if (observed.ray_cluster or {}).get("spec", {}).get("suspend"):
-        return _suspended(observed.key.name)
+    if observed.ray_cluster is not None and is_suspended(observed.ray_cluster):
+        # Kueue refuses some changes of labels.
+        return situation.failures.of(RAY_CLUSTER) or _suspended(observed)
+    if is_gathering(observed):
+        return Explanation(
+            Reason.HEAD_STARTING, f"waiting {GATHER_SECONDS:g} s for further pools before the cluster joins its queue"
+        )
     heads = observed.pods_of(Component.HEAD)
     trouble = first_trouble(heads)
     if trouble:
@@ -189,12 +198,16 @@ def _head_missing(situation: Situation) -> Explanation | None:
     return situation.failures.of(SECRET, RAY_CLUSTER) or _head_not_made(observed)
 
 
-def _suspended(cluster: str) -> Explanation:
+def _suspended(observed: Observed) -> Explanation:
+    cluster = observed.key.name
+    if observed.queueing.workload is not None or queue_of(observed.ray_cluster or {"metadata": {}}) is not None:
+        what = f"RayCluster {cluster} is suspended until its queue admits it: see the condition Admitted"
+        return Explanation(Reason.RAY_CLUSTER_SUSPENDED, what)
     resume = f"""kubectl patch raycluster {cluster} --type=merge --patch='{{"spec":{{"suspend":false}}}}'"""
     return Explanation(
         Reason.RAY_CLUSTER_SUSPENDED,
-        f"RayCluster {cluster} has spec.suspend: true, from a queue such as Kueue or by hand; waiting until it is "
-        f"resumed (by hand: {resume})",
+        f"RayCluster {cluster} has spec.suspend: true, which somebody has set by hand; waiting until it is resumed, "
+        f"by: {resume}",
     )
 
 
@@ -245,7 +258,7 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
         return _nodes_finding("False", Explanation(refused.reason, message), decisive=True)
     head = found_versions(situation.observed.pods_of(Component.HEAD))
     other_ray = conflict(pool.cluster, head, node_versions(pool, situation))
-    why = other_ray or _nodes_missing(count, report, pods, total, situation)
+    why = other_ray or _not_admitted(pool, situation) or _nodes_missing(count, report, pods, total, situation)
     return _nodes_finding("False", why, decisive=why.reason in DECISIVE)
 
 
@@ -262,6 +275,19 @@ def _have_joined(pool: ResourcePool, report: PoolReport, running: str, situation
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
     """Return how many pods can stay: all but those of an older template in which nothing runs."""
     return len(pods) - len(superseded(pods, situation.templates.of(pool)))
+
+
+def _not_admitted(pool: ResourcePool, situation: Situation) -> Explanation | None:
+    """Explain that a queue admitted fewer nodes than the pool has by now; None if it did not."""
+    group = situation.observed.live_node_group(node_group_of(pool)) or {}
+    admitted = int(group.get("replicas") or 0)
+    if not is_held(situation.observed) or admitted >= pool.spec.nodes:
+        return None
+    return Explanation(
+        Reason.CHANGES_WAIT,
+        f"the queue has admitted {admitted} of {pool.spec.nodes} nodes: to queue for all of them, delete RayCluster "
+        f"{pool.cluster}, which ends its ranks",
+    )
 
 
 def _nodes_missing(

@@ -6,7 +6,7 @@ It is like a Deployment's. It rests on the operator's clock, so it does not beco
 from datetime import UTC, datetime
 
 from workergroups_api.conditions import ConditionStatus, Finding
-from workergroups_api.vocabulary import PAUSED, SUSPENDED, ConditionType, Reason
+from workergroups_api.vocabulary import IN_QUEUE, PAUSED, SUSPENDED, ConditionType, Reason
 from workergroups_operator.policy.deadline import Wait
 
 
@@ -22,6 +22,8 @@ def progressing(ready: Finding, wait: Wait | None, now: datetime) -> Finding:
         return _finding("Unknown", ready.reason, "a rank waits for a person, and meanwhile there is no deadline")
     if wait is None and ready.reason in SUSPENDED:
         return _finding("False", ready.reason, "there is no deadline while it is suspended")
+    if wait is None and ready.reason in IN_QUEUE:
+        return _finding("Unknown", ready.reason, "a queue has not admitted it, and meanwhile there is no deadline")
     if wait is None:
         return _finding("False", ready.reason, f"waiting cannot make it ready; {cause}")
     since = f"not ready since {_date_and_time(wait.since)}"

@@ -1,17 +1,36 @@
 """The condition UpToDate: whether pods and ranks were made from the present specs, images and code."""
 
 from workergroups_api.conditions import ConditionStatus, Explanation, Finding
+from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason, Resize
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import node_group_of
+from workergroups_operator.policy.admission import is_held
+from workergroups_operator.policy.carried_on import carried_node_groups
+from workergroups_operator.policy.passed_on import ignored, passed_on
 from workergroups_operator.status.conclusion import Situation, finding
 from workergroups_operator.templates.outdated import outdated
 
 
 def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
     """Find out whether the pool has its size, and its pods the present template, image and library."""
+    decided_by = situation.observed.pools[0]
+    if (label := ignored(pool, decided_by)) is not None:
+        return _finding(
+            "False",
+            Reason.LABEL_IGNORED,
+            f"{label} is not on RayCluster {pool.cluster}, which has the labels and annotations of its oldest pool, "
+            f"{decided_by.name}: set the same there, or give this pool its own spec.clusterName",
+        )
+    if is_held(situation.observed) and (what := _waits(pool, situation)):
+        return _finding(
+            "False",
+            Reason.CHANGES_WAIT,
+            f"{what}, since the queue runs RayCluster {pool.cluster} as it admitted it: to apply it now, delete the "
+            "RayCluster, which ends its ranks and queues it again",
+        )
     if (shrinking := _shrinking(pool, situation)) is not None:
         return _finding("False", Reason.SHRINKING, shrinking)
     pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
@@ -56,6 +75,28 @@ def _shrinking(pool: ResourcePool, situation: Situation) -> str | None:
         f"{what}, since groups run on the others: {held}; a group on the whole pool leaves them with workergroups "
         "restart GROUP, or by itself with spec.resize: Follow; delete the others, or raise spec.nodes again"
     )
+
+
+def _waits(pool: ResourcePool, situation: Situation) -> str | None:
+    """Return what was asked of a pool since its RayCluster was admitted; None if it runs as it should."""
+    observed, live = situation.observed, situation.observed.ray_cluster or {}
+    for field in ("labels", "annotations"):
+        present = live["metadata"].get(field) or {}
+        for key, value in sorted(passed_on(observed.pools[0].metadata, field).items()):
+            if present.get(key) != value:
+                return f"{key}={value} waits"
+    group = observed.live_node_group(node_group_of(pool))
+    if group is None:
+        return "the pool waits"
+    if group.get("replicas") != situation.decisions.replicas[pool.name].count:
+        return f"spec.nodes: {pool.spec.nodes} waits, {group.get('replicas')} were admitted"
+    made_from = (group["template"]["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
+    if made_from != situation.templates.of(pool)["metadata"]["annotations"][TEMPLATE_ANNOTATION]:
+        return "the change of the pods' template waits"
+    wanted = {node_group_of(each) for each in observed.pools} | carried_node_groups(observed)
+    admitted = [str(each["groupName"]) for each in live["spec"]["workerGroupSpecs"]]
+    gone = next((name for name in admitted if name not in wanted), None)
+    return None if gone is None else f"the pods of a deleted pool, {gone}, still run"
 
 
 def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:

@@ -31,6 +31,8 @@ def described(*conditions, observed=2, **more):
         (described(condition("Ready", "False"), observed=1), False, False),
         (described(condition("Ready", "Unknown", "AgentLost")), False, False),
         (described(condition("Ready", "False", "PausedByDebugger")), False, False),
+        (described(condition("Ready", "False", "Queued")), False, False),
+        (described(condition("Ready", "False", "PoolQueued")), False, False),
         (described(condition("Ready", "False", "DeadlineExceeded"), deadline=SOON), False, False),
         (described(condition("Ready", "False"), LATE, deadline=SOON), False, False),
         (described(condition("Ready", "False"), condition("Progressing", "False")), False, True),

@@ -34,9 +34,11 @@ WHOLE = {
 REASONS = {word.value for words in (Reason, LaunchState, RankEnd) for word in words}
 # Reasons with which a condition is true, or that wait for nobody.
 FINE = {
+    Reason.ADMITTED,
     Reason.AGENT_CONNECTED,
     Reason.BECAME_READY,
     Reason.NODES_JOINED,
+    Reason.NOT_QUEUED,
     Reason.POOLS_READY,
     Reason.NO_FAILURE,
     Reason.RANKS_CREATED,

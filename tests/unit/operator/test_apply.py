@@ -6,12 +6,12 @@ import secrets
 
 import pytest
 from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.dynamic.exceptions import ForbiddenError
+from kubernetes.aio.dynamic.exceptions import ConflictError, ForbiddenError
 
 from tests.unit.operator import make
 from tests.unit.operator.make import KEY, TIMINGS, built, decided, observed, pool
 from tests.unit.operator.virtual_time import now, run
-from workergroups_operator.apply import Applier, covers, is_applied
+from workergroups_operator.apply import Applier, Changes, covers, is_applied, write
 from workergroups_operator.desired import desired
 
 
@@ -104,6 +104,17 @@ def test_what_is_refused_is_reported_in_the_same_turn():
         return await turn(Applier(api, lambda _: None, TIMINGS))
 
     assert set(run(scenario()).by_kind) == {kind for kind, _ in api.applied}
+
+
+@pytest.mark.parametrize(("metadata", "is_failure"), [({"resourceVersion": "7"}, False), ({}, True)])
+def test_who_comes_second_where_a_queue_may_write_has_not_failed(metadata, is_failure):
+    class Quicker:
+        async def apply(self, manifest):
+            raise ConflictError(ApiException(status=409, reason="the object has been modified"))
+
+    manifest = {"kind": "RayCluster", "metadata": {"name": "actors"} | metadata}
+    failures = run(write(Quicker(), Changes(None, (manifest,), {}, "")))
+    assert bool(failures.by_kind) is is_failure
 
 
 def test_pods_come_after_what_they_need():

@@ -40,6 +40,14 @@ def ready(status="False", reason="NoMatchingNode", message="no node fits"):
         (ready("True", "Reserved"), None, 0, "True", "BecameReady", ""),
         (ready("True", "PausedByDebugger"), None, 0, "True", "BecameReady", ""),
         (
+            ready(reason="Queued", message="no quota"),
+            None,
+            0,
+            "Unknown",
+            "Queued",
+            "a queue has not admitted it, and meanwhile there is no deadline",
+        ),
+        (
             ready(),
             WAIT,
             59.9,

@@ -14,8 +14,8 @@ WORDS = {
     if isinstance(kind, type) and issubclass(kind, Word)
     for word in kind
 }
-# Keys of manifests are spelled like these, and Kubernetes and Ray have their own "Ready", "head" and "none".
-COMMON = {"Ready", "None", "Waiting", "Removed", "head", "worker", "agent", "none"}
+# Keys of manifests are spelled like these, and Kubernetes, Ray and Kueue have their own "Ready", "head" and "Evicted".
+COMMON = {"Ready", "Admitted", "Evicted", "None", "Waiting", "Removed", "head", "worker", "agent", "none"}
 
 
 def test_no_word_of_the_vocabulary_is_written_out():
