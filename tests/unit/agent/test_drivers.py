@@ -89,5 +89,5 @@ def test_two_drivers_of_one_job_are_two():
 
 def test_each_pool_reports_how_many_drivers_its_cluster_has_and_the_first_five():
     seen = state(drivers=[f"ppo-{number}" for number in range(7)])
-    said = report(plan(pool()), seen, launches().prepared, Heard(), {}).pools["p"].report
+    said = report(plan(pool()), seen, launches().prepared, Heard(), {}, {}).pools["p"].report
     assert (said.drivers, said.driver_jobs) == (7, ("ppo-0", "ppo-1", "ppo-2", "ppo-3", "ppo-4"))
