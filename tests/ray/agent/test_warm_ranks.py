@@ -39,7 +39,8 @@ class Accumulator(workergroups.Worker):
         }
 
     def numbers(self):
-        return random.random(), float(numpy.random.rand())
+        ids = ray._raylet
+        return random.random(), float(numpy.random.rand()), ids.WorkerID.from_random().hex()
 
     def server(self):
         return os.environ["WORKERGROUPS_WARM"]

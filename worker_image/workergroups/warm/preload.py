@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import filterfalse
 from pathlib import Path
 
 # Whatever else a process has open is not for two processes to use: sockets, pipes, devices.
+# When they are imported, these draw from Ray's generator of random ids, and their forks would all draw the same ids.
+_DRAWS_IDS = re.compile(r"ray\.(dag|experimental\.channel)(\.|$)")
 _HARMLESS = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/shm/")
 
 
@@ -19,7 +23,7 @@ def preload(modules: Iterable[str]) -> set[str]:
     """Import modules, as far as they can be imported; return the names of the variables that they set or remove."""
     written: set[str] = set()
     with _noting_variables(written):
-        for name in modules:
+        for name in filterfalse(_DRAWS_IDS.match, modules):
             # A module may need something of the process that imported it first. The forks import it when they need it.
             with contextlib.suppress(Exception, SystemExit):
                 importlib.import_module(name)
@@ -61,13 +65,13 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, st
 def problem() -> str | None:
     """Return why a fork of this process could differ from a new process, ``None`` if nothing speaks against it."""
     # Before a fork, libraries such as OpenBLAS end their idle threads (pthread_atfork), and start them when needed.
-    if (pid := os.fork()) == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
+    has_own_ids = _id_in_a_fork() != _id_in_a_fork()
     if threads := other_threads():
         return f"it has threads: {', '.join(threads)}"
     if opened := sorted(filter(_is_shared, descriptors(os.getpid()).values())):
         return f"it has open {', '.join(opened)}"
+    if not has_own_ids:
+        return "its forks would draw the same random ids of Ray"
     if _has_children():
         return "it has child processes"
     cuda = sys.modules.get("torch.cuda")
@@ -91,6 +95,20 @@ def descriptors(pid: int) -> dict[int, str]:
         with contextlib.suppress(OSError):
             found[int(entry.name)] = os.readlink(entry)
     return {descriptor: target for descriptor, target in found.items() if descriptor > 2}
+
+
+def _id_in_a_fork() -> bytes:
+    """Return the first random id that Ray draws in a fork; without Ray, the fork's process id."""
+    reader, writer = os.pipe()
+    if (pid := os.fork()) == 0:
+        raylet = sys.modules.get("ray._raylet")
+        os.write(writer, str(os.getpid()).encode() if raylet is None else raylet.WorkerID.from_random().binary())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    drawn = os.read(reader, 64)
+    os.close(reader)
+    os.close(writer)
+    return drawn
 
 
 def _is_shared(target: str) -> bool:
