@@ -55,6 +55,7 @@ def _lock(directory: Path) -> int | None:
     except OSError:
         os.close(lock)
         return None
+    places.socket_of(directory).unlink(missing_ok=True)  # of a server that was killed
     if places.unfit_mark_of(directory).exists():
         os.close(lock)
         return None
