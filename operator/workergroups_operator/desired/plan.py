@@ -67,12 +67,14 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
     before = observed.planned(group.uid)
     failure = decisions.failures.get(group.name)
     failed = Failed(failure, group.spec.failure_policy) if failure else None
+    # While the code is gone, the ranks keep running with the code that they have.
+    revision = observed.written[group.name] or (before.revision if before else None)
     return PlannedGroup(
         name=group.name,
         uid=group.uid,
         incarnation=incarnation.number,
-        # While the code is gone, the ranks keep running with the code that they have.
-        revision=observed.written[group.name] or (before.revision if before else None),
+        # Without a revision, the agent ends the ranks of the last incarnation, and launches none: a roll is under way.
+        revision=None if decisions.rolling(bundles) else revision,
         made_from=incarnation.revision,
         environment=incarnation.environment,
         session=incarnation.session,
