@@ -55,7 +55,7 @@ class Status:
     @property
     def what_is_old(self) -> str | None:
         """What runs that the spec no longer asks for; ``None`` if nothing is known to be old."""
-        found = self._condition(ConditionType.UP_TO_DATE)
+        found = self.condition(ConditionType.UP_TO_DATE)
         return found.message if found is not None and found.status == "False" else None
 
     @property
