@@ -17,15 +17,15 @@ from workergroups_client.deletion import delete, groups_on
 from workergroups_client.errors import ClientError, ConflictError
 from workergroups_client.handle import Handle
 from workergroups_client.manifests import load, namespace_of
-from workergroups_client.names import GROUP, POOL, Target, as_target, find, find_all
+from workergroups_client.names import GROUP, POOL, Target, as_target, find, find_all, list_all, ray_cluster
 from workergroups_client.readiness import until, wait_until_ready, why, why_and_until
-from workergroups_client.status import Status
+from workergroups_client.status import Status, status_of
 from workergroups_client.waiting import silently
 
 from .connect_commands import hold
 from .exit_codes import INTERRUPTED
 from .job_commands import follow
-from .options import LONGEST_WAIT, Command, Context, GroupName, Name, Namespace, Timeout, complete_name, seconds_of
+from .options import LONGEST_WAIT, Command, Context, Name, Namespace, Timeout, complete_name, seconds_of
 from .output import Teller, err, note, print_text
 
 
@@ -70,17 +70,60 @@ def up(
 
 
 def restart(
-    group: GroupName, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = None, context: Context = None
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A group, or a pool; pool/NAME if both have the name.", autocompletion=complete_name
+        ),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a pool is restarted.")] = False,
+    timeout: Timeout = LONGEST_WAIT,
+    namespace: Namespace = None,
+    context: Context = None,
 ) -> None:
-    """Recreate the ranks of a group, and wait until they are ready.
+    """Restart the ranks of a group or the nodes of a pool, and wait.
 
-    Their pods stay; the ranks are a new incarnation. Ctrl-C leaves them running.
+    The pods of a group stay; its ranks are a new incarnation. The nodes of a pool are replaced one by one, by nodes of
+    its present spec; then its groups get a new incarnation. Ctrl-C leaves them running.
     """
     seconds = seconds_of(timeout)
     cluster = Cluster(namespace, context)
-    found = Group(group, cluster)
-    note(f"group {found.name}: incarnation {found.restart()}")
-    _wait_until_ready(cluster, [found.target], seconds)
+    found = find(cluster, name, GROUP, POOL)
+    if found.what == POOL:
+        _restart_pool(cluster, found, seconds, is_confirmed=yes)
+        return
+    note(f"group {found.name}: incarnation {Group(f'{GROUP}/{found.name}', cluster).restart()}")
+    _wait_until_ready(cluster, [found], seconds)
+
+
+def _restart_pool(cluster: Cluster, pool: Target, seconds: float, *, is_confirmed: bool) -> None:
+    groups, others = groups_on(cluster, pool), _sharing(cluster, pool)
+    note(f"In namespace {cluster.namespace} (context {cluster.context}), this replaces the nodes of {pool} one by one")
+    if (old := status_of(pool).what_is_old) is not None:
+        note(f"  {old}")
+    if groups:
+        note(f"  until the last one is replaced, these have no ranks: {_list(groups)}")
+    if others:
+        shared = f"{ray_cluster(cluster, pool)}, which {_list(others)} {'share' if len(others) > 1 else 'shares'}"
+        note(f"  if the head is replaced, all ranks and jobs on Ray cluster {shared}, end")
+    _confirm("Restart?", is_confirmed=is_confirmed)
+    Pool(f"{POOL}/{pool.name}", cluster).restart()
+    _wait_until_ready(cluster, [pool, *groups], seconds)
+
+
+def _sharing(cluster: Cluster, pool: Target) -> list[Target]:
+    """Return the other pools on the Ray cluster of a pool."""
+    of_pool = ray_cluster(cluster, pool)
+    pools = list_all(cluster, POOL)
+    return [other for other in pools if other.name != pool.name and ray_cluster(cluster, other) == of_pool]
+
+
+def _confirm(question: str, *, is_confirmed: bool) -> None:
+    if is_confirmed:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("without a terminal, nobody can be asked: add --yes")
+    typer.confirm(question, abort=True, err=True)
 
 
 def suspend(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = None, context: Context = None) -> None:
@@ -125,10 +168,7 @@ def down(
     note(f"In namespace {cluster.namespace} (context {cluster.context}), this deletes:")
     for target in targets:
         note(f"  {target}" + (" with its pods and all jobs in them" if target.what == POOL else ""))
-    if not yes:
-        if not sys.stdin.isatty():
-            raise typer.BadParameter("without a terminal, nobody can be asked: add --yes")
-        typer.confirm("Delete?", abort=True, err=True)
+    _confirm("Delete?", is_confirmed=yes)
     with Teller() as tell:
         delete(cluster, targets, tell)
     print_text(f"{_list(targets)} deleted")

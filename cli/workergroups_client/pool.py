@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from workergroups_api.manifest import RESOURCE_POOL
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
+from workergroups_api.vocabulary import ConditionType
 
 from . import checks, jobs, names
 from .attempts import Attempts
 from .cluster import Cluster
+from .errors import ClientError, DeadlineError
 from .handle import Handle
 from .jobs import Job, JobRecord
 from .kept_records import KeptRecords
+from .reading import pool_status
 from .submission import Submission
-from .waiting import Tell, silently
+from .waiting import Tell, look_again, silently
 from .waking import wake
+
+if TYPE_CHECKING:
+    from workergroups_api.resource_pool import ResourcePoolStatus
+
+_TAKEN_UP_SECONDS = 30
 
 
 class Pool(Handle):
@@ -95,6 +107,36 @@ class Pool(Handle):
             DeadlineError: The head did not answer in time. A node that does not answer is a finding.
         """
         return checks.check(self.cluster, self.target, fabric=fabric)
+
+    def restart(self) -> None:
+        """Replace the pool's nodes by nodes of its present spec, one by one; return when the operator has begun.
+
+        The ranks of the groups on the pool end now, and the groups get a new incarnation when the last node is
+        replaced. If the pool shapes the head of its Ray cluster, and the head's settings have changed, the head is
+        replaced first, and with it all jobs and the ranks of all groups on the cluster.
+
+        Raises:
+            ClientError: The API server refuses the new pods, so that everything keeps running as it is.
+            DeadlineError: The operator has not begun in time.
+        """
+        from workergroups_api.conditions import find
+        from workergroups_api.launch import digest
+
+        now = datetime.now(timezone.utc).isoformat()
+        self.cluster.annotate(RESOURCE_POOL, self.name, RESTARTED_AT_ANNOTATION, now)
+        for _ in look_again(_TAKEN_UP_SECONDS):
+            if (self._present_status().roll or "").startswith(digest(now)):
+                return
+        up_to_date = find(self._present_status().conditions, ConditionType.UP_TO_DATE)
+        if up_to_date is not None and up_to_date.status == "False":
+            raise ClientError(f"pool {self.name} is not restarted: {up_to_date.reason}: {up_to_date.message}")
+        raise DeadlineError(
+            f"the operator has not begun to restart pool {self.name} within {_TAKEN_UP_SECONDS} s: check that it runs: "
+            f"kubectl get pods -n workergroups-system"
+        )
+
+    def _present_status(self) -> ResourcePoolStatus:
+        return pool_status(names.find(self.cluster, f"{names.POOL}/{self.name}"))
 
     def jobs(self) -> list[JobRecord]:
         """Return the jobs that were submitted to the pool's Ray cluster, the latest first."""

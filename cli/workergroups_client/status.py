@@ -53,6 +53,12 @@ class Status:
         return self.condition(ConditionType.READY)
 
     @property
+    def what_is_old(self) -> str | None:
+        """What runs that the spec no longer asks for; ``None`` if nothing is known to be old."""
+        found = self.condition(ConditionType.UP_TO_DATE)
+        return found.message if found is not None and found.status == "False" else None
+
+    @property
     def is_late(self) -> bool:
         """Whether its deadline has passed; the operator keeps trying."""
         progress = self.condition(ConditionType.PROGRESSING)

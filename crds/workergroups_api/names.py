@@ -13,9 +13,16 @@ COMPONENT_LABEL = f"{GROUP}/component"
 
 # Digest of the manifest that the operator applied last. If it differs, the operator applies the object again.
 MANIFEST_ANNOTATION = f"{GROUP}/manifest"
-# On the pods of a pool: digest of the template that they were created from.
+# On Ray's pods: digest of the template that they were created from.
 TEMPLATE_ANNOTATION = f"{GROUP}/template"
-# On a WorkerGroup, set by the user: each change recreates the ranks, as `kubectl rollout restart` recreates pods.
+# On Ray's pods: digests of the fields of the spec that they were created from, as JSON.
+MADE_FROM_ANNOTATION = f"{GROUP}/made-from"
+# On the pods of a pool: name of the last restart before they were created; see the operator's `policy.roll`.
+ROLL_ANNOTATION = f"{GROUP}/roll"
+# On a RayCluster: UID of the head's pod that a restart must replace.
+REPLACED_HEAD_ANNOTATION = f"{GROUP}/replaced-head"
+# On a pool or a group, set by the user: each change recreates the pods of the pool, or the ranks of the group, as
+# `kubectl rollout restart` recreates pods.
 RESTARTED_AT_ANNOTATION = f"{GROUP}/restarted-at"
 # On a ResourcePool, set by the user: each change wakes a pool that was suspended since it was idle.
 WAKE_AT_ANNOTATION = f"{GROUP}/wake-at"

@@ -24,7 +24,7 @@ from workergroups_api.pod_settings import (
 )
 from workergroups_api.report import DriverJobs, PoolReport
 from workergroups_api.retries import Retries
-from workergroups_api.vocabulary import OnDeadline, Reservation, TopologyMode, Vendor
+from workergroups_api.vocabulary import OnDeadline, Reservation, TopologyMode, UpdateStrategyType, Vendor
 
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 # The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
@@ -213,6 +213,19 @@ class Idle(ApiModel):
     ]
 
 
+class UpdateStrategy(ApiModel):
+    """When the pool's pods are replaced by pods of the present spec."""
+
+    type: Annotated[
+        UpdateStrategyType,
+        Field(
+            description="OnRestart: only when somebody asks for it, by `workergroups restart` or the annotation "
+            "workergroups.dev/restarted-at. RollingUpdate: also after a change of the spec, as soon as no group has "
+            "live ranks on the pool. Programs that use the pool without a WorkerGroup do not delay it."
+        ),
+    ] = UpdateStrategyType.ON_RESTART
+
+
 class ResourcePoolSpec(ApiModel):
     """What the user wants."""
 
@@ -338,7 +351,8 @@ class ResourcePoolSpec(ApiModel):
     pod_template: Annotated[
         PodTemplate | None,
         Field(
-            description="Merged into the pods of the pool's nodes. A change applies to pods that are created after it."
+            description="Merged into the pods of the pool's nodes. As with the other fields that shape pods, running "
+            "pods get a change at the next restart."
         ),
     ] = None
     suspend: Annotated[
@@ -356,6 +370,9 @@ class ResourcePoolSpec(ApiModel):
             "it keeps its devices."
         ),
     ] = None
+    update_strategy: Annotated[
+        UpdateStrategy, Field(description="When pods are replaced by pods of the present spec.")
+    ] = UpdateStrategy()
     progress_deadline_seconds: Annotated[
         int,
         Field(
@@ -423,17 +440,6 @@ SPEC_RULES = schema(
             "topology",
             "maxColocateCount",
             "reservation",
-            "image",
-            "imagePullSecrets",
-            "env",
-            "envFrom",
-            "volumes",
-            "resources",
-            "sharedMemory",
-            "nodeSelector",
-            "tolerations",
-            "priorityClassName",
-            "head",
         )
     ),
 )
@@ -551,6 +557,17 @@ class ResourcePoolStatus(ApiModel):
             description="Programs that use the pool's Ray cluster, such as jobs. Absent until the agent has counted "
             "them."
         ),
+    ] = None
+    roll: Annotated[
+        str | None,
+        Field(
+            description="Name of the last restart that began: a digest of the annotation "
+            "workergroups.dev/restarted-at, and with RollingUpdate also of the nodes' template. Absent if the pool was "
+            "never restarted."
+        ),
+    ] = None
+    template: Annotated[
+        str | None, Field(description="Digest of the nodes' template from which pods have run. Absent if none has.")
     ] = None
     reservation: Annotated[PoolReport | None, Field(description="What the agent observes of the pool in Ray.")] = None
 

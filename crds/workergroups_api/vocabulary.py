@@ -171,6 +171,7 @@ class Reason(Word):
     RAY_VERSION_CONFLICT = "RayVersionConflict"
     NODES_STARTING = "NodesStarting"
     PODS_CHANGED = "PodsChanged"
+    ROLLING = "Rolling"
     NODES_JOINED = "NodesJoined"
     # Of BundlesReserved.
     RESERVING = "Reserving"
@@ -320,6 +321,13 @@ class OnDeadline(Word):
 
     WAIT = "Wait"
     RELEASE = "Release"
+
+
+class UpdateStrategyType(Word):
+    """When the pods of a pool are replaced by pods of its present spec."""
+
+    ON_RESTART = "OnRestart"
+    ROLLING_UPDATE = "RollingUpdate"
 
 
 class Debug(Word):

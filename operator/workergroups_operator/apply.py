@@ -14,7 +14,7 @@ from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_api.launch import digest
-from workergroups_api.manifest import DEPLOYMENT, RAY_CLUSTER, ROLE_BINDING, Manifest, identity
+from workergroups_api.manifest import DEPLOYMENT, POD, RAY_CLUSTER, ROLE_BINDING, Manifest, identity
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER
 from workergroups_api.vocabulary import Reason
 from workergroups_operator.decisions import Decisions
@@ -82,7 +82,7 @@ class Applier:
 
 def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Changes:
     """Return what differs from what is desired. Pure."""
-    unwanted = _unwanted(observed, decisions)
+    unwanted = _unwanted(observed, decisions) or _old_head(observed, decisions)
     differing, failed = [], {}
     for manifest in wanted:
         try:
@@ -92,7 +92,7 @@ def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]
         except Exception as error:  # The live object may be anything.
             failed[manifest["kind"]] = _explanation(manifest, error)
     asked = [(each.uid, each.generation) for each in (*observed.pools, *observed.groups)]
-    same = digest([asked, unwanted is not None, [identity(each) for each in differing]])
+    same = digest([asked, unwanted and unwanted["metadata"]["uid"], [identity(each) for each in differing]])
     return Changes(unwanted, tuple(differing), failed, same)
 
 
@@ -105,6 +105,18 @@ def _unwanted(observed: Observed, decisions: Decisions) -> Manifest | None:
     return cluster if is_off or decisions.restarts.is_due else None
 
 
+def _old_head(observed: Observed, decisions: Decisions) -> Manifest | None:
+    """Return the head's pod that must be deleted; none while the operator writes nothing."""
+    if decisions.old_head is None or decisions.obstacle or decisions.restart or decisions.is_held:
+        return None
+    metadata = {key: decisions.old_head["metadata"][key] for key in ("name", "uid")}
+    return {
+        "apiVersion": POD.api_version,
+        "kind": POD.kind,
+        "metadata": {**metadata, "namespace": observed.key.namespace},
+    }
+
+
 async def write(client: Kube, due: Changes) -> Failures:
     """Make the changes."""
     failed = dict(due.failed)
@@ -112,7 +124,7 @@ async def write(client: Kube, due: Changes) -> Failures:
         try:
             await client.delete(due.delete)
         except API_ERRORS as error:
-            failed[RAY_CLUSTER.kind] = _explanation(due.delete, error)
+            failed[due.delete["kind"]] = _explanation(due.delete, error)
     # Objects of a batch do not wait for each other, since admission may be slow.
     for is_last in (False, True):
         batch = [manifest for manifest in due.write if (manifest["kind"] in _NEED_OTHERS) is is_last]

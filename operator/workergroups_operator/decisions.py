@@ -1,19 +1,20 @@
 """Step four: all that is decided about one cluster, as one value. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import SECRET
-from workergroups_api.names import group_env_name
+from workergroups_api.manifest import SECRET, Manifest
+from workergroups_api.names import REPLACED_HEAD_ANNOTATION, group_env_name
 from workergroups_api.plan import PlannedBundles
+from workergroups_api.report import PoolReport
 from workergroups_api.resource_pool import PoolDrivers, PoolIdle, ResourcePool
 from workergroups_api.retries import Retries
-from workergroups_api.vocabulary import Resize
+from workergroups_api.vocabulary import Component, Resize
 from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.observed import Observed
+from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.admission import is_gathering, is_held
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.believed_report import believed_report
@@ -41,10 +42,15 @@ from workergroups_operator.policy.pool_size import PoolSize, pool_rooms, pool_si
 from workergroups_operator.policy.rank_failures import GroupFailure, group_failure
 from workergroups_operator.policy.release import releases
 from workergroups_operator.policy.restarts import Restarts, restarts
+from workergroups_operator.policy.roll import Roll, roll_of
 from workergroups_operator.policy.suspension import in_turn, is_off, suspended_groups, suspended_pools
 from workergroups_operator.policy.token import present_token, restart, restarted
 from workergroups_operator.templates import Templates
+from workergroups_operator.templates.live import live_head
+from workergroups_operator.templates.outdated import superseded_head
 from workergroups_operator.timings import Timings
+
+NO_EXPLANATIONS: Mapping[str, Explanation] = {}
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,11 @@ class Decisions:
     restarts: Restarts = field(default_factory=Restarts)
     # Why it was restarted, until the agent is connected to the new one.
     restarted: str | None = None
+    # The rolls that are not over, by node group, and why others cannot begin.
+    rolls: Mapping[str, Roll] = field(default_factory=dict)
+    blocked_rolls: Mapping[str, Explanation] = field(default_factory=dict)
+    # The head's pod that must be deleted, so that KubeRay creates one from the new template.
+    old_head: Manifest | None = None
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
     # Pool -> how often it has given back its nodes since it was last ready, and when it tries again.
     releases: Mapping[str, Retries] = field(default_factory=dict)
@@ -85,16 +96,26 @@ class Decisions:
     # The RayCluster must stay as it is: a queue runs it as it was admitted, or it may get further pools before it is
     # created.
     is_held: bool = False
+    # Pool -> its node group.
+    node_groups: Mapping[str, str] = field(default_factory=dict)
+
+    def rolling(self, bundles: Sequence[PlannedBundles]) -> str | None:
+        """Return the first of the pools of these bundles whose nodes are being replaced."""
+        return next((part.pool for part in bundles if self.node_groups.get(part.pool) in self.rolls), None)
 
 
 def decide(
-    observed: Observed, templates: Templates, refused_pods: Mapping[str, Explanation], timings: Timings
+    observed: Observed,
+    templates: Templates,
+    refused_pods: Mapping[str, Explanation],
+    timings: Timings,
+    blocked_rolls: Mapping[str, Explanation] = NO_EXPLANATIONS,
 ) -> Decisions:
-    """Decide from what was observed, and from the pods that the API server refuses."""
+    """Decide from what was observed, from the pods that the API server refuses, and from the rolls that wait for it."""
     agent = agent_liveness(observed.head, observed.agent, timings)
     rooms = pool_rooms(observed, agent)
     last = {group.name: last_incarnation(group.status, observed.planned(group.uid)) for group in observed.groups}
-    held = {group.name: _held(group, last[group.name], observed, agent.session) for group in observed.groups}
+    held = {group.name: _held(group, last[group.name], observed, templates, agent.session) for group in observed.groups}
     assigned = assign_bundles(in_turn(observed), observed.pools, observed.pools_elsewhere, rooms, held)
     bundles = with_room(assigned, {group.name: group.spec.failure_policy.max_restarts for group in observed.groups})
     sizes = pool_sizes(observed, rooms, _planned_bundles(observed, bundles))
@@ -109,6 +130,7 @@ def decide(
             environments.get(group.name),
             parts,
             observed,
+            templates,
             agent,
             is_suspended=group.name in groups,
         )
@@ -116,6 +138,9 @@ def decide(
         if not isinstance(parts := _planned_parts(group.name, bundles, groups), Explanation)
     }
     why_restart = None if off else restart(observed)
+    held_back = is_held(observed) or is_gathering(observed)
+    old_head = None if off or held_back else _old_head(observed)
+    is_head_leaving = old_head is not None or templates.replaces_head
     return Decisions(
         agent=agent,
         refused_pods={**refused_pods, **templates.too_large},
@@ -123,6 +148,10 @@ def decide(
         restart=why_restart,
         restarts=restarts(observed, why_restart, is_connected=agent.is_believed),
         restarted=restarted(observed, agent),
+        rolls={} if off or held_back else _rolls(observed, templates, agent, pools, is_head_leaving=is_head_leaving),
+        blocked_rolls={**templates.too_large_rolls, **blocked_rolls},
+        old_head=old_head,
+        node_groups={pool.name: node_group_of(pool) for pool in observed.pools},
         bundles=bundles,
         releases=records,
         idle=idle_pools(observed),
@@ -138,7 +167,7 @@ def decide(
         },
         drivers={pool.name: found for pool in observed.pools if (found := _drivers(pool, agent, observed))},
         environments=environments,
-        is_held=is_held(observed) or is_gathering(observed),
+        is_held=held_back,
     )
 
 
@@ -160,6 +189,39 @@ def _drivers(pool: ResourcePool, agent: AgentLiveness, observed: Observed) -> Po
     return drivers(before, report, is_over=ended, now=observed.at)
 
 
+def _rolls(
+    observed: Observed,
+    templates: Templates,
+    agent: AgentLiveness,
+    suspended: Collection[str],
+    *,
+    is_head_leaving: bool,
+) -> dict[str, Roll]:
+    """Return the rolls that are not over, by node group; a suspended pool has no nodes to replace."""
+    found: dict[str, Roll] = {}
+    for pool in (pool for pool in observed.pools if pool.name not in suspended):
+        name = node_group_of(pool)
+        report = None if is_head_leaving else _report(pool, observed, agent)
+        roll = roll_of(pool, observed.pods_of(Component.WORKER, name), templates.roll(pool), report)
+        if roll is not None:
+            found[name] = roll
+    return found
+
+
+def _report(pool: ResourcePool, observed: Observed, agent: AgentLiveness) -> PoolReport | None:
+    """Return what the agent reports of the pool, if that counts."""
+    report = believed_report(pool, agent, observed.agent.doubts)
+    return report if report.session is not None else None
+
+
+def _old_head(observed: Observed) -> Manifest | None:
+    """Return the head's pod that must be deleted."""
+    heads, live = observed.pods_of(Component.HEAD), observed.ray_cluster or {"metadata": {}}
+    noted = (live["metadata"].get("annotations") or {}).get(REPLACED_HEAD_ANNOTATION)
+    replaced = next((pod for pod in heads if pod["metadata"]["uid"] == noted), None)
+    return replaced or superseded_head(heads, live_head(observed))
+
+
 def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:
     """Return the environments of groups. While there is no token yet, there is none of a group either."""
     live = observed.child(SECRET, group_env_name(observed.key.name)) or {}
@@ -174,13 +236,19 @@ def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:
     return found
 
 
-def _held(group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, session: str | None) -> Held:
+def _held(
+    group: WorkerGroup,
+    last: GroupIncarnation | None,
+    observed: Observed,
+    templates: Templates,
+    session: str | None,
+) -> Held:
     """Return the bundles that the group has, and whether it may get others now."""
     # One in no session has no ranks.
     if last is None or last.session is None:
         return Held()
     launched = launch_outcome(last, group.status.ranks, last.world_size)
-    begins = begins_anyway(last, _revision(group, last.bundles, observed), session)
+    begins = begins_anyway(last, _revision(group, last.bundles, observed, templates), session)
     # Other bundles are another revision, and so another incarnation, only if both revisions are known.
     is_known = None not in (last.revision, observed.written[group.name])
     may_grow = is_known and (group.spec.resize is Resize.FOLLOW or begins)
@@ -192,12 +260,17 @@ def _held(group: WorkerGroup, last: GroupIncarnation | None, observed: Observed,
     )
 
 
-def _revision(group: WorkerGroup, bundles: Sequence[PlannedBundles], observed: Observed) -> str | None:
+def _revision(
+    group: WorkerGroup, bundles: Sequence[PlannedBundles], observed: Observed, templates: Templates
+) -> str | None:
     """Return a digest of what ranks on these bundles are made from; None while the code is not known."""
-    uids = {pool.name: pool.uid for pool in observed.pools}
-    places = [[uids.get(p.pool), p.start, p.count] for p in bundles]
+    pools = {pool.name: pool for pool in observed.pools}
+    on = [pools.get(part.pool) for part in bundles]
+    places = [[pool and pool.uid, part.start, part.count] for pool, part in zip(on, bundles, strict=True)]
+    rolls = [pool and templates.roll(pool) for pool in on]
     written = observed.written[group.name]
-    return None if written is None else launch.digest([written, places])
+    made_from = [written, places, rolls] if any(rolls) else [written, places]
+    return None if written is None else launch.digest(made_from)
 
 
 def _incarnation(
@@ -206,6 +279,7 @@ def _incarnation(
     environment: PresentEnv | Explanation | None,
     assigned: tuple[PlannedBundles, ...],
     observed: Observed,
+    templates: Templates,
     agent: AgentLiveness,
     *,
     is_suspended: bool,
@@ -214,7 +288,7 @@ def _incarnation(
     known = environment.digest if isinstance(environment, PresentEnv) else None
     if is_suspended:
         return replace(set_aside(last, known), bundles=assigned), None
-    revision = _revision(group, assigned, observed)
+    revision = _revision(group, assigned, observed, templates)
     launched = launch_outcome(last, group.status.ranks, sum(part.count for part in assigned))
     failure = _failure(group, last, observed, agent)
     failed = Failed(failure, group.spec.failure_policy) if failure else None

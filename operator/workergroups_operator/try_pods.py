@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 from kubernetes.aio.dynamic.exceptions import InternalServerError, NotFoundError
 
@@ -36,6 +37,8 @@ from workergroups_operator.writes import Writes
 LOGGER = logging.getLogger(__name__)
 # How many questions about the pods of a namespace may be under way at once.
 NAMESPACE_QUESTIONS = 2
+# In the API server's words for a pod that a ResourceQuota has no room for.
+_QUOTA = "exceeded quota"
 PENDING = Explanation(
     Reason.ADMISSION_PENDING,
     "the API server has not answered yet whether it accepts the pod; if this lasts, an admission webhook is slow",
@@ -126,22 +129,61 @@ class PodTrials:
 
 
 def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:
-    """Return a trial for each kind of pod that lacks some, or whose template is new, unless it is too large. Pure."""
+    """Return a trial for each kind of pod that lacks some, is about to be replaced, or has a new template. Pure.
+
+    Templates that are too large are left out.
+    """
     suspended = suspended_pools(observed)
     if not observed.pools or is_off(observed, suspended):
         return {}
     trials: dict[str, Trial] = {}
-    if not observed.pods_of(Component.HEAD):
+    if not observed.pods_of(Component.HEAD) or templates.replaces_head:
         trials[Component.HEAD] = Trial(_pod(observed, Component.HEAD, templates.head))
     for pool in observed.pools:
         name, template = node_group_of(pool), templates.of(pool)
         if name in templates.too_large or pool.name in suspended:
             continue
         is_new = _template_digest((observed.live_node_group(name) or {}).get("template")) != _template_digest(template)
-        if is_new or len(observed.pods_of(Component.WORKER, name)) < pool.spec.nodes:
+        if is_new or name in templates.beginning or len(observed.pods_of(Component.WORKER, name)) < pool.spec.nodes:
             cluster = _ray_cluster(observed, templates, pool) if is_new else None
             trials[name] = Trial(_pod(observed, name, template), cluster)
     return trials
+
+
+def separated(
+    refused: Mapping[str, Explanation], observed: Observed, templates: Templates
+) -> tuple[dict[str, Explanation], dict[str, Explanation]]:
+    """Return why pods that are missing are refused, and, by node group, why rolls cannot begin. Pure.
+
+    As long as a roll cannot begin, the pods keep their templates, of which nobody has asked the API server. A roll that
+    replaces the head begins only if the API server accepts the head, too.
+    """
+    of_rolls = {*templates.beginning, *([Component.HEAD.value] if templates.replaces_head else [])}
+    blocked = {
+        name: why
+        for name, why in refused.items()
+        if name in of_rolls and not _fits_after(why, name, observed, templates)
+    }
+    if (head := blocked.pop(Component.HEAD, None)) is not None:
+        blocked[node_group_of(observed.pools[0])] = Explanation(head.reason, f"head: {head.message}")
+    return {name: why for name, why in refused.items() if name not in of_rolls}, blocked
+
+
+def _fits_after(why: Explanation, name: str, observed: Observed, templates: Templates) -> bool:
+    """Return whether only a quota refuses the new pod, which has room once the old one, of the same size, is gone."""
+    spec = (observed.ray_cluster or {}).get("spec", {})
+    if name == Component.HEAD:
+        old, new = (spec.get("headGroupSpec") or {}).get("template"), templates.head
+    else:
+        old, new = (observed.live_node_group(name) or {}).get("template"), templates.workers[name]
+    return _QUOTA in why.message and _resources(old) == _resources(new)
+
+
+def _resources(template: Any) -> list[Any]:
+    """Return the resources of a pod's containers. The live template may be anything."""
+    spec = template.get("spec") if isinstance(template, Mapping) else None
+    containers = spec.get("containers") if isinstance(spec, Mapping) else None
+    return [each.get("resources") for each in containers or () if isinstance(each, Mapping)]
 
 
 def _template_digest(template: Manifest | None) -> str | None:

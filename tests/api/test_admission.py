@@ -353,10 +353,7 @@ def fixed(cluster):
         ("spec.accelerator", {"vendor": "amd"}),
         ("spec.topology", {"mode": "Spread"}),
         ("spec.maxColocateCount", 3),
-        ("spec.image", "example.test/ray:1"),
-        ("spec.nodeSelector", {"no-such-node": "y"}),
-        ("spec.tolerations", [{"operator": "Exists"}]),
-        ("spec.priorityClassName", "other"),
+        ("spec.reservation", "None"),
     ],
 )
 def test_what_a_pool_was_made_with_stays(cluster, fixed, path, value):
@@ -375,6 +372,18 @@ def test_a_groups_pools_stay(cluster, fixed, value):
         ("spec.nodes", 2),
         ("spec.podTemplate", {"metadata": {"labels": {"team": "rl"}}, "spec": {"serviceAccountName": "trainer"}}),
         ("spec.progressDeadlineSeconds", 900),
+        ("spec.image", "example.test/ray:1"),
+        ("spec.imagePullSecrets", [{"name": "registry"}]),
+        ("spec.env", [{"name": "A", "value": "1"}]),
+        ("spec.envFrom", [{"secretRef": {"name": "a"}}]),
+        ("spec.volumes", [{"mountPath": "/data", "emptyDir": {}}]),
+        ("spec.resources", {"requests": {"cpu": 2}}),
+        ("spec.sharedMemory", "1Gi"),
+        ("spec.nodeSelector", {"no-such-node": "y"}),
+        ("spec.tolerations", [{"operator": "Exists"}]),
+        ("spec.priorityClassName", "other"),
+        ("spec.head", {"resources": {"requests": {"cpu": 2}}}),
+        ("spec.updateStrategy", {"type": "RollingUpdate"}),
     ],
 )
 def test_a_pool_can_be_changed_in(cluster, fixed, path, value):

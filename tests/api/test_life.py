@@ -219,6 +219,8 @@ async def test_a_field_that_is_removed_from_the_template_goes_from_the_cluster(s
     await scene.pool("p", podTemplate={"spec": {"priority": None, "hostname": "h"}, "metadata": {"labels": {"a": "b"}}})
     await scene.ready(RESOURCE_POOL, "p")
     await scene.edit(RESOURCE_POOL, "p", {"podTemplate": None})
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "OldTemplate")
+    await scene.annotate(RESOURCE_POOL, "p", RESTARTED_AT_ANNOTATION, "now")
 
     async def is_gone():
         cluster = await scene.get(kinds.RAY_CLUSTER, "p")
@@ -226,7 +228,7 @@ async def test_a_field_that_is_removed_from_the_template_goes_from_the_cluster(s
         return "hostname" not in group["template"]["spec"] and "a" not in group["template"]["metadata"]["labels"]
 
     await eventually("the field to go", is_gone, 5)
-    await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "OldTemplate")
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True", seconds=20)
 
 
 async def test_a_pool_recreated_in_a_gap_of_the_watch(scene):

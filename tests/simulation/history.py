@@ -18,6 +18,7 @@ from tests.simulation.monitor import Monitor, Turn
 from tests.simulation.scene import Scene, condition, group, pool
 from tests.simulation.story import FAILING_CLASS, FAILURE, Story
 from workergroups_api.manifest import LEASE, RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 # KubeRay waits 30 s for a pod that was gone before KubeRay saw it, and looks again within another 10 s.
 CONVERGE_SECONDS = 60.0
@@ -122,6 +123,7 @@ class _Play:
             await self._begin()
             await self._act()
             await self._end_faults()
+            await self._restart_pools()
             await self._converge()
             await self._agree_on_sizes()
             await self._compare_with_fresh()
@@ -212,6 +214,12 @@ class _Play:
         self.scene.proxy.end_faults()
         await self.scene.end_oddities()
         self.say("faults end for good")
+
+    async def _restart_pools(self) -> None:
+        """Restart all pools, so that what runs is what is written."""
+        for name in self.story.pools:
+            await self.scene.annotate(RESOURCE_POOL, name, RESTARTED_AT_ANNOTATION, "the end")
+        self.say("restart all pools")
 
     async def _converge(self) -> None:
         """Wait until all statuses are true, and everything that can be ready is ready."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tests.simulation.api import Api
 from tests.simulation.pace import PACE
 from tests.simulation.scene import Scene, read
-from tests.simulation.truth import condition_of, contradiction, outdated, suspended_wrongly
+from tests.simulation.truth import condition_of, contradiction, old_pods, outdated, suspended_wrongly
 from workergroups_api.conditions import Condition
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.resource_pool import ResourcePool
@@ -113,6 +113,8 @@ class Monitor:
             if isinstance(subject, WorkerGroup):
                 code = self.code_of(subject)
                 wrong[ConditionType.UP_TO_DATE] = outdated(self.scene.world, subject, cluster, code)
+            else:
+                wrong[ConditionType.UP_TO_DATE] = old_pods(self.scene.world, subject)
             for type_, why in wrong.items():
                 if why is not None:
                     key = kind, name, type_

@@ -8,8 +8,8 @@ from typing import Any
 from tests.simulation.api import Api
 from tests.simulation.monitor import Monitor
 from tests.simulation.scene import Scene
-from tests.simulation.story import BROKEN, Story
-from tests.simulation.truth import condition_of, contradiction, misjudged, outdated, says_true
+from tests.simulation.story import BROKEN, SHAPED_ENV, Story
+from tests.simulation.truth import condition_of, contradiction, misjudged, old_pods, outdated, says_true
 from tests.simulation.world import is_foreign
 from workergroups_api import manifest as kinds
 from workergroups_api.children import CHILD_KINDS
@@ -19,6 +19,8 @@ from workergroups_api.names import (
     HEAD_ANNOTATION,
     HEAD_IMAGE_ANNOTATION,
     MANIFEST_ANNOTATION,
+    REPLACED_HEAD_ANNOTATION,
+    ROLL_ANNOTATION,
     SESSION_ANNOTATION,
     TOKEN_ANNOTATION,
     node_group,
@@ -54,8 +56,10 @@ def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: Resource
     if ready is None or ready.observed_generation != pool.generation:
         return [f"{says}, not of generation {pool.generation}"]
     if ready.status == "True":
-        untrue = contradiction(scene.world, pool, monitor.cluster_of(pool))
+        untrue = contradiction(scene.world, pool, monitor.cluster_of(pool)) or old_pods(scene.world, pool)
         untrue = untrue or _misses_drivers(scene, pool, monitor.cluster_of(pool))
+        if broken is None and (up_to_date is None or up_to_date.status != "True"):
+            return [f"{says}, and after a restart {up_to_date}"]
         stale = broken and (up_to_date is None or up_to_date.status != "False")
         return [f"{says}: {untrue}"] if untrue else [f"{says}, {up_to_date}"] if stale else _of_other_size(scene, pool)
     if broken is None:
@@ -221,12 +225,14 @@ async def children(
     return result
 
 
-# The head's image is that of the pool that was the oldest when the cluster started.
+# The head's image is that of the pool that was the oldest when the head was last restarted.
 _LIVES = {
     MANIFEST_ANNOTATION,
     TOKEN_ANNOTATION,
     HEAD_ANNOTATION,
     HEAD_IMAGE_ANNOTATION,
+    REPLACED_HEAD_ANNOTATION,
+    ROLL_ANNOTATION,
     SESSION_ANNOTATION,
     "deployment.kubernetes.io/revision",
 }
@@ -250,11 +256,11 @@ def _plain(kind: Kind, body: Manifest, broken: Collection[str], stuck: Collectio
             result["subjects"] = [body["roleRef"], body["subjects"]]
         case kinds.DEPLOYMENT:
             template = body["spec"]["template"]
-            result["spec"] = _without_images(template["spec"])
+            result["spec"] = _without_shape(template["spec"])
         case kinds.RAY_CLUSTER:
             spec = body["spec"]
-            result["head"] = _without_images(spec["headGroupSpec"])
-            groups = {_pool_of(each): each for each in spec.get("workerGroupSpecs") or ()}
+            result["head"] = _without_shape(spec["headGroupSpec"])
+            groups = {_pool_of(each): _without_lives(each) for each in spec.get("workerGroupSpecs") or ()}
             result["workers"] = {pool: each for pool, each in groups.items() if pool not in broken}
             result["rest"] = {k: v for k, v in spec.items() if k not in ("headGroupSpec", "workerGroupSpecs")}
     return result
@@ -277,11 +283,22 @@ def _plain_plan(plan: Any, stuck: Collection[str]) -> Any:
     return {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in plan.items()}
 
 
-def _without_images(value: Any) -> Any:
-    """Remove the head's image, which stays that of the cluster's start."""
+def _without_shape(value: Any) -> Any:
+    """Remove what the head has of the pool that was the oldest when the head was last restarted."""
     if isinstance(value, dict):
-        return {key: _without_images(item) for key, item in value.items() if key != "image"}
-    return [_without_images(item) for item in value] if isinstance(value, list) else value
+        return {key: _without_shape(item) for key, item in value.items() if key not in ("image", "annotations")}
+    if isinstance(value, list):
+        return [
+            _without_shape(item) for item in value if not (isinstance(item, dict) and item.get("name") == SHAPED_ENV)
+        ]
+    return value
+
+
+def _without_lives(worker_group: Manifest) -> Manifest:
+    """Remove what differs between two lives of a pool from the template of its nodes."""
+    template = worker_group["template"]
+    noted = {key: value for key, value in template["metadata"]["annotations"].items() if key not in _LIVES}
+    return worker_group | {"template": template | {"metadata": template["metadata"] | {"annotations": noted}}}
 
 
 def differences(one: Any, other: Any, path: str = "") -> Iterable[str]:

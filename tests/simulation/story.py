@@ -7,6 +7,7 @@ from typing import Any
 from tests.simulation.machines import BROKEN_IMAGE, NO_SUCH_NODE, UNFIT_IMAGE
 
 IMAGES = (None, "example.test/worker:other")
+SHAPED_ENV = "SHAPED"
 FAILING_CLASS = "train.Failing"
 MISSING_CLASS = "train.Missing"
 FAILURE = 'RuntimeError: \N{COLLISION SYMBOL} "no"\x00\ud83d ' + "x" * 5000
@@ -112,11 +113,21 @@ class Story:
         image = self.choices.choice(IMAGES)
         if image:
             spec |= {"image": image}
+        if self.choices.random() < 0.3:
+            spec["updateStrategy"] = {"type": "RollingUpdate"}
         template, broken = self.template()
         if template:
             spec["podTemplate"] = template
         self.pools[name] = PoolPlot(spec, broken)
         return spec
+
+    def shape(self) -> dict[str, Any]:
+        """Return another value of a field that only shapes pods; None removes it."""
+        env = [{"name": SHAPED_ENV, "value": str(self.choices.randint(1, 3))}]
+        resources = {"requests": {"cpu": str(self.choices.randint(1, 3))}}
+        values = {"image": self.choices.choice(IMAGES), "env": env, "resources": resources}
+        field = self.choices.choice(sorted(values))
+        return {field: values[field]}
 
     def template(self) -> tuple[dict[str, Any], str | None]:
         """Return a pod template, and what is broken in it."""

@@ -1,12 +1,13 @@
 """Compare what a status claims with the truth of the simulated world."""
 
 from tests.simulation.ray import Gcs
+from tests.simulation.story import SHAPED_ENV
 from tests.simulation.world import World, is_foreign
 from workergroups_api import launch
 from workergroups_api.conditions import Condition, find
 from workergroups_api.names import node_group
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import PAUSED, ConditionType, Reason
+from workergroups_api.vocabulary import PAUSED, Component, ConditionType, Container, Reason
 from workergroups_api.worker_group import WorkerGroup
 
 
@@ -113,6 +114,25 @@ def _of_pool(world: World, gcs: Gcs, pool: ResourcePool) -> str | None:
 def _leaving(world: World) -> set[str]:
     """Return the names of the pods that are being deleted."""
     return {pod["metadata"]["name"] for pod in world.machines.pods.values() if "deletionTimestamp" in pod["metadata"]}
+
+
+def old_pods(world: World, pool: ResourcePool) -> str | None:
+    """Return why a pool's UpToDate=True is wrong."""
+    if not says_true(pool, ConditionType.UP_TO_DATE) or "deletionTimestamp" in pool.metadata:
+        return None
+    written = {variable.name: variable.value for variable in pool.spec.env}.get(SHAPED_ENV)
+    for pod in world.pods(pool.cluster, Component.WORKER):
+        if pod["metadata"]["labels"].get("ray.io/group") != node_group(pool.name, pool.uid):
+            continue
+        container = next(each for each in pod["spec"]["containers"] if each["name"] == Container.WORKER)
+        has = {each["name"]: each.get("value") for each in container["env"]}.get(SHAPED_ENV)
+        cpu = container["resources"]["requests"]["cpu"]
+        if (has, cpu) != (written, pool.spec.resources.requests.get("cpu", "100m")):
+            return f"pod {pod['metadata']['name']} has {SHAPED_ENV}={has} and {cpu} CPUs, not what the spec says"
+        image = pool.spec.image
+        if image and not pool.spec.pod_template and container["image"] != image:
+            return f"pod {pod['metadata']['name']} runs {container['image']}, and the spec says {image}"
+    return None
 
 
 def outdated(world: World, group: WorkerGroup, cluster: str | None, code: dict[str, str] | None) -> str | None:

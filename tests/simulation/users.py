@@ -33,6 +33,8 @@ class Users:
             self.make_group_again: 2,
             self.scale_pool: 5,
             self.edit_template: 3,
+            self.edit_shape: 4,
+            self.restart_pool: 4,
             self.edit_deadline: 2,
             self.edit_ranks: 4,
             self.edit_env: 2,
@@ -142,6 +144,29 @@ class Users:
             plot.spec["podTemplate"] = template
             await self.scene.edit(RESOURCE_POOL, name, {"podTemplate": template})
         return f"template of pool {name}: {template}"
+
+    async def edit_shape(self) -> str | None:
+        """Change a field that only shapes pods, which must restart nothing."""
+        name = self._one(self.story.pools)
+        if name is None:
+            return None
+        plot = self.story.pools[name]
+        spec = self.story.shape()
+        for field, value in spec.items():
+            plot.spec.pop(field, None)
+            if value is not None:
+                plot.spec[field] = value
+        await self.scene.edit(RESOURCE_POOL, name, spec)
+        return f"shape of pool {name}: {spec}"
+
+    async def restart_pool(self) -> str | None:
+        """Request new nodes of a pool."""
+        name = self._one(self.story.pools)
+        if name is None:
+            return None
+        value = str(self.choices.randint(1, 10**9))
+        await self.scene.annotate(RESOURCE_POOL, name, RESTARTED_AT_ANNOTATION, value)
+        return f"restart pool {name}: {value}"
 
     async def edit_deadline(self) -> str | None:
         """Change a deadline, which must have no effect."""

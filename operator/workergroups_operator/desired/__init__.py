@@ -28,8 +28,10 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
         token_digest = token.digest_in(secret)
         if not decisions.is_off and not decisions.is_held:
             refused, replicas = decisions.refused_pods.keys(), decisions.replicas
-            suspended = decisions.suspended_pools.keys()
-            manifests.append(raycluster.ray_cluster(observed, templates, refused, replicas, token_digest, suspended))
+            suspended, rolls = decisions.suspended_pools.keys(), decisions.rolls
+            manifests.append(
+                raycluster.ray_cluster(observed, templates, refused, replicas, token_digest, suspended, rolls)
+            )
         account = observed.child(SERVICE_ACCOUNT, agent_name(observed.key.name))
         # Without a ServiceAccount there is no pod; if it is recreated, the API server rejects the old pod's token.
         if account:

@@ -63,16 +63,19 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
     bundles = decisions.bundles[group.name]
     if not is_planned(bundles):
         return None
+    places = () if isinstance(bundles, Explanation) else bundles
     incarnation = decisions.incarnations[group.name]
     before = observed.planned(group.uid)
     failure = decisions.failures.get(group.name)
     failed = Failed(failure, group.spec.failure_policy) if failure else None
+    # While the code is gone, the ranks keep running with the code that they have.
+    revision = observed.written[group.name] or (before.revision if before else None)
     return PlannedGroup(
         name=group.name,
         uid=group.uid,
         incarnation=incarnation.number,
-        # While the code is gone, the ranks keep running with the code that they have.
-        revision=observed.written[group.name] or (before.revision if before else None),
+        # Without a revision, the agent ends the ranks of the last incarnation, and launches none: a roll is under way.
+        revision=None if decisions.rolling(places) else revision,
         made_from=incarnation.revision,
         environment=incarnation.environment,
         session=incarnation.session,
@@ -80,5 +83,5 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         restarts=stored(incarnation.restarts),
         is_final=is_final(incarnation, failed, before, observed.at) or None,
         hang_seconds=group.spec.failure_policy.hang_seconds,
-        bundles=() if isinstance(bundles, Explanation) else bundles,
+        bundles=places,
     )

@@ -7,6 +7,7 @@ from workergroups_api.names import (
     DEFAULT_IMAGE_ANNOTATION,
     HEAD_IMAGE_ANNOTATION,
     LIBRARY_IMAGE_ANNOTATION,
+    REPLACED_HEAD_ANNOTATION,
     TOKEN_ANNOTATION,
     token_secret_name,
 )
@@ -18,6 +19,7 @@ from workergroups_operator.policy.carried_on import carried_node_groups
 from workergroups_operator.policy.leaving_pods import Replicas
 from workergroups_operator.policy.passed_on import passed_on
 from workergroups_operator.policy.pod_owners import mistaken_nodes
+from workergroups_operator.policy.roll import Roll
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.outdated import superseded
 from workergroups_operator.templates.pods import (
@@ -30,6 +32,7 @@ from workergroups_operator.templates.pods import (
 _AT_LEAST = "2.52.0"
 # How many foreign pods the RayCluster tells KubeRay to delete at once, so that they cannot make it large.
 MAX_COPIES = 16
+NO_ROLLS: Mapping[str, Roll] = {}
 
 
 def ray_cluster(
@@ -39,6 +42,7 @@ def ray_cluster(
     replicas: Mapping[str, Replicas],
     token_digest: str,
     suspended: Collection[str] = (),
+    rolls: Mapping[str, Roll] = NO_ROLLS,
 ) -> Manifest:
     """Return the RayCluster that starts with the token of this digest.
 
@@ -49,13 +53,16 @@ def ray_cluster(
         replicas: How many pods each pool has.
         token_digest: Digest of Ray's token.
         suspended: Names of the pools that have no nodes. The oldest pool shapes the head, also while it is suspended.
+        rolls: The node groups whose nodes are being replaced.
     """
     key, images, oldest = observed.key, templates.images, observed.pools[0].metadata
     if keeps_refused(observed):
         refused = ()
     active = [pool for pool in observed.pools if pool.name not in suspended]
     groups = [
-        group for pool in active if (group := _node_group(observed, templates, refused, pool, replicas[pool.name]))
+        group
+        for pool in active
+        if (group := _node_group(observed, templates, refused, pool, replicas[pool.name], rolls))
     ]
     return {
         "apiVersion": "ray.io/v1",
@@ -68,6 +75,7 @@ def ray_cluster(
                 DEFAULT_IMAGE_ANNOTATION: images.default,
                 LIBRARY_IMAGE_ANNOTATION: images.library,
                 **passed_on(oldest, "annotations"),
+                **_replaced_head(observed, templates),
             },
             **({"labels": labels} if (labels := passed_on(oldest, "labels")) else {}),
         },
@@ -84,8 +92,21 @@ def ray_cluster(
     }
 
 
+def _replaced_head(observed: Observed, templates: Templates) -> dict[str, str]:
+    """Return the note of the head's pod that must be replaced, in the same write as its new template."""
+    live = (observed.ray_cluster or {"metadata": {}})["metadata"].get("annotations") or {}
+    noted = [str(pod["metadata"]["uid"]) for pod in observed.pods_of(Component.HEAD)] if templates.replaces_head else []
+    noted += [live[REPLACED_HEAD_ANNOTATION]] if REPLACED_HEAD_ANNOTATION in live else []
+    return {REPLACED_HEAD_ANNOTATION: noted[0]} if noted else {}
+
+
 def _node_group(
-    observed: Observed, templates: Templates, refused: Collection[str], pool: ResourcePool, size: Replicas
+    observed: Observed,
+    templates: Templates,
+    refused: Collection[str],
+    pool: ResourcePool,
+    size: Replicas,
+    rolls: Mapping[str, Roll],
 ) -> Manifest | None:
     """Return the pool's node group. If its pods are refused, keep the live group, or leave it out if it has no pods.
 
@@ -99,7 +120,9 @@ def _node_group(
         return live | _count(kept) | {"maxReplicas": max(kept, 1)} | _to_delete(size.leaving) if live and made else None
     template = templates.of(pool)
     copies = mistaken_nodes(observed.key.name, name, observed.foreign_pods)
-    in_the_way = [*superseded(observed.pods_of(Component.WORKER, name), template), *copies[:MAX_COPIES]]
+    pods = observed.pods_of(Component.WORKER, name)
+    replaced = rolls[name].next if name in rolls else superseded(pods, template)
+    in_the_way = [*replaced, *copies[:MAX_COPIES]]
     to_delete = dict.fromkeys([*size.leaving, *in_the_way])
     return {
         "groupName": name,

@@ -1,6 +1,10 @@
-"""What a running cluster keeps: the images that it was started with, whatever the operator's defaults are now."""
+"""What a running cluster keeps: the images that it was started with, whatever the specs and defaults are now.
 
-from dataclasses import dataclass
+A restart of the pool that shapes the head gives the head the image of the pool's spec. If the pool is alone on its
+cluster, the cluster also gets the present defaults.
+"""
+
+from dataclasses import dataclass, replace
 
 from workergroups_api import names
 from workergroups_api.manifest import Manifest
@@ -42,6 +46,16 @@ def images_of(observed: Observed, settings: Settings) -> Images:
         offered_default=settings.worker_image,
         offered_library=settings.operator_image,
     )
+
+
+def as_asked(images: Images, oldest: ResourcePool) -> Images:
+    """Return the images with the head's image that the oldest pool asks for now."""
+    return replace(images, head=image_of(oldest, images))
+
+
+def as_offered(images: Images, oldest: ResourcePool) -> Images:
+    """Return the images that the cluster would have if it started now."""
+    return as_asked(replace(images, default=images.offered_default, library=images.offered_library), oldest)
 
 
 def image_of(pool: ResourcePool, images: Images) -> str:

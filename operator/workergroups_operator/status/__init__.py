@@ -75,6 +75,8 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) ->
         ready_nodes=_known(pools.ready_nodes(pool, situation), pool, situation),
         ray_version=found.ray if (found := pools.node_versions(pool, situation)) else None,
         drivers=situation.decisions.drivers.get(pool.name),
+        roll=situation.templates.roll(pool),
+        template=pools.template_that_ran(pool, situation),
     )
     ready_before = find(pool.status.conditions, ConditionType.READY)
     is_news = _lost(after) not in (None, _lost(before))

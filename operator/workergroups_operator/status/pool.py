@@ -34,11 +34,13 @@ from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.pool_size import reserved_pods
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
+from workergroups_operator.policy.roll import Roll, has_begun
 from workergroups_operator.status.admitted import admitted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.suspended import not_ready, pool_idle, pool_suspended
 from workergroups_operator.status.up_to_date import pool_up_to_date
 from workergroups_operator.templates.outdated import superseded
+from workergroups_operator.templates.stamp import digest_of
 
 _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not answer"
 _cluster_finding = partial(finding, ConditionType.CLUSTER_READY)
@@ -114,6 +116,13 @@ def holds(pool: ResourcePool, nodes: Collection[int], situation: Situation) -> b
 def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | None:
     """Return the Ray and Python in the image of the pool's nodes; None while they are unknown."""
     return found_versions(situation.observed.pods_of(Component.WORKER, node_group_of(pool)))
+
+
+def template_that_ran(pool: ResourcePool, situation: Situation) -> str | None:
+    """Return the digest of the template of which pods have run: of the present one, or of the last that was noted."""
+    present = digest_of(situation.templates.of(pool))
+    pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
+    return present if any(map(has_begun, pods)) else pool.status.template
 
 
 def agent_lost(situation: Situation) -> Explanation:
@@ -250,6 +259,9 @@ def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
     if (unknown := unvouched(pool, situation)) is not None:
         return _nodes_finding("Unknown", unknown)
+    roll = situation.decisions.rolls.get(node_group_of(pool))
+    if roll is not None:
+        return _rolling(pool, roll, situation)
     if _have_joined(pool, report, running, situation):
         return _nodes_finding("True", Explanation(Reason.NODES_JOINED, count))
     refused = situation.decisions.refused_pods.get(node_group_of(pool))
@@ -270,6 +282,23 @@ def _have_joined(pool: ResourcePool, report: PoolReport, running: str, situation
     if not pool.is_reserved:
         return len(placed) >= pool.spec.nodes
     return placed.keys() >= set(range(pool.spec.nodes))
+
+
+def _rolling(pool: ResourcePool, roll: Roll, situation: Situation) -> Finding:
+    """Report how far the roll is, and what stops it: the nodes that were not replaced keep running."""
+    count = f"restarting the nodes one by one: {len(roll.new)} of {roll.total} are replaced"
+    if situation.decisions.old_head is not None or situation.templates.replaces_head:
+        count += "; the head first"
+    head = found_versions(situation.observed.pods_of(Component.HEAD))
+    why = first_trouble(roll.new) or conflict(pool.cluster, head, found_versions(roll.new))
+    why = why or situation.decisions.refused_pods.get(node_group_of(pool))
+    if why is None:
+        return _nodes_finding("False", Explanation(Reason.ROLLING, count))
+    message = (
+        f"{count}, and the restart stops here: {why.message}; correct the spec, then: workergroups restart "
+        f"pool/{pool.name}"
+    )
+    return _nodes_finding("False", Explanation(why.reason, message), decisive=why.reason in DECISIVE)
 
 
 def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:

@@ -1,7 +1,9 @@
 """The condition UpToDate: whether pods and ranks were made from the present specs, images and code."""
 
+from collections.abc import Sequence
+
 from workergroups_api.conditions import ConditionStatus, Explanation, Finding
-from workergroups_api.names import TEMPLATE_ANNOTATION
+from workergroups_api.manifest import Manifest
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason, Resize
@@ -11,70 +13,115 @@ from workergroups_operator.policy.admission import is_held
 from workergroups_operator.policy.carried_on import carried_node_groups
 from workergroups_operator.policy.passed_on import ignored, passed_on
 from workergroups_operator.status.conclusion import Situation, finding
+from workergroups_operator.templates import Templates
 from workergroups_operator.templates.outdated import outdated
+from workergroups_operator.templates.stamp import changed_fields, digest_of, is_made_from, is_of_other_pool
 
 
 def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
     """Find out whether the pool has its size, and its pods the present template, image and library."""
     decided_by = situation.observed.pools[0]
     if (label := ignored(pool, decided_by)) is not None:
-        return _finding(
-            "False",
-            Reason.LABEL_IGNORED,
+        message = (
             f"{label} is not on RayCluster {pool.cluster}, which has the labels and annotations of its oldest pool, "
-            f"{decided_by.name}: set the same there, or give this pool its own spec.clusterName",
+            f"{decided_by.name}: set the same there, or give this pool its own spec.clusterName"
         )
+        return _finding("False", Explanation(Reason.LABEL_IGNORED, message))
     if is_held(situation.observed) and (what := _waits(pool, situation)):
-        return _finding(
-            "False",
-            Reason.CHANGES_WAIT,
+        message = (
             f"{what}, since the queue runs RayCluster {pool.cluster} as it admitted it: to apply it now, delete the "
-            "RayCluster, which ends its ranks and queues it again",
+            "RayCluster, which ends its ranks and queues it again"
         )
-    if (shrinking := _shrinking(pool, situation)) is not None:
-        return _finding("False", Reason.SHRINKING, shrinking)
-    pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
-    old = outdated(pods, situation.templates.of(pool))
-    if old:
-        first = old[0]["metadata"]["name"]
-        return _finding(
-            "False",
-            Reason.OLD_TEMPLATE,
-            f"{len(old)} of {len(pods)} pods were made from an older template, {first} first: delete them to "
-            "recreate them, which ends the ranks in them",
-        )
+        return _finding("False", Explanation(Reason.CHANGES_WAIT, message))
+    blocked = situation.decisions.blocked_rolls.get(node_group_of(pool))
+    if blocked is not None:
+        message = f"the restart has not begun, and everything keeps running as it is: {blocked.message}"
+        return _finding("False", Explanation(blocked.reason, message))
+    why = _shrinking(pool, situation) or _old_pods(pool, situation) or _old_images(pool, situation)
+    return _finding("False", why) if why else _true()
+
+
+def _old_pods(pool: ResourcePool, situation: Situation) -> Explanation | None:
+    """Explain which pods differ from the spec, in which fields, and what a restart would recreate."""
+    templates, pods = situation.templates, situation.observed.pods_of(Component.WORKER, node_group_of(pool))
+    asked, old = templates.asked_of(pool), outdated(pods, templates.asked_of(pool))
+    is_head_old = _is_head_old(pool, templates)
+    if old or not _is_same(templates.of(pool), asked):
+        fields = changed_fields(_made_from(old, templates.of(pool)), asked)
+    elif is_head_old:
+        fields = changed_fields(templates.head, templates.asked_head)
+    else:
+        return None
+    unnamed = "an unknown field" if fields is None else "what the operator adds to pods"
+    what = "; ".join(fields) if fields else unnamed
+    count = f"{len(old)} of {len(pods)} nodes are older than the spec" if old else "the nodes are as the spec says"
+    head = ", and so is the head, with which all groups and jobs of the cluster restart" if is_head_old else ""
+    is_image = fields is not None and any(field.startswith("image:") for field in fields)
+    is_under_way = node_group_of(pool) in situation.decisions.rolls and _is_same(templates.of(pool), asked)
+    way_out = "a restart is replacing them" if is_under_way else f"to replace what is old: {_restart(pool)}"
+    return Explanation(Reason.OLD_IMAGE if is_image else Reason.OLD_TEMPLATE, f"{what}: {count}{head}; {way_out}")
+
+
+def _made_from(old: Sequence[Manifest], template: Manifest) -> Manifest:
+    """Return what has the notes of the old pods: the RayCluster's template, unless they are older than that, too."""
+    return old[0] if old and not _is_same(old[0], template) else template
+
+
+def _is_same(one: Manifest, other: Manifest) -> bool:
+    return digest_of(one) == digest_of(other)
+
+
+def _is_head_old(pool: ResourcePool, templates: Templates) -> bool:
+    """Return whether the pool shapes the head, and a restart of the pool would replace it."""
+    asked, head = templates.asked_head, templates.head
+    return is_made_from(asked, pool) and not _is_same(asked, head) and not is_of_other_pool(head, asked)
+
+
+def _old_images(pool: ResourcePool, situation: Situation) -> Explanation | None:
+    """Explain which of the operator's present images the cluster does not have."""
     images = situation.templates.images
+    is_alone = len(situation.observed.pools) == 1
+    way_out = _restart(pool) if is_alone else f"delete RayCluster {pool.cluster} to restart it"
     if pool.spec.image is None and images.default != images.offered_default:
-        return _finding(
-            "False",
+        return Explanation(
             Reason.OLD_IMAGE,
-            f"the cluster runs {images.default}, the default is now {images.offered_default}: delete RayCluster "
-            f"{pool.cluster} to restart it, which ends its ranks",
+            f"the cluster runs {images.default}, the default is now {images.offered_default}: {way_out}, which ends "
+            "its ranks",
         )
     if images.library != images.offered_library:
-        return _finding(
-            "False",
+        return Explanation(
             Reason.OLD_LIBRARY,
             f"the cluster has the library of {images.library}, the operator is now {images.offered_library}: "
-            f"delete RayCluster {pool.cluster} to restart it, which ends its ranks",
+            f"{way_out}, which ends its ranks",
         )
-    return _finding("True", Reason.UP_TO_DATE, "")
+    return None
 
 
-def _shrinking(pool: ResourcePool, situation: Situation) -> str | None:
-    """Return what keeps the pool from having as few nodes as its spec asks for; None if nothing does."""
+def _restart(pool: ResourcePool) -> str:
+    return f"workergroups restart pool/{pool.name}"
+
+
+def _shrinking(pool: ResourcePool, situation: Situation) -> Explanation | None:
+    """Explain what keeps the pool from having as few nodes as its spec asks for; None if nothing does."""
     size, pods = situation.decisions.sizes[pool.name], situation.decisions.replicas[pool.name]
     kept = max(size.nodes, pods.count)
-    if kept <= pool.spec.nodes and not pods.leaving:
+    # A pod that is replaced leaves too, while the pool has its size.
+    if kept <= pool.spec.nodes and not (pods.leaving and _has_surplus(pool, situation)):
         return None
     what = f"spec.nodes is {pool.spec.nodes}, the pool has {kept} nodes"
     if not size.victims:
-        return f"{what}: waiting until the bundles of the others are released and their pods are gone"
+        waits = f"{what}: waiting until the bundles of the others are released and their pods are gone"
+        return Explanation(Reason.SHRINKING, waits)
     held = ", ".join(f"{victim.group} (nodes {victim.nodes})" for victim in size.victims)
-    return (
+    return Explanation(
+        Reason.SHRINKING,
         f"{what}, since groups run on the others: {held}; a group on the whole pool leaves them with workergroups "
-        "restart GROUP, or by itself with spec.resize: Follow; delete the others, or raise spec.nodes again"
+        "restart GROUP, or by itself with spec.resize: Follow; delete the others, or raise spec.nodes again",
     )
+
+
+def _has_surplus(pool: ResourcePool, situation: Situation) -> bool:
+    return len(situation.observed.pods_of(Component.WORKER, node_group_of(pool))) > pool.spec.nodes
 
 
 def _waits(pool: ResourcePool, situation: Situation) -> str | None:
@@ -90,8 +137,7 @@ def _waits(pool: ResourcePool, situation: Situation) -> str | None:
         return "the pool waits"
     if group.get("replicas") != situation.decisions.replicas[pool.name].count:
         return f"spec.nodes: {pool.spec.nodes} waits, {group.get('replicas')} were admitted"
-    made_from = (group["template"]["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
-    if made_from != situation.templates.of(pool)["metadata"]["annotations"][TEMPLATE_ANNOTATION]:
+    if digest_of(group["template"]) != digest_of(situation.templates.asked_of(pool)):
         return "the change of the pods' template waits"
     wanted = {node_group_of(each) for each in observed.pools} | carried_node_groups(observed)
     admitted = [str(each["groupName"]) for each in live["spec"]["workerGroupSpecs"]]
@@ -103,38 +149,47 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
     """Find out whether the ranks were made from the present spec and code."""
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is None or incarnation.revision is None:
-        return _finding("Unknown", Reason.NOT_LAUNCHED, "nothing has been launched yet")
+        return _finding("Unknown", Explanation(Reason.NOT_LAUNCHED, "nothing has been launched yet"))
     if situation.observed.written[group.name] is None:
         return _finding(
             "Unknown",
-            Reason.CODE_MISSING,
-            f"there is no ConfigMap {group.spec.code_config_map}: create it; the ranks keep running as they were "
-            "launched",
+            Explanation(
+                Reason.CODE_MISSING,
+                f"there is no ConfigMap {group.spec.code_config_map}: create it; the ranks keep running as they were "
+                "launched",
+            ),
         )
     environment = situation.decisions.environments.get(group.name)
     if isinstance(environment, Explanation):
         return _finding(
             "Unknown",
-            Reason.ENVIRONMENT_MISSING,
-            f"{environment.message}; ranks that run keep the variables that they began with",
+            Explanation(
+                Reason.ENVIRONMENT_MISSING,
+                f"{environment.message}; ranks that run keep the variables that they began with",
+            ),
         )
     if environment is not None and incarnation.environment not in (None, environment.digest):
         return _finding(
             "False",
-            Reason.OLD_ENVIRONMENT,
-            f"incarnation {incarnation.number} began with other values of the variables that spec.env and spec.envFrom "
-            f"take from Secrets and ConfigMaps: recreate the ranks with: workergroups restart {group.name}",
+            Explanation(
+                Reason.OLD_ENVIRONMENT,
+                f"incarnation {incarnation.number} began with other values of the variables that spec.env and "
+                "spec.envFrom take from Secrets and ConfigMaps: recreate the ranks with: workergroups restart "
+                f"{group.name}",
+            ),
         )
     if (other_size := _other_size(group, situation)) is not None:
-        return _finding("False", Reason.OLD_SIZE, other_size)
+        return _finding("False", Explanation(Reason.OLD_SIZE, other_size))
     report = group.status.ranks or GroupReport()
     if report.incarnation != incarnation.number:
         return _finding(
             "False",
-            Reason.OLD_INCARNATION,
-            f"the agent has not reported incarnation {incarnation.number} yet",
+            Explanation(
+                Reason.OLD_INCARNATION,
+                f"the agent has not reported incarnation {incarnation.number} yet",
+            ),
         )
-    return _finding("True", Reason.UP_TO_DATE, "")
+    return _true()
 
 
 def _other_size(group: WorkerGroup, situation: Situation) -> str | None:
@@ -164,5 +219,9 @@ def missing_environment(group: WorkerGroup, situation: Situation) -> Explanation
     return environment if isinstance(environment, Explanation) and not is_known else None
 
 
-def _finding(status: ConditionStatus, reason: Reason, message: str) -> Finding:
-    return finding(ConditionType.UP_TO_DATE, status, Explanation(reason, message))
+def _true() -> Finding:
+    return _finding("True", Explanation(Reason.UP_TO_DATE, ""))
+
+
+def _finding(status: ConditionStatus, why: Explanation) -> Finding:
+    return finding(ConditionType.UP_TO_DATE, status, why)

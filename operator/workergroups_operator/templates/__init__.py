@@ -1,18 +1,29 @@
-"""Step two: build the pod templates of a cluster, once in a turn; the later steps only read them. Pure."""
+"""Step two: build the pod templates of a cluster, once in a turn; the later steps only read them. Pure.
 
-from collections.abc import Mapping
+Running pods get a change of their pool's spec only at a restart. Until then the RayCluster keeps the template that they
+were created from, so that a pod that is lost comes back as the others are: ranks never run in mixed images.
+"""
+
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import Manifest
+from workergroups_api.launch import digest
+from workergroups_api.manifest import RESOURCE_POOL, Manifest
+from workergroups_api.names import ROLL_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
+from workergroups_operator.policy.admission import is_held
 from workergroups_operator.policy.cluster_size import without_room
-from workergroups_operator.policy.images import Images, images_of
+from workergroups_operator.policy.images import Images, as_asked, as_offered, images_of
+from workergroups_operator.policy.roll import asked_roll, automatic_roll
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.settings import Settings
+from workergroups_operator.templates.live import has_head_run, has_run, last_roll, live_head, live_nodes
 from workergroups_operator.templates.pods import head_template, worker_template
+from workergroups_operator.templates.stamp import changed_fields, digest_of, note, with_roll
 
 
 @dataclass(frozen=True)
@@ -26,20 +37,59 @@ class Templates:
     workers: Mapping[str, Manifest] = field(default_factory=dict)
     # Why the RayCluster has no room for a pool, by node group: the operator need not ask the API server about its pods.
     too_large: Mapping[str, Explanation] = field(default_factory=dict)
+    # Why rolls cannot begin for that reason, by node group.
+    too_large_rolls: Mapping[str, Explanation] = field(default_factory=dict)
+    # What the specs ask for now, which the pods get at the next restart.
+    asked_head: Manifest = field(default_factory=dict)
+    asked_workers: Mapping[str, Manifest] = field(default_factory=dict)
+    # The node groups whose rolls begin now, and whether the present head must be replaced with one of them.
+    beginning: frozenset[str] = frozenset()
+    replaces_head: bool = False
 
     def of(self, pool: ResourcePool) -> Manifest:
         """Return the template of the pool's nodes."""
         return self.workers[node_group_of(pool)]
 
+    def asked_of(self, pool: ResourcePool) -> Manifest:
+        """Return the template that the pool's spec asks for."""
+        return self.asked_workers[node_group_of(pool)]
 
-def templates_of(observed: Observed, settings: Settings) -> Templates:
-    """Return the templates of a cluster; the oldest pool shapes the head."""
+    def roll(self, pool: ResourcePool) -> str | None:
+        """Return the name of the pool's last roll; None if there was none."""
+        return note(self.of(pool), ROLL_ANNOTATION)
+
+
+def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = frozenset()) -> Templates:
+    """Return the templates of a cluster; the oldest pool shapes the head.
+
+    `blocked` are node groups whose rolls cannot begin, since the API server refuses their new pods.
+    """
     images, pools = images_of(observed, settings), observed.pools
+    if not pools:
+        return Templates(images)
+    asked = {node_group_of(pool): worker_template(observed.key, pool, images) for pool in pools}
+    asked_head = head_template(observed.key, as_asked(images, pools[0]), pools[0])
+    large = {**too_large(pools), **without_room(observed)}
+    new_rolls = _new_rolls(observed, asked, asked_head)
+    rolls = {name: roll for name, roll in new_rolls.items() if name not in blocked and name not in large}
+    is_offered = bool(rolls) and _is_whole_cluster(observed)
+    new_images = as_offered(images, pools[0]) if is_offered else as_asked(images, pools[0])
+    is_roll = node_group_of(pools[0]) in rolls
+    head, head_images = _head(observed, images, new_images, is_roll=is_roll)
+    workers = {
+        node_group_of(pool): _nodes(observed, pool, asked[node_group_of(pool)], new_images, rolls) for pool in pools
+    }
+    before = live_head(observed)
     return Templates(
-        images=images,
-        head=head_template(observed.key, images, pools[0]) if pools else {},
-        workers={node_group_of(pool): worker_template(observed.key, pool, images) for pool in pools},
-        too_large={**too_large(pools), **without_room(observed)},
+        images=head_images,
+        head=head,
+        workers=workers,
+        too_large={name: why for name, why in large.items() if digest_of(workers[name]) == digest_of(asked[name])},
+        too_large_rolls={name: large[name] for name in new_rolls if name in large},
+        asked_head=asked_head,
+        asked_workers=asked,
+        beginning=frozenset(rolls),
+        replaces_head=is_roll and (before is None or digest_of(before) != digest_of(head)),
     )
 
 
@@ -51,3 +101,61 @@ def alone(templates: Templates, key: ClusterKey, pool: ResourcePool) -> Template
         workers={node_group_of(pool): templates.of(pool)},
         too_large={},
     )
+
+
+def _new_rolls(observed: Observed, asked: Mapping[str, Manifest], asked_head: Manifest) -> dict[str, str]:
+    """Return the names of the rolls that should begin now, by node group. Pods that never ran need none."""
+    found: dict[str, str] = {}
+    # A queue runs the cluster as it admitted it.
+    for pool in () if is_held(observed) else observed.pools:
+        last = last_roll(observed, pool)
+        changed = _changed_spec(observed, pool, asked[node_group_of(pool)], asked_head)
+        roll = asked_roll(pool.metadata, last)
+        if roll is None and changed is not None:
+            roll = automatic_roll(pool, last, changed, _interrupted(observed, pool))
+        if roll is not None and has_run(observed, pool):
+            found[node_group_of(pool)] = roll
+    return found
+
+
+def _changed_spec(observed: Observed, pool: ResourcePool, asked: Manifest, asked_head: Manifest) -> str | None:
+    """Return a digest of the templates that a pool asks for; None if no field of its spec has changed them."""
+    pairs = [(live_nodes(observed, pool), asked)]
+    if pool is observed.pools[0]:
+        pairs.append((live_head(observed), asked_head))
+    is_changed = any(live and digest_of(live) != digest_of(new) and changed_fields(live, new) for live, new in pairs)
+    return digest([digest_of(new) for _, new in pairs]) if is_changed else None
+
+
+def _interrupted(observed: Observed, pool: ResourcePool) -> list[WorkerGroup]:
+    """Return the groups that a roll of the pool may interrupt: if it shapes the head, those of the whole cluster."""
+    is_oldest = pool is observed.pools[0]
+    return [group for group in observed.groups if is_oldest or pool.name in {ref.name for ref in group.pools}]
+
+
+def _nodes(
+    observed: Observed, pool: ResourcePool, asked: Manifest, new_images: Images, rolls: Mapping[str, str]
+) -> Manifest:
+    """Return the template of a pool's nodes: what the spec asks for, or what the running pods were created from."""
+    name, last, live = node_group_of(pool), last_roll(observed, pool), live_nodes(observed, pool)
+    if name in rolls:
+        return with_roll(worker_template(observed.key, pool, new_images), rolls[name])
+    if not has_run(observed, pool):
+        return with_roll(asked, asked_roll(pool.metadata, last) or last)
+    # Without a live template, somebody has changed it: all that is known is what the spec asks for.
+    return with_roll(asked, last) if live is None or digest_of(live) == digest_of(asked) else live
+
+
+def _head(observed: Observed, images: Images, new_images: Images, *, is_roll: bool) -> tuple[Manifest, Images]:
+    """Return the head's template and its images: what the oldest pool asks for, or what the running head has."""
+    oldest, live = observed.pools[0], live_head(observed)
+    if is_roll or not has_head_run(observed):
+        return head_template(observed.key, new_images, oldest), new_images
+    kept = head_template(observed.key, images, oldest)
+    # As for nodes; a head that an earlier version of the operator created has no digest.
+    return (kept if live is None or digest_of(live) == digest_of(kept) else live), images
+
+
+def _is_whole_cluster(observed: Observed) -> bool:
+    """Return whether the cluster has one pool, so that a restart of the pool may change what all pods share."""
+    return len(observed.pools) == 1 and not any(odd.kind is RESOURCE_POOL for odd in observed.unreadable)

@@ -4,13 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
     COMPONENT_LABEL,
     POOL_LABEL,
-    TEMPLATE_ANNOTATION,
     group_env_name,
 )
 from workergroups_api.pod_settings import Head, PodTemplate
@@ -37,6 +35,7 @@ from workergroups_operator.templates.pod_parts import (
     with_dns,
 )
 from workergroups_operator.templates.probes import with_probes
+from workergroups_operator.templates.stamp import stamped_head, stamped_nodes
 
 _GROUP_ENV = "workergroups-group-env"
 _GROUP_ENV_DIRECTORY = f"/opt/{_GROUP_ENV}"
@@ -66,7 +65,7 @@ _RETRY_SOON = {
 
 
 def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Manifest:
-    """Return the head's template: it has no accelerator and runs no ranks."""
+    """Return the head's template, with the user's over it, and its notes: it has no accelerator and runs no ranks."""
     head = oldest.spec.head or Head()
     mounted = head_volumes(oldest)
     container: dict[str, Any] = {
@@ -92,7 +91,8 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
             "containers": [container],
         },
     }
-    return with_executor(_with_users(template, head.pod_template, Container.HEAD, images))
+    merged = with_executor(_with_users(template, head.pod_template, Container.HEAD, images))
+    return stamped_head(merged, oldest, images.head)
 
 
 def head_cpus(oldest: ResourcePool) -> dict[str, str]:
@@ -116,7 +116,7 @@ def _head_resources(head: Head) -> dict[str, Any]:
 
 
 def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Manifest:
-    """Return the template of the pool's nodes, with the user's template over it, and its own digest."""
+    """Return the template of the pool's nodes, with the user's template over it, and its notes."""
     mounted = node_volumes(pool)
     container: dict[str, Any] = {
         "name": Container.WORKER,
@@ -147,8 +147,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
         },
     }
     merged = _with_users(template, pool.spec.pod_template, Container.WORKER, images)
-    annotations = {**merged["metadata"].get("annotations", {}), TEMPLATE_ANNOTATION: digest(merged)}
-    return merged | {"metadata": merged["metadata"] | {"annotations": annotations}}
+    return stamped_nodes(merged, pool, image_of(pool, images))
 
 
 def _accelerator_variables(pool: ResourcePool) -> dict[str, str]:

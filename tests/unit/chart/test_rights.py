@@ -53,8 +53,9 @@ def test_no_right_to_hand_out_more_than_it_has(rights):
     assert not {"escalate", "bind", "impersonate"} & {verb for _, _, verb in rights}
 
 
-def test_it_deletes_clusters_that_it_recreates_and_nothing_else(rights):
-    assert {right for right in rights if right[2].startswith("delete")} == {("ray.io", "rayclusters", "delete")}
+def test_it_deletes_clusters_and_heads_that_it_restarts_and_nothing_else(rights):
+    deleted = {right[:2] for right in rights if right[2].startswith("delete")}
+    assert deleted == {("ray.io", "rayclusters"), ("", "pods")}
 
 
 def test_nothing_is_written_but_by_apply(rights):
@@ -79,7 +80,7 @@ def test_of_the_users_objects_it_writes_the_status_only(rights, kind):
 
 
 def test_of_pods_it_changes_none(rights):
-    assert verbs_on(rights, manifest.POD) == {"list", "watch", "create"}
+    assert verbs_on(rights, manifest.POD) == {"list", "watch", "create", "delete"}
     assert {resource for _, resource, _ in rights if resource.startswith("pods/")} == set()
 
 

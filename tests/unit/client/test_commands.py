@@ -8,11 +8,14 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner
 
-from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group
+from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, pool
+from workergroups_api.launch import digest
 from workergroups_cli import job_commands, lifecycle_commands
 from workergroups_cli.app import app, main
 from workergroups_cli.options import LONGEST_WAIT, seconds_of
 from workergroups_cli.output import duration
+from workergroups_client import Pool
+from workergroups_client.errors import ClientError, DeadlineError
 from workergroups_client.names import find
 from workergroups_client.status import status_of
 
@@ -106,7 +109,7 @@ def test_a_deadline_that_passes_is_shown_next_to_the_cause(monkeypatch):
             show([status_of(find(FakeCluster(group("ppo", status=status)), "ppo"))])
         show([status_of(find(FakeCluster(group("ppo", status=READY)), "ppo"))])
 
-    monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: FakeCluster())
+    monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: FakeCluster(group("ppo")))
     monkeypatch.setattr(lifecycle_commands, "Group", lambda *_: Mock(restart=lambda: 2))
     monkeypatch.setattr(lifecycle_commands, "wait_until_ready", wait_until_ready)
     assert CliRunner().invoke(app, ["restart", "ppo"]).output.splitlines()[1:] == [
@@ -114,6 +117,49 @@ def test_a_deadline_that_passes_is_shown_next_to_the_cause(monkeypatch):
         "group ppo: PoolFull: wait (ProgressDeadlineExceeded: the operator keeps trying)",
         "group ppo: ready",
     ]
+
+
+def test_a_restart_of_a_pool_says_what_ends_before_it_begins(monkeypatch):
+    old = {"conditions": [condition("UpToDate", "False", "OldImage", "image: runs a, the spec says b")]}
+    cluster = FakeCluster(pool("ppo", status=old, clusterName="rl"), group("ppo"), pool("eval", clusterName="rl"))
+    cluster.server, cluster.context = "s", "lab"
+    restarts = []
+    monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: cluster)
+    monkeypatch.setattr(lifecycle_commands, "Pool", lambda name, _: Mock(restart=lambda: restarts.append(name)))
+    monkeypatch.setattr(lifecycle_commands, "wait_until_ready", lambda *_: None)
+    asked = CliRunner().invoke(app, ["restart", "pool/ppo"])
+    assert (asked.exit_code, restarts) == (2, [])
+    assert "add --yes" in asked.output
+    told = CliRunner().invoke(app, ["restart", "pool/ppo", "--yes"]).output.splitlines()
+    assert told == [
+        "In namespace team (context lab), this replaces the nodes of pool ppo one by one",
+        "  image: runs a, the spec says b",
+        "  until the last one is replaced, these have no ranks: group ppo",
+        "  if the head is replaced, all ranks and jobs on Ray cluster rl, which pool eval shares, end",
+    ]
+    assert restarts == ["pool/ppo"]
+
+
+class RestartingCluster(FakeCluster):
+    """A cluster whose operator takes up the restart of a pool, or does not."""
+
+    def __init__(self, status, *, takes_up):
+        super().__init__(pool("ppo", status=status))
+        self.takes_up = takes_up
+
+    def annotate(self, kind, name, annotation, value):
+        if self.takes_up:
+            self.objects[0]["status"]["roll"] = digest(value) + "/template"
+
+
+def test_a_restart_of_a_pool_returns_when_it_has_begun_and_says_why_it_cannot(monkeypatch):
+    monkeypatch.setattr("workergroups_client.pool._TAKEN_UP_SECONDS", 0.3)
+    Pool("pool/ppo", RestartingCluster({}, takes_up=True)).restart()
+    refused = [condition("UpToDate", "False", "PodsRefused", "the restart has not begun: no account")]
+    with pytest.raises(ClientError, match="pool ppo is not restarted: PodsRefused: the restart has not begun"):
+        Pool("pool/ppo", RestartingCluster({"conditions": refused}, takes_up=False)).restart()
+    with pytest.raises(DeadlineError, match="check that it runs"):
+        Pool("pool/ppo", RestartingCluster({}, takes_up=False)).restart()
 
 
 def test_without_a_kubeconfig_it_reports_it_and_ends_with_1(tmp_path, monkeypatch, capfd):

@@ -1,0 +1,122 @@
+"""How a pool's nodes are rolled: when a roll begins, which pod is replaced next, and when the roll is over.
+
+Nothing of it is only in memory. The name of the last roll is in the RayCluster's template of the nodes and in the
+pool's status. Each pod has the name of the last roll before its creation, so a pod with another name is still to be
+replaced.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from workergroups_api.launch import digest
+from workergroups_api.manifest import Manifest
+from workergroups_api.names import RESTARTED_AT_ANNOTATION, ROLL_ANNOTATION, TEMPLATE_ANNOTATION
+from workergroups_api.report import PoolReport, pods_digest
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import UpdateStrategyType
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.observed import is_running
+
+_SEPARATOR = "/"
+
+
+@dataclass(frozen=True)
+class Roll:
+    """A roll that is not over: some pods are older than it, or the head is."""
+
+    total: int
+    # The pods that were created since it began.
+    new: tuple[Manifest, ...] = ()
+    # The pods to delete now.
+    next: tuple[str, ...] = ()
+
+
+def asked_roll(metadata: Mapping[str, object], last: str | None) -> str | None:
+    """Return the name of the roll that a user has asked for since the last one; None if nobody has."""
+    annotations = metadata.get("annotations")
+    asked = annotations.get(RESTARTED_AT_ANNOTATION) if isinstance(annotations, Mapping) else None
+    if asked is None or (last is not None and last.partition(_SEPARATOR)[0] == digest(asked)):
+        return None
+    return digest(asked)
+
+
+def automatic_roll(pool: ResourcePool, last: str | None, template: str, groups: Iterable[WorkerGroup]) -> str | None:
+    """Return the name of the roll to templates of this digest that RollingUpdate begins now; None if it begins none.
+
+    The name repeats the last restart that a user asked for, so that this restart does not begin again.
+    """
+    if pool.spec.update_strategy.type is not UpdateStrategyType.ROLLING_UPDATE:
+        return None
+    if any(has_live_ranks(group) for group in groups):
+        return None
+    asked = "" if last is None else last.partition(_SEPARATOR)[0]
+    return f"{asked}{_SEPARATOR}{template}"
+
+
+def has_live_ranks(group: WorkerGroup) -> bool:
+    """Return whether a roll would interrupt the group: it has ranks, none is dead, and no others are planned."""
+    ranks, status = group.status.ranks, group.status
+    if ranks is None or ranks.failures or not ranks.created:
+        return False
+    return ranks.incarnation == status.incarnation and ranks.session == status.session
+
+
+def has_begun(pod: Manifest) -> bool:
+    """Return whether one of the pod's containers has ever run."""
+    containers = pod.get("status", {}).get("containerStatuses") or ()
+    return any(
+        not each.get("state", {}).get("waiting") or each.get("lastState") or each.get("restartCount")
+        for each in containers
+        if each.get("state")
+    )
+
+
+def roll_of(pool: ResourcePool, pods: Sequence[Manifest], name: str | None, report: PoolReport | None) -> Roll | None:
+    """Return the pool's roll of that name; None if no pod is older.
+
+    A pod without a template's digest does not count: an admission webhook may have removed its notes, and would remove
+    them again.
+
+    Args:
+        pool: The pool.
+        pods: The pods of the pool's nodes that are not being deleted.
+        name: The name of the last roll; None if there was none.
+        report: What the agent reports of the pool; None while it does not count, or while the head must be replaced.
+    """
+    old = [] if name is None else [pod for pod in pods if _is_older(pod, name)]
+    if not old:
+        return None
+    names = set(map(_name, old))
+    new = tuple(pod for pod in pods if _name(pod) not in names)
+    # Pods that have no Kubernetes node hold no devices. If no pod has ever run, there is nothing to keep.
+    at_once = [pod for pod in old if "nodeName" not in pod.get("spec", {})] if any(map(has_begun, pods)) else old
+    is_settled = report is not None and _is_settled(pool, pods, new, report)
+    # A pod that never ran first: it may be what stopped an earlier roll.
+    due = at_once or (sorted(old, key=lambda pod: (has_begun(pod), _name(pod)))[:1] if is_settled else [])
+    return Roll(pool.spec.nodes, new, tuple(sorted(map(_name, due))))
+
+
+def _is_older(pod: Manifest, name: str) -> bool:
+    noted = pod["metadata"].get("annotations", {})
+    return TEMPLATE_ANNOTATION in noted and noted.get(ROLL_ANNOTATION) != name
+
+
+def _is_settled(pool: ResourcePool, pods: Sequence[Manifest], new: Sequence[Manifest], report: PoolReport) -> bool:
+    """Return whether the nodes that were replaced serve again, so that the devices of another one may be free."""
+    if len(pods) < pool.spec.nodes or not all(map(_is_ready, new)):
+        return False
+    if not new:
+        return True
+    if report.joined_nodes == len(pods) and report.joined_pods == pods_digest(map(_name, filter(is_running, pods))):
+        return report.reserved_nodes >= pool.spec.nodes or not pool.is_reserved
+    # Old pods cannot join a head with another Ray. But if all pods are ready, the agent is about to notice the new one.
+    return report.joined_nodes >= len(new) and not all(map(_is_ready, pods))
+
+
+def _is_ready(pod: Manifest) -> bool:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return is_running(pod) and any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _name(pod: Manifest) -> str:
+    return str(pod["metadata"]["name"])

@@ -1,0 +1,206 @@
+"""Changes of what only shapes pods: nothing restarts unless asked for, and then node by node."""
+
+import asyncio
+
+from tests.simulation.api import eventually
+from tests.simulation.machines import BROKEN_IMAGE
+from tests.simulation.scene import condition
+from workergroups_api import manifest as kinds
+from workergroups_api.launch import digest
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
+from workergroups_api.vocabulary import Component
+
+ENV = [{"name": "A", "value": "2"}]
+
+
+async def ready(scene, **spec):
+    await scene.pool("p", **{"nodes": 3, "processesPerNode": 1} | spec)
+    await scene.group("p")
+    return await scene.ready(WORKER_GROUP, "p")
+
+
+async def restart(scene, name="p", value="now"):
+    await scene.annotate(RESOURCE_POOL, name, RESTARTED_AT_ANNOTATION, value)
+
+
+async def restarted(scene, name="p", value="now", seconds=30.0):
+    async def is_over():
+        found = await scene.get(RESOURCE_POOL, name)
+        is_begun = (found["status"].get("roll") or "").startswith(digest(value))
+        return found if is_begun and condition(found)["status"] == "True" else None
+
+    return await eventually(f"pool {name} to be restarted", is_over, seconds)
+
+
+def pods(scene, component=Component.WORKER, cluster="p"):
+    return {pod["metadata"]["uid"]: pod for pod in scene.world.pods(cluster, component)}
+
+
+def env_of(pod):
+    (container,) = pod["spec"]["containers"]
+    return {each["name"]: each.get("value") for each in container["env"]}.get("A")
+
+
+async def test_a_change_restarts_nothing_and_is_reported_by_field(scene):
+    old = await ready(scene)
+    before = pods(scene).keys() | pods(scene, Component.HEAD).keys()
+    await scene.edit(RESOURCE_POOL, "p", {"env": ENV, "image": "example.test/worker:2", "sharedMemory": "1Gi"})
+    said = condition(await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "OldImage"), "UpToDate")
+    assert "the spec says example.test/worker:2; env; sharedMemory: 3 of 3 nodes are older" in said["message"]
+    assert "so is the head" in said["message"]
+    assert "workergroups restart pool/p" in said["message"]
+    await asyncio.sleep(1)
+    assert pods(scene).keys() | pods(scene, Component.HEAD).keys() == before
+    now = await scene.get(WORKER_GROUP, "p")
+    assert (condition(now)["status"], now["status"]["incarnation"]) == ("True", old["status"]["incarnation"])
+
+
+async def test_a_lost_pod_comes_back_as_the_others_are_and_a_change_that_is_taken_back_leaves_no_trace(scene):
+    await ready(scene)
+    await scene.edit(RESOURCE_POOL, "p", {"resources": {"requests": {"cpu": "2"}}})
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "OldTemplate")
+    lost, *_ = pods(scene).values()
+    await scene.world.delete_pod(lost)
+    await scene.until(RESOURCE_POOL, "p", "Ready", "False")
+    await scene.ready(RESOURCE_POOL, "p", seconds=20)
+    assert {pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in pods(scene).values()} == {"100m"}
+    await scene.edit(RESOURCE_POOL, "p", {"resources": None})
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True")
+
+
+async def test_a_restart_replaces_one_node_at_a_time_and_the_group_once(scene):
+    old = await ready(scene)
+    before, heads = pods(scene), pods(scene, Component.HEAD)
+    await scene.edit(RESOURCE_POOL, "p", {"resources": {"requests": {"cpu": "2"}}})
+    fewest = 3
+
+    async def watch():
+        nonlocal fewest
+        while True:
+            fewest = min(fewest, len(pods(scene)))
+            await asyncio.sleep(0.02)
+
+    watching = asyncio.create_task(watch())
+    await restart(scene)
+    said = condition(await scene.until(RESOURCE_POOL, "p", "Ready", "False", "Rolling"))
+    assert "of 3 are replaced" in said["message"]
+    await restarted(scene)
+    watching.cancel()
+    assert fewest == 2
+    assert not pods(scene).keys() & before.keys()
+    assert {pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in pods(scene).values()} == {"2"}
+    assert pods(scene, Component.HEAD).keys() == heads.keys(), "resources of nodes are no reason for a new head"
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True")
+    new = await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert new["status"]["incarnation"] == old["status"]["incarnation"] + 1
+    await scene.rest(1.0)
+
+
+async def test_a_restart_replaces_the_head_first_if_it_has_changed(scene):
+    await ready(scene)
+    heads = pods(scene, Component.HEAD)
+    await scene.edit(RESOURCE_POOL, "p", {"env": ENV, "image": "example.test/worker:2"})
+    await restart(scene)
+    await restarted(scene, seconds=45)
+    assert not pods(scene, Component.HEAD).keys() & heads.keys()
+    every = [*pods(scene).values(), *pods(scene, Component.HEAD).values()]
+    assert {env_of(pod) for pod in every} == {"2"}
+    assert {pod["spec"]["containers"][0]["image"] for pod in every} == {"example.test/worker:2"}
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True")
+    await scene.ready(WORKER_GROUP, "p", seconds=20)
+
+
+async def test_an_operator_that_ends_during_a_restart_loses_nothing(scene):
+    old = await ready(scene)
+    before = pods(scene)
+    await scene.edit(RESOURCE_POOL, "p", {"env": ENV})
+    await restart(scene)
+    for _ in range(6):
+        await asyncio.sleep(0.4)
+        scene.kill_operator()
+        scene.start_operator()
+    await restarted(scene, seconds=45)
+    assert not pods(scene).keys() & before.keys()
+    new = await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert new["status"]["incarnation"] > old["status"]["incarnation"]
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True")
+
+
+async def test_a_restart_stops_at_the_first_node_that_cannot_start(scene):
+    await ready(scene)
+    before, template = pods(scene), {"spec": {"containers": [{"name": "ray-worker", "image": f"{BROKEN_IMAGE}:1"}]}}
+    await scene.edit(RESOURCE_POOL, "p", {"podTemplate": template})
+    await restart(scene)
+    said = condition(await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ImagePullFailed"))
+    assert "0 of 3" not in said["message"]
+    assert "the restart stops here" in said["message"]
+    await asyncio.sleep(1)
+    assert len(pods(scene).keys() & before.keys()) == 2
+    await scene.edit(RESOURCE_POOL, "p", {"podTemplate": None})
+    await restart(scene, value="again")
+    await restarted(scene, value="again")
+    await scene.ready(WORKER_GROUP, "p", seconds=20)
+
+
+async def test_a_restart_that_admission_refuses_begins_nothing(scene):
+    old = await ready(scene)
+    before = pods(scene)
+    await scene.edit(RESOURCE_POOL, "p", {"podTemplate": {"spec": {"serviceAccountName": "nobody"}}})
+    await restart(scene)
+    said = condition(await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "PodsRefused"), "UpToDate")
+    assert "the restart has not begun" in said["message"]
+    assert "nobody" in said["message"]
+    now = await scene.get(WORKER_GROUP, "p")
+    assert (condition(now)["status"], now["status"]["incarnation"]) == ("True", old["status"]["incarnation"])
+    assert pods(scene).keys() == before.keys()
+
+
+async def test_a_wrong_image_of_a_new_pool_is_corrected_without_a_restart(scene):
+    await scene.pool("p", image=f"{BROKEN_IMAGE}:1")
+    await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ImagePullFailed")
+    await scene.edit(RESOURCE_POOL, "p", {"image": "example.test/worker:2"})
+    await scene.ready(RESOURCE_POOL, "p", seconds=30)
+
+
+async def test_a_rolling_update_waits_until_no_group_has_live_ranks(scene):
+    await ready(scene, updateStrategy={"type": "RollingUpdate"})
+    before = pods(scene)
+    await scene.edit(RESOURCE_POOL, "p", {"resources": {"requests": {"cpu": "2"}}})
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "OldTemplate")
+    await asyncio.sleep(1)
+    assert pods(scene).keys() == before.keys()
+    await scene.delete(WORKER_GROUP, "p")
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True", seconds=30)
+    await scene.ready(RESOURCE_POOL, "p", seconds=20)
+    assert not pods(scene).keys() & before.keys()
+
+
+async def test_a_restart_of_one_pool_leaves_the_others_of_its_cluster(scene):
+    await scene.pool("a", clusterName="c")
+    await scene.ready(RESOURCE_POOL, "a")
+    await scene.pool("b", clusterName="c")
+    await scene.group("a")
+    await scene.group("b")
+    await scene.ready(WORKER_GROUP, "a")
+    old = await scene.ready(WORKER_GROUP, "b")
+    before = pods(scene, cluster="c")
+    await scene.edit(RESOURCE_POOL, "b", {"env": ENV})
+    await restart(scene, "b")
+    await restarted(scene, "b")
+    after = pods(scene, cluster="c")
+    assert len(after.keys() & before.keys()) == 1
+    assert (await scene.get(WORKER_GROUP, "a"))["status"]["incarnation"] == 1
+    assert (await scene.ready(WORKER_GROUP, "b", seconds=20))["status"]["incarnation"] > old["status"]["incarnation"]
+
+
+async def test_a_restored_ray_cluster_is_no_reason_to_restart(scene):
+    await ready(scene)
+    await restart(scene)
+    await restarted(scene)
+    old, before = await scene.ready(WORKER_GROUP, "p", seconds=20), pods(scene)
+    await scene.edit(kinds.RAY_CLUSTER, "p", {"workerGroupSpecs": []})
+    await asyncio.sleep(2)
+    assert pods(scene).keys() == before.keys()
+    now = await scene.ready(WORKER_GROUP, "p")
+    assert now["status"]["incarnation"] == old["status"]["incarnation"]
