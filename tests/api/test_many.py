@@ -127,14 +127,14 @@ async def test_what_was_stored_before_a_rule_is_reported_of_its_own_object(scene
 async def _is_told(scene):
     """Its status cannot be written either: the API server applies nothing to what its schema does not fit."""
     events = await scene.api.list(kinds.EVENT, scene.namespace)
-    return any(event["regarding"]["name"] == "odd" and "nodes" in event["note"] for event in events)
+    return any(event["regarding"]["name"] == "odd" and "processesPerNode" in event["note"] for event in events)
 
 
 async def _write_unreadable(scene, name, crd):
     loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     versions = [version | {"schema": {"openAPIV3Schema": loose}} for version in crd["spec"]["versions"]]
     await scene.api.request("PATCH", name, {"spec": {"versions": versions}}, "application/merge-patch+json")
-    odd = pool(scene.namespace, "odd", nodes="many", clusterName="shared")
+    odd = pool(scene.namespace, "odd", processesPerNode="many", clusterName="shared")
     for _ in range(50):
         try:
             await scene.api.create(odd)
@@ -149,7 +149,7 @@ async def _restore(scene, name, crd):
     await scene.api.request("PATCH", name, versions, "application/merge-patch+json")
     for _ in range(50):
         try:
-            await scene.api.create(pool(scene.namespace, "probe", nodes="many"))
+            await scene.api.create(pool(scene.namespace, "probe", processesPerNode="many"))
         except ApiError:
             return
         await scene.api.delete(kinds.RESOURCE_POOL, scene.namespace, "probe")
