@@ -1,50 +1,38 @@
 """Step four: all that is decided about one cluster, as one value. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from workergroups_api import launch
 from workergroups_api.conditions import Explanation
-from workergroups_api.manifest import SECRET, Manifest
-from workergroups_api.names import REPLACED_HEAD_ANNOTATION, group_env_name
+from workergroups_api.manifest import Manifest
+from workergroups_api.names import REPLACED_HEAD_ANNOTATION
 from workergroups_api.plan import PlannedBundles
 from workergroups_api.report import PoolReport
 from workergroups_api.resource_pool import PoolDrivers, PoolIdle, ResourcePool
 from workergroups_api.retries import Retries
-from workergroups_api.vocabulary import Component, Resize
-from workergroups_api.vouching import doubt
-from workergroups_api.worker_group import WorkerGroup
+from workergroups_api.vocabulary import Component
+from workergroups_operator.group_decisions import decide_groups
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.admission import is_gathering, is_held
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.believed_report import believed_report
-from workergroups_operator.policy.bundles import Assignment, assign_bundles
+from workergroups_operator.policy.bundles import Assignment
 from workergroups_operator.policy.carried_on import carried_groups
 from workergroups_operator.policy.drivers import drivers, is_over, session_of_drivers
-from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
-from workergroups_operator.policy.held_bundles import Held
+from workergroups_operator.policy.group_env import PresentEnv
 from workergroups_operator.policy.idle import idle_pools
 from workergroups_operator.policy.incarnation import (
-    FIRST,
-    Failed,
     GroupIncarnation,
-    LaunchOutcome,
-    begins_anyway,
-    last_incarnation,
-    launch_outcome,
-    next_incarnation,
-    set_aside,
 )
 from workergroups_operator.policy.leaving_pods import Replicas, replicas
 from workergroups_operator.policy.lifetime import obstacle
-from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.pool_size import PoolSize, pool_rooms, pool_sizes
-from workergroups_operator.policy.rank_failures import GroupFailure, group_failure
+from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.policy.release import releases
 from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.roll import Roll, roll_of
-from workergroups_operator.policy.suspension import in_turn, is_off, suspended_groups, suspended_pools
-from workergroups_operator.policy.token import present_token, restart, restarted
+from workergroups_operator.policy.suspension import is_off, suspended_pools
+from workergroups_operator.policy.token import restart, restarted
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import live_head
 from workergroups_operator.templates.outdated import superseded_head
@@ -113,34 +101,16 @@ def decide(
 ) -> Decisions:
     """Decide from what was observed, from the pods that the API server refuses, and from the rolls that wait for it."""
     agent = agent_liveness(observed.head, observed.agent, timings)
-    rooms = pool_rooms(observed, agent)
-    last = {group.name: last_incarnation(group.status, observed.planned(group.uid)) for group in observed.groups}
-    held = {group.name: _held(group, last[group.name], observed, templates, agent.session) for group in observed.groups}
-    assigned = assign_bundles(in_turn(observed), observed.pools, observed.pools_elsewhere, rooms, held)
-    bundles = with_room(assigned, {group.name: group.spec.failure_policy.max_restarts for group in observed.groups})
-    sizes = pool_sizes(observed, rooms, _planned_bundles(observed, bundles))
-    records = releases(observed, agent)
-    pools = suspended_pools(observed, records)
-    groups, off = suspended_groups(observed.groups, bundles, pools), is_off(observed, pools)
-    environments = _environments(observed)
-    incarnations = {
-        group.name: _incarnation(
-            group,
-            last[group.name],
-            environments.get(group.name),
-            parts,
-            observed,
-            templates,
-            agent,
-            is_suspended=group.name in groups,
-        )
-        for group in observed.groups
-        if not isinstance(parts := _planned_parts(group.name, bundles, groups), Explanation)
-    }
+    rooms, records = pool_rooms(observed, agent), releases(observed, agent)
+    suspended = suspended_pools(observed, records)
+    groups = decide_groups(observed, templates, agent, rooms, suspended)
+    sizes = pool_sizes(observed, rooms, _planned_bundles(observed, groups.bundles))
+    off = is_off(observed, suspended)
     why_restart = None if off else restart(observed)
     held_back = is_held(observed) or is_gathering(observed)
     old_head = None if off or held_back else _old_head(observed)
     is_head_leaving = old_head is not None or templates.replaces_head
+    rolls = {} if off or held_back else _rolls(observed, templates, agent, suspended, is_head_leaving=is_head_leaving)
     return Decisions(
         agent=agent,
         refused_pods={**refused_pods, **templates.too_large},
@@ -148,33 +118,27 @@ def decide(
         restart=why_restart,
         restarts=restarts(observed, why_restart, is_connected=agent.is_believed),
         restarted=restarted(observed, agent),
-        rolls={} if off or held_back else _rolls(observed, templates, agent, pools, is_head_leaving=is_head_leaving),
+        rolls=rolls,
         blocked_rolls={**templates.too_large_rolls, **blocked_rolls},
         old_head=old_head,
         node_groups={pool.name: node_group_of(pool) for pool in observed.pools},
-        bundles=bundles,
+        bundles=groups.bundles,
         releases=records,
         idle=idle_pools(observed),
-        suspended_pools=pools,
-        suspended_groups=groups,
+        suspended_pools=suspended,
+        suspended_groups=groups.suspended,
         is_off=off,
-        incarnations={name: incarnation for name, (incarnation, _) in incarnations.items()},
-        failures={name: failure for name, (_, failure) in incarnations.items() if failure is not None},
+        incarnations=groups.incarnations,
+        failures=groups.failures,
         sizes=sizes,
         replicas={
             pool.name: replicas(pool, sizes[pool.name], believed_report(pool, agent, observed.agent.doubts), observed)
             for pool in observed.pools
         },
         drivers={pool.name: found for pool in observed.pools if (found := _drivers(pool, agent, observed))},
-        environments=environments,
+        environments=groups.environments,
         is_held=held_back,
     )
-
-
-def _planned_parts(name: str, bundles: Mapping[str, Assignment], suspended: Mapping[str, Explanation]) -> Assignment:
-    """Return the bundles of a group in the plan, where one that is suspended itself has none."""
-    parts = bundles[name]
-    return () if isinstance(parts, Explanation) and name in suspended else parts
 
 
 def _planned_bundles(observed: Observed, bundles: Mapping[str, Assignment]) -> dict[str, tuple[PlannedBundles, ...]]:
@@ -220,89 +184,3 @@ def _old_head(observed: Observed) -> Manifest | None:
     noted = (live["metadata"].get("annotations") or {}).get(REPLACED_HEAD_ANNOTATION)
     replaced = next((pod for pod in heads if pod["metadata"]["uid"] == noted), None)
     return replaced or superseded_head(heads, live_head(observed))
-
-
-def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:
-    """Return the environments of groups. While there is no token yet, there is none of a group either."""
-    live = observed.child(SECRET, group_env_name(observed.key.name)) or {}
-    present = with_room_in_secret(observed.environments, live.get("data") or {})
-    token, uids = present_token(observed), {group.name: group.uid for group in observed.groups}
-    found: dict[str, PresentEnv | Explanation] = {}
-    for name, each in present.items():
-        if isinstance(each, Explanation):
-            found[name] = each
-        elif token is not None and name in uids:
-            found[name] = PresentEnv(env_digest(uids[name], each, token), each)
-    return found
-
-
-def _held(
-    group: WorkerGroup,
-    last: GroupIncarnation | None,
-    observed: Observed,
-    templates: Templates,
-    session: str | None,
-) -> Held:
-    """Return the bundles that the group has, and whether it may get others now."""
-    # One in no session has no ranks.
-    if last is None or last.session is None:
-        return Held()
-    launched = launch_outcome(last, group.status.ranks, last.world_size)
-    begins = begins_anyway(last, _revision(group, last.bundles, observed, templates), session)
-    # Other bundles are another revision, and so another incarnation, only if both revisions are known.
-    is_known = None not in (last.revision, observed.written[group.name])
-    may_grow = is_known and (group.spec.resize is Resize.FOLLOW or begins)
-    return Held(
-        last.bundles,
-        is_new=last.number == FIRST and launched is LaunchOutcome.UNKNOWN,
-        may_grow=may_grow,
-        may_shrink=may_grow or (is_known and launched is LaunchOutcome.UNKNOWN),
-    )
-
-
-def _revision(
-    group: WorkerGroup, bundles: Sequence[PlannedBundles], observed: Observed, templates: Templates
-) -> str | None:
-    """Return a digest of what ranks on these bundles are made from; None while the code is not known."""
-    pools = {pool.name: pool for pool in observed.pools}
-    on = [pools.get(part.pool) for part in bundles]
-    places = [[pool and pool.uid, part.start, part.count] for pool, part in zip(on, bundles, strict=True)]
-    rolls = [pool and templates.roll(pool) for pool in on]
-    written = observed.written[group.name]
-    made_from = [written, places, rolls] if any(rolls) else [written, places]
-    return None if written is None else launch.digest(made_from)
-
-
-def _incarnation(
-    group: WorkerGroup,
-    last: GroupIncarnation | None,
-    environment: PresentEnv | Explanation | None,
-    assigned: tuple[PlannedBundles, ...],
-    observed: Observed,
-    templates: Templates,
-    agent: AgentLiveness,
-    *,
-    is_suspended: bool,
-) -> tuple[GroupIncarnation, GroupFailure | None]:
-    """Return the group's next incarnation, on the bundles that are assigned to it, and what failed of the last one."""
-    known = environment.digest if isinstance(environment, PresentEnv) else None
-    if is_suspended:
-        return replace(set_aside(last, known), bundles=assigned), None
-    revision = _revision(group, assigned, observed, templates)
-    launched = launch_outcome(last, group.status.ranks, sum(part.count for part in assigned))
-    failure = _failure(group, last, observed, agent)
-    failed = Failed(failure, group.spec.failure_policy) if failure else None
-    following = next_incarnation(last, revision, agent.session, known, launched, failed, observed.at)
-    return replace(following, bundles=assigned), failure
-
-
-def _failure(
-    group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
-) -> GroupFailure | None:
-    """Return what failed of the last incarnation, if the agent vouches for its report on it."""
-    report = group.status.ranks
-    if report is None or not agent.is_believed or doubt(group.uid, observed.agent.doubts):
-        return None
-    number = FIRST if last is None else last.number
-    is_of_last = (report.session, report.incarnation) == (agent.session, number)
-    return group_failure(report, observed.pods) if is_of_last else None

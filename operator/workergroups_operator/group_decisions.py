@@ -1,0 +1,178 @@
+"""The part of step four that is about groups: bundles, variables, and which incarnation is the next. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from workergroups_api import launch
+from workergroups_api.conditions import Explanation
+from workergroups_api.manifest import SECRET
+from workergroups_api.names import group_env_name
+from workergroups_api.plan import PlannedBundles
+from workergroups_api.vocabulary import Resize
+from workergroups_api.vouching import doubt
+from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.observed import Observed
+from workergroups_operator.policy.agent_liveness import AgentLiveness
+from workergroups_operator.policy.bundles import Assignment, assign_bundles
+from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
+from workergroups_operator.policy.held_bundles import Held
+from workergroups_operator.policy.incarnation import (
+    FIRST,
+    Failed,
+    GroupIncarnation,
+    LaunchOutcome,
+    begins_anyway,
+    last_incarnation,
+    launch_outcome,
+    next_incarnation,
+    set_aside,
+)
+from workergroups_operator.policy.plan_size import with_room
+from workergroups_operator.policy.pool_size import Room
+from workergroups_operator.policy.rank_failures import GroupFailure, group_failure
+from workergroups_operator.policy.suspension import in_turn, suspended_groups
+from workergroups_operator.policy.token import present_token
+from workergroups_operator.templates import Templates
+
+
+@dataclass(frozen=True)
+class GroupDecisions:
+    """What was decided about the groups, by their names."""
+
+    bundles: Mapping[str, Assignment]
+    # Why it has no ranks; without groups that should have some.
+    suspended: Mapping[str, Explanation]
+    # What it takes from Secrets and ConfigMaps now, or why it cannot; without groups that take nothing.
+    environments: Mapping[str, PresentEnv | Explanation] = field(repr=False)
+    incarnations: Mapping[str, GroupIncarnation]
+    # What failed of its last incarnation. The present one is another if the ranks are restarted now.
+    failures: Mapping[str, GroupFailure]
+
+
+def decide_groups(
+    observed: Observed,
+    templates: Templates,
+    agent: AgentLiveness,
+    rooms: Mapping[str, Room],
+    suspended_pools: Mapping[str, Explanation],
+) -> GroupDecisions:
+    """Decide about all groups, given how much room each pool has, and which pools are suspended."""
+    last = {group.name: last_incarnation(group.status, observed.planned(group.uid)) for group in observed.groups}
+    held = {group.name: _held(group, last[group.name], observed, templates, agent.session) for group in observed.groups}
+    assigned = assign_bundles(in_turn(observed), observed.pools, observed.pools_elsewhere, rooms, held)
+    bundles = with_room(assigned, {group.name: group.spec.failure_policy.max_restarts for group in observed.groups})
+    suspended = suspended_groups(observed.groups, bundles, suspended_pools)
+    environments = _environments(observed)
+    found = {
+        group.name: _incarnation(
+            group,
+            last[group.name],
+            environments.get(group.name),
+            parts,
+            observed,
+            templates,
+            agent,
+            is_suspended=group.name in suspended,
+        )
+        for group in observed.groups
+        if not isinstance(parts := _planned_parts(group.name, bundles, suspended), Explanation)
+    }
+    return GroupDecisions(
+        bundles=bundles,
+        suspended=suspended,
+        environments=environments,
+        incarnations={name: incarnation for name, (incarnation, _) in found.items()},
+        failures={name: failure for name, (_, failure) in found.items() if failure is not None},
+    )
+
+
+def _planned_parts(name: str, bundles: Mapping[str, Assignment], suspended: Mapping[str, Explanation]) -> Assignment:
+    """Return the bundles of a group in the plan, where one that is suspended itself has none."""
+    parts = bundles[name]
+    return () if isinstance(parts, Explanation) and name in suspended else parts
+
+
+def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:
+    """Return the environments of groups. While there is no token yet, there is none of a group either."""
+    live = observed.child(SECRET, group_env_name(observed.key.name)) or {}
+    present = with_room_in_secret(observed.environments, live.get("data") or {})
+    token, uids = present_token(observed), {group.name: group.uid for group in observed.groups}
+    found: dict[str, PresentEnv | Explanation] = {}
+    for name, each in present.items():
+        if isinstance(each, Explanation):
+            found[name] = each
+        elif token is not None and name in uids:
+            found[name] = PresentEnv(env_digest(uids[name], each, token), each)
+    return found
+
+
+def _held(
+    group: WorkerGroup,
+    last: GroupIncarnation | None,
+    observed: Observed,
+    templates: Templates,
+    session: str | None,
+) -> Held:
+    """Return the bundles that the group has, and whether it may get others now."""
+    # One in no session has no ranks.
+    if last is None or last.session is None:
+        return Held()
+    launched = launch_outcome(last, group.status.ranks, last.world_size)
+    begins = begins_anyway(last, _revision(group, last.bundles, observed, templates), session)
+    # Other bundles are another revision, and so another incarnation, only if both revisions are known.
+    is_known = None not in (last.revision, observed.written[group.name])
+    may_grow = is_known and (group.spec.resize is Resize.FOLLOW or begins)
+    return Held(
+        last.bundles,
+        is_new=last.number == FIRST and launched is LaunchOutcome.UNKNOWN,
+        may_grow=may_grow,
+        may_shrink=may_grow or (is_known and launched is LaunchOutcome.UNKNOWN),
+    )
+
+
+def _revision(
+    group: WorkerGroup, bundles: Sequence[PlannedBundles], observed: Observed, templates: Templates
+) -> str | None:
+    """Return a digest of what ranks on these bundles are made from; None while the code is not known."""
+    pools = {pool.name: pool for pool in observed.pools}
+    on = [pools.get(part.pool) for part in bundles]
+    places = [[pool and pool.uid, part.start, part.count] for pool, part in zip(on, bundles, strict=True)]
+    rolls = [pool and templates.roll(pool) for pool in on]
+    written = observed.written[group.name]
+    made_from = [written, places, rolls] if any(rolls) else [written, places]
+    return None if written is None else launch.digest(made_from)
+
+
+def _incarnation(
+    group: WorkerGroup,
+    last: GroupIncarnation | None,
+    environment: PresentEnv | Explanation | None,
+    assigned: tuple[PlannedBundles, ...],
+    observed: Observed,
+    templates: Templates,
+    agent: AgentLiveness,
+    *,
+    is_suspended: bool,
+) -> tuple[GroupIncarnation, GroupFailure | None]:
+    """Return the group's next incarnation, on the bundles that are assigned to it, and what failed of the last one."""
+    known = environment.digest if isinstance(environment, PresentEnv) else None
+    if is_suspended:
+        return replace(set_aside(last, known), bundles=assigned), None
+    revision = _revision(group, assigned, observed, templates)
+    launched = launch_outcome(last, group.status.ranks, sum(part.count for part in assigned))
+    failure = _failure(group, last, observed, agent)
+    failed = Failed(failure, group.spec.failure_policy) if failure else None
+    following = next_incarnation(last, revision, agent.session, known, launched, failed, observed.at)
+    return replace(following, bundles=assigned), failure
+
+
+def _failure(
+    group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
+) -> GroupFailure | None:
+    """Return what failed of the last incarnation, if the agent vouches for its report on it."""
+    report = group.status.ranks
+    if report is None or not agent.is_believed or doubt(group.uid, observed.agent.doubts):
+        return None
+    number = FIRST if last is None else last.number
+    is_of_last = (report.session, report.incarnation) == (agent.session, number)
+    return group_failure(report, observed.pods) if is_of_last else None
