@@ -12,8 +12,14 @@ import pytest
 from workergroups import flight_recorder
 from workergroups.flight_recorder import Flight, Joined
 
+# Another run of these tests on this machine has ranks of other names.
+OWN, OTHER = f"actor-{os.getpid()}-7", f"actor-{os.getpid()}-8"
 # A rank whose torch is a stand-in that answers like torch 2.11 with gloo, and then like one without a recorder.
-RANK = """
+RANK = (
+    f"""
+OWN = {OWN!r}
+"""
+    + """
 import json, sys, types
 from workergroups import flight_recorder
 
@@ -38,11 +44,12 @@ details._world = types.SimpleNamespace(pg_names={group: "0"}, pg_group_ranks={gr
 if sys.argv[1] == "odd":
     torch._dump_fr_trace_json = lambda *_: b"no json"
 sys.modules.update({module.__name__: module for module in (torch, distributed, details)})
-flight_recorder.enable("actor-7")
-flight_recorder.enable("actor-7")
+flight_recorder.enable(OWN)
+flight_recorder.enable(OWN)
 print("up", flush=True)
 sys.stdin.read()
 """
+)
 
 
 @contextmanager
@@ -62,29 +69,29 @@ def rank(how="usual", **variables):
 def test_a_rank_says_which_collectives_it_has_joined(variable):
     with rank(**{variable: "100"}):
         for _ in range(2):
-            answers = flight_recorder.ask({"actor-7", "actor-8"})
-            assert answers.keys() == {"actor-7"}
-            assert flight_recorder.read(answers["actor-7"]) == Flight(
+            answers = flight_recorder.ask({OWN, OTHER})
+            assert answers.keys() == {OWN}
+            assert flight_recorder.read(answers[OWN]) == Flight(
                 2, {"0:default_pg": Joined(7, 6, "gloo:all_reduce", (0, 1, 2))}
             )
-        assert flight_recorder.ask({"actor-8"}) == {}
+        assert flight_recorder.ask({OTHER}) == {}
 
 
 @pytest.mark.parametrize("value", ["", "0", "-1", "many"])
 def test_without_a_buffer_there_is_no_recorder(value):
     with rank(TORCH_FR_BUFFER_SIZE=value):
-        assert flight_recorder.ask({"actor-7"}) == {}
+        assert flight_recorder.ask({OWN}) == {}
 
 
 @pytest.mark.parametrize("how", ["alone", "odd"])
 def test_a_rank_without_a_process_group_or_with_another_torch_says_nothing(how):
     with rank(how, TORCH_FR_BUFFER_SIZE="100"):
-        assert flight_recorder.ask({"actor-7"}) == {}
+        assert flight_recorder.ask({OWN}) == {}
 
 
 def test_a_frozen_rank_is_not_waited_for_long():
     with rank(TORCH_FR_BUFFER_SIZE="100") as process:
         process.send_signal(signal.SIGSTOP)
         began = time.monotonic()
-        assert flight_recorder.ask({"actor-7"}) == {}
+        assert flight_recorder.ask({OWN}) == {}
         assert time.monotonic() - began < 4
