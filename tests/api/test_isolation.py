@@ -13,6 +13,7 @@ from tests.simulation.monitor import SLACK_SECONDS
 from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_operator import try_pods, work_queue
 from workergroups_operator.timings import Timings
 
@@ -147,6 +148,7 @@ async def test_a_dry_run_that_fails_by_chance_takes_no_pods_away(scene):
     await scene.ready(RESOURCE_POOL, "p")
     rule = scene.proxy.rule(Rule(lambda r: r.plural == "pods" and r.method == "POST", INTERNAL, times=3))
     await scene.edit(RESOURCE_POOL, "p", {"podTemplate": {"metadata": {"labels": {"team": "a"}}}})
+    await scene.annotate(RESOURCE_POOL, "p", RESTARTED_AT_ANNOTATION, "now")
     await eventually("a dry run", lambda: rule.hits)
     await scene.until(RESOURCE_POOL, "p", "UpToDate", "False")
     assert (await scene.condition(RESOURCE_POOL, "p"))["status"] == "True"

@@ -5,6 +5,7 @@ from workergroups_api.names import ROLL_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import Observed, node_group_of
+from workergroups_operator.policy.admission import is_suspended
 from workergroups_operator.policy.roll import has_begun
 from workergroups_operator.templates.stamp import as_applied, digest_of, note
 
@@ -28,8 +29,9 @@ def last_roll(observed: Observed, pool: ResourcePool) -> str | None:
 def has_run(observed: Observed, pool: ResourcePool) -> bool:
     """Return whether any of the pool's pods has ever run; while all are lost, the status tells it of the template."""
     live = live_nodes(observed, pool)
-    # A suspended pool begins anew.
-    is_off = (observed.live_node_group(node_group_of(pool)) or {}).get("replicas") == 0
+    # A suspended pool starts from its spec, and so does one whose cluster a queue has suspended.
+    has_no_pods = (observed.live_node_group(node_group_of(pool)) or {}).get("replicas") == 0
+    is_off = has_no_pods or is_suspended(observed.ray_cluster or {})
     is_noted = live is not None and not is_off and pool.status.template == digest_of(live)
     return is_noted or any(map(has_begun, observed.pods_of(Component.WORKER, node_group_of(pool))))
 
