@@ -82,7 +82,7 @@ class Applier:
 
 def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Changes:
     """Return what differs from what is desired. Pure."""
-    unwanted = _unwanted(observed, decisions) or _old_head(observed, decisions)
+    delete = _unwanted(observed, decisions) or _old_head(observed, decisions)
     differing, failed = [], {}
     for manifest in wanted:
         try:
@@ -92,8 +92,8 @@ def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]
         except Exception as error:  # The live object may be anything.
             failed[manifest["kind"]] = _explanation(manifest, error)
     asked = [(each.uid, each.generation) for each in (*observed.pools, *observed.groups)]
-    same = digest([asked, unwanted and unwanted["metadata"]["uid"], [identity(each) for each in differing]])
-    return Changes(unwanted, tuple(differing), failed, same)
+    same = digest([asked, delete and delete["metadata"]["uid"], [identity(each) for each in differing]])
+    return Changes(delete, tuple(differing), failed, same)
 
 
 def _unwanted(observed: Observed, decisions: Decisions) -> Manifest | None:
@@ -106,8 +106,8 @@ def _unwanted(observed: Observed, decisions: Decisions) -> Manifest | None:
 
 
 def _old_head(observed: Observed, decisions: Decisions) -> Manifest | None:
-    """Return the head's pod that must be deleted; none while the operator writes nothing."""
-    if decisions.old_head is None or decisions.obstacle or decisions.restart or decisions.is_held:
+    """Return the head's pod that must be deleted; none while the operator writes nothing, or the cluster goes."""
+    if decisions.old_head is None or decisions.obstacle or decisions.restart or decisions.is_off or decisions.is_held:
         return None
     metadata = {key: decisions.old_head["metadata"][key] for key in ("name", "uid")}
     return {

@@ -1,6 +1,6 @@
 """Step four: all that is decided about one cluster, as one value. Pure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workergroups_api.conditions import Explanation
@@ -31,7 +31,7 @@ from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.policy.release import releases
 from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.roll import Roll, roll_of
-from workergroups_operator.policy.suspension import is_off, suspended_pools
+from workergroups_operator.policy.suspension import at_rest, is_off, suspended_pools
 from workergroups_operator.policy.token import restart, restarted
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import live_head
@@ -87,8 +87,10 @@ class Decisions:
     # Pool -> its node group.
     node_groups: Mapping[str, str] = field(default_factory=dict)
 
-    def rolling(self, bundles: Sequence[PlannedBundles]) -> str | None:
+    def rolling(self, bundles: Assignment) -> str | None:
         """Return the first of the pools of these bundles whose nodes are being replaced."""
+        if isinstance(bundles, Explanation):
+            return None
         return next((part.pool for part in bundles if self.node_groups.get(part.pool) in self.rolls), None)
 
 
@@ -101,16 +103,15 @@ def decide(
 ) -> Decisions:
     """Decide from what was observed, from the pods that the API server refuses, and from the rolls that wait for it."""
     agent = agent_liveness(observed.head, observed.agent, timings)
-    rooms, records = pool_rooms(observed, agent), releases(observed, agent)
+    rooms, old_head = pool_rooms(observed, agent), _old_head(observed)
+    rolls = _rolls(observed, templates, agent, old_head)
+    records = releases(observed, agent, rolls.keys())
     suspended = suspended_pools(observed, records)
+    resting = {node_group_of(pool) for pool in observed.pools if pool.name in at_rest(observed, suspended)}
     groups = decide_groups(observed, templates, agent, rooms, suspended)
     sizes = pool_sizes(observed, rooms, _planned_bundles(observed, groups.bundles))
     off = is_off(observed, suspended)
     why_restart = None if off else restart(observed)
-    held_back = is_held(observed) or is_gathering(observed)
-    old_head = None if off or held_back else _old_head(observed)
-    is_head_leaving = old_head is not None or templates.replaces_head
-    rolls = {} if off or held_back else _rolls(observed, templates, agent, suspended, is_head_leaving=is_head_leaving)
     return Decisions(
         agent=agent,
         refused_pods={**refused_pods, **templates.too_large},
@@ -118,7 +119,7 @@ def decide(
         restart=why_restart,
         restarts=restarts(observed, why_restart, is_connected=agent.is_believed),
         restarted=restarted(observed, agent),
-        rolls=rolls,
+        rolls={name: roll for name, roll in rolls.items() if name not in resting},
         blocked_rolls={**templates.too_large_rolls, **blocked_rolls},
         old_head=old_head,
         node_groups={pool.name: node_group_of(pool) for pool in observed.pools},
@@ -137,7 +138,7 @@ def decide(
         },
         drivers={pool.name: found for pool in observed.pools if (found := _drivers(pool, agent, observed))},
         environments=groups.environments,
-        is_held=held_back,
+        is_held=is_held(observed) or is_gathering(observed),
     )
 
 
@@ -147,23 +148,13 @@ def _planned_bundles(observed: Observed, bundles: Mapping[str, Assignment]) -> d
     return planned | {group.name: group.bundles for group in carried_groups(observed, bundles)}
 
 
-def _drivers(pool: ResourcePool, agent: AgentLiveness, observed: Observed) -> PoolDrivers | None:
-    before, report = pool.status.drivers, pool.status.reservation
-    ended = is_over(session_of_drivers(before, report), agent, observed)
-    return drivers(before, report, is_over=ended, now=observed.at)
-
-
 def _rolls(
-    observed: Observed,
-    templates: Templates,
-    agent: AgentLiveness,
-    suspended: Collection[str],
-    *,
-    is_head_leaving: bool,
+    observed: Observed, templates: Templates, agent: AgentLiveness, old_head: Manifest | None
 ) -> dict[str, Roll]:
-    """Return the rolls that are not over, by node group; a suspended pool has no nodes to replace."""
+    """Return the rolls that are not over, by node group."""
+    is_head_leaving = old_head is not None or templates.replaces_head
     found: dict[str, Roll] = {}
-    for pool in (pool for pool in observed.pools if pool.name not in suspended):
+    for pool in observed.pools:
         name = node_group_of(pool)
         report = None if is_head_leaving else _report(pool, observed, agent)
         roll = roll_of(pool, observed.pods_of(Component.WORKER, name), templates.roll(pool), report)
@@ -184,3 +175,9 @@ def _old_head(observed: Observed) -> Manifest | None:
     noted = (live["metadata"].get("annotations") or {}).get(REPLACED_HEAD_ANNOTATION)
     replaced = next((pod for pod in heads if pod["metadata"]["uid"] == noted), None)
     return replaced or superseded_head(heads, live_head(observed))
+
+
+def _drivers(pool: ResourcePool, agent: AgentLiveness, observed: Observed) -> PoolDrivers | None:
+    before, report = pool.status.drivers, pool.status.reservation
+    ended = is_over(session_of_drivers(before, report), agent, observed)
+    return drivers(before, report, is_over=ended, now=observed.at)

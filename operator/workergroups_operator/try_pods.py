@@ -131,7 +131,7 @@ class PodTrials:
 def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:
     """Return a trial for each kind of pod that lacks some, is about to be replaced, or has a new template. Pure.
 
-    Templates that are too large are left out.
+    Templates that are too large are left out, and pools that are suspended.
     """
     suspended = suspended_pools(observed)
     if not observed.pools or is_off(observed, suspended):

@@ -7,7 +7,7 @@ from workergroups_api import launch
 from workergroups_api.conditions import Condition, find
 from workergroups_api.names import node_group
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import PAUSED, Component, ConditionType, Container, Reason
+from workergroups_api.vocabulary import SUSPENDED, UNTIMED, Component, ConditionType, Container, Reason
 from workergroups_api.worker_group import WorkerGroup
 
 
@@ -36,7 +36,7 @@ def misjudged(subject: ResourcePool | WorkerGroup) -> str | None:
     else:
         expected = [("True", Reason.WAITING_FOR_READY), ("False", Reason.PROGRESS_DEADLINE_EXCEEDED)]
     failed = condition_of(subject, ConditionType.FAILED)
-    is_final = ready.status == "False" and deadline is None and ready.reason not in PAUSED
+    is_final = ready.status == "False" and deadline is None and ready.reason not in (*UNTIMED, *SUSPENDED)
     if failed is None or (failed.status == "True") != is_final:
         return f"it says {ready} with the deadline {deadline}, and {failed}"
     return None if said in expected else f"it says {ready} and {progress}, and its deadline is {deadline}"

@@ -27,10 +27,16 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
     if not decisions.restart:
         token_digest = token.digest_in(secret)
         if not decisions.is_off and not decisions.is_held:
-            refused, replicas = decisions.refused_pods.keys(), decisions.replicas
-            suspended, rolls = decisions.suspended_pools.keys(), decisions.rolls
             manifests.append(
-                raycluster.ray_cluster(observed, templates, refused, replicas, token_digest, suspended, rolls)
+                raycluster.ray_cluster(
+                    observed,
+                    templates,
+                    decisions.refused_pods.keys(),
+                    decisions.replicas,
+                    token_digest,
+                    suspended=decisions.suspended_pools.keys(),
+                    rolls=decisions.rolls,
+                )
             )
         account = observed.child(SERVICE_ACCOUNT, agent_name(observed.key.name))
         # Without a ServiceAccount there is no pod; if it is recreated, the API server rejects the old pod's token.

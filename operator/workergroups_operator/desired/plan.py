@@ -63,7 +63,6 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
     bundles = decisions.bundles[group.name]
     if not is_planned(bundles):
         return None
-    places = () if isinstance(bundles, Explanation) else bundles
     incarnation = decisions.incarnations[group.name]
     before = observed.planned(group.uid)
     failure = decisions.failures.get(group.name)
@@ -75,7 +74,7 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         uid=group.uid,
         incarnation=incarnation.number,
         # Without a revision, the agent ends the ranks of the last incarnation, and launches none: a roll is under way.
-        revision=None if decisions.rolling(places) else revision,
+        revision=None if decisions.rolling(bundles) else revision,
         made_from=incarnation.revision,
         environment=incarnation.environment,
         session=incarnation.session,
@@ -83,5 +82,5 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         restarts=stored(incarnation.restarts),
         is_final=is_final(incarnation, failed, before, observed.at) or None,
         hang_seconds=group.spec.failure_policy.hang_seconds,
-        bundles=places,
+        bundles=() if isinstance(bundles, Explanation) else bundles,
     )

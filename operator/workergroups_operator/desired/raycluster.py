@@ -53,16 +53,16 @@ def ray_cluster(
         replicas: How many pods each pool has.
         token_digest: Digest of Ray's token.
         suspended: Names of the pools that have no nodes. The oldest pool shapes the head, also while it is suspended.
-        rolls: The node groups whose nodes are being replaced.
+        rolls: The rolls that are not over, by node group.
     """
     key, images, oldest = observed.key, templates.images, observed.pools[0].metadata
     if keeps_refused(observed):
         refused = ()
-    active = [pool for pool in observed.pools if pool.name not in suspended]
     groups = [
         group
-        for pool in active
-        if (group := _node_group(observed, templates, refused, pool, replicas[pool.name], rolls))
+        for pool in observed.pools
+        if pool.name not in suspended
+        and (group := _node_group(observed, templates, refused, pool, replicas[pool.name], rolls))
     ]
     return {
         "apiVersion": "ray.io/v1",
@@ -74,8 +74,8 @@ def ray_cluster(
                 HEAD_IMAGE_ANNOTATION: images.head,
                 DEFAULT_IMAGE_ANNOTATION: images.default,
                 LIBRARY_IMAGE_ANNOTATION: images.library,
-                **passed_on(oldest, "annotations"),
                 **_replaced_head(observed, templates),
+                **passed_on(oldest, "annotations"),
             },
             **({"labels": labels} if (labels := passed_on(oldest, "labels")) else {}),
         },

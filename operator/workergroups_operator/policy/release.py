@@ -5,6 +5,7 @@ tries is in the pool's status, so it survives a restart of the operator.
 """
 
 import hashlib
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from workergroups_api.backoff import Backoff
@@ -20,9 +21,14 @@ from workergroups_operator.policy.agent_liveness import AgentLiveness
 PAUSES = Backoff(30.0, 900.0)
 
 
-def releases(observed: Observed, agent: AgentLiveness) -> dict[str, Retries]:
-    """Return the record of each pool that has given back its nodes since it was last ready, by name."""
-    found = {pool.name: _release(pool, observed, agent) for pool in observed.pools}
+def releases(observed: Observed, agent: AgentLiveness, rolling: Collection[str] = ()) -> dict[str, Retries]:
+    """Return the record of each pool that has given back its nodes since it was last ready, by name.
+
+    `rolling` are the node groups whose nodes are being restarted: those that are not replaced yet keep their devices.
+    """
+    found = {
+        pool.name: _release(pool, observed, agent, is_rolling=node_group_of(pool) in rolling) for pool in observed.pools
+    }
     return {name: record for name, record in found.items() if record is not None}
 
 
@@ -32,12 +38,12 @@ def is_released(pool: ResourcePool, record: Retries | None, now: datetime) -> bo
     return is_asked and record is not None and record.next is not None and now < record.next
 
 
-def _release(pool: ResourcePool, observed: Observed, agent: AgentLiveness) -> Retries | None:
+def _release(pool: ResourcePool, observed: Observed, agent: AgentLiveness, *, is_rolling: bool) -> Retries | None:
     record, ready = pool.status.release, find(pool.status.conditions, ConditionType.READY)
     is_asked = pool.spec.on_deadline is OnDeadline.RELEASE
     if not is_asked or pool.spec.suspend or (ready is not None and ready.status == "True"):
         return None
-    if is_released(pool, record, observed.at) or not is_late(pool, observed.at):
+    if is_released(pool, record, observed.at) or not is_late(pool, observed.at) or is_rolling:
         return record
     if _has_all_nodes(pool, observed) or _is_queued(observed) or _may_have_ranks(pool, observed, agent):
         return record

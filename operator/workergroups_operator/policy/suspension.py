@@ -4,7 +4,7 @@ A suspended pool gives back its devices. Its groups keep their claim on its bund
 gives up its bundles, which the pool keeps: when it is resumed, it comes after the groups that have taken them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC
 
 from workergroups_api.conditions import Explanation, find
@@ -14,6 +14,7 @@ from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.admission import is_suspended
 from workergroups_operator.policy.bundles import Assignment
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.idle import idle_pools
@@ -51,6 +52,15 @@ def suspended_groups(
             pool = next((part.pool for part in assigned if part.pool in pools), None)
             found |= {group.name: _of_pool(pool, pools[pool])} if pool is not None else {}
     return found
+
+
+def at_rest(observed: Observed, suspended: Collection[str]) -> frozenset[str]:
+    """Return the pools whose nodes end, if there are any left; when they start again, they get the present spec.
+
+    They are the suspended ones, and all pools while their RayCluster is suspended, by its queue or by hand.
+    """
+    is_whole = observed.ray_cluster is not None and is_suspended(observed.ray_cluster)
+    return frozenset(pool.name for pool in observed.pools if is_whole or pool.name in suspended)
 
 
 def is_off(observed: Observed, pools: Mapping[str, Explanation]) -> bool:

@@ -92,7 +92,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
         return _created_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.created} of {total} ranks created{_failed_before(group, situation)}"
-    if (pool := _rolling_pool(group, situation)) is not None:
+    if (pool := situation.decisions.rolling(situation.decisions.bundles[group.name])) is not None:
         message = f"{count}: waiting until the nodes of pool {pool} are restarted"
         return _created_finding("False", Explanation(LaunchState.WAITING_FOR_POOLS, message))
     if report.state == LaunchState.LAUNCH_FAILED:
@@ -110,11 +110,6 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
         return _created_finding("False", Explanation(missing.reason, f"{count}: {missing.message}"))
     message = f"{count}: {report.message}" if report.message else count
     return _created_finding("False", Explanation(report.state, message))
-
-
-def _rolling_pool(group: WorkerGroup, situation: Situation) -> str | None:
-    bundles = situation.decisions.bundles[group.name]
-    return None if isinstance(bundles, Explanation) else situation.decisions.rolling(bundles)
 
 
 def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:

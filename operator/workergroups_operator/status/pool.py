@@ -35,6 +35,7 @@ from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
 from workergroups_operator.policy.pool_size import reserved_pods
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.policy.roll import Roll, has_begun
+from workergroups_operator.policy.suspension import at_rest
 from workergroups_operator.status.admitted import admitted
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.suspended import not_ready, pool_idle, pool_suspended
@@ -119,7 +120,12 @@ def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | N
 
 
 def template_that_ran(pool: ResourcePool, situation: Situation) -> str | None:
-    """Return the digest of the template of which pods have run: of the present one, or of the last that was noted."""
+    """Return the digest of the template of which pods have run: of the present one, or of the last that was noted.
+
+    A pool whose nodes end forgets it, so that it starts again with its present spec.
+    """
+    if pool.name in at_rest(situation.observed, situation.decisions.suspended_pools.keys()):
+        return None
     present = digest_of(situation.templates.of(pool))
     pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
     return present if any(map(has_begun, pods)) else pool.status.template

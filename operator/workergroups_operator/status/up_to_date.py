@@ -12,40 +12,57 @@ from workergroups_operator.observed import node_group_of
 from workergroups_operator.policy.admission import is_held
 from workergroups_operator.policy.carried_on import carried_node_groups
 from workergroups_operator.policy.passed_on import ignored, passed_on
+from workergroups_operator.policy.roll import asked_roll
+from workergroups_operator.policy.suspension import at_rest
 from workergroups_operator.status.conclusion import Situation, finding
-from workergroups_operator.templates import Templates
+from workergroups_operator.templates.live import admitted_head, admitted_nodes, last_roll
 from workergroups_operator.templates.outdated import outdated
 from workergroups_operator.templates.stamp import changed_fields, digest_of, is_made_from, is_of_other_pool
 
 
 def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
     """Find out whether the pool has its size, and its pods the present template, image and library."""
-    decided_by = situation.observed.pools[0]
-    if (label := ignored(pool, decided_by)) is not None:
-        message = (
-            f"{label} is not on RayCluster {pool.cluster}, which has the labels and annotations of its oldest pool, "
-            f"{decided_by.name}: set the same there, or give this pool its own spec.clusterName"
-        )
-        return _finding("False", Explanation(Reason.LABEL_IGNORED, message))
-    if is_held(situation.observed) and (what := _waits(pool, situation)):
-        message = (
-            f"{what}, since the queue runs RayCluster {pool.cluster} as it admitted it: to apply it now, delete the "
-            "RayCluster, which ends its ranks and queues it again"
-        )
-        return _finding("False", Explanation(Reason.CHANGES_WAIT, message))
     blocked = situation.decisions.blocked_rolls.get(node_group_of(pool))
     if blocked is not None:
         message = f"the restart has not begun, and everything keeps running as it is: {blocked.message}"
         return _finding("False", Explanation(blocked.reason, message))
-    why = _shrinking(pool, situation) or _old_pods(pool, situation) or _old_images(pool, situation)
+    why = _ignored(pool, situation) or _changes_wait(pool, situation) or _shrinking(pool, situation)
+    why = why or _old_pods(pool, situation) or _old_images(pool, situation)
     return _finding("False", why) if why else _true()
+
+
+def _ignored(pool: ResourcePool, situation: Situation) -> Explanation | None:
+    """Explain which of the pool's labels and annotations the RayCluster does not have, and why."""
+    decided_by = situation.observed.pools[0]
+    label = ignored(pool, decided_by)
+    if label is None:
+        return None
+    return Explanation(
+        Reason.LABEL_IGNORED,
+        f"{label} is not on RayCluster {pool.cluster}, which has the labels and annotations of its oldest pool, "
+        f"{decided_by.name}: set the same there, or give this pool its own spec.clusterName",
+    )
+
+
+def _changes_wait(pool: ResourcePool, situation: Situation) -> Explanation | None:
+    """Explain what waits because a queue runs the RayCluster as it was admitted."""
+    what = _waits(pool, situation) if is_held(situation.observed) else None
+    if what is None:
+        return None
+    return Explanation(
+        Reason.CHANGES_WAIT,
+        f"{what}, since the queue runs RayCluster {pool.cluster} as it admitted it: to apply it now, delete the "
+        "RayCluster, which ends its ranks and queues it again",
+    )
 
 
 def _old_pods(pool: ResourcePool, situation: Situation) -> Explanation | None:
     """Explain which pods differ from the spec, in which fields, and what a restart would recreate."""
+    if pool.name in at_rest(situation.observed, situation.decisions.suspended_pools.keys()):
+        return None
     templates, pods = situation.templates, situation.observed.pods_of(Component.WORKER, node_group_of(pool))
     asked, old = templates.asked_of(pool), outdated(pods, templates.asked_of(pool))
-    is_head_old = _is_head_old(pool, templates)
+    is_head_old = _is_head_old(pool, templates.asked_head, templates.head)
     if old or not _is_same(templates.of(pool), asked):
         fields = changed_fields(_made_from(old, templates.of(pool)), asked)
     elif is_head_old:
@@ -71,9 +88,8 @@ def _is_same(one: Manifest, other: Manifest) -> bool:
     return digest_of(one) == digest_of(other)
 
 
-def _is_head_old(pool: ResourcePool, templates: Templates) -> bool:
+def _is_head_old(pool: ResourcePool, asked: Manifest, head: Manifest) -> bool:
     """Return whether the pool shapes the head, and a restart of the pool would replace it."""
-    asked, head = templates.asked_head, templates.head
     return is_made_from(asked, pool) and not _is_same(asked, head) and not is_of_other_pool(head, asked)
 
 
@@ -81,7 +97,8 @@ def _old_images(pool: ResourcePool, situation: Situation) -> Explanation | None:
     """Explain which of the operator's present images the cluster does not have."""
     images = situation.templates.images
     is_alone = len(situation.observed.pools) == 1
-    way_out = _restart(pool) if is_alone else f"delete RayCluster {pool.cluster} to restart it"
+    can_restart = is_alone and not is_held(situation.observed)
+    way_out = _restart(pool) if can_restart else f"delete RayCluster {pool.cluster} to restart it"
     if pool.spec.image is None and images.default != images.offered_default:
         return Explanation(
             Reason.OLD_IMAGE,
@@ -137,12 +154,23 @@ def _waits(pool: ResourcePool, situation: Situation) -> str | None:
         return "the pool waits"
     if group.get("replicas") != situation.decisions.replicas[pool.name].count:
         return f"spec.nodes: {pool.spec.nodes} waits, {group.get('replicas')} were admitted"
-    if digest_of(group["template"]) != digest_of(situation.templates.asked_of(pool)):
+    if _is_other_admitted(pool, situation):
         return "the change of the pods' template waits"
+    if asked_roll(pool.metadata, last_roll(observed, pool)) is not None:
+        return "the restart waits"
     wanted = {node_group_of(each) for each in observed.pools} | carried_node_groups(observed)
     admitted = [str(each["groupName"]) for each in live["spec"]["workerGroupSpecs"]]
     gone = next((name for name in admitted if name not in wanted), None)
     return None if gone is None else f"the pods of a deleted pool, {gone}, still run"
+
+
+def _is_other_admitted(pool: ResourcePool, situation: Situation) -> bool:
+    """Return whether the spec asks for other pods than were admitted; for another head, too, if the pool shapes it."""
+    templates, nodes = situation.templates, admitted_nodes(situation.observed, pool)
+    if nodes is None or not _is_same(nodes, templates.asked_of(pool)):
+        return True
+    head = admitted_head(situation.observed)
+    return head is not None and digest_of(head) is not None and _is_head_old(pool, templates.asked_head, head)
 
 
 def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:

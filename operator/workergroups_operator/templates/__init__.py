@@ -1,7 +1,8 @@
 """Step two: build the pod templates of a cluster, once in a turn; the later steps only read them. Pure.
 
 Running pods get a change of their pool's spec only at a restart. Until then the RayCluster keeps the template that they
-were created from, so that a pod that is lost comes back as the others are: ranks never run in mixed images.
+were created from, so that a pod that is lost comes back as the others are: ranks never run in mixed images. Pools that
+are suspended have nothing to restart: they start again with their present spec.
 """
 
 from collections.abc import Mapping, Set
@@ -19,6 +20,7 @@ from workergroups_operator.policy.admission import is_held
 from workergroups_operator.policy.cluster_size import without_room
 from workergroups_operator.policy.images import Images, as_asked, as_offered, images_of
 from workergroups_operator.policy.roll import asked_roll, automatic_roll
+from workergroups_operator.policy.suspension import at_rest, suspended_pools
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.settings import Settings
 from workergroups_operator.templates.live import has_head_run, has_run, last_roll, live_head, live_nodes
@@ -70,14 +72,18 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
     asked = {node_group_of(pool): worker_template(observed.key, pool, images) for pool in pools}
     asked_head = head_template(observed.key, as_asked(images, pools[0]), pools[0])
     large = {**too_large(pools), **without_room(observed)}
-    new_rolls = _new_rolls(observed, asked, asked_head)
+    running = _running(observed)
+    new_rolls = _new_rolls(observed, asked, asked_head, running)
     rolls = {name: roll for name, roll in new_rolls.items() if name not in blocked and name not in large}
     is_offered = bool(rolls) and _is_whole_cluster(observed)
     new_images = as_offered(images, pools[0]) if is_offered else as_asked(images, pools[0])
     is_roll = node_group_of(pools[0]) in rolls
-    head, head_images = _head(observed, images, new_images, is_roll=is_roll)
+    head, head_images = _head(observed, images, new_images, running, is_roll=is_roll)
     workers = {
-        node_group_of(pool): _nodes(observed, pool, asked[node_group_of(pool)], new_images, rolls) for pool in pools
+        node_group_of(pool): _nodes(
+            observed, pool, asked[node_group_of(pool)], new_images, rolls, has_run=pool.name in running
+        )
+        for pool in pools
     }
     before = live_head(observed)
     return Templates(
@@ -103,17 +109,29 @@ def alone(templates: Templates, key: ClusterKey, pool: ResourcePool) -> Template
     )
 
 
-def _new_rolls(observed: Observed, asked: Mapping[str, Manifest], asked_head: Manifest) -> dict[str, str]:
-    """Return the names of the rolls that should begin now, by node group. Pods that never ran need none."""
+def _running(observed: Observed) -> frozenset[str]:
+    """Return the pools of which pods have run, and are not about to end because they are suspended."""
+    resting = at_rest(observed, suspended_pools(observed).keys())
+    return frozenset(pool.name for pool in observed.pools if pool.name not in resting and has_run(observed, pool))
+
+
+def _new_rolls(
+    observed: Observed, asked: Mapping[str, Manifest], asked_head: Manifest, running: Set[str]
+) -> dict[str, str]:
+    """Return the names of the rolls that should begin now, by node group. Pods that never ran need none.
+
+    None begins while a queue runs the RayCluster as it was admitted, since the operator may not write it.
+    """
     found: dict[str, str] = {}
-    # A queue runs the cluster as it admitted it.
-    for pool in () if is_held(observed) else observed.pools:
+    if is_held(observed):
+        return found
+    for pool in observed.pools:
         last = last_roll(observed, pool)
         changed = _changed_spec(observed, pool, asked[node_group_of(pool)], asked_head)
         roll = asked_roll(pool.metadata, last)
         if roll is None and changed is not None:
             roll = automatic_roll(pool, last, changed, _interrupted(observed, pool))
-        if roll is not None and has_run(observed, pool):
+        if roll is not None and pool.name in running:
             found[node_group_of(pool)] = roll
     return found
 
@@ -134,22 +152,30 @@ def _interrupted(observed: Observed, pool: ResourcePool) -> list[WorkerGroup]:
 
 
 def _nodes(
-    observed: Observed, pool: ResourcePool, asked: Manifest, new_images: Images, rolls: Mapping[str, str]
+    observed: Observed,
+    pool: ResourcePool,
+    asked: Manifest,
+    new_images: Images,
+    rolls: Mapping[str, str],
+    *,
+    has_run: bool,
 ) -> Manifest:
     """Return the template of a pool's nodes: what the spec asks for, or what the running pods were created from."""
     name, last, live = node_group_of(pool), last_roll(observed, pool), live_nodes(observed, pool)
     if name in rolls:
         return with_roll(worker_template(observed.key, pool, new_images), rolls[name])
-    if not has_run(observed, pool):
+    if not has_run and not is_held(observed):
         return with_roll(asked, asked_roll(pool.metadata, last) or last)
     # Without a live template, somebody has changed it: all that is known is what the spec asks for.
     return with_roll(asked, last) if live is None or digest_of(live) == digest_of(asked) else live
 
 
-def _head(observed: Observed, images: Images, new_images: Images, *, is_roll: bool) -> tuple[Manifest, Images]:
+def _head(
+    observed: Observed, images: Images, new_images: Images, running: Set[str], *, is_roll: bool
+) -> tuple[Manifest, Images]:
     """Return the head's template and its images: what the oldest pool asks for, or what the running head has."""
     oldest, live = observed.pools[0], live_head(observed)
-    if is_roll or not has_head_run(observed):
+    if is_roll or not (running or has_head_run(observed)):
         return head_template(observed.key, new_images, oldest), new_images
     kept = head_template(observed.key, images, oldest)
     # As for nodes; a head that an earlier version of the operator created has no digest.

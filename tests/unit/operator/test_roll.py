@@ -1,6 +1,7 @@
 """When a pool's pods get its present spec: not before somebody asks for it, and then node by node."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.apply import changes
 from workergroups_operator.desired import desired
-from workergroups_operator.observed import Observed
+from workergroups_operator.observed import Observed, Queueing
 from workergroups_operator.policy.roll import asked_roll, automatic_roll, has_begun, has_live_ranks, roll_of
 from workergroups_operator.settings import Settings
 from workergroups_operator.templates import templates_of
@@ -446,3 +447,122 @@ def test_a_restart_to_a_template_that_is_too_large_says_so():
     assert said.reason == "PodsRefused"
     assert "the restart has not begun, and everything keeps running as it is: spec.podTemplate has" in said.message
     assert decided(seen).refused_pods == {}
+
+
+CHANGED = {"image": "example.test/worker:2"}
+
+
+def resting(restarted: str | None = None, **spec: Any) -> ResourcePool:
+    """A changed pool of which pods of the first template have run."""
+    ran = status_of(running(of_pool())).after.template
+    return of_pool(restarted, status={"template": ran}, **CHANGED, **spec)
+
+
+def held(seen: Observed, *, suspend: bool = False) -> Observed:
+    """The same cluster in a queue, which has admitted it if it is not suspended, with what a queue adds to pods."""
+    ((key, cluster),) = seen.children.items()
+    spec = copy.deepcopy(cluster["spec"]) | {"suspend": suspend}
+    for group_ in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        group_["template"]["spec"]["nodeSelector"] = {"flavor": "a100"}
+    about = cluster["metadata"] | {"resourceVersion": "7"}
+    workload = {"metadata": {"name": "w"}, "spec": {"queueName": "q"}, "status": {}}
+    return replace(seen, children={key: cluster | {"spec": spec, "metadata": about}}, queueing=Queueing(workload))
+
+
+def asked_image(template: Any) -> str:
+    return str(template["spec"]["containers"][0]["image"])
+
+
+@pytest.mark.parametrize("restarted", [None, ASKED])
+def test_a_suspended_pool_has_nothing_to_restart_and_starts_again_with_its_present_spec(restarted):
+    other = pool("critics", 1, 1, clusterName="actors")
+    seen = running(of_pool(), resting(restarted, suspend=True), other)
+    assert decided(seen).rolls == {}
+    assert not built(seen).beginning
+    assert [each["replicas"] for each in ray_cluster(seen)["spec"]["workerGroupSpecs"]] == [1, 0]
+    said = statuses(seen).updates[0].after
+    assert said.template is None
+    assert find(said.conditions, "UpToDate").status == "True"
+    assert said.roll == (digest(restarted) if restarted else None)
+    again = resting(restarted).model_copy(update={"status": said})
+    live = applied(ray_cluster(seen))
+    resumed = observed(pools=(again, other), pods=(pod("head"),), children=live)
+    assert asked_image(templates(resumed)[1]) == "example.test/worker:2"
+    assert (decided(resumed).rolls, built(resumed).beginning) == ({}, frozenset())
+
+
+def test_a_restart_waits_while_a_queue_runs_the_cluster_as_it_was_admitted():
+    seen = held(running(of_pool(), of_pool(ASKED)))
+    assert (decided(seen).rolls, built(seen).beginning, decided(seen).old_head) == ({}, frozenset(), None)
+    assert [each for each in wanted(seen) if each["kind"] == "RayCluster"] == []
+    said = status_of(seen).after
+    assert said.roll is None
+    found = find(said.conditions, "UpToDate")
+    assert (found.reason, found.message.split(",")[0]) == ("ChangesWait", "the restart waits")
+
+
+@pytest.mark.parametrize("restarted", [None, ASKED])
+@pytest.mark.parametrize("spec", [CHANGED, {"head": {"priorityClassName": "first"}}])
+def test_a_change_waits_while_a_queue_runs_the_cluster_as_it_was_admitted(restarted, spec):
+    rolling = {"updateStrategy": {"type": "RollingUpdate"}}
+    seen = held(running(of_pool(**rolling), of_pool(restarted, **rolling, **spec)))
+    assert (decided(seen).rolls, built(seen).beginning) == ({}, frozenset())
+    assert up_to_date(seen).message.startswith("the change of the pods' template waits, since the queue runs")
+
+
+def test_a_restart_that_was_written_too_late_for_the_admission_takes_no_ranks():
+    before = running(of_pool())
+    noted = of_pool(ASKED, status={"roll": digest(ASKED)})
+    seen = replace(held(before), pools=(noted,), groups=(group(),), written={"trainer": "w"})
+    assert decided(seen).rolls == {}
+    assert find(statuses(seen).updates[0].after.conditions, "UpToDate").reason == "ChangesWait"
+
+
+def test_a_cluster_that_its_queue_has_suspended_starts_again_with_the_present_spec():
+    seen = held(running(of_pool(), resting(ASKED)), suspend=True)
+    assert decided(seen).rolls == {}
+    assert status_of(seen).after.template is None
+    assert [asked_image(each) for each in templates(seen)] == ["example.test/worker:2"] * 2
+    assert node_group(seen)["template"]["metadata"]["annotations"][ROLL_ANNOTATION] == digest(ASKED)
+
+
+@pytest.mark.parametrize("restarted", [None, ASKED])
+def test_a_pool_that_is_being_restarted_gives_back_no_nodes_at_its_deadline(restarted):
+    late = {"observedGeneration": 1, "deadline": "2020-01-01T00:00:00Z"}
+    seen = running(of_pool(), of_pool(restarted, status=late, onDeadline="Release"))
+    lacking = replace(seen, pods=seen.pods[:2])
+    assert (decided(lacking).releases == {}) is bool(restarted)
+
+
+def test_a_pool_that_shrinks_while_it_is_restarted_names_both_kinds_of_pods():
+    seen = running(of_pool(nodes=3), of_pool(ASKED, nodes=2, status={"nodes": 3}))
+    template = seen.live_node_group(NODE_GROUP)["template"]
+    leaving = node("p-2", template, ready=False, node_name=None)
+    leaving["status"] = {"phase": "Pending"}
+    shrinking = replace(seen, pods=(*seen.pods, leaving))
+    wanted_group = node_group(shrinking)
+    assert wanted_group["replicas"] == 2
+    assert wanted_group["scaleStrategy"] == {"workersToDelete": ["p-2"]}
+    replaced = node("p-3", templates(shrinking)[1])
+    later = replace(seen, pods=(*seen.pods[:2], replaced, leaving))
+    assert decided(later).rolls[NODE_GROUP].new == (replaced,)
+
+
+def test_a_group_that_is_suspended_itself_is_not_held_back_by_a_restart():
+    seen = running(of_pool(), of_pool(ASKED))
+    with_group = replace(seen, groups=(group(suspend=True),), written={"trainer": "w"})
+    assert decided(with_group).rolls
+    (plan,) = [each for each in wanted(with_group) if each["kind"] == "ConfigMap"]
+    assert '"revision": "w"' in plan["data"]["plan.json"]
+    assert find(statuses(with_group).updates[-1].after.conditions, "Ready").reason == "Suspended"
+
+
+def test_the_end_of_ranks_for_a_restart_is_no_failure_that_counts():
+    policy = {"maxRestarts": 1}
+    lost = {"rank": 0, "reason": "NodeLost", "message": ""}
+    ended = {"session": SESSION, "incarnation": 3, "created": 3, "failures": [lost]}
+    launched = {"incarnation": 3, "session": SESSION, "revision": "r", "ranks": ended}
+    seen = running(of_pool(), of_pool(ASKED))
+    seen = replace(seen, groups=(group(status=launched, failurePolicy=policy),), written={"trainer": "w"})
+    then = decided(seen).incarnations["trainer"]
+    assert (then.number, then.restarts.count) == (4, 0)
