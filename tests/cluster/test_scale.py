@@ -9,7 +9,7 @@ def scale(namespace, nodes):
 
 
 def until_size(namespace, nodes, seconds=120):
-    """Wait until the pool has so many nodes, all of them ready, and no other pods."""
+    """Wait until the pool has that many nodes, all of them ready, and no other pods."""
 
     def sizes():
         status = namespace.get("resourcepool", "actors")["status"]
@@ -35,7 +35,7 @@ def test_a_pool_grows_and_shrinks_around_ranks_that_run(namespace, clean):
     )
     assert three["incarnation"] == 2
     ((after,), ranks) = look(namespace, "actors", "fixed", "whole")
-    assert after == before
+    assert after == before | {"value": 5}
     assert len({rank["pod"] for rank in ranks}) == 3
 
     scale(namespace, 1)
