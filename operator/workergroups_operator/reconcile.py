@@ -36,7 +36,7 @@ from workergroups_operator.status import status
 from workergroups_operator.status.unknown import unknown
 from workergroups_operator.templates import templates_of
 from workergroups_operator.timings import Timings
-from workergroups_operator.try_pods import PodTrials, separated, trials_of
+from workergroups_operator.try_pods import PodTrials, not_kept, separated, trials_of
 from workergroups_operator.work_queue import Result
 
 LOGGER = logging.getLogger(__name__)
@@ -65,6 +65,7 @@ class Reconciler:
         refused, blocked = separated(tried.refused, observed, templates)
         if blocked:
             templates = templates_of(observed, self.settings, blocked.keys())
+            refused |= not_kept(blocked, templates)
         decisions = decide(observed, templates, refused, self.timings, blocked)
         wanted = desired(observed, templates, decisions, fresh_token=secrets.token_urlsafe(32))
         failures = await self.applier.apply(observed, decisions, wanted)

@@ -169,6 +169,18 @@ def separated(
     return {name: why for name, why in refused.items() if name not in of_rolls}, blocked
 
 
+def not_kept(blocked: Mapping[str, Explanation], templates: Templates) -> dict[str, Explanation]:
+    """Return the rolls that cannot begin, of node groups whose present template is unknown and cannot be kept. Pure.
+
+    They would get what their specs ask for, which the API server has just refused, and so would refuse the RayCluster.
+    """
+    return {
+        name: why
+        for name, why in blocked.items()
+        if _template_digest(templates.workers[name]) == _template_digest(templates.asked_workers[name])
+    }
+
+
 def _fits_after(why: Explanation, name: str, observed: Observed, templates: Templates) -> bool:
     """Return whether only a quota refuses the new pod, which has room once the old one, of the same size, is gone."""
     spec = (observed.ray_cluster or {}).get("spec", {})

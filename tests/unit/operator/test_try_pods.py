@@ -1,16 +1,19 @@
 """What is asked about pods, how often, and that no turn waits for it, in virtual time."""
 
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
+from tests.unit.operator.make import built, observed, pool
 from tests.unit.operator.virtual_time import now, run
+from workergroups_api.conditions import Explanation
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
-from workergroups_operator.try_pods import NAMESPACE_QUESTIONS, PENDING, PodTrials, Trial
+from workergroups_operator.try_pods import NAMESPACE_QUESTIONS, PENDING, PodTrials, Trial, not_kept
 from workergroups_operator.work_queue import Result, WorkQueue
 
 KEY = ClusterKey("team", "actors")
@@ -169,3 +172,19 @@ def test_a_webhook_gets_few_questions_of_a_namespace_at_once():
     run(scenario())
     assert len(answered) == 100
     assert api.most == NAMESPACE_QUESTIONS
+
+
+@pytest.mark.parametrize(("kept", "refused"), [("an older one", []), ("the same", ["actors-uid-acto"])])
+def test_a_refused_template_is_refused_where_no_other_one_can_be_kept(kept, refused):
+    """Its roll cannot begin, and without a live template the RayCluster would get the refused one."""
+
+    def template(digest):
+        return {"metadata": {"annotations": {"workergroups.dev/template": digest}}}
+
+    blocked = {"actors-uid-acto": Explanation("PodsRefused", "no")}
+    templates = replace(
+        built(observed(pools=(pool(),))),
+        workers={"actors-uid-acto": template(kept)},
+        asked_workers={"actors-uid-acto": template("the same")},
+    )
+    assert list(not_kept(blocked, templates)) == refused
