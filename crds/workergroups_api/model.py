@@ -72,5 +72,8 @@ def list_map(*keys: str) -> Mapping[str, Any]:
     return schema(x_kubernetes_list_type="map", x_kubernetes_list_map_keys=list(keys))
 
 
+# A list that its writer replaces as a whole. Others' items in a list with identities would stay, and count towards its
+# limit: then the API server would refuse what the writer adds.
+WHOLE = schema(x_kubernetes_list_type="atomic")
 # Any JSON value, which the API server keeps as it is.
 ANYTHING = schema(x_kubernetes_preserve_unknown_fields=True)

@@ -54,8 +54,8 @@ class PlannedBundles(ApiModel):
     uid: Annotated[
         str | None, Field(description="UID of the pool: one that is deleted and created again is another pool.")
     ] = None
-    start: Annotated[int, Field(description="The first bundle, counted from 0.")]
-    count: Annotated[int, Field(description="Number of bundles. Each bundle has one rank.")]
+    start: Annotated[int, Field(ge=0, le=32767, description="The first bundle, counted from 0.")]
+    count: Annotated[int, Field(ge=1, le=32768, description="Number of bundles. Each bundle has one rank.")]
 
     def nodes(self, per_node: int) -> range:
         """Return the nodes that have these bundles, given how many each node has."""

@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from workergroups_api.launch import digest
-from workergroups_api.model import ApiModel, list_map, schema
+from workergroups_api.model import WHOLE, ApiModel, list_map, schema
 
 MAX_NODES = 16
 MAX_FAILURES = 10
@@ -197,7 +197,7 @@ class GroupReport(ApiModel):
         Field(
             max_length=MAX_FAILURES,
             description="What the ten ranks printed last that died most recently.",
-            json_schema_extra=dict(list_map("incarnation", "rank")),
+            json_schema_extra=WHOLE,
         ),
     ] = ()
     paused: Annotated[str, Field(description="Ranks that are paused for a debugger, as ranges.")] = ""

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field
 
 from workergroups_api.conditions import Conditions
-from workergroups_api.model import ApiModel, ApiObject, cel, immutable, list_map, schema
+from workergroups_api.model import WHOLE, ApiModel, ApiObject, cel, immutable, schema
 from workergroups_api.pod_settings import (
     Agent,
     ClaimingResources,
@@ -521,7 +521,7 @@ class ResourcePoolStatus(ApiModel):
             max_length=MAX_VICTIMS,
             description="The groups that keep the pool from shrinking to `spec.nodes`; the first 16. Nodes with a "
             "group's ranks are never removed: the pool shrinks when these groups are deleted, or run on fewer nodes.",
-            json_schema_extra=dict(list_map("group")),
+            json_schema_extra=WHOLE,
         ),
     ] = None
     ready_nodes: Annotated[

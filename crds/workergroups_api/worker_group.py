@@ -10,7 +10,7 @@ from workergroups_api.conditions import Conditions
 from workergroups_api.failure_policy import MAX_KEPT_FAILURES, FailurePolicy, KeptFailure, RestartHistory
 from workergroups_api.group_settings import CODE_RULES, ENV_FROM_RULES, ENV_VAR_RULES, Code, EnvVar
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
-from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
+from workergroups_api.model import ANYTHING, WHOLE, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.plan import PlannedBundles
 from workergroups_api.pod_settings import EnvFrom
@@ -296,7 +296,7 @@ class WorkerGroupStatus(ApiModel):
         Field(
             max_length=16,
             description="The bundles of this incarnation, in rank order.",
-            json_schema_extra=dict(list_map("pool", "start")),
+            json_schema_extra=WHOLE,
         ),
     ] = None
     retries: Annotated[
@@ -310,7 +310,7 @@ class WorkerGroupStatus(ApiModel):
         Field(
             max_length=MAX_KEPT_FAILURES,
             description="The ten latest failures of ranks, the latest first.",
-            json_schema_extra=dict(list_map("incarnation", "rank")),
+            json_schema_extra=WHOLE,
         ),
     ] = ()
     ranks: Annotated[GroupReport | None, Field(description="What the agent observes of the ranks in Ray.")] = None

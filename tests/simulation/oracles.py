@@ -58,7 +58,8 @@ def _unsettled_pool(scene: Scene, monitor: Monitor, story: Story, pool: Resource
     if ready.status == "True":
         untrue = contradiction(scene.world, pool, monitor.cluster_of(pool)) or old_pods(scene.world, pool)
         untrue = untrue or _misses_drivers(scene, pool, monitor.cluster_of(pool))
-        if broken is None and (up_to_date is None or up_to_date.status != "True"):
+        is_held_up = up_to_date is not None and up_to_date.reason == Reason.SHRINKING
+        if broken is None and not is_held_up and (up_to_date is None or up_to_date.status != "True"):
             return [f"{says}, and after a restart {up_to_date}"]
         stale = broken and (up_to_date is None or up_to_date.status != "False")
         return [f"{says}: {untrue}"] if untrue else [f"{says}, {up_to_date}"] if stale else _of_other_size(scene, pool)
