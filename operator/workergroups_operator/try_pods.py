@@ -31,6 +31,7 @@ from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.leaving_pods import Replicas
 from workergroups_operator.policy.suspension import is_off, suspended_pools
 from workergroups_operator.templates import Templates, alone
+from workergroups_operator.templates.stamp import digest_of
 from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
 
@@ -177,7 +178,7 @@ def not_kept(blocked: Mapping[str, Explanation], templates: Templates) -> dict[s
     return {
         name: why
         for name, why in blocked.items()
-        if _template_digest(templates.workers[name]) == _template_digest(templates.asked_workers[name])
+        if digest_of(templates.workers[name]) == digest_of(templates.asked_workers[name])
     }
 
 
