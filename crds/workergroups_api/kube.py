@@ -236,7 +236,7 @@ class Kube:
         await _finish(answer)
 
     async def create(self, manifest: Manifest, *, dry_run: bool = False) -> None:
-        """Create an object that nobody changes later, such as an event; a dry run only asks whether that would work.
+        """Create an object, and raise ConflictError if there is one; a dry run only asks whether that would work.
 
         A dry run is strict: it also refuses fields that the kind does not have.
         """

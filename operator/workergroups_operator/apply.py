@@ -14,8 +14,8 @@ from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_api.launch import digest
-from workergroups_api.manifest import DEPLOYMENT, POD, RAY_CLUSTER, ROLE_BINDING, Manifest, identity
-from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER
+from workergroups_api.manifest import DEPLOYMENT, POD, RAY_CLUSTER, ROLE_BINDING, SECRET, Manifest, identity
+from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER, token_secret_name
 from workergroups_api.vocabulary import Reason
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
@@ -28,6 +28,8 @@ from workergroups_operator.writes import Writes
 NAMESPACE_WRITES = 2
 # Pods need the other objects, and the API server refuses a RoleBinding without its Role.
 _NEED_OTHERS = {RAY_CLUSTER.kind, DEPLOYMENT.kind, ROLE_BINDING.kind}
+# These are made for one token.
+_NEED_TOKEN = {SECRET.kind, RAY_CLUSTER.kind, DEPLOYMENT.kind}
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,9 @@ class Changes:
     """What must be written for a cluster; nothing if all is as desired."""
 
     delete: Manifest | None
+    # The Secret with a fresh token. It must not replace another token, which the last write of an operator that was
+    # killed may have created since this one looked: pods may have started with that.
+    create: Manifest | None
     write: tuple[Manifest, ...]
     # Why live objects cannot even be compared, by kind.
     failed: Mapping[str, Explanation]
@@ -93,7 +98,14 @@ def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]
             failed[manifest["kind"]] = _explanation(manifest, error)
     asked = [(each.uid, each.generation) for each in (*observed.pools, *observed.groups)]
     same = digest([asked, delete and delete["metadata"]["uid"], [identity(each) for each in differing]])
-    return Changes(delete, tuple(differing), failed, same)
+    return Changes(delete, _fresh_token(observed, differing), tuple(differing), failed, same)
+
+
+def _fresh_token(observed: Observed, differing: Sequence[Manifest]) -> Manifest | None:
+    secret = (SECRET.kind, token_secret_name(observed.key.name))
+    if secret in observed.children:
+        return None
+    return next((each for each in differing if identity(each) == secret), None)
 
 
 def _unwanted(observed: Observed, decisions: Decisions) -> Manifest | None:
@@ -125,12 +137,27 @@ async def write(client: Kube, due: Changes) -> Failures:
             await client.delete(due.delete)
         except API_ERRORS as error:
             failed[due.delete["kind"]] = _explanation(due.delete, error)
+    pending = due.write
+    if due.create is not None and not await _is_created(client, due.create, failed):
+        pending = tuple(manifest for manifest in due.write if manifest["kind"] not in _NEED_TOKEN)
     # Objects of a batch do not wait for each other, since admission may be slow.
     for is_last in (False, True):
-        batch = [manifest for manifest in due.write if (manifest["kind"] in _NEED_OTHERS) is is_last]
+        batch = [manifest for manifest in pending if (manifest["kind"] in _NEED_OTHERS) is is_last]
         reasons = await asyncio.gather(*(_apply(client, manifest) for manifest in batch))
         failed |= {each["kind"]: why for each, why in zip(batch, reasons, strict=True) if why is not None}
     return Failures(failed)
+
+
+async def _is_created(client: Kube, manifest: Manifest, failed: dict[str, Explanation]) -> bool:
+    """Create the object. If there is one already, that change starts another turn, which decides again."""
+    try:
+        await client.create(manifest)
+    except ConflictError:
+        return False
+    except API_ERRORS as error:
+        failed[manifest["kind"]] = _explanation(manifest, error)
+        return False
+    return True
 
 
 async def _apply(client: Kube, manifest: Manifest) -> Explanation | None:

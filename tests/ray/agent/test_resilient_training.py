@@ -20,7 +20,9 @@ from workergroups.ray_private.cluster_state import actor_state
 
 EXAMPLE = Path(__file__).parents[3] / "examples/resilient-training"
 KILLS = 5
-STEPS = 300
+STEPS = 600
+# Kills come before this step, so that none is left when a fast machine has ended the training.
+LAST_KILL = 300
 
 
 @dataclasses.dataclass
@@ -50,6 +52,10 @@ class Driver:
     def kill(self):
         self.process.kill()
         self.process.wait(30)
+
+    def step(self):
+        """The step of the last checkpoint."""
+        return max((int(file.stem) for file in self.directory.glob("*/*.json")), default=0)
 
     def has_ended(self):
         return self.process.poll() is not None
@@ -95,9 +101,9 @@ def test_ranks_and_driver_are_killed_at_random_moments(agent, drivers, tmp_path)
     undisturbed = drivers(tmp_path / "undisturbed")
     agent.go_on_until(lambda _: undisturbed.has_ended())
     driver = drivers(tmp_path / "disturbed")
-    for number in range(KILLS):
+    for number, step in enumerate(sorted(choice.sample(range(LAST_KILL), KILLS))):
         agent.go_on_until(lambda _, group=group: pids(group))
-        look_for(agent, choice.uniform(0, 1.5))
+        agent.go_on_until(lambda _, step=step: driver.step() >= step or driver.has_ended())
         assert not driver.has_ended(), driver.log.read_text()
         if number == KILLS // 2:
             driver.kill()

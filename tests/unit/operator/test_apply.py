@@ -82,6 +82,14 @@ class ApiServer:
         self.seconds = seconds
         self.refuses = False
         self.applied = []
+        self.others_token = False
+
+    async def create(self, manifest):
+        self.applied.append((manifest["kind"], now()))
+        if self.refuses:
+            raise ForbiddenError(ApiException(status=403, reason="denied by a webhook"))
+        if self.others_token:
+            raise ConflictError(ApiException(status=409, reason="secrets already exists"))
 
     async def apply(self, manifest):
         self.applied.append((manifest["kind"], now()))
@@ -113,7 +121,7 @@ def test_who_comes_second_where_a_queue_may_write_has_not_failed(metadata, is_fa
             raise ConflictError(ApiException(status=409, reason="the object has been modified"))
 
     manifest = {"kind": "RayCluster", "metadata": {"name": "actors"} | metadata}
-    failures = run(write(Quicker(), Changes(None, (manifest,), {}, "")))
+    failures = run(write(Quicker(), Changes(None, None, (manifest,), {}, "")))
     assert bool(failures.by_kind) is is_failure
 
 
@@ -125,6 +133,34 @@ def test_pods_come_after_what_they_need():
 
     assert not run(scenario()).by_kind
     assert {kind for kind, moment in api.applied if moment} == {"RayCluster", "RoleBinding"}
+
+
+def test_a_token_that_another_operator_wrote_meanwhile_stays_and_nothing_is_made_for_ours():
+    api = ApiServer()
+    api.others_token = True
+
+    async def scenario():
+        return await turn(Applier(api, lambda _: None, TIMINGS))
+
+    assert not run(scenario()).by_kind
+    written = [kind for kind, _ in api.applied]
+    assert written.count("Secret") == 1  # the attempt
+    assert {"Lease", "ConfigMap", "RoleBinding"} <= set(written)
+    assert not {"RayCluster", "Deployment"} & set(written)
+
+
+def test_where_no_secret_can_be_written_nothing_is_made_for_its_token_and_the_refusal_is_reported():
+    class NoSecrets(ApiServer):
+        async def create(self, manifest):
+            raise ForbiddenError(ApiException(status=403, reason="denied by a webhook"))
+
+    api = NoSecrets()
+
+    async def scenario():
+        return await turn(Applier(api, lambda _: None, TIMINGS))
+
+    assert set(run(scenario()).by_kind) == {"Secret"}
+    assert not {"RayCluster", "Deployment", "Secret"} & {kind for kind, _ in api.applied}
 
 
 def test_a_late_refusal_is_reported_by_the_next_turn_and_tried_by_the_one_after_it():
