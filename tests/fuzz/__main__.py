@@ -6,15 +6,17 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import wait
 
 from tests.fuzz.case import Outcome
-from tests.fuzz.kinds import BATCH, KINDS, Unit, play, units
+from tests.fuzz.kinds import KINDS, Unit, play, units
 from tests.simulation.control_plane import Access, control_plane
 
 # Work that takes longer hangs.
 UNIT_SECONDS = 600.0
+# Each API server keeps the latest versions of all large objects for watches: 3 GB after this many cases.
+CASES_OF_API_SERVER = 1000
 
 
 def main() -> int:
@@ -22,13 +24,13 @@ def main() -> int:
     arguments = _arguments()
     first = int(time.time()) if arguments.first is None else arguments.first
     print(f"cases from {first}", flush=True)
-    work = units(range(first, first + arguments.cases), arguments.kind)
     began = time.monotonic()
-    if any(unit.needs_api_server for unit in units(range(first, first + BATCH), arguments.kind)):
-        with control_plane() as access:
-            outcomes = _play_all(work, access, arguments)
-    else:
-        outcomes = _play_all(work, None, arguments)
+    until = began + arguments.minutes * 60 if arguments.minutes else float("inf")
+    outcomes: list[Outcome] = []
+    for start in range(first, first + arguments.cases, CASES_OF_API_SERVER):
+        if time.monotonic() < until:
+            seeds = range(start, min(start + CASES_OF_API_SERVER, first + arguments.cases))
+            outcomes += _play(list(units(seeds, arguments.kind)), until, arguments.jobs)
     return _summarize(outcomes, time.monotonic() - began)
 
 
@@ -81,12 +83,19 @@ class _Running:
         return outcome
 
 
-def _play_all(work: Iterator[Unit], access: Access | None, arguments: argparse.Namespace) -> list[Outcome]:
-    until = time.monotonic() + arguments.minutes * 60 if arguments.minutes else float("inf")
+def _play(work: Sequence[Unit], until: float, jobs: int) -> list[Outcome]:
+    """Play what can begin before `until`, `jobs` at a time, with a new API server if it needs one."""
+    if not any(unit.needs_api_server for unit in work):
+        return _play_with(None, iter(work), until, jobs)
+    with control_plane() as access:
+        return _play_with(access, iter(work), until, jobs)
+
+
+def _play_with(access: Access | None, work: Iterator[Unit], until: float, jobs: int) -> list[Outcome]:
     running: list[_Running] = []
     outcomes: list[Outcome] = []
     while True:
-        while len(running) < arguments.jobs and time.monotonic() < until and (unit := next(work, None)):
+        while len(running) < jobs and time.monotonic() < until and (unit := next(work, None)):
             running.append(_Running(unit, access))
         if not running:
             return outcomes
