@@ -251,14 +251,21 @@ class Kube:
         )
         await _finish(answer)
 
-    async def delete(self, manifest: Manifest) -> None:
-        """Delete this object, but not another one that has its name by now. It may be gone already."""
+    async def delete(self, manifest: Manifest, *, only_unchanged: bool = False) -> None:
+        """Delete this object, but not another one that has its name by now. It may be gone already.
+
+        With `only_unchanged`, raise ConflictError if somebody has changed the object since it was read.
+        """
         metadata = manifest["metadata"]
+        must_match = ("uid", "resourceVersion") if only_unchanged else ("uid",)
         try:
             answer = await self._resource(kind_of(manifest)).delete(
                 name=metadata["name"],
                 namespace=metadata["namespace"],
-                body={"preconditions": {"uid": metadata["uid"]}, "propagationPolicy": "Background"},
+                body={
+                    "preconditions": {key: metadata[key] for key in must_match},
+                    "propagationPolicy": "Background",
+                },
                 _request_timeout=self._request_seconds,
                 serialize=False,
             )

@@ -24,7 +24,7 @@ from workergroups_api.pod_settings import (
 )
 from workergroups_api.report import DriverJobs, PoolReport
 from workergroups_api.retries import Retries
-from workergroups_api.vocabulary import OnDeadline, Reservation, TopologyMode, UpdateStrategyType, Vendor
+from workergroups_api.vocabulary import IdleAction, OnDeadline, Reservation, TopologyMode, UpdateStrategyType, Vendor
 
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 # The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
@@ -207,10 +207,18 @@ class Idle(ApiModel):
         Field(
             ge=60,
             le=2592000,
-            description="The operator suspends the pool after it has been idle for this many seconds: it is ready, no "
-            "group wants it, and no driver is connected to its Ray cluster.",
+            description="The operator suspends or deletes the pool after it has been idle for this many seconds: it is "
+            "ready, no group wants it, and no driver is connected to its Ray cluster.",
         ),
     ]
+    action: Annotated[
+        IdleAction,
+        Field(
+            description="Suspend: the pool gives back its devices, and starts again when somebody wants it. Delete: "
+            "the operator also deletes the pool, unless a group names it. A pool that only suspended groups name stays "
+            "suspended until the last of them is deleted."
+        ),
+    ] = IdleAction.SUSPEND
 
 
 class UpdateStrategy(ApiModel):
@@ -365,9 +373,9 @@ class ResourcePoolSpec(ApiModel):
     idle: Annotated[
         Idle | None,
         Field(
-            description="Suspend the pool while nobody uses it. A group that is created or resumed on it wakes it, and "
-            "so does `workergroups job submit`, or another value of the annotation workergroups.dev/wake-at. Default: "
-            "it keeps its devices."
+            description="Suspend or delete the pool if nobody uses it. A group that is created or resumed on it wakes "
+            "it, and so does `workergroups job submit`, or another value of the annotation workergroups.dev/wake-at. "
+            "Default: it keeps its devices."
         ),
     ] = None
     update_strategy: Annotated[

@@ -238,6 +238,8 @@ class EventReason(Word):
     HUNG = "Hung"
     STATUS_REFUSED = "StatusRefused"
     DRIVERS_LOST = "DriversLost"
+    # The operator has deleted the pool, since nobody used it.
+    DELETED = "Deleted"
 
 
 class Component(Word):
@@ -321,6 +323,13 @@ class OnDeadline(Word):
 
     WAIT = "Wait"
     RELEASE = "Release"
+
+
+class IdleAction(Word):
+    """What happens to a pool that nobody uses."""
+
+    SUSPEND = "Suspend"
+    DELETE = "Delete"
 
 
 class UpdateStrategyType(Word):

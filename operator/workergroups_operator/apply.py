@@ -1,11 +1,14 @@
 """Step six, the only writer of children: change what exists to what is desired, by server-side apply.
 
+It also deletes pools that nobody uses.
+
 If the API server refuses one object, the operator still writes the others.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -14,10 +17,21 @@ from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_api.launch import digest
-from workergroups_api.manifest import DEPLOYMENT, POD, RAY_CLUSTER, ROLE_BINDING, SECRET, Manifest, identity
+from workergroups_api.manifest import (
+    DEPLOYMENT,
+    POD,
+    RAY_CLUSTER,
+    RESOURCE_POOL,
+    ROLE_BINDING,
+    SECRET,
+    Manifest,
+    identity,
+)
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER, token_secret_name
+from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 from workergroups_operator.decisions import Decisions
+from workergroups_operator.events import object_event, tell
 from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed
@@ -45,6 +59,8 @@ class Changes:
     failed: Mapping[str, Explanation]
     # Equal while the users' specs and the objects that differ from them stay the same.
     digest: str
+    # Pools that nobody uses, and why they are deleted.
+    unused: tuple[tuple[ResourcePool, Explanation], ...] = ()
 
 
 class Applier:
@@ -58,14 +74,14 @@ class Applier:
         self._unreported: dict[ClusterKey, str] = {}
 
     async def apply(self, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Failures:
-        """Delete a cluster that must restart or is off, and write what differs from what was applied before.
+        """Delete a cluster that must restart or is off, and unused pools; write what differs from what was applied.
 
         Return what failed; while writes are under way, what failed at the last try.
         """
         key, due = observed.key, changes(observed, decisions, wanted)
         if self._unreported.pop(key, None) == due.digest:
             return self._failed[key]  # The next try follows with back-off.
-        if not due.delete and not due.write:
+        if not due.delete and not due.write and not due.unused:
             self.forget(key)
             return Failures(due.failed)
         if await self.writes.run(key, {key: partial(self._write, key, due)}):
@@ -96,9 +112,11 @@ def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]
                 differing.append(manifest)
         except Exception as error:  # The live object may be anything.
             failed[manifest["kind"]] = _explanation(manifest, error)
+    unused = tuple((pool, why) for pool in observed.pools if (why := decisions.deleted_pools.get(pool.name)))
     asked = [(each.uid, each.generation) for each in (*observed.pools, *observed.groups)]
-    same = digest([asked, delete and delete["metadata"]["uid"], [identity(each) for each in differing]])
-    return Changes(delete, _fresh_token(observed, differing), tuple(differing), failed, same)
+    deleted = [delete and delete["metadata"]["uid"], *(pool.uid for pool, _ in unused)]
+    same = digest([asked, deleted, [identity(each) for each in differing]])
+    return Changes(delete, _fresh_token(observed, differing), tuple(differing), failed, same, unused)
 
 
 def _fresh_token(observed: Observed, differing: Sequence[Manifest]) -> Manifest | None:
@@ -145,6 +163,9 @@ async def write(client: Kube, due: Changes) -> Failures:
         batch = [manifest for manifest in pending if (manifest["kind"] in _NEED_OTHERS) is is_last]
         reasons = await asyncio.gather(*(_apply(client, manifest) for manifest in batch))
         failed |= {each["kind"]: why for each, why in zip(batch, reasons, strict=True) if why is not None}
+    for pool, why in due.unused:
+        refused = await _delete_pool(client, pool, why)
+        failed |= {RESOURCE_POOL.kind: refused} if refused is not None else {}
     return Failures(failed)
 
 
@@ -158,6 +179,22 @@ async def _is_created(client: Kube, manifest: Manifest, failed: dict[str, Explan
         failed[manifest["kind"]] = _explanation(manifest, error)
         return False
     return True
+
+
+async def _delete_pool(client: Kube, pool: ResourcePool, why: Explanation) -> Explanation | None:
+    """Delete a pool, unless somebody has changed it since. Return why that failed."""
+    identified = {"apiVersion": RESOURCE_POOL.api_version, "kind": RESOURCE_POOL.kind, "metadata": pool.metadata}
+    try:
+        await client.delete(identified, only_unchanged=True)
+    except ConflictError:
+        return None  # That change, such as somebody's wish to wake it, starts another turn, which decides again.
+    except API_ERRORS as error:
+        return Explanation(
+            Reason.APPLY_FAILED,
+            f"ResourcePool {pool.name} cannot be deleted, and is tried again: {api_error_message(error)}",
+        )
+    await tell(client, object_event(RESOURCE_POOL, pool.metadata, "Normal", why, datetime.now(UTC)))
+    return None
 
 
 async def _apply(client: Kube, manifest: Manifest) -> Explanation | None:

@@ -20,7 +20,7 @@ from workergroups_operator.policy.bundles import Assignment
 from workergroups_operator.policy.carried_on import carried_groups
 from workergroups_operator.policy.drivers import drivers, is_over, session_of_drivers
 from workergroups_operator.policy.group_env import PresentEnv
-from workergroups_operator.policy.idle import idle_pools
+from workergroups_operator.policy.idle import deleted_pools, idle_pools
 from workergroups_operator.policy.incarnation import (
     GroupIncarnation,
 )
@@ -66,6 +66,8 @@ class Decisions:
     releases: Mapping[str, Retries] = field(default_factory=dict)
     # Pool -> whether somebody uses it; without pools that keep their devices in any case.
     idle: Mapping[str, PoolIdle] = field(default_factory=dict)
+    # Pool -> why it must be deleted: nobody uses it.
+    deleted_pools: Mapping[str, Explanation] = field(default_factory=dict)
     # Pool -> why it has no pods; group -> why it has no ranks. Without those that should have some.
     suspended_pools: Mapping[str, Explanation] = field(default_factory=dict)
     suspended_groups: Mapping[str, Explanation] = field(default_factory=dict)
@@ -126,6 +128,7 @@ def decide(
         bundles=groups.bundles,
         releases=records,
         idle=idle_pools(observed),
+        deleted_pools=deleted_pools(observed),
         suspended_pools=suspended,
         suspended_groups=groups.suspended,
         is_off=off,

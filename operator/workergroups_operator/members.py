@@ -83,6 +83,21 @@ async def observe_members(client: Kube, membership: Membership, key: ClusterKey)
     )
 
 
+async def named_pools(client: Kube, namespace: str) -> frozenset[str]:
+    """List the pools that the groups of a namespace name, also groups that are being deleted."""
+    try:
+        pages = client.pages(WORKER_GROUP, namespace)
+        return frozenset([name async for page in pages for body in page for name in _pools_named_in(body)])
+    except RefusedObject:
+        names = await client.names(WORKER_GROUP, namespace)
+        found = await asyncio.gather(*(_read(client, WORKER_GROUP, namespace, name) for name in names))
+        return frozenset(name for member in found if member is not None for name in member.pools)
+
+
+def _pools_named_in(group: Manifest) -> tuple[str, ...]:
+    return pools_of_group(str(group["metadata"]["name"]), _spec(group))
+
+
 async def _members(client: Kube, kind: Kind, namespace: str, members: Collection[str]) -> list[Member]:
     """Return the members that are not being deleted, in the order of their creation."""
     found = await asyncio.gather(*(_read(client, kind, namespace, name) for name in members))

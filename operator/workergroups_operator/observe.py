@@ -15,10 +15,11 @@ from workergroups_api.plan import ClusterPlan
 from workergroups_api.vocabulary import Component
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.kueue import queueing
-from workergroups_operator.members import observe_members
+from workergroups_operator.members import named_pools, observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
+from workergroups_operator.policy.idle import may_be_deleted
 from workergroups_operator.policy.lifetime import is_of_a_present_pool
 from workergroups_operator.policy.pod_owners import pods_by_owner, replica_sets_of
 from workergroups_operator.policy.suspension import suspended_pools
@@ -49,7 +50,11 @@ async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, 
         plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
         queueing=await queueing(client, key.namespace, ray_cluster),
     )
-    return await _with_signs(client, heartbeats, seen)
+    seen = await _with_signs(client, heartbeats, seen)
+    if any(may_be_deleted(pool, seen) for pool in seen.pools):
+        # The index of groups is only a hint, and knows nothing of those whose first pool is on another cluster.
+        seen = replace(seen, named_pools=await named_pools(client, key.namespace))
+    return seen
 
 
 async def _replica_sets(client: Kube, key: ClusterKey, pods: Iterable[Manifest]) -> list[Manifest]:

@@ -104,6 +104,8 @@ class Observed:
     # KubeRay's latest complaint about the cluster, while pods are missing.
     complaint: str | None = None
     queueing: Queueing = Queueing()
+    # All pools that groups of the namespace name, as listed just now. None if no pool is about to be deleted.
+    named_pools: frozenset[str] | None = None
 
     def child(self, kind: Kind, name: str) -> Manifest | None:
         """Return the object of that kind and name, if there is one."""

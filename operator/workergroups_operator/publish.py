@@ -1,8 +1,5 @@
 """Step eight, the only writer of status: write a status only if it changed, and an event if `Ready` changed."""
 
-import logging
-import os
-import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -14,13 +11,12 @@ from workergroups_api.kube import Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_api.vocabulary import EventReason, RankEnd
+from workergroups_operator.events import object_event, tell
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
 
-LOGGER = logging.getLogger(__name__)
-CONTROLLER = "workergroups.dev/operator"
 # How many statuses of a namespace the operator writes at once.
 NAMESPACE_WRITES = 8
 
@@ -55,15 +51,15 @@ async def _publish(client: Kube, update: StatusUpdate) -> str | None:
     except Exception as error:  # Not only API errors: no update may hold the others up.
         if not update.is_readable and isinstance(error, DynamicApiError):
             # Nobody can write the status of such an object, so an event is all that is possible.
-            await _tell(client, update, event(update, datetime.now(UTC)))
+            await tell(client, event(update, datetime.now(UTC)))
             return None
         if is_refusal(error):
-            await _tell(client, update, refusal_event(update, error, datetime.now(UTC)))
+            await tell(client, refusal_event(update, error, datetime.now(UTC)))
         return f"status of {update.kind.kind} {update.metadata['name']}: {api_error_message(error)[:500]}"
     if is_news(update):
-        await _tell(client, update, event(update, datetime.now(UTC)))
+        await tell(client, event(update, datetime.now(UTC)))
     if update.news is not None:
-        await _tell(client, update, news_event(update, update.news, datetime.now(UTC)))
+        await tell(client, news_event(update, update.news, datetime.now(UTC)))
     return None
 
 
@@ -87,25 +83,10 @@ def event(update: StatusUpdate, now: datetime) -> Manifest:
     """Return the event for `kubectl describe`: `Ready` became True, or ceased to be."""
     metadata, ready = update.metadata, update.ready
     not_ready = EventReason.HUNG if ready.reason == RankEnd.HUNG else EventReason.NOT_READY
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": f"{metadata['name']}.{_suffix(update)}", "namespace": metadata["namespace"]},
-        "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "type": "Normal" if ready.status == "True" else "Warning",
-        "reason": EventReason.READY if ready.status == "True" else not_ready,
-        "note": f"{ready.reason}: {ready.message}"[:1024],
-        "action": "Reconcile",
-        "reportingController": CONTROLLER,
-        "reportingInstance": os.environ.get("HOSTNAME", "operator"),
-        "regarding": {
-            "apiVersion": update.kind.api_version,
-            "kind": update.kind.kind,
-            "name": metadata["name"],
-            "namespace": metadata["namespace"],
-            "uid": metadata["uid"],
-        },
-    }
+    reason = EventReason.READY if ready.status == "True" else not_ready
+    why = Explanation(reason, f"{ready.reason}: {ready.message}")
+    type_ = "Normal" if ready.status == "True" else "Warning"
+    return object_event(update.kind, metadata, type_, why, now, _suffix(update))
 
 
 def news_event(update: StatusUpdate, news: Explanation, now: datetime) -> Manifest:
@@ -127,17 +108,8 @@ def refusal_event(update: StatusUpdate, error: Exception, now: datetime) -> Mani
     }
 
 
-def _suffix(update: StatusUpdate) -> str:
-    """Return a new suffix for each event; for an unreadable object a constant one, so that its event exists once."""
+def _suffix(update: StatusUpdate) -> str | None:
+    """Return None for a new suffix of each event; for an unreadable object a constant one, so that it exists once."""
     if update.is_readable:
-        return uuid.uuid4().hex[:16]
+        return None
     return digest([update.metadata["uid"], update.metadata.get("generation"), update.ready.message])
-
-
-async def _tell(client: Kube, update: StatusUpdate, told: Manifest) -> None:
-    try:
-        await client.create(told)
-    except ConflictError:
-        return  # The event exists.
-    except Exception as error:
-        LOGGER.warning("no event for %s: %s", update.metadata["name"], api_error_message(error))

@@ -9,7 +9,7 @@ from tests.simulation.api import eventually
 from tests.simulation.machines import NO_SUCH_NODE
 from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
-from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import EVENT, POD, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import CLUSTER_LABEL, WAKE_AT_ANNOTATION
 
 
@@ -189,6 +189,47 @@ async def test_a_pool_that_nobody_uses_is_suspended_until_somebody_wants_it(scen
     await scene.annotate(RESOURCE_POOL, "p", WAKE_AT_ANNOTATION, "now")
     await scene.ready(RESOURCE_POOL, "p", seconds=20)
     assert (await scene.get(RESOURCE_POOL, "p"))["status"]["idle"]["wakeAt"] == "now"
+
+
+async def test_a_pool_that_nobody_uses_is_deleted_once_no_group_names_it(scene):
+    await scene.pool("p", idle={"afterSeconds": 3600, "action": "Delete"})
+    await scene.group("p")
+    await scene.ready(WORKER_GROUP, "p")
+    await suspend(scene, WORKER_GROUP, "p")
+    await scene.until(RESOURCE_POOL, "p", "Idle", "True", "Unused")
+    await scene.rest(3.0)
+    await an_hour_passes(scene)
+    # The group may be resumed, so it keeps the pool; not its devices.
+    await scene.until(RESOURCE_POOL, "p", "Suspended", "True", "Idle", seconds=20)
+    await scene.rest(3.0)
+    assert "once no group names it" in condition(await scene.get(RESOURCE_POOL, "p"), "Idle")["message"]
+    assert await pods(scene) == []
+    pool = await scene.get(RESOURCE_POOL, "p")
+    await scene.delete(WORKER_GROUP, "p")
+
+    async def is_deleted():
+        return await scene.api.get(RESOURCE_POOL, scene.namespace, "p") is None
+
+    await eventually("the pool to be deleted", is_deleted, 20)
+    told = [each for each in await scene.api.list(EVENT, scene.namespace) if each["reason"] == "Deleted"]
+    assert [(each["type"], each["regarding"]["uid"]) for each in told] == [("Normal", pool["metadata"]["uid"])]
+    assert "nobody has used it since" in told[0]["note"]
+    # The next one of its name starts from the beginning.
+    await scene.pool("p", idle={"afterSeconds": 3600, "action": "Delete"})
+    await scene.ready(RESOURCE_POOL, "p", seconds=20)
+
+
+async def test_a_group_that_comes_in_the_last_moment_keeps_the_pool(scene):
+    await scene.pool("p", idle={"afterSeconds": 3600, "action": "Delete"})
+    await scene.until(RESOURCE_POOL, "p", "Idle", "True", "Unused")
+    await scene.rest(3.0)
+    scene.kill_operator()
+    await an_hour_passes(scene)
+    await scene.group("p")
+    pool = await scene.get(RESOURCE_POOL, "p")
+    scene.start_operator()
+    await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert (await scene.get(RESOURCE_POOL, "p"))["metadata"]["uid"] == pool["metadata"]["uid"]
 
 
 async def an_hour_passes(scene):

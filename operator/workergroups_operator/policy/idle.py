@@ -1,15 +1,17 @@
-"""Whether nobody uses a pool with `spec.idle`, and whether the operator has suspended it for that.
+"""Whether nobody uses a pool with `spec.idle`, and whether the operator has suspended it for that, or deletes it.
 
-The record is in the pool's status. It holds times, which do not change while nothing happens.
+The record is in the pool's status. It holds times, which do not change while nothing happens. A pool is deleted only
+after its status says that it is suspended: then it has nothing that anybody could lose.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from workergroups_api.conditions import find
+from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import WAKE_AT_ANNOTATION
 from workergroups_api.resource_pool import PoolIdle, ResourcePool
-from workergroups_api.vocabulary import ConditionType
+from workergroups_api.vocabulary import ConditionType, EventReason, IdleAction
+from workergroups_api.vouching import doubt
 from workergroups_operator.observed import Observed
 
 # Of an annotation that anybody may set: the status keeps no more of it.
@@ -35,9 +37,40 @@ def in_use(pool: ResourcePool, observed: Observed) -> str | None:
 
 
 def ends_at(pool: ResourcePool, since: datetime) -> datetime:
-    """Return when a pool that is idle since then is suspended."""
+    """Return when a pool that is idle since then is suspended or deleted."""
     assert pool.spec.idle is not None
     return since + timedelta(seconds=pool.spec.idle.after_seconds)
+
+
+def named_by(pool: ResourcePool, observed: Observed) -> str | None:
+    """Return a group that names the pool, also one that is suspended or has completed; None if there is none."""
+    return next((group.name for group in observed.groups if pool.name in (ref.name for ref in group.pools)), None)
+
+
+def may_be_deleted(pool: ResourcePool, observed: Observed) -> bool:
+    """Return whether nobody needs the pool, as far as the operator knows: it must look for groups that name it."""
+    idle, record = pool.spec.idle, _idle(pool, observed)
+    if idle is None or idle.action is not IdleAction.DELETE or record is None or not record.suspended:
+        return False
+    was_suspended = pool.status.idle is not None and pool.status.idle.suspended
+    return bool(was_suspended) and named_by(pool, observed) is None
+
+
+def deleted_pools(observed: Observed) -> dict[str, Explanation]:
+    """Return why pools must be deleted, by name."""
+    if observed.named_pools is None:
+        return {}
+    due = (pool for pool in observed.pools if may_be_deleted(pool, observed))
+    return {pool.name: _deleted(pool) for pool in due if pool.name not in observed.named_pools}
+
+
+def _deleted(pool: ResourcePool) -> Explanation:
+    since = pool.status.idle.since if pool.status.idle else None
+    when = f" since {since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if since else ""
+    return Explanation(
+        EventReason.DELETED,
+        f"the operator has deleted the pool, as spec.idle says: nobody has used it{when}, and no group names it",
+    )
 
 
 def _idle(pool: ResourcePool, observed: Observed) -> PoolIdle | None:
@@ -50,7 +83,16 @@ def _idle(pool: ResourcePool, observed: Observed) -> PoolIdle | None:
     if is_woken or in_use(pool, observed) is not None:
         return PoolIdle(wake_at=woken)
     since = (before.since if before else None) or observed.at.replace(microsecond=0)
-    return PoolIdle(since=since, suspended=observed.at >= ends_at(pool, since) or None, wake_at=woken)
+    is_over = observed.at >= ends_at(pool, since) and _is_vouched_for(pool, observed)
+    return PoolIdle(since=since, suspended=is_over or None, wake_at=woken)
+
+
+def _is_vouched_for(pool: ResourcePool, observed: Observed) -> bool:
+    """Return whether the agent is connected to the present head, and vouches for what it reports of the pool."""
+    report, sign = pool.status.reservation, observed.agent
+    if report is None or sign.is_silent or sign.away_seconds or doubt(pool.uid, sign.doubts) is not None:
+        return False
+    return sign.session == report.session and sign.known == (observed.head, report.session)
 
 
 def _wanted_by(pool: ResourcePool, observed: Observed) -> str | None:

@@ -172,7 +172,8 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timin
     yield from _releases(situation)
     for pool in situation.observed.pools:
         idle = decisions.idle.get(pool.name)
-        if idle is not None and idle.since is not None and not idle.suspended:
+        # After that time, a pool is waiting for the agent to vouch for its report, of which the Lease tells.
+        if idle is not None and idle.since is not None and situation.observed.at < ends_at(pool, idle.since):
             yield max(0.0, (ends_at(pool, idle.since) - now).total_seconds())
     if decisions.environments:
         yield timings.sources

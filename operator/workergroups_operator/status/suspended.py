@@ -4,17 +4,17 @@ Suspended is True once nothing is left: no pod of a pool, no rank of a group. Ob
 have the condition.
 """
 
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 
 from workergroups_api.conditions import Explanation, Finding, find
-from workergroups_api.manifest import CONFIG_MAP, DEPLOYMENT, RAY_CLUSTER, Manifest
+from workergroups_api.manifest import CONFIG_MAP, DEPLOYMENT, RAY_CLUSTER, RESOURCE_POOL, Manifest
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import SUSPENDED, ConditionType, LaunchState, Reason
+from workergroups_api.vocabulary import SUSPENDED, ConditionType, IdleAction, LaunchState, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import NODE_GROUP_LABEL, node_group_of
-from workergroups_operator.policy.idle import ends_at, in_use
+from workergroups_operator.policy.idle import ends_at, in_use, named_by
 from workergroups_operator.policy.incarnation import FIRST
 from workergroups_operator.status.conclusion import Situation, finding
 
@@ -50,10 +50,24 @@ def pool_idle(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
     if idle.since is None:
         used = in_use(pool, situation.observed) or "somebody has just woken it"
         return (finding(ConditionType.IDLE, "False", Explanation(Reason.IN_USE, used)),)
-    until = ends_at(pool, idle.since).astimezone(UTC)
-    when = "it is suspended" if idle.suspended else f"it will be suspended at {until:%Y-%m-%dT%H:%M:%SZ}"
+    when = _what_follows(pool, idle.since, situation, is_suspended=bool(idle.suspended))
     unused = Explanation(Reason.UNUSED, f"no group wants it, and no driver is connected to its Ray cluster; {when}")
     return (finding(ConditionType.IDLE, "True", unused),)
+
+
+def _what_follows(pool: ResourcePool, since: datetime, situation: Situation, *, is_suspended: bool) -> str:
+    """Return what happens to a pool that is idle since then."""
+    at = f"at {ends_at(pool, since).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    suspended = "it is suspended" if is_suspended else f"it will be suspended {at}"
+    if pool.spec.idle is None or pool.spec.idle.action is not IdleAction.DELETE:
+        return suspended
+    group = named_by(pool, situation.observed)
+    if group is not None:
+        return f"{suspended}, and will be deleted once no group names it, as {group} does"
+    failure = situation.failures.of(RESOURCE_POOL)
+    if is_suspended and failure is not None:
+        return f"{suspended}; {failure.message}"
+    return f"{suspended}, and will be deleted unless a group names it" if is_suspended else f"it will be deleted {at}"
 
 
 def group_suspended(

@@ -53,9 +53,9 @@ def test_no_right_to_hand_out_more_than_it_has(rights):
     assert not {"escalate", "bind", "impersonate"} & {verb for _, _, verb in rights}
 
 
-def test_it_deletes_clusters_and_heads_that_it_restarts_and_nothing_else(rights):
+def test_it_deletes_clusters_and_heads_that_it_restarts_and_idle_pools_and_nothing_else(rights):
     deleted = {right[:2] for right in rights if right[2].startswith("delete")}
-    assert deleted == {("ray.io", "rayclusters"), ("", "pods")}
+    assert deleted == {("ray.io", "rayclusters"), ("", "pods"), ("workergroups.dev", "resourcepools")}
 
 
 def test_nothing_is_written_but_by_apply(rights):
@@ -75,7 +75,7 @@ def test_it_makes_nothing_else():
 
 @pytest.mark.parametrize("kind", USERS_OBJECTS, ids=lambda kind: kind.kind)
 def test_of_the_users_objects_it_writes_the_status_only(rights, kind):
-    assert verbs_on(rights, kind) == READ
+    assert verbs_on(rights, kind) - {"delete"} == READ
     assert verbs_on(rights, kind, "/status") == {"patch"}
 
 

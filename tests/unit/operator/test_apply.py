@@ -11,6 +11,7 @@ from kubernetes.aio.dynamic.exceptions import ConflictError, ForbiddenError
 from tests.unit.operator import make
 from tests.unit.operator.make import KEY, TIMINGS, built, decided, observed, pool
 from tests.unit.operator.virtual_time import now, run
+from workergroups_api.conditions import Explanation
 from workergroups_operator.apply import Applier, Changes, covers, is_applied, write
 from workergroups_operator.desired import desired
 
@@ -112,6 +113,34 @@ def test_what_is_refused_is_reported_in_the_same_turn():
         return await turn(Applier(api, lambda _: None, TIMINGS))
 
     assert set(run(scenario()).by_kind) == {kind for kind, _ in api.applied}
+
+
+@pytest.mark.parametrize(
+    ("error", "is_failure", "is_told"),
+    [
+        (None, False, True),
+        # Somebody has changed or replaced the pool meanwhile.
+        (ConflictError(ApiException(status=409, reason="the object has been modified")), False, False),
+        (ForbiddenError(ApiException(status=403, reason="denied by a webhook")), True, False),
+    ],
+)
+def test_an_unused_pool_is_deleted_as_it_was_read_and_an_event_tells_why(error, is_failure, is_told):
+    deleted, told = [], []
+
+    class Server:
+        async def delete(self, manifest, *, only_unchanged):
+            deleted.append((manifest["kind"], manifest["metadata"]["uid"], only_unchanged))
+            if error is not None:
+                raise error
+
+        async def create(self, event):
+            told.append((event["reason"], event["note"], event["regarding"]["uid"]))
+
+    why = Explanation("Deleted", "nobody has used it")
+    failures = run(write(Server(), Changes(None, None, (), {}, "", ((pool(), why),))))
+    assert deleted == [("ResourcePool", "uid-actors", True)]
+    assert told == [("Deleted", "nobody has used it", "uid-actors")] * is_told
+    assert ("ResourcePool" in failures.by_kind) is is_failure
 
 
 @pytest.mark.parametrize(("metadata", "is_failure"), [({"resourceVersion": "7"}, False), ({}, True)])
