@@ -91,7 +91,7 @@ class RankEnd(Word):
     PROCESS_EXITED = "ProcessExited"
     # A signal ended the process, or a crash.
     PROCESS_DIED = "ProcessDied"
-    # Ray's memory monitor or the kubelet ended it.
+    # Ray's memory monitor, the kubelet or the kernel ended it.
     OUT_OF_MEMORY = "OutOfMemory"
     NODE_LOST = "NodeLost"
     # Its pod was evicted, or is being: preemption, a drained node, a taint.

@@ -7,11 +7,11 @@ import os
 import re
 from pathlib import Path
 
+from .memory_kills import kills
 from .ray_private.process import logs_directory
 
 _LINES = 20
 _FATAL = re.compile(r"^(Fatal Python error|terminate called)", re.MULTILINE)
-_MEMORY_EVENTS = Path("/sys/fs/cgroup/memory.events")
 
 
 def crash_report(pid: int) -> str:
@@ -35,10 +35,6 @@ def _end_of_stderr(logs: str, pid: int) -> str:
 
 
 def _kills_for_memory() -> str:
-    """Return how often the kernel has killed a process of this container for exceeding its memory limit."""
-    try:
-        events = dict(line.split() for line in _MEMORY_EVENTS.read_text().splitlines())
-    except OSError:
-        return ""  # no container, or the first version of control groups
-    kills = int(events.get("oom_kill", 0))
-    return f"the kernel has killed {kills} processes of its container for memory (oom_kill)" if kills else ""
+    """Return how often the kernel has killed a process of this container for lack of memory."""
+    number = kills()
+    return f"the kernel has killed {number} processes of its container for memory (oom_kill)" if number else ""

@@ -9,18 +9,23 @@ Ray does these things in sequence, and need not:
 - A worker imports Ray while the head's GCS starts.
 - A worker process with environment variables of its own imports Ray twice; `ray_private.setup_worker` imports it once.
 
+It also watches whether the kernel ends processes of a worker's container for lack of memory, which Ray does not know.
+
 Ray has no options for this, so two functions of Ray are replaced: see `workergroups.ray_private.start`.
 """
 
 import logging
 import os
+import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workergroups import memory_kills
 from workergroups.ray_private import setup_worker
 from workergroups.ray_private import start as ray_private
 from workergroups_agent import head_directories
@@ -107,6 +112,21 @@ def gcs_of(arguments: Sequence[str]) -> str | None:
     return next((each.partition("=")[2] for each in arguments if each.startswith("--address=")), None)
 
 
+def tell_memory_kills(gcs_address: str, groups: Path = memory_kills.GROUPS) -> None:
+    """Write into the GCS, under this pod's name, when the kernel ended processes for lack of memory; do so for ever."""
+    pod = os.environ.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname()  # as the GCS knows the node
+
+    def tell(times: Sequence[float]) -> None:
+        print(f"the kernel has ended a process of this container for lack of memory: {times}", flush=True)
+        record, namespace = memory_kills.to_record(times), memory_kills.KV_NAMESPACE.encode()
+        try:
+            ray_private.put(ray_private.connect(gcs_address), namespace, pod.encode(), record, overwrite=True)
+        except Exception as error:
+            print(f"the GCS does not learn of it: {type(error).__name__}", flush=True)
+
+    memory_kills.watch(tell, groups)
+
+
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     ray_private.replace(ray_private.START_PROCESS, our_start_process)
@@ -114,4 +134,5 @@ if __name__ == "__main__":
     if (gcs := gcs_of(sys.argv)) is not None:
         wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)
+        threading.Thread(target=tell_memory_kills, args=[gcs], name="memory kills", daemon=True).start()
     ray_private.ray_command()

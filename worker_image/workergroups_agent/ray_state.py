@@ -42,6 +42,8 @@ class RankActor:
     death: Death | None = None
     # The address of its Ray node and its process id there; None before it has a process.
     process: tuple[str, int] | None = None
+    # Ray's id of the process; empty before it has one.
+    worker_id: str = ""
 
     @property
     def is_alive(self) -> bool:

@@ -172,7 +172,14 @@ def _rank(raw: bytes) -> RankActor | None:
         return None
     process = (record.node_address, record.pid) if record.pid else None
     return RankActor(
-        name, record.actor_id, _state_of(record), record.node_id, record.start_time, _death_of(record), process
+        name,
+        record.actor_id,
+        _state_of(record),
+        record.node_id,
+        record.start_time,
+        _death_of(record),
+        process,
+        record.worker_id,
     )
 
 

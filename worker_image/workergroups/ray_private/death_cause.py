@@ -14,7 +14,7 @@ from workergroups.exception_text import exception_line
 from workergroups_api.vocabulary import RankEnd
 
 _UNKNOWN = "Ray does not say why"
-_SILENT_END = "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed"
+SILENT_END = "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed"
 
 # What Ray's account holds -> what it means; the first that fits.
 _REASON_OF_WORDS: tuple[tuple[str, RankEnd], ...] = (
@@ -60,5 +60,5 @@ def _reason(account: str, code: int) -> RankEnd:
 
 def _brief(account: str) -> str:
     if "connection error code 2. End of file" in account:
-        return _SILENT_END
+        return SILENT_END
     return " ".join(account.rpartition("Worker exit detail: ")[2].split())

@@ -9,6 +9,8 @@ from typing import Any
 import ray
 from ray.core.generated import gcs_pb2
 
+from . import records
+
 # The deadline of one question. A healthy GCS answers within milliseconds.
 DEADLINE_SECONDS = 2.0
 _SESSION_NAMESPACE, _SESSION_NAME = b"session", b"session_name"
@@ -79,6 +81,14 @@ class Gcs:
     def drivers(self) -> list[bytes]:
         """Return the records of all drivers that the GCS remembers, without asking the drivers themselves."""
         return list(self._accessor.get_job_table(skip_submission_job_info_field=True, skip_is_running_tasks_field=True))
+
+    def worker_end(self, worker_id: str) -> float | None:
+        """Return when a worker process ended, in seconds since the epoch by the clock of its node.
+
+        Return ``None`` if it has not ended, or if the GCS does not know it.
+        """
+        raw = self._accessor.get_worker_info(ray.WorkerID.from_hex(worker_id))
+        return None if raw is None else records.worker_end(raw)
 
     def keys(self, namespace: str) -> list[str]:
         """Return all keys of a namespace of the key-value store, but for those that are no text."""

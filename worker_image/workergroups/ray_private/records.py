@@ -57,6 +57,8 @@ class ActorRecord:
     """What its class's ``__repr__`` returned once the constructor had returned; empty before."""
     node_id: str
     node_address: str
+    worker_id: str
+    """Ray's id of its process; empty before there is one."""
     pid: int
     """The process id on its node; 0 before there is a process."""
     start_time: int
@@ -126,6 +128,7 @@ def actor(raw: bytes) -> ActorRecord:
         repr_name=record.repr_name,
         node_id=record.address.node_id.hex(),
         node_address=record.address.ip_address,
+        worker_id=record.address.worker_id.hex(),
         pid=record.pid,
         start_time=record.start_time,
         cause=record.death_cause,
@@ -145,6 +148,16 @@ def driver(raw: bytes) -> DriverRecord:
         submission_id=record.config.metadata.get(_SUBMISSION_ID, ""),
         is_alive=not record.is_dead,
     )
+
+
+def worker_end(raw: bytes) -> float | None:
+    """Read from the record of a worker process when it ended, in seconds since the epoch; ``None`` if it has not.
+
+    Raises:
+        ValueError: It cannot be read, such as a text that is not UTF-8.
+    """
+    ended: int = _parsed(gcs_pb2.WorkerTableData, raw).end_time_ms
+    return ended / 1000 if ended else None
 
 
 def _parsed(kind: Any, raw: bytes) -> Any:

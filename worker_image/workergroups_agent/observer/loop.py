@@ -15,6 +15,7 @@ from workergroups_agent.observer.forward import Forwarder
 from workergroups_agent.observer.hangs import HangWatch
 from workergroups_agent.observer.keep_previous_logs import PreviousLogKeeper
 from workergroups_agent.observer.listen import Listener
+from workergroups_agent.observer.memory_kills import MemoryKills
 from workergroups_agent.observer.report import report
 from workergroups_agent.observer.tails import Tails
 from workergroups_agent.patience import Patience
@@ -51,6 +52,7 @@ class Observer:
         self._orders = Forwarder(gcs, exchange)
         self._executor = AccountReader(gcs)
         self._reader = RayReader(gcs)
+        self._memory_kills = MemoryKills(gcs)
         self._hangs = HangWatch(HangRecords(gcs), CallReader(gcs.address))
         tails = Tails()
         self._keeper = PreviousLogKeeper(exchange.previous_logs, tails)
@@ -85,7 +87,7 @@ class Observer:
         """
         plan = self._orders.plan()
         heard = self._executor.look()
-        state = self._reader.look(launching=heard.is_launching)
+        state = self._memory_kills.explained(self._reader.look(launching=heard.is_launching))
         self._keeper.look(state)
         if plan is None:
             self._tell(Reports(session=state.session))

@@ -1,0 +1,76 @@
+"""Ranks that the kernel probably ended for lack of memory: their nodes report it, and Ray does not know.
+
+Whether that explains a death depends only on what the GCS holds, so a restarted observer comes to the same conclusion.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from workergroups import memory_kills
+from workergroups.deaths import Death
+from workergroups.ray_private.death_cause import SILENT_END
+from workergroups.ray_private.gcs import Gcs
+from workergroups_agent.ray_state import RankActor, RayState
+from workergroups_api.vocabulary import RankEnd
+
+# After this, nothing that explains a death is still on its way from the node.
+SETTLED_SECONDS = 5.0
+EXPLANATION = Death(RankEnd.OUT_OF_MEMORY, memory_kills.MESSAGE, "")
+
+
+@dataclass
+class _Known:
+    """What the observer knows of the end of a rank that Ray cannot explain."""
+
+    # By this process's own clock.
+    first_seen: float
+    is_explained: bool = False
+
+
+class MemoryKills:
+    """Finds the ranks that died when the kernel ended a process of their pod. It asks the GCS only after a death."""
+
+    def __init__(self, gcs: Gcs, clock: Callable[[], float] = time.monotonic) -> None:
+        self._gcs = gcs
+        self._clock = clock
+        # By actor id.
+        self._known: dict[str, _Known] = {}
+
+    def explained(self, state: RayState) -> RayState:
+        """Return the state, with OutOfMemory as the end of these ranks."""
+        silent = {rank.actor_id: rank for rank in state.ranks if is_silent(rank)}
+        now = self._clock()
+        self._known = {actor_id: self._known.get(actor_id, _Known(now)) for actor_id in silent}
+        self._judge(silent, state.pods, now)
+        found = {actor_id for actor_id, known in self._known.items() if known.is_explained}
+        if not found:
+            return state
+        ranks = (replace(rank, death=EXPLANATION) if rank.actor_id in found else rank for rank in state.ranks)
+        return replace(state, ranks=tuple(ranks))
+
+    def _judge(self, silent: Mapping[str, RankActor], pods: Mapping[str, str], now: float) -> None:
+        """Look for an explanation of those that died lately and have none yet."""
+        lately = {
+            actor_id: pods[silent[actor_id].node_id]
+            for actor_id, known in self._known.items()
+            if not known.is_explained and now - known.first_seen < SETTLED_SECONDS and silent[actor_id].node_id in pods
+        }
+        if not lately:
+            return
+        records = self._gcs.get_many(memory_kills.KV_NAMESPACE, set(lately.values()))
+        for actor_id, pod in lately.items():
+            if times := memory_kills.read(records.get(pod)):
+                ended = self._ended(silent[actor_id])
+                self._known[actor_id].is_explained = ended is not None and memory_kills.explain(times, ended)
+
+    def _ended(self, rank: RankActor) -> float | None:
+        try:
+            return self._gcs.worker_end(rank.worker_id)
+        except ValueError:
+            return None
+
+
+def is_silent(rank: RankActor) -> bool:
+    """Return whether the rank's process ended without a word, so that a kill for lack of memory may be the reason."""
+    return rank.death is not None and rank.death.message == SILENT_END and bool(rank.worker_id)
