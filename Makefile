@@ -20,7 +20,7 @@ SOURCES := cli crds operator worker_image tools bench tests examples charts $(WR
 # These must run on the oldest Python that Ray supports.
 IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer alive.py exchange.py \
   files.py head_directories.py previous_logs.py listening.py check_image.py ray_start.py when_idle.py)
-TYPED := cli crds operator worker_image tools bench $(addprefix tests/,simulation fuzz truth) $(WRITE_REFERENCE)
+TYPED := cli crds operator worker_image tools bench $(addprefix tests/,simulation fuzz truth kills) $(WRITE_REFERENCE)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready
@@ -151,6 +151,14 @@ test-slow: $(READY) $(BENCH_READY) ## run the tests on the cluster that take min
 .PHONY: truth
 truth: $(READY) ## measure on the cluster for how many seconds a status is wrong, fault by fault; write docs/truth.md; TRUTH="--rounds=5 --busy"
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/python -m tests.truth --page=docs/truth.md $(TRUTH)
+
+# Not part of CI: 200 kills take hours. SEED: by default a number that is printed.
+KILLS ?= 200
+SEED ?=
+.PHONY: kills
+kills: $(READY) ## kill ranks, pods, agent, operator, head and driver at random while examples/resilient-training runs: KILLS=200 SEED=7
+	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; \
+	$(BIN)/python -m tests.kills --kills=$(KILLS) $(if $(SEED),--seed=$(SEED))
 
 .PHONY: cluster-up
 cluster-up: python3 ## start the cluster with the operator; print what to export
