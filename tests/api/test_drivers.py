@@ -1,4 +1,4 @@
-"""Drivers end with Ray's head, and do not come back with it: the pool says so until another one connects."""
+"""Drivers end with Ray's head and do not come back with it. The pool reports that until another one connects."""
 
 from tests.simulation.api import eventually
 from tests.simulation.scene import condition
@@ -8,7 +8,7 @@ EVENT = Kind("events.k8s.io/v1", "Event", "events")
 
 
 async def connect(scene, *jobs):
-    """Connect these drivers, and end the others; return when the pool says so."""
+    """Connect these drivers, and end the others; return when the pool reports them."""
     scene.world.gcs["p"].drivers[:] = jobs
     return await says(scene, lambda drivers: tuple(drivers.get("jobs", ())) == jobs)
 

@@ -25,7 +25,7 @@ async def scale_of(scene, name="p"):
 
 
 async def of_size(scene, nodes, name="p"):
-    """Wait until the pool is ready with so many nodes, and no pod more; return it."""
+    """Wait until the pool is ready with exactly this number of nodes and pods; return it."""
 
     async def holds():
         pool = await scene.get(RESOURCE_POOL, name)

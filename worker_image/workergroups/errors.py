@@ -96,14 +96,14 @@ class RankDiedError(RayActorError):  # type: ignore[misc]  # Ray's classes are u
 
     def __init__(
         self,
-        rank: int,
-        actor_id: str,
         message: str,
-        cause: str,
         *,
-        reason: RankEnd,
+        rank: int,
         group: str,
         incarnation: int | None,
+        actor_id: str,
+        reason: RankEnd,
+        cause: str,
     ) -> None:
         super().__init__(actor_id, message)
         self.rank = rank
@@ -113,11 +113,12 @@ class RankDiedError(RayActorError):  # type: ignore[misc]  # Ray's classes are u
         self.incarnation = incarnation
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), **self._named()), (self.rank, self.actor_id, str(self), self.cause)
+        return partial(type(self), **self._named()), (str(self),)
 
     def _named(self) -> dict[str, Any]:
         """Return the arguments that the constructor takes by name."""
-        return {"reason": self.reason, "group": self.group, "incarnation": self.incarnation}
+        names = ("rank", "group", "incarnation", "actor_id", "reason", "cause")
+        return {name: getattr(self, name) for name in names}
 
 
 class IncarnationReplacedError(RankDiedError):
@@ -132,17 +133,19 @@ class IncarnationReplacedError(RankDiedError):
 
     def __init__(
         self,
-        rank: int,
-        actor_id: str,
         message: str,
-        cause: str,
         *,
-        reason: RankEnd,
+        rank: int,
         group: str,
         incarnation: int,
         current: int,
+        actor_id: str,
+        reason: RankEnd,
+        cause: str,
     ) -> None:
-        super().__init__(rank, actor_id, message, cause, reason=reason, group=group, incarnation=incarnation)
+        super().__init__(
+            message, rank=rank, group=group, incarnation=incarnation, actor_id=actor_id, reason=reason, cause=cause
+        )
         self.current = current
 
     def _named(self) -> dict[str, Any]:

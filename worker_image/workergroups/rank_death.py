@@ -148,13 +148,13 @@ def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None) -> R
     else:
         lines = [f"{who} died: {cause}", *_left_behind(state)]
     return RankDiedError(
-        rank.number,
-        error.actor_id,
         "\n".join([*lines, _what_next(rank)]),
-        cause,
-        reason=_reason(error, state),
+        rank=rank.number,
         group=rank.group,
         incarnation=rank.incarnation,
+        actor_id=error.actor_id,
+        reason=_reason(error, state),
+        cause=cause,
     )
 
 
@@ -178,14 +178,14 @@ def _replaced(
         "memory is gone. group.renew() waits for the new ranks"
     )
     return IncarnationReplacedError(
-        name.rank,
-        error.actor_id,
         message,
-        _cause(state) or str(error),
-        reason=_reason(error, state),
+        rank=name.rank,
         group=name.group,
         incarnation=name.incarnation,
         current=current.incarnation,
+        actor_id=error.actor_id,
+        reason=_reason(error, state),
+        cause=_cause(state) or str(error),
     )
 
 

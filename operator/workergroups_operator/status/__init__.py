@@ -16,7 +16,7 @@ from workergroups_operator.observed import Observed
 from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering
 from workergroups_operator.policy.healing import stored
 from workergroups_operator.policy.idle import ends_at
-from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, healing_of
+from workergroups_operator.policy.incarnation import GroupIncarnation
 from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
@@ -107,16 +107,7 @@ def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -
     )
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is not None:
-        last: dict[str, Any] = {
-            "incarnation": incarnation.number,
-            "revision": incarnation.revision,
-            "session": incarnation.session,
-        }
-        last["environment"] = incarnation.environment
-        last["retries"] = incarnation.retries if incarnation.retries.failures else None
-        last["restarts"] = stored(incarnation.restarts)
-        last["bundles"] = incarnation.bundles
-        after = after.model_copy(update=last)
+        after = after.model_copy(update=_recorded(incarnation))
     ready_before = find(group.status.conditions, ConditionType.READY)
     return StatusUpdate(WORKER_GROUP, group.metadata, before, after, ready_before, concluded.ready)
 
@@ -130,6 +121,7 @@ def _recorded(incarnation: GroupIncarnation) -> dict[str, Any]:
         "environment": incarnation.environment,
         "retries": incarnation.retries if incarnation.retries.failures else None,
         "restarts": stored(incarnation.restarts),
+        "bundles": incarnation.bundles,
     }
 
 
@@ -144,9 +136,8 @@ def _restarts(situation: Situation) -> Iterator[datetime]:
         failure = decisions.failures.get(group.name)
         if failure is None or failure.is_paused:
             continue
-        incarnation, failed = decisions.incarnations[group.name], Failed(failure, group.spec.failure_policy)
-        at = healing_of(incarnation, failed, situation.now).restart_at
-        if at is not None and failure.incarnation == incarnation.number:
+        at = groups.what_follows(group, failure, situation).restart_at
+        if at is not None and failure.incarnation == decisions.incarnations[group.name].number:
             yield at
 
 

@@ -159,7 +159,7 @@ def _failed(group: WorkerGroup, failure: GroupFailure, count: str, situation: Si
     first = failure.ranks[0]
     others = f" (and {len(failure.ranks) - 1} more)" if len(failure.ranks) > 1 else ""
     where = f" in pod {first.pod}" if first.pod else ""
-    then = _what_follows(group, failure, situation)
+    then = what_follows(group, failure, situation)
     next_ = _next(group, then, is_paused=failure.is_paused)
     message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {next_}"
     return _ready_finding("False", Explanation(first.reason, message), decisive=True, final=then.restart_at is None)
@@ -167,7 +167,7 @@ def _failed(group: WorkerGroup, failure: GroupFailure, count: str, situation: Si
 
 def _hung(group: WorkerGroup, failure: GroupFailure, count: str, situation: Situation) -> Finding:
     """Report a call that hangs. If the policy restarts nothing, the call may still return, so nothing is final."""
-    then = _what_follows(group, failure, situation)
+    then = what_follows(group, failure, situation)
     is_left_alone = group.spec.failure_policy.restart is Restart.NEVER
     restart = f"the call may still return; to recreate the ranks: workergroups restart {group.name}"
     next_ = restart if is_left_alone else _next(group, then, is_paused=failure.is_paused)
@@ -176,7 +176,8 @@ def _hung(group: WorkerGroup, failure: GroupFailure, count: str, situation: Situ
     return _ready_finding("False", Explanation(RankEnd.HUNG, message), decisive=True, final=is_final)
 
 
-def _what_follows(group: WorkerGroup, failure: GroupFailure, situation: Situation) -> Healing:
+def what_follows(group: WorkerGroup, failure: GroupFailure, situation: Situation) -> Healing:
+    """Return whether and when the ranks are recreated after a failure."""
     failed = Failed(failure, group.spec.failure_policy)
     return healing_of(situation.decisions.incarnations[group.name], failed, situation.now)
 

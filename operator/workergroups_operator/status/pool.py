@@ -25,9 +25,9 @@ from workergroups_api.vocabulary import Component, ConditionType, Reason
 from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, is_running, node_group_of
-from workergroups_operator.policy import believed_report as policy
 from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering, is_held, is_suspended, queue_of
 from workergroups_operator.policy.agent_liveness import AgentState
+from workergroups_operator.policy.believed_report import believed_report
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_owners import mistaken_heads
@@ -90,16 +90,16 @@ def _suspended_chain(pool: ResourcePool, why: Explanation, situation: Situation)
     return (cluster, *(not_ready(type_, why) for type_ in types))
 
 
-def believed_report(pool: ResourcePool, situation: Situation) -> PoolReport:
-    """Return the agent's report on the pool in the present Ray session; an empty one if there is none."""
-    return policy.believed_report(pool, situation.decisions.agent, situation.observed.agent.doubts)
+def _report(pool: ResourcePool, situation: Situation) -> PoolReport:
+    """Return the agent's report on the pool, if it counts; an empty one otherwise."""
+    return believed_report(pool, situation.decisions.agent, situation.observed.agent.doubts)
 
 
 def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
     """Return how many nodes have joined Ray, and have their bundles if the pool is reserved."""
     if pool.name in situation.decisions.suspended_pools:
         return 0
-    report = believed_report(pool, situation)
+    report = _report(pool, situation)
     return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, node_count(pool, situation))
 
 
@@ -110,7 +110,7 @@ def node_count(pool: ResourcePool, situation: Situation) -> int:
 
 def holds(pool: ResourcePool, nodes: Collection[int], situation: Situation) -> bool:
     """Return whether these nodes have their bundles, and their pods run."""
-    placed = reserved_pods(pool, believed_report(pool, situation), situation.observed)
+    placed = reserved_pods(pool, _report(pool, situation), situation.observed)
     return placed.keys() >= set(nodes)
 
 
@@ -259,7 +259,7 @@ def _agent_trouble(observed: Observed) -> Explanation | None:
 def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     """Find out whether the nodes that have joined Ray are the pods that run now."""
     total = pool.spec.nodes
-    report = believed_report(pool, situation)
+    report = _report(pool, situation)
     pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
     running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
@@ -347,7 +347,7 @@ def _nodes_missing(
 def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
     if (unknown := unvouched(pool, situation)) is not None:
         return _bundles_finding("Unknown", unknown)
-    report = believed_report(pool, situation)
+    report = _report(pool, situation)
     reserved = sum(1 for index in numbers(report.reserved) if index < pool.spec.nodes)
     count = f"{reserved * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if reserved == pool.spec.nodes:

@@ -31,16 +31,16 @@ def live_nodes(observed: Observed, pool: ResourcePool) -> Manifest | None:
 
 
 def last_roll(observed: Observed, pool: ResourcePool) -> str | None:
-    """Return the name of the pool's last roll. The status keeps it if somebody removes the node group.
+    """Return the name of the pool's last roll. The status keeps the name if somebody removes the node group.
 
-    A queue changes the templates when it admits them. Until it suspends the RayCluster, its pods are made from these.
+    A queue changes the templates when it admits them. Until it suspends the cluster, KubeRay creates pods from these.
     """
     live = live_nodes(observed, pool) or (admitted_nodes(observed, pool) if is_held(observed) else None)
     return pool.status.roll if live is None else note(live, ROLL_ANNOTATION)
 
 
 def has_run(observed: Observed, pool: ResourcePool) -> bool:
-    """Return whether any of the pool's pods has ever run; while all are lost, the status tells it of the template."""
+    """Return whether any of the pool's pods has ever run. While all are lost, the status records that, by template."""
     live = live_nodes(observed, pool)
     is_noted = live is not None and pool.status.template == digest_of(live)
     return is_noted or any(map(has_begun, observed.pods_of(Component.WORKER, node_group_of(pool))))

@@ -10,7 +10,14 @@ from workergroups_api.vocabulary import RankEnd
 
 def test_errors_of_ranks_survive_pickling():
     error = IncarnationReplacedError(
-        3, "0a" * 16, "replaced", "killed", reason=RankEnd.REMOVED, group="trainer", incarnation=1, current=2
+        "replaced",
+        rank=3,
+        group="trainer",
+        incarnation=1,
+        current=2,
+        actor_id="0a" * 16,
+        reason=RankEnd.REMOVED,
+        cause="killed",
     )
     copy = pickle.loads(pickle.dumps(error))
     assert isinstance(copy, RankDiedError)
@@ -21,6 +28,8 @@ def test_errors_of_ranks_survive_pickling():
 
 
 def test_the_error_of_a_rank_of_no_worker_group_has_no_incarnation():
-    error = RankDiedError(0, "0a" * 16, "died", "", reason=RankEnd.PROCESS_DIED, group="Ab3xYz", incarnation=None)
+    error = RankDiedError(
+        "died", rank=0, group="Ab3xYz", incarnation=None, actor_id="0a" * 16, reason=RankEnd.PROCESS_DIED, cause=""
+    )
     copy = pickle.loads(pickle.dumps(error))
     assert (copy.group, copy.incarnation, copy.reason) == ("Ab3xYz", None, RankEnd.PROCESS_DIED)
