@@ -8,7 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .check_findings import CheckFinding
+from workergroups.checking.findings import CheckFinding
+
 from .checks import Check
 from .cluster import Cluster
 from .connection import RayConnection

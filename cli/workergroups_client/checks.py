@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from workergroups.checking.answers import Answer, Question, seconds_for
+from workergroups.checking.findings import CheckFinding
+from workergroups.checking.judgement import judge
 from workergroups_api.names import node_group
+from workergroups_api.quantities import bytes_of
 
-from .check_findings import CheckFinding
 from .cluster import Cluster
 from .head_programs import ask_library
-from .judgement import Requirements, judge
 from .names import Target
 from .reading import pool_spec
+
+if TYPE_CHECKING:
+    from workergroups_api.resource_pool import ResourcePoolSpec
 
 _MARGIN_SECONDS = 15
 """For the connection, and for the start of a process on the head."""
@@ -42,24 +47,26 @@ def check(cluster: Cluster, pool: Target, *, fabric: bool) -> Check:
         ClientError: The program on the head failed.
         DeadlineError: The head did not answer in time.
     """
-    required = Requirements.of(pool_spec(pool))
-    question = question_about(pool, required, fabric=fabric)
+    question = question_about(pool, pool_spec(pool), fabric=fabric)
     answer: Answer = ask_library(
         cluster, pool, "checking", json.dumps(question), what="nodes", seconds=seconds_for(question) + _MARGIN_SECONDS
     )
-    return Check(tuple(judge(required, answer, fabric=fabric)), answer)
+    return Check(tuple(judge(question, answer)), answer)
 
 
-def question_about(pool: Target, required: Requirements, *, fabric: bool) -> Question:
+def question_about(pool: Target, spec: ResourcePoolSpec, *, fabric: bool) -> Question:
     """Return the question for the head of the pool."""
     return Question(
         pool=pool.name,
         node_group=node_group(pool.name, pool.uid),
-        vendor=required.vendor,
-        processes=required.processes,
-        devices=required.devices // required.processes,
-        device=required.device,
-        is_reserved=required.is_reserved,
-        writable=list(required.writable),
+        nodes=spec.nodes,
+        node_ids=None,
+        vendor=spec.accelerator.vendor,
+        processes=spec.processes_per_node,
+        devices=spec.devices_per_node // spec.processes_per_node,
+        device=spec.accelerator.ray_name,
+        is_reserved=spec.is_reserved,
+        shared_memory=None if spec.shared_memory is None else bytes_of(spec.shared_memory),
+        writable=list(spec.writable_directories),
         fabric=fabric,
     )

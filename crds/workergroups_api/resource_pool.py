@@ -412,6 +412,11 @@ class ResourcePoolSpec(ApiModel):
         return 0 if is_on_cpus else self.processes_per_node * self.accelerator.per_process
 
     @property
+    def writable_directories(self) -> tuple[str, ...]:
+        """Where the nodes mount volumes that are not read-only."""
+        return tuple(volume.mount_path for volume in self.volumes if volume.is_in_nodes and not volume.read_only)
+
+    @property
     def described_accelerators(self) -> str:
         """Return how many devices of which kind all nodes have together, for people."""
         accelerator = self.accelerator

@@ -1,26 +1,18 @@
 """Parts of pods, from the fields of a pool."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_api.pod_settings import ClaimingResources, PodTemplate, Resources, Toleration, Volume
+from workergroups_api.quantities import value_of
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import TaintEffect, TolerationOperator
 from workergroups_operator.templates.pod_overlay import overlay
 
 _SHARED_MEMORY = "shared-memory"
 _SHARED_MEMORY_PATH = "/dev/shm"
-_FACTORS = {
-    "": Fraction(1),
-    "m": Fraction(1, 1000),
-    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTP", 1)},
-    **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTP", 1)},
-}
-_QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)(m|[kMGTP]|[KMGTP]i)?")
 
 
 def given(field: str, value: Any) -> dict[str, Any]:
@@ -146,5 +138,4 @@ def whole_cpus(quantity: str) -> int:
 
     A quantity that cannot be read counts as one CPU; the API server refuses the pod that has it.
     """
-    found = _QUANTITY.fullmatch(quantity)
-    return max(1, int(Fraction(found[1]) * _FACTORS[found[2] or ""])) if found else 1
+    return max(1, int(value_of(quantity) or 1))

@@ -3,9 +3,10 @@
 import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
+from workergroups.checking.findings import differences, finding
+from workergroups.checking.judgement import judge
 from workergroups_api.vocabulary import Vendor
-from workergroups_client.check_findings import differences, finding
-from workergroups_client.judgement import Requirements, bytes_of, judge
+from workergroups_client.checks import question_about
 from workergroups_client.names import find
 from workergroups_client.reading import pool_spec
 
@@ -13,7 +14,8 @@ GIB = 2**30
 
 
 def required_by(**spec):
-    return Requirements.of(pool_spec(find(FakeCluster(pool("ppo", **spec)), "ppo")))
+    target = find(FakeCluster(pool("ppo", **spec)), "ppo")
+    return question_about(target, pool_spec(target), fabric=False)
 
 
 ASCEND = {
@@ -50,7 +52,7 @@ def answer(*nodes, silent=None, all_reduce=None, not_measured=None):
 
 
 def judged(said, required=REQUIRED, fabric=False):
-    return {each.subject: each for each in judge(required, said, fabric=fabric)}
+    return {each.subject: each for each in judge({**required, "fabric": fabric}, said)}
 
 
 def wrong(said, **more):
@@ -153,46 +155,6 @@ def test_without_any_node_only_that_is_reported():
     assert judged(nobody).keys() == {"nodes"}
 
 
-@pytest.mark.parametrize(
-    ("spec", "required"),
-    [
-        ({"processesPerNode": 2}, Requirements(1, 2, Vendor.NVIDIA, 2, "GPU", None, (), True)),
-        ({"processesPerNode": 2, "reservation": "None"}, Requirements(1, 2, Vendor.NVIDIA, 2, "GPU", None, (), False)),
-        (
-            {"processesPerNode": 2, "accelerator": {"vendor": "none"}},
-            Requirements(1, 2, Vendor.NONE, 0, "GPU", None, (), True),
-        ),
-        (
-            {"processesPerNode": 2, "accelerator": ASCEND},
-            Requirements(1, 2, Vendor.OTHER, 2, "NPU", None, (), True),
-        ),
-        (
-            {"nodes": 4, "processesPerNode": 2, "accelerator": {"vendor": "amd", "perProcess": 4}},
-            Requirements(4, 2, Vendor.AMD, 8, "GPU", None, (), True),
-        ),
-        (
-            {
-                "processesPerNode": 1,
-                "volumes": [
-                    {"mountPath": "/a"},
-                    {"mountPath": "/b", "readOnly": True},
-                    {"mountPath": "/c", "pods": "Head"},
-                    {"mountPath": "/d", "pods": "Nodes"},
-                ],
-            },
-            Requirements(1, 1, Vendor.NVIDIA, 1, "GPU", None, ("/a", "/d"), True),
-        ),
-    ],
-)
-def test_a_spec_asks_for_devices_memory_and_directories(spec, required):
-    assert required_by(**spec) == required
-
-
-@pytest.mark.parametrize(("quantity", "size"), [("128Gi", 128 * GIB), ("1G", 10**9), ("512", 512), ("1.5Ki", 1536)])
-def test_amounts_are_as_kubernetes_writes_them(quantity, size):
-    assert bytes_of(quantity) == size
-
-
 def test_shared_memory_that_nobody_asked_for_may_differ():
     found = judged(answer(node("a"), node("b", shared_memory=GIB), node("c")), required_by(**SPEC))["/dev/shm"]
     assert (found.is_well, found.message) == (True, "b has 1 GiB, and 2 of 3 nodes have 8 GiB")
@@ -208,3 +170,40 @@ def test_of_very_many_the_first_are_reported():
     assert finding("nodes", [str(number) for number in range(20)], "").message == (
         "0; 1; 2; 3; 4; 5; 6; 7; and 12 more"
     )
+
+
+@pytest.mark.parametrize(
+    ("spec", "required"),
+    [
+        ({"processesPerNode": 2}, (1, 2, Vendor.NVIDIA, 1, "GPU", None, [], True)),
+        ({"processesPerNode": 2, "reservation": "None"}, (1, 2, Vendor.NVIDIA, 1, "GPU", None, [], False)),
+        (
+            {"processesPerNode": 2, "accelerator": {"vendor": "none"}},
+            (1, 2, Vendor.NONE, 0, "GPU", None, [], True),
+        ),
+        (
+            {"processesPerNode": 2, "accelerator": ASCEND},
+            (1, 2, Vendor.OTHER, 1, "NPU", None, [], True),
+        ),
+        (
+            {"nodes": 4, "processesPerNode": 2, "accelerator": {"vendor": "amd", "perProcess": 4}},
+            (4, 2, Vendor.AMD, 4, "GPU", None, [], True),
+        ),
+        (
+            {
+                "processesPerNode": 1,
+                "volumes": [
+                    {"mountPath": "/a"},
+                    {"mountPath": "/b", "readOnly": True},
+                    {"mountPath": "/c", "pods": "Head"},
+                    {"mountPath": "/d", "pods": "Nodes"},
+                ],
+            },
+            (1, 1, Vendor.NVIDIA, 1, "GPU", None, ["/a", "/d"], True),
+        ),
+    ],
+)
+def test_a_spec_asks_for_devices_memory_and_directories(spec, required):
+    asked = required_by(**spec)
+    fields = ("nodes", "processes", "vendor", "devices", "device", "shared_memory", "writable", "is_reserved")
+    assert tuple(asked[field] for field in fields) == required

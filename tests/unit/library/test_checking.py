@@ -38,7 +38,8 @@ def test_the_driver_is_told_whatever_nvidia_smi_warns_of(warning):
 
 def question(**more):
     asked = {"vendor": "none", "devices": 1, "device": "GPU", "writable": [], "fabric": False}
-    return {"pool": "ppo", "node_group": "", "processes": 1, "is_reserved": True, **asked, **more}
+    defaults = {"nodes": 1, "node_ids": None, "shared_memory": None, "processes": 1, "is_reserved": True}
+    return {"pool": "ppo", "node_group": "", **defaults, **asked, **more}
 
 
 def tool(folder, monkeypatch, script):

@@ -1,1 +1,1 @@
-"""Checks what the nodes of a pool have, and whether they reach each other. The command line judges the answers."""
+"""Checks what the nodes of a pool have, and whether they reach each other; `judgement` says what is wrong."""

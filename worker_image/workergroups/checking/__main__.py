@@ -16,9 +16,8 @@ import ray
 from workergroups.answering import give
 from workergroups.naming import NAMESPACE
 
-from .all_reduce import measure
 from .answers import Answer, Question, seconds_for
-from .probes import look_at_all, nodes_of
+from .asking import answer
 
 
 def main(text: str) -> Answer:
@@ -29,14 +28,6 @@ def main(text: str) -> Answer:
     # In this namespace, the agent does not count the program as a user's driver.
     ray.init(address="auto", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     return answer(question)
-
-
-def answer(question: Question) -> Answer:
-    """Return what the nodes report, and the result of the all-reduce if the question asks for one."""
-    nodes = nodes_of(question["node_group"])
-    found, silent = look_at_all(nodes, question)
-    all_reduce, not_measured = measure(question, nodes, found) if question["fabric"] else (None, None)
-    return Answer(nodes=found, silent=silent, all_reduce=all_reduce, not_measured=not_measured)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,10 @@ class Question(TypedDict):
     pool: str
     node_group: str
     """The KubeRay worker group of the pool's nodes."""
+    nodes: int
+    """How many nodes the pool should have."""
+    node_ids: list[str] | None
+    """The Ray nodes to ask; ``None`` for all nodes of the pool."""
     vendor: str
     processes: int
     """Processes on each node."""
@@ -26,6 +30,8 @@ class Question(TypedDict):
     """What Ray calls them."""
     is_reserved: bool
     """Whether the pool reserves a bundle for each process."""
+    shared_memory: int | None
+    """Bytes that each node must have; ``None`` for no requirement."""
     writable: list[str]
     """Directories that must be writable on each node."""
     fabric: bool

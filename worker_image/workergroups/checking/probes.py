@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -37,12 +37,12 @@ class PoolNode:
     address: str
 
 
-def nodes_of(node_group: str) -> list[PoolNode]:
-    """Return the pool's live nodes, in the order of their pods' names."""
+def nodes_of(node_group: str, node_ids: Collection[str] | None = None) -> list[PoolNode]:
+    """Return the pool's live nodes, or those of them with these ids, in the order of their pods' names."""
     found = (
         PoolNode(each.id, each.pod, each.address)
         for each in map(records.node, Gcs.of_driver().nodes())
-        if each.is_alive and each.node_group == node_group
+        if each.is_alive and each.node_group == node_group and (node_ids is None or each.id in node_ids)
     )
     return sorted(found, key=lambda each: each.name)
 

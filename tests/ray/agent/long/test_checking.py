@@ -11,7 +11,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from tests.ray.agent.planned import NODE_GROUP, pool
 from workergroups import attach_pool
 from workergroups.checking import all_reduce, probes
-from workergroups.checking.__main__ import answer
+from workergroups.checking.asking import answer
 from workergroups.waiting import poll
 
 SHAPES = {"reserved": {"devices": 4}, "free": {"devices": 4, "reserves": False}}
@@ -21,11 +21,14 @@ def question(**more):
     return {
         "pool": "actors",
         "node_group": NODE_GROUP,
+        "nodes": 2,
+        "node_ids": None,
         "vendor": "none",
         "processes": 1,
         "devices": 4,
         "device": "GPU",
         "is_reserved": True,
+        "shared_memory": None,
         "writable": [],
         "fabric": False,
         **more,
@@ -83,7 +86,7 @@ def test_all_processes_of_a_pool_sum_up_together_and_nothing_of_it_is_left(agent
 def test_without_torch_nothing_is_measured(agent, monkeypatch):
     agent.until(joined)
     found = [{"node": each.name, "versions": {}} for each in probes.nodes_of(NODE_GROUP)]
-    monkeypatch.setattr("workergroups.checking.__main__.look_at_all", lambda *_: (found, {}))
+    monkeypatch.setattr("workergroups.checking.asking.look_at_all", lambda *_: (found, {}))
     assert "no torch that can be imported" in answer(question(fabric=True))["not_measured"]
 
 

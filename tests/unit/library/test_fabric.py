@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups_client.fabric import Choice, judge_adapters
+from workergroups.checking.fabric import Choice, judge_adapters
 
 
 def adapter(name, port=1, state="ACTIVE", link="InfiniBand", is_usable=True, gids=None):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from workergroups.checking.answers import Adapter, NodeAnswer
-
-from .check_findings import CheckFinding, differences, finding
+from .answers import Adapter, NodeAnswer
+from .findings import CheckFinding, differences, finding
 
 _SUBJECT = "adapters"
 
