@@ -11,6 +11,17 @@ from pydantic import Field
 from workergroups_api.failure_policy import RestartHistory
 from workergroups_api.model import ApiModel
 from workergroups_api.retries import Retries
+from workergroups_api.vocabulary import Preflight
+
+
+class PlannedPreflight(ApiModel):
+    """What the agent checks on the nodes of a pool before groups are launched there."""
+
+    level: Preflight
+    # Bytes that each node must have; None for no requirement.
+    shared_memory: int | None = None
+    # Directories that must be writable on each node.
+    writable: tuple[str, ...] = ()
 
 
 class PlannedPool(ApiModel):
@@ -35,6 +46,8 @@ class PlannedPool(ApiModel):
     max_colocate_count: int
     # If not, the agent only watches the nodes: programs create their own placement groups.
     reserves: bool = True
+    # None if nothing is checked, also while nodes are being restarted: afterwards all are checked again.
+    preflight: PlannedPreflight | None = None
 
     @property
     def world_size(self) -> int:
@@ -107,3 +120,8 @@ class ClusterPlan(ApiModel):
     def reserved_pools(self) -> tuple[PlannedPool, ...]:
         """The pools that have placement groups."""
         return tuple(pool for pool in self.pools if pool.reserves)
+
+    @property
+    def checked_pools(self) -> frozenset[str]:
+        """The UIDs of the pools whose nodes are checked before groups are launched there."""
+        return frozenset(pool.uid for pool in self.pools if pool.preflight is not None)

@@ -39,6 +39,30 @@ class NodeReport(ApiModel):
     message: Annotated[str | None, Field(description="What is wrong. Absent if nothing is.")] = None
 
 
+class PreflightReport(ApiModel):
+    """How far the check of a pool's nodes is."""
+
+    level: Annotated[str, Field(description="What is checked: Basic or Fabric.")]
+    state: Annotated[
+        str,
+        Field(
+            description="Waiting: nodes or bundles are missing, or the executor has not begun. Checking, Passed. "
+            "Failed: something is wrong; the check is repeated."
+        ),
+    ]
+    passed: Annotated[
+        str,
+        Field(
+            description="Nodes that have passed, as ranges. Empty if the pool has `reservation: None`: its nodes have "
+            "no numbers."
+        ),
+    ] = ""
+    message: Annotated[
+        str | None,
+        Field(description="What is wrong and on which node, what the check waits for, or what was measured."),
+    ] = None
+
+
 DriverJobs = Annotated[
     tuple[str, ...],
     Field(
@@ -98,6 +122,9 @@ class PoolReport(ApiModel):
         ),
     ] = None
     driver_jobs: DriverJobs = ()
+    preflight: Annotated[
+        PreflightReport | None, Field(description="How far the check of the nodes is. Absent without `spec.preflight`.")
+    ] = None
 
 
 class RankFailure(ApiModel):

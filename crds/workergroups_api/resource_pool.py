@@ -24,7 +24,15 @@ from workergroups_api.pod_settings import (
 )
 from workergroups_api.report import DriverJobs, PoolReport
 from workergroups_api.retries import Retries
-from workergroups_api.vocabulary import IdleAction, OnDeadline, Reservation, TopologyMode, UpdateStrategyType, Vendor
+from workergroups_api.vocabulary import (
+    IdleAction,
+    OnDeadline,
+    Preflight,
+    Reservation,
+    TopologyMode,
+    UpdateStrategyType,
+    Vendor,
+)
 
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 # The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
@@ -399,6 +407,15 @@ class ResourcePoolSpec(ApiModel):
             "after a pause, which grows from try to try and differs from pool to pool."
         ),
     ] = OnDeadline.WAIT
+    preflight: Annotated[
+        Preflight,
+        Field(
+            description="What is checked before the pool is ready and groups are launched on it, as by `workergroups "
+            "check`. None: nothing. Basic: each node has the devices, the shared memory and the writable volumes that "
+            "the spec asks for, the versions are equal, and nodes reach each other. Fabric: also an all-reduce over "
+            "all processes, whose speed is reported. Nodes that replace others, or are added, get the basic check."
+        ),
+    ] = Preflight.NONE
 
     @property
     def is_reserved(self) -> bool:

@@ -24,6 +24,7 @@ class ConditionType(Word):
     CLUSTER_READY = "ClusterReady"
     NODES_READY = "NodesReady"
     BUNDLES_RESERVED = "BundlesReserved"
+    PREFLIGHT_PASSED = "PreflightPassed"
     POOLS_READY = "PoolsReady"
     RANKS_CREATED = "RanksCreated"
     RANKS_READY = "RanksReady"
@@ -42,6 +43,7 @@ POOL_CONDITIONS = (
     ConditionType.CLUSTER_READY,
     ConditionType.NODES_READY,
     ConditionType.BUNDLES_RESERVED,
+    ConditionType.PREFLIGHT_PASSED,
     ConditionType.READY,
     ConditionType.PROGRESSING,
     ConditionType.FAILED,
@@ -176,6 +178,10 @@ class Reason(Word):
     # Of BundlesReserved.
     RESERVING = "Reserving"
     RESERVED = "Reserved"
+    # Of PreflightPassed.
+    CHECKING = "Checking"
+    PREFLIGHT_FAILED = "PreflightFailed"
+    PREFLIGHT_PASSED = "PreflightPassed"
     # Of Ready, while it is True: the head was lost with drivers, and none has connected since.
     DRIVERS_LOST = "DriversLost"
     # Of PoolsReady.
@@ -316,6 +322,24 @@ class Resize(Word):
 
     NEVER = "Never"
     FOLLOW = "Follow"
+
+
+class Preflight(Word):
+    """What is checked on the nodes of a pool before it becomes ready."""
+
+    NONE = "None"
+    BASIC = "Basic"
+    FABRIC = "Fabric"
+
+
+class PreflightState(Word):
+    """How far the check of a pool's nodes is."""
+
+    # Nodes or bundles are missing, or the executor has not begun.
+    WAITING = "Waiting"
+    CHECKING = "Checking"
+    PASSED = "Passed"
+    FAILED = "Failed"
 
 
 class OnDeadline(Word):

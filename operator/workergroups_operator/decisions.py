@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import REPLACED_HEAD_ANNOTATION
-from workergroups_api.plan import PlannedBundles
+from workergroups_api.plan import PlannedBundles, PlannedPreflight
 from workergroups_api.report import PoolReport
 from workergroups_api.resource_pool import PoolDrivers, PoolIdle, ResourcePool
 from workergroups_api.retries import Retries
@@ -27,6 +27,7 @@ from workergroups_operator.policy.incarnation import (
 from workergroups_operator.policy.leaving_pods import Replicas, replicas
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.pool_size import PoolSize, pool_rooms, pool_sizes
+from workergroups_operator.policy.preflight import planned_preflight
 from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.policy.release import releases
 from workergroups_operator.policy.restarts import Restarts, restarts
@@ -86,6 +87,9 @@ class Decisions:
     # The RayCluster must stay as it is: a queue runs it as it was admitted, or it may get further pools before it is
     # created.
     is_held: bool = False
+    # Pool -> what is checked on its nodes. Nothing is while they are being restarted: the agent then forgets which have
+    # passed, and checks all of them afterwards.
+    preflights: Mapping[str, PlannedPreflight] = field(default_factory=dict)
     # Pool -> its node group.
     node_groups: Mapping[str, str] = field(default_factory=dict)
 
@@ -142,6 +146,11 @@ def decide(
         drivers={pool.name: found for pool in observed.pools if (found := _drivers(pool, agent, observed))},
         environments=groups.environments,
         is_held=is_held(observed) or is_gathering(observed),
+        preflights={
+            pool.name: preflight
+            for pool in observed.pools
+            if node_group_of(pool) not in rolls and (preflight := planned_preflight(pool, templates.of(pool)))
+        },
     )
 
 

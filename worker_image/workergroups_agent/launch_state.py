@@ -1,6 +1,6 @@
 """How far the launch of a group is: pure functions that decisions and reports use."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from workergroups.naming import PlacementName
@@ -178,9 +178,27 @@ def _waits_for(
             LaunchState.WAITING_FOR_CODE,
             "the WorkerGroup or its code has changed: waiting for the operator's plan for it",
         )
-    if rank_placements(group, plan, state) is None:
+    placements = rank_placements(group, plan, state)
+    if placements is None:
         return Explanation(LaunchState.WAITING_FOR_POOLS, "")
+    return _waits_for_preflight(placements, plan, state)
+
+
+def _waits_for_preflight(placements: Iterable[RankPlacement], plan: ClusterPlan, state: RayState) -> Explanation | None:
+    """Return which pool's nodes have not passed their check; None if there is no such node among the group's."""
+    nodes = {(each.placement.uid, each.placement.node_id) for each in placements}
+    for pool in plan.pools:
+        mine = {node_id for uid, node_id in nodes if uid == pool.uid}
+        if pool.preflight is not None and mine - passed_nodes(pool, state):
+            message = f"pool {pool.name} has not passed its preflight: see the pool's condition PreflightPassed"
+            return Explanation(LaunchState.WAITING_FOR_POOLS, message)
     return None
+
+
+def passed_nodes(pool: PlannedPool, state: RayState) -> frozenset[str]:
+    """Return the ids of the Ray nodes that have passed what the pool checks."""
+    record = state.preflights.get(pool.uid)
+    return frozenset() if record is None or pool.preflight is None else record.passed_at(pool.preflight.level)
 
 
 def nodes_of(pool: PlannedPool, state: RayState) -> list[RayNode]:

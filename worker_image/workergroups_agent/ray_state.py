@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
+from workergroups_agent.preflight_records import PreflightRecord
 
 
 @dataclass(frozen=True)
@@ -66,3 +67,5 @@ class RayState:
     pauses: Mapping[str, Pause] = field(default_factory=dict)
     # What identifies the drivers that are connected, except our own and Ray's: the ids of their jobs.
     drivers: tuple[str, ...] = ()
+    # How the checks of the pools' nodes went, by the pool's UID.
+    preflights: Mapping[str, PreflightRecord] = field(default_factory=dict)

@@ -6,7 +6,7 @@ parsed if possible. A record that cannot be parsed is not ours.
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
 from workergroups.deaths import Death
@@ -14,6 +14,7 @@ from workergroups.debugger import pauses
 from workergroups.naming import NAMESPACE, PlacementName, RankName
 from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs, SessionEnded
+from workergroups_agent.preflight_records import PreflightReader
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.text import plain
 
@@ -47,12 +48,14 @@ class RayReader:
         self._placements = _Parser(_placement, _IN_PLACEMENT_NAMES)
         self._ranks = _RankTable(gcs)
         self._drivers = _DriverTable(gcs)
+        self._preflights = PreflightReader(gcs)
 
-    def look(self, *, launching: bool = False) -> RayState:
+    def look(self, *, launching: bool = False, checked: Collection[str] = ()) -> RayState:
         """Ask the GCS a few questions; return what the cluster holds.
 
         Args:
             launching: Whether ranks are being created, or have just been.
+            checked: The UIDs of the pools whose nodes are checked.
 
         Raises:
             SessionEnded: Another GCS answers, or this one no longer knows this process's node.
@@ -74,6 +77,7 @@ class RayReader:
             pods={record.id: _pod_of(record) for record in table},
             pauses=self._pauses({rank.actor_id for rank in ranks}),
             drivers=self._drivers.read(),
+            preflights=self._preflights.read(checked),
         )
 
     def _pauses(self, actor_ids: set[str]) -> dict[str, pauses.Pause]:

@@ -56,6 +56,7 @@ def _pool(pool: ResourcePool, decisions: Decisions) -> PlannedPool:
         max_colocate_count=spec.max_colocate_count,
         # The agent releases the bundles of a suspended pool, and reports when its nodes have left Ray.
         reserves=pool.is_reserved and not is_suspended,
+        preflight=None if is_suspended else decisions.preflights.get(pool.name),
     )
 
 

@@ -1,4 +1,4 @@
-"""A pool's conditions: Admitted, ClusterReady, NodesReady, BundlesReserved, Ready that sums them up, and two more."""
+"""A pool's conditions: Admitted, ClusterReady to PreflightPassed, Ready that sums them up, and those aside."""
 
 from collections.abc import Collection
 from datetime import UTC
@@ -21,7 +21,7 @@ from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, T
 from workergroups_api.ranges import numbers
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Component, ConditionType, Reason
+from workergroups_api.vocabulary import Component, ConditionType, Preflight, PreflightState, Reason
 from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, is_running, node_group_of
@@ -47,6 +47,7 @@ _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not 
 _cluster_finding = partial(finding, ConditionType.CLUSTER_READY)
 _nodes_finding = partial(finding, ConditionType.NODES_READY)
 _bundles_finding = partial(finding, ConditionType.BUNDLES_RESERVED)
+_preflight_finding = partial(finding, ConditionType.PREFLIGHT_PASSED)
 
 
 def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
@@ -63,7 +64,8 @@ def _chain(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
     reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
     admission = admitted(pool, situation)
     queue = (admission,) if admission else ()
-    return (*queue, _cluster_ready(situation), _nodes_ready(pool, situation), *reserved)
+    checked = () if pool.spec.preflight is Preflight.NONE else (_preflight_passed(pool, situation),)
+    return (*queue, _cluster_ready(situation), _nodes_ready(pool, situation), *reserved, *checked)
 
 
 def drivers_lost(pool: ResourcePool, situation: Situation) -> Explanation | None:
@@ -84,7 +86,9 @@ def drivers_lost(pool: ResourcePool, situation: Situation) -> Explanation | None
 
 def _suspended_chain(pool: ResourcePool, why: Explanation, situation: Situation) -> tuple[Finding, ...]:
     """Return the chain of a suspended pool; other pools may still need its cluster."""
-    types = (ConditionType.NODES_READY, *((ConditionType.BUNDLES_RESERVED,) if pool.is_reserved else ()))
+    reserved = (ConditionType.BUNDLES_RESERVED,) if pool.is_reserved else ()
+    checked = () if pool.spec.preflight is Preflight.NONE else (ConditionType.PREFLIGHT_PASSED,)
+    types = (ConditionType.NODES_READY, *reserved, *checked)
     is_off = situation.decisions.is_off
     cluster = not_ready(ConditionType.CLUSTER_READY, why) if is_off else _cluster_ready(situation)
     return (cluster, *(not_ready(type_, why) for type_ in types))
@@ -357,3 +361,26 @@ def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
         return _bundles_finding("False", failure)
     message = f"{count}: {report.message}" if report.message else count
     return _bundles_finding("False", Explanation(Reason.RESERVING, message))
+
+
+def _preflight_passed(pool: ResourcePool, situation: Situation) -> Finding:
+    """Find out whether all nodes have passed what the spec asks for now, by a report that is about these nodes."""
+    if (unknown := unvouched(pool, situation)) is not None:
+        return _preflight_finding("Unknown", unknown)
+    report, level = believed_report(pool, situation).preflight, pool.spec.preflight
+    if report is None or report.level != level:
+        what = "the nodes are restarted" if node_group_of(pool) in situation.decisions.rolls else "the agent begins"
+        return _preflight_finding("False", Explanation(Reason.CHECKING, f"{level}: waiting until {what}"))
+    passed = set(numbers(report.passed))
+    is_well = passed >= set(range(pool.spec.nodes)) if pool.is_reserved else report.state == PreflightState.PASSED
+    if is_well:
+        measured = f"; {report.message}" if report.message and report.state == PreflightState.PASSED else ""
+        return _preflight_finding("True", Explanation(Reason.PREFLIGHT_PASSED, f"{level}: all nodes passed{measured}"))
+    if report.state == PreflightState.FAILED:
+        message = (
+            f"{level}: {report.message}; the check is repeated every few minutes and after a change of the spec. Fix "
+            "this, delete the pod to replace its node, or set spec.preflight to None; groups wait until then"
+        )
+        return _preflight_finding("False", Explanation(Reason.PREFLIGHT_FAILED, message))
+    count = f"{len(passed)} of {pool.spec.nodes} nodes passed; " if pool.is_reserved else ""
+    return _preflight_finding("False", Explanation(Reason.CHECKING, f"{level}: {count}{report.message}"))

@@ -15,7 +15,7 @@ from workergroups_agent.executor.loop import Executor
 from workergroups_agent.observer.loop import Observer
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch, code_digest, revision
-from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
+from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool, PlannedPreflight
 
 NODE_GROUP = "actors-12345678"
 # Each group is an object of its own: Ray remembers the ranks of those before it.
@@ -77,6 +77,7 @@ def pool(
     devices: int = 1,
     reserves: bool = True,
     settled: int = 0,
+    preflight: PlannedPreflight | None = None,
 ) -> PlannedPool:
     return PlannedPool(
         name=name,
@@ -90,6 +91,7 @@ def pool(
         devices_per_process=devices,
         max_colocate_count=10,
         reserves=reserves,
+        preflight=preflight,
     )
 
 

@@ -7,7 +7,7 @@ from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.launch_state import Launches
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.launch import Launch
-from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
+from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool, PlannedPreflight
 
 SESSION = "session-1"
 NODES = {
@@ -23,7 +23,7 @@ NODES = {
 KEY = ("uid-g", 1)
 
 
-def pool(nodes=2, processes=2, devices=1, name="p", reserves=True, settled=0):
+def pool(nodes=2, processes=2, devices=1, name="p", reserves=True, settled=0, preflight=None):
     return PlannedPool(
         name=name,
         uid=f"uid-{name}",
@@ -37,6 +37,7 @@ def pool(nodes=2, processes=2, devices=1, name="p", reserves=True, settled=0):
         devices_per_process=devices,
         max_colocate_count=10,
         reserves=reserves,
+        preflight=PlannedPreflight(level=preflight) if preflight else None,
     )
 
 
@@ -90,11 +91,11 @@ def ranks(*numbers, **more):
     return [rank(number, **more) for number in numbers]
 
 
-def state(*placements, ranks=(), nodes=None, pauses=(), drivers=()):
+def state(*placements, ranks=(), nodes=None, pauses=(), drivers=(), preflights=None):
     nodes = NODES if nodes is None else nodes
     pods = {node.id: node.pod for node in NODES.values()} | {"n-gone": "p-worker-gone"}
     paused = {f"actor-{number}": PAUSE for number in pauses}
-    return RayState(SESSION, nodes, placements, tuple(ranks), pods, paused, tuple(drivers))
+    return RayState(SESSION, nodes, placements, tuple(ranks), pods, paused, tuple(drivers), preflights or {})
 
 
 PREPARED = PreparedLaunch(uid="uid-g", revision="r1", launch=Launch(class_path="train.Trainer"))

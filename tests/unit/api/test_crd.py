@@ -30,6 +30,7 @@ MUTABLE = {
         "updateStrategy",
         "volumes",
         "onDeadline",
+        "preflight",
         "suspend",
         "idle",
     },

@@ -40,6 +40,7 @@ FINE = {
     Reason.NODES_JOINED,
     Reason.NOT_QUEUED,
     Reason.POOLS_READY,
+    Reason.PREFLIGHT_PASSED,
     Reason.NO_FAILURE,
     Reason.RANKS_CREATED,
     Reason.RANKS_READY,

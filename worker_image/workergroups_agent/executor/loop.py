@@ -10,6 +10,7 @@ from workergroups_agent.account import AccountWriter
 from workergroups_agent.executor.act import ActionRunner
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.executor.pod_tasks import LaunchTasks
+from workergroups_agent.executor.preflight_tasks import PreflightTasks
 from workergroups_agent.executor.stack_tasks import StackTasks
 from workergroups_agent.hang_records import HangRecords
 from workergroups_agent.launch_state import Launches, is_complete, launches_to_tell
@@ -42,6 +43,7 @@ class Executor:
         self._launches = LaunchTasks()
         self._runner = ActionRunner(self._launches)
         self._stacks = StackTasks(HangRecords(gcs))
+        self._preflights = PreflightTasks(gcs)
         self._account = AccountWriter(gcs)
         # The input of the latest decisions: the same input needs no new ones.
         self._seen: tuple[ClusterPlan, RayState, Launches] | None = None
@@ -68,12 +70,13 @@ class Executor:
         launching = self._launches.are_running()
         # Before Ray's state, so that it is not older.
         ended = self._launches.ended()
-        state = self._reader.look(launching=launching)
+        state = self._reader.look(launching=launching, checked=plan.checked_pools if plan else ())
         if plan is None:
             self._account.tell({}, None)
             return False
         self._launches.take_note(ended, plan, state)
         self._stacks.look(plan, state)
+        self._preflights.look(plan, state)
         prepared = self._orders.launches(group for group in plan.groups if not is_complete(group, state))
         seen = (plan, state, self._launches.snapshot(prepared))
         under_way = seen != self._seen and self._carry_out(*seen)

@@ -87,7 +87,8 @@ class Observer:
         """
         plan = self._orders.plan()
         heard = self._executor.look()
-        state = self._memory_kills.explained(self._reader.look(launching=heard.is_launching))
+        checked = plan.checked_pools if plan else ()
+        state = self._memory_kills.explained(self._reader.look(launching=heard.is_launching, checked=checked))
         self._keeper.look(state)
         if plan is None:
             self._tell(Reports(session=state.session))

@@ -17,6 +17,7 @@ from workergroups_agent.launch_state import (
     observed_launch_state,
     ranks_of,
 )
+from workergroups_agent.preflight_state import preflight_report
 from workergroups_agent.ray_state import Placement, RankActor, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
@@ -65,7 +66,7 @@ def report(
     return Reports(
         session=state.session,
         pools={
-            pool.name: ReportedPool(uid=pool.uid, report=_pool(pool, state, kept, leaving, heard))
+            pool.name: ReportedPool(uid=pool.uid, report=_pool(pool, plan, state, kept, leaving, heard))
             for pool in plan.pools
         },
         groups={
@@ -77,6 +78,7 @@ def report(
 
 def _pool(
     pool: PlannedPool,
+    plan: ClusterPlan,
     state: RayState,
     kept: Mapping[tuple[str, int], PlacementName],
     leaving: Iterable[PlacementName],
@@ -110,6 +112,7 @@ def _pool(
         message=next((node.message for node in others if node.message), silence if others else None),
         drivers=len(state.drivers),
         driver_jobs=state.drivers[:MAX_DRIVER_JOBS],
+        preflight=preflight_report(pool, plan, state, heard.silence),
     )
 
 
