@@ -27,10 +27,12 @@ from workergroups_agent.executor.decide import (
 from workergroups_agent.files import Stamp
 from workergroups_agent.launch_state import Heard, Launches, launches_to_tell
 from workergroups_agent.observer.report import report
+from workergroups_agent.preflight_records import PreflightRecord
+from workergroups_agent.preflight_state import held_nodes, nodes_to_ask
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan
-from workergroups_api.vocabulary import RankEnd
+from workergroups_api.vocabulary import PreflightState, RankEnd
 
 T = TypeVar("T")
 LOOK_SECONDS = 0.1
@@ -116,6 +118,7 @@ class Executor:
         launches = self._launches(plan, gcs)
         for action in decide(plan, _state(gcs), launches):
             self._act(action, gcs, launches)
+        _check_nodes(plan, gcs)
         launches, state = self._launches(plan, gcs), _state(gcs)
         heard = Heard(launches_to_tell(plan, state, launches))
         self._say(report(plan, state, launches.prepared, heard, last_words={}, hangs=dict(gcs.hangs)), gcs)
@@ -193,7 +196,31 @@ def _state(gcs: ray.Gcs) -> RayState:
         pods=dict(gcs.pods),
         pauses=dict(gcs.pauses),
         drivers=tuple(sorted(gcs.drivers)),
+        preflights=dict(gcs.preflights),
     )
+
+
+def _check_nodes(plan: ClusterPlan, gcs: ray.Gcs) -> None:
+    """Check the nodes that have not passed; what is wrong with one is known at once, and repeated until it is not."""
+    checked = {pool.uid: pool for pool in plan.pools if pool.preflight is not None}
+    gcs.preflights = {uid: record for uid, record in gcs.preflights.items() if uid in checked}
+    state = _state(gcs)
+    for uid, pool in checked.items():
+        asked = nodes_to_ask(pool, held_nodes(pool, plan, state), state)
+        if not asked or pool.preflight is None:
+            continue
+        before = gcs.preflights.get(uid)
+        passed = before.passed_at(pool.preflight.level) if before else frozenset()
+        wrong = [f"{node.pod}: {gcs.unfit[node.pod]}" for node in asked if node.pod in gcs.unfit]
+        gcs.preflights[uid] = PreflightRecord(
+            attempt="simulated",
+            level=pool.preflight.level,
+            generation=pool.generation,
+            state=PreflightState.FAILED if wrong else PreflightState.PASSED,
+            message="; ".join(wrong),
+            asked=tuple(node.id for node in asked),
+            passed=tuple(passed) if wrong else (*passed, *(node.id for node in asked)),
+        )
 
 
 def _lies(reports: Reports) -> Reports:

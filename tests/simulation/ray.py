@@ -10,6 +10,7 @@ from typing import Any
 
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import RankName
+from workergroups_agent.preflight_records import PreflightRecord
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
 from workergroups_api.ranges import ranges
@@ -79,6 +80,9 @@ class Gcs:
     hangs: dict[tuple[str, int], HangReport] = field(default_factory=dict)
     # The ids of the jobs whose drivers are connected.
     drivers: list[str] = field(default_factory=list)
+    # The latest checks of pools' nodes, by the pool's UID, and what is wrong with the nodes of pods.
+    preflights: dict[str, PreflightRecord] = field(default_factory=dict)
+    unfit: dict[str, str] = field(default_factory=dict)
     # Failed launches, by UID and incarnation.
     failed: dict[tuple[str, int], Explanation] = field(default_factory=dict)
 
