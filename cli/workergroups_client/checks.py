@@ -66,6 +66,7 @@ def question_about(pool: Target, spec: ResourcePoolSpec, *, fabric: bool) -> Que
         devices=spec.devices_per_node // spec.processes_per_node,
         device=spec.accelerator.ray_name,
         is_reserved=spec.is_reserved,
+        placement_name="",
         shared_memory=None if spec.shared_memory is None else bytes_of(spec.shared_memory),
         writable=list(spec.writable_directories),
         fabric=fabric,

@@ -16,12 +16,16 @@ def processes():
     return sorted(each["ActorClassName"] for each in table.values() if each["State"] == "ALIVE")
 
 
+def reserved():
+    return [each for each in placement_group_table().values() if each["state"] == "CREATED"]
+
+
 def reported(reports):
     return reports.pools["actors"].report.preflight
 
 
-def checked(level="Basic", writable=()):
-    planned = pool(devices=4, preflight=PlannedPreflight(level=level, writable=writable))
+def checked(level="Basic", writable=(), **more):
+    planned = pool(devices=4, **more, preflight=PlannedPreflight(level=level, writable=writable))
     return planned.model_copy(update={"vendor": "none", "bundle": {"CPU": 10.0}, "devices_per_process": 1})
 
 
@@ -54,4 +58,13 @@ def test_an_all_reduce_is_measured_and_nothing_is_left(agent):
     assert (found.state, found.passed) == ("Passed", "0-1"), json.dumps(found.to_json())
     assert "GB/s bus bandwidth (gloo, 2 processes" in found.message
     assert poll(lambda: processes() == [], timeout=10)
-    assert len([each for each in placement_group_table().values() if each["state"] == "CREATED"]) == 2
+    assert len(reserved()) == 2
+
+
+def test_what_a_check_holds_is_free_as_soon_as_nobody_wants_it(agent):
+    asked = checked("Fabric", reserves=False)
+    # The check reserves bundles for itself, since the pool has none.
+    agent.until(lambda _: "Adder" in " ".join(processes()), pools=(asked,), seconds=120)
+    assert reserved()
+    agent.until(lambda said: reported(said) is None, pools=(asked.model_copy(update={"preflight": None}),))
+    assert poll(lambda: processes() == [] and not reserved(), timeout=15)

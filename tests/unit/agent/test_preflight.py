@@ -147,7 +147,14 @@ def test_an_all_reduce_is_measured_when_no_node_has_passed_before(level, record_
 
 def question(**more):
     fields = {"pool": "p", "node_group": "p-1", "nodes": 1, "node_ids": ["n-c"], "vendor": "nvidia", "processes": 2}
-    fields |= {"devices": 1, "device": "GPU", "is_reserved": True, "shared_memory": None, "writable": []}
+    fields |= {
+        "devices": 1,
+        "device": "GPU",
+        "is_reserved": True,
+        "shared_memory": None,
+        "writable": [],
+        "placement_name": "",
+    }
     return Question(**{**fields, "fabric": False, **more})
 
 
@@ -205,11 +212,15 @@ class World:
 
     def __init__(self, monkeypatch):
         self.gcs, self.now, self.started, self.killed, self.done = Gcs(), 100.0, [], [], set()
+        self.placed = {}
         monkeypatch.setattr(preflight_tasks, "_on", lambda node: lambda _: self._process(node))
         monkeypatch.setattr(preflight_tasks.ray, "kill", self.killed.append)
         monkeypatch.setattr(
             preflight_tasks.ray, "wait", lambda refs, **_: ([ref for ref in refs if ref in self.done], [])
         )
+        monkeypatch.setattr(preflight_tasks, "placement_group_table", self.placed.copy)
+        monkeypatch.setattr(preflight_tasks, "get_placement_group", lambda name: name)
+        monkeypatch.setattr(preflight_tasks, "remove_placement_group", self.placed.pop)
         self.tasks = PreflightTasks(self.gcs, lambda: self.now)
 
     def _process(self, node):
@@ -310,3 +321,17 @@ def test_records_of_pools_that_are_gone_are_removed(world):
     world.gcs.values["uid-gone"] = b"{}"
     world.look()
     assert world.gcs.values.keys() == {"uid-p"}
+
+
+def test_what_a_killed_process_had_reserved_is_removed(world):
+    world.look()
+    own = world.started[-1][1].question["placement_name"] + "n-b"
+    world.placed |= {own: {"name": own, "state": "CREATED"}, "other": {"name": "other", "state": "CREATED"}}
+    world.look()
+    assert own in world.placed
+    world.look(checked=False)
+    assert world.placed.keys() == {"other"}
+    # A request of the process that came late.
+    world.placed[own] = {"name": own, "state": "PENDING"}
+    world.look(checked=False, after=1.0)
+    assert world.placed.keys() == {"other"}

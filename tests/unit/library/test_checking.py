@@ -38,7 +38,14 @@ def test_the_driver_is_told_whatever_nvidia_smi_warns_of(warning):
 
 def question(**more):
     asked = {"vendor": "none", "devices": 1, "device": "GPU", "writable": [], "fabric": False}
-    defaults = {"nodes": 1, "node_ids": None, "shared_memory": None, "processes": 1, "is_reserved": True}
+    defaults = {
+        "nodes": 1,
+        "node_ids": None,
+        "shared_memory": None,
+        "placement_name": "",
+        "processes": 1,
+        "is_reserved": True,
+    }
     return {"pool": "ppo", "node_group": "", **defaults, **asked, **more}
 
 

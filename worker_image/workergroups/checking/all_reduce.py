@@ -120,7 +120,8 @@ def _reserve(each: PoolNode, question: Question) -> PlacementGroup:
     """Reserve bundles on that node, by the resource that each Ray node has under its own address."""
     devices = {question["device"]: question["devices"]} if question["devices"] else {}
     bundle = {"CPU": 1.0, f"node:{each.address}": 0.001} | devices
-    return placement_group([bundle] * question["processes"], strategy="STRICT_PACK")
+    name = question["placement_name"] and f"{question['placement_name']}{each.id}"
+    return placement_group([bundle] * question["processes"], strategy="STRICT_PACK", name=name)
 
 
 def _reason(error: Exception) -> str:

@@ -32,6 +32,8 @@ class Question(TypedDict):
     """Whether the pool reserves a bundle for each process."""
     shared_memory: int | None
     """Bytes that each node must have; ``None`` for no requirement."""
+    placement_name: str
+    """The beginning of the names of placement groups that an all-reduce needs; empty for groups without names."""
     writable: list[str]
     """Directories that must be writable on each node."""
     fabric: bool

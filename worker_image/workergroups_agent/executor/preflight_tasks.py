@@ -3,6 +3,7 @@
 The process takes none of the node's resources, and everything that it starts ends with it.
 """
 
+import contextlib
 import logging
 import time
 import uuid
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray
+from ray.util import get_placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from workergroups.checking.answers import Question, seconds_for
@@ -27,6 +29,8 @@ from workergroups_api.vocabulary import Preflight, PreflightState
 LOGGER = logging.getLogger(__name__)
 # The process must start within this time, in addition to the time for the check itself.
 START_SECONDS = 60.0
+# For this long after the end of its process, a check may still get placement groups that the process has asked for.
+LEFTOVER_SECONDS = 10.0
 # Before a check of the same nodes is repeated that failed.
 PAUSES = Backoff(20.0, 300.0)
 
@@ -61,6 +65,8 @@ class PreflightTasks:
         self._clock = clock
         self._tries: dict[str, _Try] = {}
         self._failures: dict[str, _Failure] = {}
+        # The names of the placement groups of checks that have ended, and until when to look for these groups.
+        self._ended: dict[str, float] = {}
         # The pools that may have records; None until those of earlier executors are removed.
         self._recorded: frozenset[str] | None = None
 
@@ -78,6 +84,7 @@ class PreflightTasks:
                 self._settle(uid, state)
             else:
                 self._begin(pool, plan, state)
+        self._remove_leftovers()
 
     def _settle(self, uid: str, state: RayState) -> None:
         """End a check that is over; the next look begins another one if nodes have not passed."""
@@ -130,7 +137,21 @@ class PreflightTasks:
         return failure.count if failure is not None and is_same else 0
 
     def _end(self, uid: str) -> None:
-        ray.kill(self._tries.pop(uid).process)
+        ended = self._tries.pop(uid)
+        with contextlib.suppress(ray.exceptions.RayError, ValueError):
+            ray.kill(ended.process)
+        self._ended[_placement_name(ended.record.attempt)] = self._clock() + LEFTOVER_SECONDS
+
+    def _remove_leftovers(self) -> None:
+        """Remove the placement groups of processes that were killed: Ray would keep them as long as this executor."""
+        if not self._ended:
+            return
+        for group in placement_group_table().values():
+            if group["state"] != "REMOVED" and str(group["name"]).startswith(tuple(self._ended)):
+                LOGGER.info("removing placement group %s", group["name"])
+                with contextlib.suppress(ray.exceptions.RayError, ValueError):  # it may have gone since
+                    remove_placement_group(get_placement_group(group["name"]))
+        self._ended = {name: until for name, until in self._ended.items() if self._clock() < until}
 
 
 def order_for(pool: PlannedPool, nodes: Sequence[RayNode], held: set[str], state: RayState) -> PreflightOrder:
@@ -138,7 +159,7 @@ def order_for(pool: PlannedPool, nodes: Sequence[RayNode], held: set[str], state
     assert pool.preflight is not None  # or else there would be nothing to ask
     nodes = sorted(nodes, key=lambda node: node.pod)  # the order of their answers
     known = passed_nodes(pool, state) & held
-    before = state.preflights.get(pool.uid)
+    before, attempt = state.preflights.get(pool.uid), uuid.uuid4().hex
     question = Question(
         pool=pool.name,
         node_group=pool.node_group,
@@ -149,13 +170,14 @@ def order_for(pool: PlannedPool, nodes: Sequence[RayNode], held: set[str], state
         devices=pool.devices_per_process if pool.device else 0,
         device=pool.device or "GPU",
         is_reserved=pool.reserves,
+        placement_name=_placement_name(attempt),
         shared_memory=pool.preflight.shared_memory,
         writable=list(pool.preflight.writable),
         fabric=pool.preflight.level is Preflight.FABRIC and not known,
     )
     what = "asking the nodes and measuring an all-reduce" if question["fabric"] else "asking the nodes"
     begun = PreflightRecord(
-        attempt=uuid.uuid4().hex,
+        attempt=attempt,
         level=pool.preflight.level,
         generation=pool.generation,
         state=PreflightState.CHECKING,
@@ -165,6 +187,10 @@ def order_for(pool: PlannedPool, nodes: Sequence[RayNode], held: set[str], state
         like={id_: said for id_, said in before.like.items() if id_ in known} if before and known else {},
     )
     return PreflightOrder(pool.uid, question, begun)
+
+
+def _placement_name(attempt: str) -> str:
+    return f"preflight-{attempt}-"
 
 
 def _on(node_id: str) -> Any:

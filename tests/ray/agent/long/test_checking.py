@@ -29,6 +29,7 @@ def question(**more):
         "device": "GPU",
         "is_reserved": True,
         "shared_memory": None,
+        "placement_name": "",
         "writable": [],
         "fabric": False,
         **more,
