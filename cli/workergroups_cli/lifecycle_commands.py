@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -222,10 +222,10 @@ class _Progress:
             self._live.update(_grid(statuses))
             return
         for status in statuses:
-            key, told = f"{status.what} {status.name}", ("ready" if status.is_ready else why(status), status.is_late)
+            key, told = f"{status.what} {status.name}", (_state(status, why), status.is_late)
             if self._told.get(key) != told:
                 self._told[key] = told
-                note(f"{key}: " + ("ready" if status.is_ready else why_and_until(status)))
+                note(f"{key}: {_state(status, why_and_until)}")
 
     def __enter__(self) -> _Progress:
         if self._live is not None:
@@ -241,6 +241,13 @@ def _grid(statuses: Sequence[Status]) -> Table:
     grid = Table.grid(padding=(0, 2))
     for status in statuses:
         count = f"{status.ready}/{status.wanted}" if status.wanted else ""
-        state = Text("ready", "green") if status.is_ready else Text(why(status))
+        state = Text(_state(status, why), "green" if status.is_ready else "")
         grid.add_row(f"{status.what} {status.name}", count, state, Text(until(status), "dim"))
     return grid
+
+
+def _state(status: Status, told: Callable[[Status], str]) -> str:
+    """Return in one word that it is ready or complete, or else what is told of it."""
+    if status.is_complete:
+        return "complete"
+    return "ready" if status.is_ready else told(status)

@@ -92,7 +92,7 @@ def _row(status: Status) -> tuple[object, ...]:
         status.name,
         summary.status if summary else "-",
         _size(status),
-        why(status) if not status.is_ready or status.has_lost_drivers else "",
+        why(status) if not status.is_ready or status.has_lost_drivers or status.is_complete else "",
         until(status),
     )
 

@@ -75,6 +75,11 @@ class Status:
         return self.is_ready and self.summary is not None and self.summary.reason == Reason.DRIVERS_LOST
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the method that a group runs has returned on all ranks. The group is ready then, and has no ranks."""
+        return self.is_ready and self.summary is not None and self.summary.reason == Reason.COMPLETE
+
+    @property
     def is_hopeless(self) -> bool:
         """Whether it is not ready and waiting will not help."""
         summary = self.summary

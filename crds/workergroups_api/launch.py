@@ -21,6 +21,13 @@ class RoleLaunch(ApiModel):
     init_kwargs: dict[str, Any] = {}
 
 
+class RunLaunch(ApiModel):
+    """The method that is called on all ranks, and its keyword arguments."""
+
+    method: str
+    keywords: dict[str, Any] = {}
+
+
 class CodeItem(ApiModel):
     """A file of the code: a key of its ConfigMap, and the path of the file."""
 
@@ -51,6 +58,8 @@ class Launch(ApiModel):
     restarted: str | None = None
     # Whether ranks pause for a debugger before an exception leaves them. None if not; then it is not part of a digest.
     post_mortem: bool | None = None
+    # What is called on all ranks once they are ready. None if nothing is; then it is not part of a digest.
+    run: RunLaunch | None = None
 
 
 def digest(value: Any) -> str:

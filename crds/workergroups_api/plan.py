@@ -11,6 +11,7 @@ from pydantic import Field
 from workergroups_api.failure_policy import RestartHistory
 from workergroups_api.model import ApiModel
 from workergroups_api.retries import Retries
+from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import Preflight
 
 
@@ -100,7 +101,11 @@ class PlannedGroup(ApiModel):
     is_final: bool | None = None
     # A call that is in flight for longer counts as a failure; None if none does.
     hang_seconds: int | None = None
+    # The run of a group whose method is called on all ranks; None if it has none. The operator keeps it here; the agent
+    # only looks whether there is one.
+    run: RunStatus | None = None
     # Empty if the group is suspended: then it has no session, and this incarnation begins when the group is resumed.
+    # Empty also if the run has ended.
     bundles: tuple[PlannedBundles, ...]
 
     @property

@@ -135,7 +135,7 @@ class RankFailure(ApiModel):
         str,
         Field(
             description="What ended the rank: ConstructorFailed, ProcessExited, ProcessDied, OutOfMemory, NodeLost, "
-            "Preempted, Removed or OwnerDied."
+            "Preempted, Removed or OwnerDied. RunFailed: the method that the group runs raised an exception."
         ),
     ]
     message: Annotated[str, Field(description="The last line of the exception, or what Ray reports.")]
@@ -186,6 +186,13 @@ class HangReport(ApiModel):
     message: Annotated[str, Field(description="What the ranks do, by their Python stacks.")]
 
 
+class RunReport(ApiModel):
+    """On how many ranks the method of the group's run has begun, and on how many it has returned."""
+
+    begun: Annotated[int, Field(description="Number of ranks on which the method has been called.")] = 0
+    returned: Annotated[int, Field(description="Number of ranks on which it has returned.")] = 0
+
+
 class GroupReport(ApiModel):
     """A group's rank actors, as Ray's GCS has them."""
 
@@ -196,7 +203,8 @@ class GroupReport(ApiModel):
         Field(
             description="State of this incarnation's launch: WaitingForPools, WaitingForCode, WaitingForEnvironment, "
             "Launching, Launched, LaunchFailed, or LaunchInterrupted if it was cut short and created only some of "
-            "the ranks. If the group is suspended: Suspending while ranks of earlier incarnations run, then Suspended."
+            "the ranks. If the group is suspended, or its run has ended: Suspending while ranks still run, then "
+            "Suspended."
         ),
     ] = "WaitingForPools"
     code: Annotated[
@@ -215,7 +223,7 @@ class GroupReport(ApiModel):
         tuple[RankFailure, ...],
         Field(
             max_length=MAX_FAILURES,
-            description="The ranks that died; the first ten.",
+            description="The ranks that died, or on which the group's run failed; the first ten.",
             json_schema_extra=dict(list_map("rank")),
         ),
     ] = ()
@@ -238,6 +246,9 @@ class GroupReport(ApiModel):
     ] = ()
     hang: Annotated[
         HangReport | None, Field(description="A call that hangs, and the ranks that are suspect. Absent if none does.")
+    ] = None
+    run: Annotated[
+        RunReport | None, Field(description="How far the group's run is. Absent if `spec.run` is not set.")
     ] = None
 
 

@@ -29,6 +29,8 @@ class ConditionType(Word):
     RANKS_CREATED = "RanksCreated"
     RANKS_READY = "RanksReady"
     READY = "Ready"
+    # Of groups with a method to run: whether it has returned on all ranks.
+    COMPLETE = "Complete"
     PROGRESSING = "Progressing"
     FAILED = "Failed"
     # The same as Failed, by the name that kstatus knows (Flux, `kubectl wait` of kpt).
@@ -57,6 +59,7 @@ GROUP_CONDITIONS = (
     ConditionType.RANKS_CREATED,
     ConditionType.RANKS_READY,
     ConditionType.READY,
+    ConditionType.COMPLETE,
     ConditionType.PROGRESSING,
     ConditionType.FAILED,
     ConditionType.STALLED,
@@ -86,9 +89,11 @@ ENDED_LAUNCHES = (LaunchState.LAUNCH_FAILED, LaunchState.LAUNCH_INTERRUPTED)
 
 
 class RankEnd(Word):
-    """What ended a rank; also the reason of RanksReady."""
+    """What ended a rank, or made it useless; also the reason of RanksReady."""
 
     CONSTRUCTOR_FAILED = "ConstructorFailed"
+    # The method that the group runs raised an exception. The process still runs.
+    RUN_FAILED = "RunFailed"
     # The process ended itself, with an exit code: `sys.exit`, or Ray's `exit_actor`.
     PROCESS_EXITED = "ProcessExited"
     # A signal ended the process, or a crash.
@@ -201,6 +206,12 @@ class Reason(Word):
     PAUSED_BY_DEBUGGER = "PausedByDebugger"
     DEBUGGER_ATTACHED = "DebuggerAttached"
     RANKS_READY = "RanksReady"
+    # Of Complete, while it is not True.
+    RUN_NOT_BEGUN = "RunNotBegun"
+    RUN_BEGUN = "RunBegun"
+    # Of groups whose run has ended: Complete, or Failed.
+    COMPLETE = "Complete"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
     # Of Failed and Stalled.
     NO_FAILURE = "NoFailure"
     # Of Progressing.
@@ -235,11 +246,17 @@ UNTIMED = (*PAUSED, *IN_QUEUE)
 SUSPENDED = (Reason.SUSPENDED, Reason.POOL_SUSPENDED, Reason.IDLE)
 
 
+# The reasons of a group whose run has ended: it has no ranks and no bundles any more.
+FINISHED = (Reason.COMPLETE, Reason.DEADLINE_EXCEEDED)
+
+
 class EventReason(Word):
     """The reasons of the events that the operator records."""
 
     READY = "Ready"
     NOT_READY = "NotReady"
+    # The method that the group runs has returned on all ranks.
+    COMPLETE = "Complete"
     # The group is not ready because a call hangs; the event names the suspects.
     HUNG = "Hung"
     STATUS_REFUSED = "StatusRefused"

@@ -17,6 +17,7 @@ from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
 from workergroups_api.retries import Retries
+from workergroups_api.run import Run, RunStatus
 from workergroups_api.vocabulary import Debug, Resize
 
 _RECREATE = "delete the group and create it again"
@@ -177,6 +178,32 @@ class WorkerGroupSpec(ApiModel):
         FailurePolicy,
         Field(description="What happens when a rank fails. A change does not recreate the ranks."),
     ] = FailurePolicy()
+    run: Annotated[
+        Run | None,
+        Field(
+            description="A method to call on all ranks once they are ready. When it has returned on all of them, the "
+            "group is Complete, and its ranks end. If it raises an exception on a rank, `failurePolicy` decides. A "
+            "change recreates the ranks, also of a group that has ended."
+        ),
+    ] = None
+    active_deadline_seconds: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=31536000,
+            description="Only with `run`: if the group is not Complete this many seconds after its ranks were first "
+            "asked for, its ranks end, and it is Failed with the reason DeadlineExceeded. Default: no limit.",
+        ),
+    ] = None
+    ttl_seconds_after_finished: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=31536000,
+            description="Only with `run`: the operator deletes the group this many seconds after it is Complete or "
+            "Failed. Default: it stays.",
+        ),
+    ] = None
     resize: Annotated[
         Resize,
         Field(
@@ -225,6 +252,7 @@ class WorkerGroupSpec(ApiModel):
             code_path=code.path,
             restarted=restarted,
             post_mortem=True if self.debug is Debug.POST_MORTEM else None,
+            run=self.run.launch if self.run else None,
         )
 
     @property
@@ -252,6 +280,21 @@ SPEC_RULES = schema(
         ".resize",
     ),
     cel("has(self.worker) != (has(self.roles) && size(self.roles) > 0)", _ONE_OF_TWO),
+    cel(
+        "!has(self.run) || has(self.worker)",
+        "spec.run needs spec.worker, whose class has the method: with spec.roles, call the methods from a driver",
+        ".run",
+    ),
+    cel(
+        "!has(self.activeDeadlineSeconds) || has(self.run)",
+        "spec.activeDeadlineSeconds needs spec.run, since other groups do not end: set spec.run, or remove it",
+        ".activeDeadlineSeconds",
+    ),
+    cel(
+        "!has(self.ttlSecondsAfterFinished) || has(self.run)",
+        "spec.ttlSecondsAfterFinished needs spec.run, since other groups do not end: set spec.run, or remove it",
+        ".ttlSecondsAfterFinished",
+    ),
 )
 
 
@@ -304,6 +347,9 @@ class WorkerGroupStatus(ApiModel):
     ] = None
     restarts: Annotated[
         RestartHistory | None, Field(description="Restarts after failures. Absent if there was no failure.")
+    ] = None
+    run: Annotated[
+        RunStatus | None, Field(description="The run of the method that `spec.run` names. Absent without `spec.run`.")
     ] = None
     failures: Annotated[
         tuple[KeptFailure, ...],

@@ -77,6 +77,8 @@ class Decisions:
     incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
     # Group -> what failed of its last incarnation. The present one is another if the ranks are restarted now.
     failures: Mapping[str, GroupFailure] = field(default_factory=dict)
+    # Group -> how its run has ended; without groups whose run has not ended, or that have none.
+    finished_groups: Mapping[str, Explanation] = field(default_factory=dict)
     # By pool: how many nodes are planned, and how many pods the RayCluster asks for.
     sizes: Mapping[str, PoolSize] = field(default_factory=dict)
     replicas: Mapping[str, Replicas] = field(default_factory=dict)
@@ -138,6 +140,7 @@ def decide(
         is_off=off,
         incarnations=groups.incarnations,
         failures=groups.failures,
+        finished_groups=groups.finished,
         sizes=sizes,
         replicas={
             pool.name: replicas(pool, sizes[pool.name], believed_report(pool, agent, observed.agent.doubts), observed)

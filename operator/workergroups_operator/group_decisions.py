@@ -8,6 +8,8 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import SECRET
 from workergroups_api.names import group_env_name
 from workergroups_api.plan import PlannedBundles
+from workergroups_api.report import GroupReport
+from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import Resize
 from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
@@ -21,7 +23,9 @@ from workergroups_operator.policy.incarnation import (
     Failed,
     GroupIncarnation,
     LaunchOutcome,
+    after_finish,
     begins_anyway,
+    finished,
     last_incarnation,
     launch_outcome,
     next_incarnation,
@@ -30,6 +34,7 @@ from workergroups_operator.policy.incarnation import (
 from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.pool_size import Room
 from workergroups_operator.policy.rank_failures import GroupFailure, group_failure
+from workergroups_operator.policy.run import how_it_ended, present_run, started
 from workergroups_operator.policy.suspension import in_turn, suspended_groups
 from workergroups_operator.policy.token import present_token
 from workergroups_operator.templates import Templates
@@ -47,6 +52,8 @@ class GroupDecisions:
     incarnations: Mapping[str, GroupIncarnation]
     # What failed of its last incarnation. The present one is another if the ranks are restarted now.
     failures: Mapping[str, GroupFailure]
+    # How the runs of groups have ended.
+    finished: Mapping[str, Explanation]
 
 
 def decide_groups(
@@ -57,10 +64,14 @@ def decide_groups(
     suspended_pools: Mapping[str, Explanation],
 ) -> GroupDecisions:
     """Decide about all groups, given how much room each pool has, and which pools are suspended."""
-    last = {group.name: last_incarnation(group.status, observed.planned(group.uid)) for group in observed.groups}
+    recorded = {group.name: last_incarnation(group.status, observed.planned(group.uid)) for group in observed.groups}
+    runs = {group.name: _run(group, recorded[group.name], observed, agent) for group in observed.groups}
+    ended = _ended(observed, recorded, runs)
+    last = {name: each if name in ended else after_finish(each) for name, each in recorded.items()}
     held = {group.name: _held(group, last[group.name], observed, templates, agent.session) for group in observed.groups}
-    assigned = assign_bundles(in_turn(observed), observed.pools, observed.pools_elsewhere, rooms, held)
-    bundles = with_room(assigned, {group.name: group.spec.failure_policy.max_restarts for group in observed.groups})
+    assigned = assign_bundles(in_turn(observed), observed.pools, observed.pools_elsewhere, rooms, held, ended)
+    max_restarts = {group.name: group.spec.failure_policy.max_restarts for group in observed.groups}
+    bundles = with_room(assigned, max_restarts, [name for name, run in runs.items() if run is not None])
     suspended = suspended_groups(observed.groups, bundles, suspended_pools)
     environments = _environments(observed)
     found = {
@@ -72,6 +83,7 @@ def decide_groups(
             observed,
             templates,
             agent,
+            runs[group.name],
             is_suspended=group.name in suspended,
         )
         for group in observed.groups
@@ -83,7 +95,33 @@ def decide_groups(
         environments=environments,
         incarnations={name: incarnation for name, (incarnation, _) in found.items()},
         failures={name: failure for name, (_, failure) in found.items() if failure is not None},
+        finished=ended,
     )
+
+
+def _run(
+    group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
+) -> RunStatus | None:
+    """Return the run of the group's present spec; None if it has none."""
+    if group.spec.run is None:
+        return None
+    report = _report(group, last, observed, agent)
+    returned = report.run.returned if report is not None and report.run is not None else 0
+    has_returned = last is not None and 0 < last.world_size == returned
+    return present_run(group.spec, last, observed.asked[group.name], observed.at, has_returned=has_returned)
+
+
+def _ended(
+    observed: Observed, last: Mapping[str, GroupIncarnation | None], runs: Mapping[str, RunStatus | None]
+) -> dict[str, Explanation]:
+    """Return how runs have ended, by the group's name."""
+    found: dict[str, Explanation] = {}
+    for group in observed.groups:
+        incarnation = last[group.name]
+        number = incarnation.number if incarnation is not None else FIRST
+        why = how_it_ended(group.spec, runs[group.name], number)
+        found |= {group.name: why} if why is not None else {}
+    return found
 
 
 def _planned_parts(name: str, bundles: Mapping[str, Assignment], suspended: Mapping[str, Explanation]) -> Assignment:
@@ -151,11 +189,14 @@ def _incarnation(
     observed: Observed,
     templates: Templates,
     agent: AgentLiveness,
+    run: RunStatus | None,
     *,
     is_suspended: bool,
 ) -> tuple[GroupIncarnation, GroupFailure | None]:
     """Return the group's next incarnation, on the bundles that are assigned to it, and what failed of the last one."""
     known = environment.digest if isinstance(environment, PresentEnv) else None
+    if last is not None and run is not None and run.reason is not None:
+        return finished(last, run), None
     if is_suspended:
         return replace(set_aside(last, known), bundles=assigned), None
     revision = _revision(group, assigned, observed, templates)
@@ -163,16 +204,23 @@ def _incarnation(
     failure = _failure(group, last, observed, agent)
     failed = Failed(failure, group.spec.failure_policy) if failure else None
     following = next_incarnation(last, revision, agent.session, known, launched, failed, observed.at)
-    return replace(following, bundles=assigned), failure
+    return replace(following, bundles=assigned, run=started(run, following.session, observed.at)), failure
 
 
 def _failure(
     group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
 ) -> GroupFailure | None:
     """Return what failed of the last incarnation, if the agent vouches for its report on it."""
+    report = _report(group, last, observed, agent)
+    return None if report is None else group_failure(report, observed.pods)
+
+
+def _report(
+    group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
+) -> GroupReport | None:
+    """Return the agent's report on the last incarnation, if the agent vouches for it."""
     report = group.status.ranks
     if report is None or not agent.is_believed or doubt(group.uid, observed.agent.doubts):
         return None
     number = FIRST if last is None else last.number
-    is_of_last = (report.session, report.incarnation) == (agent.session, number)
-    return group_failure(report, observed.pods) if is_of_last else None
+    return report if (report.session, report.incarnation) == (agent.session, number) else None

@@ -50,6 +50,8 @@ class Member:
     # Only of a group: the pools that it names, and the digest of what its ranks are made from.
     pools: tuple[str, ...] = ()
     written: str | None = None
+    # Only of a group: the digest of the part of that which its spec has.
+    asked: str = ""
     # Only of a group: the variables that it takes from Secrets and ConfigMaps, or why it cannot; None if it takes none.
     environment: GroupEnv | None = field(default=None, repr=False)
 
@@ -78,6 +80,7 @@ async def observe_members(client: Kube, membership: Membership, key: ClusterKey)
         groups=tuple(each for each in subjects if isinstance(each, WorkerGroup)),
         unreadable=tuple(each for each in subjects if isinstance(each, UnreadableObject)),
         written={group.name: group.written for group in groups},
+        asked={group.name: group.asked for group in groups},
         environments={group.name: group.environment for group in groups if group.environment is not None},
         pools_elsewhere={pool.name: pool.cluster for pool in elsewhere if pool.cluster != key.name},
     )
@@ -159,10 +162,13 @@ def _parsed(kind: Kind, body: Manifest) -> tuple[Member, WorkerGroup | None]:
 
 def _group(group: WorkerGroup) -> Member:
     """Return the group with a digest of what its ranks are made from, and without that itself."""
-    written = launch.revision(group.launch, (group.status.ranks or GroupReport()).code)
-    nothing = {"worker": None, "roles": (), "env": (), "env_from": ()}
+    made_from = group.launch
+    written = launch.revision(made_from, (group.status.ranks or GroupReport()).code)
+    run = group.spec.run.model_copy(update={"kwargs_": {}}) if group.spec.run else None
+    nothing = {"worker": None, "roles": (), "env": (), "env_from": (), "run": run}
     lean = group.model_copy(update={"spec": group.spec.model_copy(update=nothing)})
-    return Member(WORKER_GROUP, group.metadata, lean, pools=tuple(ref.name for ref in group.pools), written=written)
+    pools, asked = tuple(ref.name for ref in group.pools), launch.digest(made_from.to_json())
+    return Member(WORKER_GROUP, group.metadata, lean, pools=pools, written=written, asked=asked)
 
 
 def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:

@@ -1,5 +1,9 @@
-"""Step eight, the only writer of status: write a status only if it changed, and an event if `Ready` changed."""
+"""Step eight, the only writer of status: write a status only if it changed, and an event if `Ready` changed.
 
+It also deletes the finished groups whose time is over, after their statuses have told that they are finished.
+"""
+
+import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -9,14 +13,16 @@ from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, No
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
-from workergroups_api.manifest import Manifest
-from workergroups_api.vocabulary import EventReason, RankEnd
+from workergroups_api.manifest import WORKER_GROUP, Manifest
+from workergroups_api.vocabulary import EventReason, RankEnd, Reason
+from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.events import object_event, tell
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
 
+LOGGER = logging.getLogger(__name__)
 # How many statuses of a namespace the operator writes at once.
 NAMESPACE_WRITES = 8
 
@@ -42,6 +48,27 @@ class Publisher:
         answers = await self.writes.run(key, writes)
         return "; ".join(filter(None, answers.values())) or None
 
+    async def delete(self, key: ClusterKey, groups: Sequence[WorkerGroup]) -> str | None:
+        """Delete groups that nobody has changed since they were read. Return what could not be deleted."""
+        deletions = {f"delete {group.uid}": partial(_delete, self._client, group) for group in groups}
+        answers = await self.writes.run(key, deletions)
+        return "; ".join(filter(None, answers.values())) or None
+
+
+async def _delete(client: Kube, group: WorkerGroup) -> str | None:
+    kind = WORKER_GROUP
+    try:
+        body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": group.metadata}
+        await client.delete(body, only_unchanged=True)
+    except ConflictError:
+        return None  # The next turn decides again.
+    except Exception as error:
+        return f"{kind.kind} {group.name} has finished and cannot be deleted: {api_error_message(error)[:500]}"
+    LOGGER.info(
+        "%s/%s has finished, and is deleted as its spec.ttlSecondsAfterFinished says", group.namespace, group.name
+    )
+    return None
+
 
 async def _publish(client: Kube, update: StatusUpdate) -> str | None:
     try:
@@ -64,9 +91,11 @@ async def _publish(client: Kube, update: StatusUpdate) -> str | None:
 
 
 def is_news(update: StatusUpdate) -> bool:
-    """Return whether `Ready` has another status than before, or a call hangs of a group that was not ready anyway."""
+    """Return whether `Ready` has another status than before, or a reason that is news whatever the status was."""
     before, ready = update.ready_before, update.ready
-    return before is None or before.status != ready.status or before.reason != ready.reason == RankEnd.HUNG
+    if before is None or before.status != ready.status:
+        return True
+    return before.reason != ready.reason and ready.reason in (RankEnd.HUNG, Reason.COMPLETE)
 
 
 def _identity(update: StatusUpdate) -> Manifest:
@@ -80,10 +109,11 @@ def _identity(update: StatusUpdate) -> Manifest:
 
 
 def event(update: StatusUpdate, now: datetime) -> Manifest:
-    """Return the event for `kubectl describe`: `Ready` became True, or ceased to be."""
+    """Return the event for `kubectl describe`: `Ready` became True, or ceased to be, or the run of a group ended."""
     metadata, ready = update.metadata, update.ready
+    is_ready = EventReason.COMPLETE if ready.reason == Reason.COMPLETE else EventReason.READY
     not_ready = EventReason.HUNG if ready.reason == RankEnd.HUNG else EventReason.NOT_READY
-    reason = EventReason.READY if ready.status == "True" else not_ready
+    reason = is_ready if ready.status == "True" else not_ready
     why = Explanation(reason, f"{ready.reason}: {ready.message}")
     type_ = "Normal" if ready.status == "True" else "Warning"
     return object_event(update.kind, metadata, type_, why, now, _suffix(update))

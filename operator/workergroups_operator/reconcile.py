@@ -7,7 +7,7 @@
 5. desired: build the manifests of everything that should exist.
 6. apply: write those that differ from what exists.
 7. status: conclude what is true of each object.
-8. publish: write the statuses that changed.
+8. publish: write the statuses that changed, and delete finished groups whose time is over.
 
 Steps one, three, six and eight talk to the API server; the others are pure.
 """
@@ -71,10 +71,11 @@ class Reconciler:
         failures = await self.applier.apply(observed, decisions, wanted)
         statuses = status(observed, templates, decisions, failures, self.timings, datetime.now(UTC))
         unpublished = await self.publisher.publish(observed.key, statuses.updates)
+        undeleted = await self.publisher.delete(observed.key, statuses.expired)
         requeue_after = statuses.requeue_after
         if requeue_after is not None:
             requeue_after = min(requeue_after, tried.look_again_seconds)
-        return Result(requeue_after, unpublished or failures.summary, is_urgent=unpublished is not None)
+        return Result(requeue_after, unpublished or undeleted or failures.summary, is_urgent=unpublished is not None)
 
     async def _observe(self, key: ClusterKey) -> Observed:
         return await observe(self.client, self.membership, self.heartbeats, key)

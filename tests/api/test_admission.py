@@ -404,6 +404,7 @@ def test_a_pool_can_be_changed_in(cluster, fixed, path, value):
         ("spec.envFrom", [{"prefix": "A_", "secretRef": {"name": "a.b"}}, {"configMapRef": {"name": "a"}}]),
         ("spec.resize", "Follow"),
         ("spec.progressDeadlineSeconds", 900),
+        ("spec.run", {"method": "train", "kwargs": {"rate": 0.5}}),
     ],
 )
 def test_a_group_can_be_changed_in(cluster, fixed, path, value):
@@ -445,6 +446,27 @@ def test_a_group_whose_size_cannot_change_cannot_follow(cluster):
     cluster.create(group("partly-stiff", [*parts, "critics"], resize="Follow"))
     cluster.create(group("stiff", parts, resize="Never"))
     refuse(cluster.create, group("odd", resize="Grow"), 'supported values: "Never", "Follow"')
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"run": {"method": "train()"}}, "spec.run.method must be the name of a public method"),
+        ({"run": {"method": "_train"}}, "spec.run.method must be the name of a public method"),
+        ({"run": {}}, "spec.run.method: Required value"),
+        ({"activeDeadlineSeconds": 60}, "spec.activeDeadlineSeconds needs spec.run"),
+        ({"ttlSecondsAfterFinished": 0}, "spec.ttlSecondsAfterFinished needs spec.run"),
+        ({"run": {"method": "train"}, "activeDeadlineSeconds": 0}, "should be greater than or equal to 1"),
+        (
+            {"run": {"method": "train"}, "worker": None, "roles": [{"name": "actor", "class": "a.B"}]},
+            "spec.run needs spec.worker, whose class has the method: with spec.roles, call the methods from a driver",
+        ),
+    ],
+)
+def test_a_run_that_cannot_be_is_refused(cluster, spec, words):
+    wrong = group("wrong", **spec)
+    wrong["spec"] = {name: value for name, value in wrong["spec"].items() if value is not None}
+    refuse(cluster.create, wrong, words)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from typing import Generic, TypeVar, assert_never
 from tests.simulation import ray
 from workergroups.deaths import Death
 from workergroups.naming import RankName
+from workergroups.runs import RunRecord, Step
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
 from workergroups_agent.executor.decide import (
     Action,
@@ -22,6 +23,7 @@ from workergroups_agent.executor.decide import (
     EndRanks,
     LaunchGroup,
     RemovePlacement,
+    RunGroup,
     decide,
 )
 from workergroups_agent.files import Stamp
@@ -153,6 +155,8 @@ class Executor:
                     gcs.kill(gcs.ranks[str(name)], "Removed")
             case LaunchGroup():
                 self._launch(action, gcs, launches.prepared[action.group.uid])
+            case RunGroup():
+                gcs.runs |= {str(name): RunRecord(Step.BEGUN) for name in action.ranks if str(name) not in gcs.runs}
             case AnnouncePool():
                 pass  # Only drivers read the announcements about pools, and histories have no drivers.
             case _:
@@ -197,6 +201,7 @@ def _state(gcs: ray.Gcs) -> RayState:
         pauses=dict(gcs.pauses),
         drivers=tuple(sorted(gcs.drivers)),
         preflights=dict(gcs.preflights),
+        runs=dict(gcs.runs),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import RankName
+from workergroups.runs import RunRecord, Step
 from workergroups_agent.preflight_records import PreflightRecord
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
@@ -78,6 +79,8 @@ class Gcs:
     pauses: dict[str, Pause] = field(default_factory=dict)
     # Calls that hang, by UID and incarnation.
     hangs: dict[tuple[str, int], HangReport] = field(default_factory=dict)
+    # How far ranks are with the methods that their groups run, by name.
+    runs: dict[str, RunRecord] = field(default_factory=dict)
     # The ids of the jobs whose drivers are connected.
     drivers: list[str] = field(default_factory=list)
     # The latest checks of pools' nodes, by the pool's UID, and what is wrong with the nodes of pods.
@@ -122,6 +125,10 @@ class Gcs:
             pod=rank.pod,
             message=f"call `step` hangs; suspect: rank {rank.name.rank}",
         )
+
+    def end_run(self, rank: Rank, error: str | None = None) -> None:
+        """Let the method of a rank's run return, or raise an exception."""
+        self.runs[str(rank.name)] = RunRecord(Step.RETURNED) if error is None else RunRecord(Step.RAISED, error)
 
     def remove_placement(self, name: str) -> None:
         """Release bundles, and end what runs in them, as Ray does."""

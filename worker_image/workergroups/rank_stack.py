@@ -17,7 +17,7 @@ _INSTALLED = re.compile("-packages/(torch|ray)/")
 _RAYS_EXECUTOR = ("/ray/_private/function_manager.py", "actor_method_executor")
 """Ray calls each method of an actor from this function, but for those of asynchronous actors."""
 _EVENT_LOOP = ("/asyncio/base_events.py", "run_forever")
-_OF_RAY = ("/ray/_private/", "/ray/util/tracing/", "/ray/actor.py")
+_OF_RAY = ("/ray/_private/", "/ray/util/tracing/", "/ray/actor.py", "/single_controller/ray/run_method.py")
 
 
 class Doing(Word):

@@ -70,6 +70,22 @@ def is_complete(group: PlannedGroup, state: RayState) -> bool:
     return len(ranks_of(group, state)) == group.world_size
 
 
+def needs_launch(group: PlannedGroup, state: RayState) -> bool:
+    """Return whether the executor needs what the group is launched from: ranks are missing, or calls of its run."""
+    return not is_complete(group, state) or (group.run is not None and not has_begun(group, state))
+
+
+def is_ready(group: PlannedGroup, state: RayState) -> bool:
+    """Return whether all ranks of this incarnation are ready."""
+    ranks = ranks_of(group, state)
+    return 0 < group.world_size == sum(rank.state == "ALIVE" for rank in ranks.values())
+
+
+def has_begun(group: PlannedGroup, state: RayState) -> bool:
+    """Return whether the method that the group runs has been called on all ranks of this incarnation."""
+    return all(rank.actor_id in state.runs for rank in ranks_of(group, state).values())
+
+
 def launch_state(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Explanation:
     """Return how far the executor is with a group, with a message if there is one.
 

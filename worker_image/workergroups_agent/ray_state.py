@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
+from workergroups.runs import RunRecord
 from workergroups_agent.preflight_records import PreflightRecord
 
 
@@ -69,3 +70,5 @@ class RayState:
     drivers: tuple[str, ...] = ()
     # How the checks of the pools' nodes went, by the pool's UID.
     preflights: Mapping[str, PreflightRecord] = field(default_factory=dict)
+    # How far ranks are with the method that their group runs, by actor id; without ranks that have not begun.
+    runs: Mapping[str, RunRecord] = field(default_factory=dict)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Generic, TypeVar
 
+from workergroups import runs
 from workergroups.deaths import Death
 from workergroups.debugger import pauses
 from workergroups.naming import NAMESPACE, PlacementName, RankName
@@ -49,6 +50,8 @@ class RayReader:
         self._ranks = _RankTable(gcs)
         self._drivers = _DriverTable(gcs)
         self._preflights = PreflightReader(gcs)
+        # How far ranks were with the method that their group runs, by actor id.
+        self._runs: dict[str, runs.RunRecord] = {}
 
     def look(self, *, launching: bool = False, checked: Collection[str] = ()) -> RayState:
         """Ask the GCS a few questions; return what the cluster holds.
@@ -78,6 +81,7 @@ class RayReader:
             pauses=self._pauses({rank.actor_id for rank in ranks}),
             drivers=self._drivers.read(),
             preflights=self._preflights.read(checked),
+            runs=self._read_runs({rank.actor_id for rank in ranks}),
         )
 
     def _pauses(self, actor_ids: set[str]) -> dict[str, pauses.Pause]:
@@ -85,6 +89,15 @@ class RayReader:
         written = self._gcs.get_many(pauses.KV_NAMESPACE, announced)
         found = {actor_id: pauses.read(data) for actor_id, data in sorted(written.items())}
         return {actor_id: pause for actor_id, pause in found.items() if pause is not None}
+
+    def _read_runs(self, actor_ids: set[str]) -> dict[str, runs.RunRecord]:
+        """Return the records of these ranks. One that has ended does not change, and is not read again."""
+        recorded = actor_ids.intersection(self._gcs.keys(runs.KV_NAMESPACE))
+        kept = {actor_id: run for actor_id, run in self._runs.items() if run.has_ended and actor_id in recorded}
+        written = self._gcs.get_many(runs.KV_NAMESPACE, recorded - kept.keys())
+        found = {actor_id: runs.read(data) for actor_id, data in written.items()}
+        self._runs = kept | {actor_id: run for actor_id, run in found.items() if run is not None}
+        return dict(self._runs)
 
 
 class _RankTable:

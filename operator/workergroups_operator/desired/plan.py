@@ -83,5 +83,6 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         restarts=stored(incarnation.restarts),
         is_final=is_final(incarnation, failed, before, observed.at) or None,
         hang_seconds=group.spec.failure_policy.hang_seconds,
+        run=incarnation.run,
         bundles=() if isinstance(bundles, Explanation) else bundles,
     )

@@ -13,6 +13,7 @@ from workergroups_operator.policy.pool_size import Room
 
 Assignment = tuple[PlannedBundles, ...] | Explanation
 Bundle = tuple[str, int]
+NONE_FINISHED: Mapping[str, Explanation] = {}
 
 
 def assign_bundles(
@@ -21,8 +22,9 @@ def assign_bundles(
     pools_elsewhere: Mapping[str, str],
     rooms: Mapping[str, Room],
     held: Mapping[str, Held],
+    finished: Mapping[str, Explanation] = NONE_FINISHED,
 ) -> dict[str, Assignment]:
-    """Return the bundles of each group, and none for suspended ones. The groups choose in the given order.
+    """Return the bundles of each group, and none for suspended and finished ones. The groups choose in the given order.
 
     Args:
         groups: The groups, in the order in which they choose.
@@ -30,15 +32,16 @@ def assign_bundles(
         pools_elsewhere: The clusters of other pools that groups name.
         rooms: The nodes of each pool.
         held: The bundles that each group had until now.
+        finished: How the runs of groups have ended.
     """
     by_name = {pool.name: pool for pool in pools}
     taken: Counter[Bundle] = Counter()
     assigned: dict[str, Assignment] = {}
     for group in groups:
         kept = held.get(group.name) or Held()
-        parts = (
-            _suspended(group) if group.spec.suspend else _assign(group, by_name, pools_elsewhere, taken, rooms, kept)
-        )
+        parts: Assignment | None = finished.get(group.name) or (_suspended(group) if group.spec.suspend else None)
+        if parts is None:
+            parts = _assign(group, by_name, pools_elsewhere, taken, rooms, kept)
         assigned[group.name] = parts
         if not isinstance(parts, Explanation):
             taken.update(bundle for part in parts for bundle in _bundles(part))

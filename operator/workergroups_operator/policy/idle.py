@@ -13,6 +13,7 @@ from workergroups_api.resource_pool import PoolIdle, ResourcePool
 from workergroups_api.vocabulary import ConditionType, EventReason, IdleAction
 from workergroups_api.vouching import doubt
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.run import has_ended
 
 # Of an annotation that anybody may set: the status keeps no more of it.
 MAX_WAKE_AT = 64
@@ -98,7 +99,7 @@ def _is_vouched_for(pool: ResourcePool, observed: Observed) -> bool:
 def _wanted_by(pool: ResourcePool, observed: Observed) -> str | None:
     """Return a group that has ranks on the pool, or waits for it; nobody knows whether one that cannot be read does."""
     odd = (each.name for each in observed.unreadable if each.kind is WORKER_GROUP)
-    groups = (group for group in observed.groups if not group.spec.suspend)
+    groups = (group for group in observed.groups if not group.spec.suspend and not has_ended(group, observed))
     wanting = (group.name for group in groups if pool.name in (ref.name for ref in group.pools))
     name = next((*wanting, *odd).__iter__(), None)
     return None if name is None else f"group {name} wants it"

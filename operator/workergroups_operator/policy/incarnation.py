@@ -12,6 +12,7 @@ from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.plan import PlannedBundles, PlannedGroup
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
+from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import LaunchState
 from workergroups_api.worker_group import WorkerGroupStatus
 from workergroups_operator.policy.healing import NO_RESTARTS, Healing, healing, restarted
@@ -51,6 +52,8 @@ class GroupIncarnation:
     restarts: RestartHistory = NO_RESTARTS
     # The bundles of the ranks, in rank order; empty in records of earlier versions.
     bundles: tuple[PlannedBundles, ...] = ()
+    # The run of the method that `spec.run` names; None without one.
+    run: RunStatus | None = None
 
     @property
     def world_size(self) -> int:
@@ -133,6 +136,23 @@ def set_aside(last: GroupIncarnation | None, environment: str | None) -> GroupIn
     return GroupIncarnation(number, environment=environment, restarts=restarts)
 
 
+def finished(last: GroupIncarnation, run: RunStatus) -> GroupIncarnation:
+    """Return the incarnation of a group whose run has ended: the same, without session and bundles."""
+    restarts = last.restarts.model_copy(update={"failed_at": None})
+    return replace(last, session=None, bundles=(), retries=Retries(), restarts=restarts, run=run)
+
+
+def after_finish(last: GroupIncarnation | None) -> GroupIncarnation | None:
+    """Return the last incarnation of a group that must run; another one if the run of the last one has ended."""
+    if last is None or not _has_ended(last):
+        return last
+    return GroupIncarnation(last.number + 1, restarts=last.restarts.model_copy(update={"recent": ()}))
+
+
+def _has_ended(incarnation: GroupIncarnation) -> bool:
+    return incarnation.run is not None and incarnation.run.reason is not None
+
+
 def _differ(last: str | None, present: str | None) -> bool:
     """Return whether both are known, and different."""
     return None not in (last, present) and last != present
@@ -188,6 +208,7 @@ def last_incarnation(status: WorkerGroupStatus, planned: PlannedGroup | None) ->
             status.environment,
             status.restarts or NO_RESTARTS,
             status.bundles or (),
+            status.run,
         )
         if status.incarnation
         else None
@@ -201,6 +222,7 @@ def last_incarnation(status: WorkerGroupStatus, planned: PlannedGroup | None) ->
             planned.environment,
             planned.restarts or NO_RESTARTS,
             planned.bundles,
+            planned.run,
         )
         if planned
         else None
@@ -214,8 +236,10 @@ def latest(*candidates: GroupIncarnation | None) -> GroupIncarnation | None:
     return max(known, key=_progress, default=None)
 
 
-def _progress(each: GroupIncarnation) -> tuple[int, bool, bool, bool, bool, int, bool, int, bool]:
+def _progress(each: GroupIncarnation) -> tuple[int, bool, bool, bool, bool, bool, int, bool, int, bool, bool]:
     waits = each.retries.next is not None
     known = (each.revision is not None, each.session is not None, each.environment is not None, bool(each.bundles))
     failed = each.restarts.failed_at is not None
-    return each.number, *known, each.retries.failures, waits, each.restarts.count, failed
+    # One whose run has ended is in no session any more.
+    has_ended, has_started = _has_ended(each), each.run is not None and each.run.start_time is not None
+    return each.number, has_ended, *known, each.retries.failures, waits, each.restarts.count, failed, has_started

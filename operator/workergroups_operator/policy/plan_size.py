@@ -3,10 +3,10 @@
 The estimate is an upper bound that depends on nothing that changes while a group runs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.vocabulary import Reason
+from workergroups_api.vocabulary import FINISHED, Reason
 from workergroups_operator.policy.bundles import Assignment
 
 # A ConfigMap may have 1 MiB; pools take the rest.
@@ -15,16 +15,21 @@ MAX_BYTES = 900_000
 _GROUP_BYTES = 640
 # Of each restart that its failure policy counts.
 _RESTART_BYTES = 24
+# Of its run, if it has one.
+_RUN_BYTES = 192
 # Of each pool that it names.
 _PART_BYTES = 160
 
 
-def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int]) -> dict[str, Assignment]:
+def with_room(
+    assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int], runs: Collection[str] = ()
+) -> dict[str, Assignment]:
     """Return the bundles of the groups that fit, in the order given, and an explanation for the others.
 
     Args:
         assigned: The bundles of each group.
         max_restarts: How many restarts the failure policy of each group counts.
+        runs: The groups that have a method to run.
     """
     used = 0
     found: dict[str, Assignment] = {}
@@ -32,6 +37,7 @@ def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int
         if is_planned(bundles):
             parts = () if isinstance(bundles, Explanation) else bundles
             size = _GROUP_BYTES + _PART_BYTES * len(parts) + _RESTART_BYTES * max_restarts[name]
+            size += _RUN_BYTES if name in runs else 0
             if used + size > MAX_BYTES:
                 bundles = _explanation(used + size)
             else:
@@ -41,8 +47,11 @@ def with_room(assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int
 
 
 def is_planned(bundles: Assignment) -> bool:
-    """Return whether the plan has an entry of a group: a suspended one has, so that nobody forgets its incarnation."""
-    return not isinstance(bundles, Explanation) or bundles.reason == Reason.SUSPENDED
+    """Return whether the plan has an entry of a group.
+
+    A suspended one has, and one whose run has ended, so that nobody forgets its incarnation.
+    """
+    return not isinstance(bundles, Explanation) or bundles.reason in (Reason.SUSPENDED, *FINISHED)
 
 
 def _explanation(size: int) -> Explanation:

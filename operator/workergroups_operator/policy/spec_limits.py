@@ -23,6 +23,7 @@ _LIMITS = {RESOURCE_POOL: POOL, WORKER_GROUP: ARGUMENTS}
 _WAYS_OUT: Mapping[Kind, Mapping[str, str]] = {
     WORKER_GROUP: {
         "worker": "put large or deep values into a file of the image, a volume or spec.code, and pass its path",
+        "run": "put large or deep values into a file of the image, a volume or spec.code, and pass its path",
         "roles": "put large or deep values into a file of the image, a volume or spec.code, and pass its path",
     },
     RESOURCE_POOL: {

@@ -18,6 +18,7 @@ from workergroups_operator.policy.admission import is_suspended
 from workergroups_operator.policy.bundles import Assignment
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.idle import idle_pools
+from workergroups_operator.policy.plan_size import is_planned
 from workergroups_operator.policy.release import is_released
 
 
@@ -42,12 +43,15 @@ def suspended_pools(observed: Observed, records: Mapping[str, Retries] | None = 
 def suspended_groups(
     groups: Sequence[WorkerGroup], bundles: Mapping[str, Assignment], pools: Mapping[str, Explanation]
 ) -> dict[str, Explanation]:
-    """Return why groups that could have ranks have none, by name. `pools` are the suspended ones."""
+    """Return why groups that could have ranks have none, by name: they are suspended, or their runs have ended.
+
+    `pools` are the suspended ones.
+    """
     found: dict[str, Explanation] = {}
     for group in groups:
         assigned = bundles[group.name]
         if isinstance(assigned, Explanation):
-            found |= {group.name: assigned} if group.spec.suspend else {}
+            found |= {group.name: assigned} if is_planned(assigned) else {}
         else:
             pool = next((part.pool for part in assigned if part.pool in pools), None)
             found |= {group.name: _of_pool(pool, pools[pool])} if pool is not None else {}
@@ -76,13 +80,15 @@ def is_off(observed: Observed, pools: Mapping[str, Explanation]) -> bool:
 def in_turn(observed: Observed) -> list[WorkerGroup]:
     """Return the groups in the order in which they choose their bundles.
 
-    The oldest come first, except that a group that was resumed takes no bundles from those that have them.
+    The oldest come first, except that a group that was resumed, or runs again, takes no bundles from those that have
+    them.
     """
-    return sorted(observed.groups, key=lambda group: _was_suspended(group) and not _has_bundles(group, observed))
+    return sorted(observed.groups, key=lambda group: _was_set_aside(group) and not _has_bundles(group, observed))
 
 
-def _was_suspended(group: WorkerGroup) -> bool:
-    return find(group.status.conditions, ConditionType.SUSPENDED) is not None
+def _was_set_aside(group: WorkerGroup) -> bool:
+    has_finished = group.status.run is not None and group.status.run.reason is not None
+    return has_finished or find(group.status.conditions, ConditionType.SUSPENDED) is not None
 
 
 def _has_bundles(group: WorkerGroup, observed: Observed) -> bool:

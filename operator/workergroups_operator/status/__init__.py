@@ -18,6 +18,7 @@ from workergroups_operator.policy.healing import stored
 from workergroups_operator.policy.idle import ends_at
 from workergroups_operator.policy.incarnation import GroupIncarnation
 from workergroups_operator.policy.release import is_late, is_released
+from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import Conclusion, Situation
@@ -35,6 +36,8 @@ class Statuses:
     updates: tuple[StatusUpdate, ...]
     # None without objects; infinite if an event reports each change.
     requeue_after: float | None
+    # The finished groups that must be deleted now.
+    expired: tuple[WorkerGroup, ...] = ()
 
 
 def status(
@@ -55,8 +58,13 @@ def status(
         *(_of_pool(pool, each, situation) for pool, each in zip(observed.pools, of_pools, strict=True)),
         *(_of_group(group, each, situation) for group, each in zip(observed.groups, of_groups, strict=True)),
     )
-    waits = (each.requeue_after for each in (*of_pools, *of_groups))
-    return Statuses(updates, min((*waits, *_waits(situation, updates, timings))) if updates else None)
+    expiries = [
+        (group, at) for group, each in zip(observed.groups, of_groups, strict=True) if (at := _expiry(group, each))
+    ]
+    waits = [each.requeue_after for each in (*of_pools, *of_groups)]
+    waits += [(at - now).total_seconds() for _, at in expiries if at > now]
+    requeue_after = min((*waits, *_waits(situation, updates, timings))) if updates else None
+    return Statuses(updates, requeue_after, tuple(group for group, at in expiries if at <= now))
 
 
 def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) -> StatusUpdate:
@@ -84,6 +92,13 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) ->
     return StatusUpdate(RESOURCE_POOL, pool.metadata, before, after, ready_before, concluded.ready, news=news)
 
 
+def _expiry(group: WorkerGroup, concluded: Conclusion) -> datetime | None:
+    """Return when the group must be deleted, None if it must stay."""
+    if group.status.observed_generation != group.generation:
+        return None
+    return expires_at(group.spec, group.status.conditions, concluded.conditions)
+
+
 def _lost(status: ResourcePoolStatus) -> LostDrivers | None:
     return status.drivers.lost if status.drivers else None
 
@@ -104,6 +119,7 @@ def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -
         restarts=before.restarts,
         failures=kept_failures(group, situation),
         bundles=before.bundles,
+        run=before.run,
     )
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is not None:
@@ -122,6 +138,7 @@ def _recorded(incarnation: GroupIncarnation) -> dict[str, Any]:
         "retries": incarnation.retries if incarnation.retries.failures else None,
         "restarts": stored(incarnation.restarts),
         "bundles": incarnation.bundles,
+        "run": incarnation.run,
     }
 
 
@@ -139,6 +156,16 @@ def _restarts(situation: Situation) -> Iterator[datetime]:
         at = groups.what_follows(group, failure, situation).restart_at
         if at is not None and failure.incarnation == decisions.incarnations[group.name].number:
             yield at
+
+
+def _deadlines_of_runs(situation: Situation) -> Iterator[float]:
+    """Yield in how many seconds runs must have ended."""
+    for group in situation.observed.groups:
+        incarnation = situation.decisions.incarnations.get(group.name)
+        run = incarnation.run if incarnation is not None else None
+        deadline = deadline_of(group.spec, run) if run is not None else None
+        if deadline is not None:
+            yield max(0.0, (deadline - situation.now).total_seconds())
 
 
 def _releases(situation: Situation) -> Iterator[float]:
@@ -161,6 +188,7 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timin
             yield max(0.0, (retries.next - now).total_seconds())
     yield from (max(0.0, (at - now).total_seconds()) for at in _restarts(situation))
     yield from _releases(situation)
+    yield from _deadlines_of_runs(situation)
     for pool in situation.observed.pools:
         idle = decisions.idle.get(pool.name)
         # After that time, a pool is waiting for the agent to vouch for its report, of which the Lease tells.

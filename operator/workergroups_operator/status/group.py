@@ -1,4 +1,4 @@
-"""A group's conditions: PoolsReady, RanksCreated, RanksReady, Ready that sums them up, Progressing, UpToDate."""
+"""A group's conditions: PoolsReady, RanksCreated, RanksReady, Ready that sums them up, Progressing, and those aside."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -15,6 +15,7 @@ from workergroups_operator.policy.healing import Healing
 from workergroups_operator.policy.incarnation import Failed, healing_of
 from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
+from workergroups_operator.status.complete import group_complete, how_ended
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
 from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.pool import holds, unvouched
@@ -44,8 +45,14 @@ def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[st
         if why is None
         else tuple(not_ready(type_, why) for type_ in _CHAIN)
     )
-    aside = (*group_suspended(group, report, unknown, situation), group_up_to_date(group, situation))
-    return conclude(group, chain, aside, situation.now)
+    aside = (
+        *group_complete(group, report, unknown, situation),
+        *group_suspended(group, report, unknown, situation),
+        group_up_to_date(group, situation),
+    )
+    ended = how_ended(group, situation)
+    complete = ended if ended is not None and ended.reason == Reason.COMPLETE else None
+    return conclude(group, chain, aside, situation.now, complete=complete)
 
 
 def world_size(group: WorkerGroup, situation: Situation) -> int | None:

@@ -11,7 +11,7 @@ from workergroups_api.conditions import Explanation, Finding, find
 from workergroups_api.manifest import CONFIG_MAP, DEPLOYMENT, RAY_CLUSTER, RESOURCE_POOL, Manifest
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import SUSPENDED, ConditionType, IdleAction, LaunchState, Reason
+from workergroups_api.vocabulary import FINISHED, SUSPENDED, ConditionType, IdleAction, LaunchState, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import NODE_GROUP_LABEL, node_group_of
 from workergroups_operator.policy.idle import ends_at, in_use, named_by
@@ -22,12 +22,12 @@ _suspended_finding = partial(finding, ConditionType.SUSPENDED)
 
 
 def is_final(why: Explanation) -> bool:
-    """Return whether waiting cannot make the object ready: only its user resumes it."""
-    return why.reason in SUSPENDED
+    """Return whether waiting cannot make the object ready: only its user resumes it, or runs it again."""
+    return why.reason in (*SUSPENDED, *FINISHED)
 
 
 def not_ready(type_: str, why: Explanation) -> Finding:
-    """Return a condition of a suspended object that is not True, and decides Ready."""
+    """Return a condition of a suspended or finished object that is not True, and decides Ready."""
     return finding(type_, "False", why, decisive=True, final=is_final(why))
 
 

@@ -174,7 +174,9 @@ def _is_other_admitted(pool: ResourcePool, situation: Situation) -> bool:
 
 
 def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
-    """Find out whether the ranks were made from the present spec and code."""
+    """Find out whether the ranks were made from the present spec and code. Another spec ends that a run has ended."""
+    if group.name in situation.decisions.finished_groups:
+        return _true()
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is None or incarnation.revision is None:
         return _finding("Unknown", Explanation(Reason.NOT_LAUNCHED, "nothing has been launched yet"))

@@ -16,6 +16,7 @@ from workergroups_agent.observer.loop import Observer
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch, code_digest, revision
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool, PlannedPreflight
+from workergroups_api.run import RunStatus
 
 NODE_GROUP = "actors-12345678"
 # Each group is an object of its own: Ray remembers the ranks of those before it.
@@ -47,6 +48,7 @@ class Group:
             session=None if self.is_suspended else self.session or session,
             environment=self.environment,
             hang_seconds=self.hang_seconds,
+            run=RunStatus(revision="r") if self.launch.run else None,
             bundles=()
             if self.is_suspended
             else tuple(PlannedBundles(pool=name, start=start, count=count) for name, start, count in self.bundles),

@@ -8,6 +8,7 @@ from workergroups_agent.launch_state import Launches
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.launch import Launch
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool, PlannedPreflight
+from workergroups_api.run import RunStatus
 
 SESSION = "session-1"
 NODES = {
@@ -41,13 +42,14 @@ def pool(nodes=2, processes=2, devices=1, name="p", reserves=True, settled=0, pr
     )
 
 
-def group(*bundles, session=SESSION, incarnation=1, revision="r1"):
+def group(*bundles, session=SESSION, incarnation=1, revision="r1", runs=False):
     return PlannedGroup(
         name="g",
         uid="uid-g",
         incarnation=incarnation,
         revision=revision,
         session=session,
+        run=RunStatus(revision="r") if runs else None,
         bundles=tuple(
             PlannedBundles(pool=name, start=start, count=count) for name, start, count in bundles or [("p", 0, 4)]
         ),
@@ -91,11 +93,12 @@ def ranks(*numbers, **more):
     return [rank(number, **more) for number in numbers]
 
 
-def state(*placements, ranks=(), nodes=None, pauses=(), drivers=(), preflights=None):
+def state(*placements, ranks=(), nodes=None, pauses=(), drivers=(), preflights=None, runs=None):
     nodes = NODES if nodes is None else nodes
     pods = {node.id: node.pod for node in NODES.values()} | {"n-gone": "p-worker-gone"}
     paused = {f"actor-{number}": PAUSE for number in pauses}
-    return RayState(SESSION, nodes, placements, tuple(ranks), pods, paused, tuple(drivers), preflights or {})
+    records = {f"actor-{number}": run for number, run in (runs or {}).items()}
+    return RayState(SESSION, nodes, placements, tuple(ranks), pods, paused, tuple(drivers), preflights or {}, records)
 
 
 PREPARED = PreparedLaunch(uid="uid-g", revision="r1", launch=Launch(class_path="train.Trainer"))

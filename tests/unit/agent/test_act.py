@@ -5,6 +5,7 @@ import pytest
 from tests.unit.agent.ray_world import group, plan, rank, state
 from workergroups.naming import RankName
 from workergroups.ray_private import key_value_store
+from workergroups.runs import RunRecord, Step
 from workergroups_agent.executor.act import ActionRunner
 
 
@@ -35,3 +36,14 @@ def test_the_record_of_an_ended_incarnation_is_removed_once(deleted, ranks, reco
     for _ in range(2):
         runner.forget_but(plan(group(incarnation=2)), state(ranks=ranks))
     assert deleted == [("workergroups", actor_id) for actor_id in records]
+
+
+@pytest.mark.parametrize(
+    ("incarnation", "rank_state", "is_removed"), [(1, "DEAD", False), (2, "DEAD", True), (2, "ALIVE", False)]
+)
+def test_what_a_rank_has_recorded_of_its_run_is_removed_when_another_incarnation_is_there(
+    deleted, incarnation, rank_state, is_removed
+):
+    there = state(ranks=[rank(1, rank_state)], runs={1: RunRecord(Step.RETURNED)})
+    ActionRunner(None).forget_but(plan(group(incarnation=incarnation, runs=True)), there)
+    assert deleted == ([("workergroups-runs", "actor-1")] if is_removed else [])

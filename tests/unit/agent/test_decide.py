@@ -16,6 +16,7 @@ from tests.unit.agent.ray_world import (
     state,
 )
 from workergroups.naming import RankName
+from workergroups.runs import RunRecord, Step
 from workergroups_agent.executor.decide import (
     Announce,
     AnnouncePool,
@@ -23,6 +24,7 @@ from workergroups_agent.executor.decide import (
     EndRanks,
     LaunchGroup,
     RemovePlacement,
+    RunGroup,
     decide,
 )
 from workergroups_agent.launch_state import RankPlacement
@@ -290,3 +292,40 @@ def test_a_partly_lost_pool_keeps_the_bundles_that_survived():
     survivors = {name: node for name, node in NODES.items() if name != "n-c"}
     actions = decide(plan(pool()), state(*RESERVED, nodes=survivors), launches())
     assert actions == [RemovePlacement(RESERVED[1].name), AnnouncePool("p", "uid-p", 2)]
+
+
+BEGUN, RETURNED = RunRecord(Step.BEGUN), RunRecord(Step.RETURNED)
+FOUR = ranks(0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("planned", "there", "begun", "known", "is_called"),
+    [
+        (group(runs=True), FOUR, {}, launches(), True),
+        # After an executor that could not call all of them: those that were called ignore it.
+        (group(runs=True), FOUR, {0: BEGUN, 1: RETURNED}, launches(), True),
+        (group(runs=True), FOUR, dict.fromkeys(range(4), BEGUN), launches(), False),
+        (group(), FOUR, {}, launches(), False),
+        # All ranks together, when all are ready.
+        (group(runs=True), [*ranks(0, 1, 2), rank(3, "PENDING_CREATION")], {}, launches(), False),
+        (group(runs=True), [*ranks(0, 1, 2), rank(3, "DEAD")], {}, launches(), False),
+        (group(runs=True), ranks(0, 1, 2), {}, launches(), False),
+        # Ranks of what the group was before, and a group whose code changes.
+        (group(runs=True, revision="r2"), FOUR, {}, launches(), False),
+        (group(runs=True, revision=None), FOUR, {}, launches(), False),
+        (group(runs=True), FOUR, {}, launches(prepared=None), False),
+        (group(runs=True, incarnation=2), FOUR, {}, launches(), False),
+    ],
+)
+def test_a_method_is_called_on_all_ranks_when_they_are_ready(planned, there, begun, known, is_called):
+    calls = of_kind(RunGroup, plan(pool(), planned), state(*RESERVED, ranks=there, runs=begun), known)
+    assert [(call.node_id, [name.rank for name in call.ranks]) for call in calls] == (
+        [("n-b", [0, 1, 2, 3])] if is_called else []
+    )
+
+
+def test_the_ranks_of_a_run_that_has_ended_are_ended_under_the_same_incarnation():
+    finished = group(runs=True, session=None).model_copy(update={"bundles": ()})
+    actions = of_kind((Announce, EndRanks, LaunchGroup, RunGroup), plan(pool(), finished), state(*RESERVED, ranks=FOUR))
+    assert [type(action) for action in actions] == [Announce, EndRanks]
+    assert actions[0] == Announce("g", "uid-g", 1)

@@ -18,6 +18,7 @@ from tests.unit.agent.ray_world import (
 )
 from workergroups.deaths import Death
 from workergroups.naming import RankName
+from workergroups.runs import RunRecord, Step
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.launch_state import Heard, launches_to_tell
 from workergroups_agent.observer import report as observer_report
@@ -259,3 +260,24 @@ def test_a_suspended_group_has_ranks_left_or_none(there, state_, words):
     said = group_report(*there, planned=planned)
     assert (said.incarnation, said.state, said.created) == (2, state_, 0)
     assert said.message is None if words is None else words in said.message
+
+
+def run_report(planned, runs, *there):
+    return report(plan(pool(), planned), state(*RESERVED, ranks=there, runs=runs), launches()).groups["g"].report
+
+
+def test_a_group_says_how_far_its_run_is():
+    runs = {0: RunRecord(Step.RETURNED), 1: RunRecord(Step.BEGUN), 7: RunRecord(Step.RETURNED)}
+    found = run_report(group(runs=True), runs, *ranks(0, 1, 2), rank(3, "DEAD"))
+    assert (found.run.begun, found.run.returned) == (2, 1)
+    assert [failure.rank for failure in found.failures] == [3]
+    assert run_report(group(runs=True), {}).run.begun == 0
+    assert run_report(group(), runs, *ranks(0, 1, 2, 3)).run is None
+
+
+def test_an_exception_of_the_run_is_a_failure_of_a_rank_that_lives_or_has_died_since():
+    runs = dict.fromkeys((1, 2), RunRecord(Step.RAISED, "ValueError: \x1bnan"))
+    found = run_report(group(runs=True), runs, *ranks(0, 1, 3), rank(2, "DEAD"))
+    expected = [(number, "RunFailed", "ValueError: \ufffdnan", "p-worker-b") for number in (1, 2)]
+    assert [(each.rank, each.reason, each.message, each.pod) for each in found.failures] == expected
+    assert (found.ready, found.run.returned) == ("0-1,3", 0)

@@ -53,9 +53,10 @@ def test_no_right_to_hand_out_more_than_it_has(rights):
     assert not {"escalate", "bind", "impersonate"} & {verb for _, _, verb in rights}
 
 
-def test_it_deletes_clusters_and_heads_that_it_restarts_and_idle_pools_and_nothing_else(rights):
+def test_it_deletes_clusters_and_heads_that_it_restarts_idle_pools_finished_groups_and_nothing_else(rights):
     deleted = {right[:2] for right in rights if right[2].startswith("delete")}
-    assert deleted == {("ray.io", "rayclusters"), ("", "pods"), ("workergroups.dev", "resourcepools")}
+    ours = {("workergroups.dev", "resourcepools"), ("workergroups.dev", "workergroups")}
+    assert deleted == {("ray.io", "rayclusters"), ("", "pods"), *ours}
 
 
 def test_nothing_is_written_but_by_apply(rights):

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, pool
-from workergroups_cli.status_command import _told
+from workergroups_cli.lifecycle_commands import _state
+from workergroups_cli.status_command import _row, _told
 from workergroups_client.names import find
 from workergroups_client.readiness import until, why
 from workergroups_client.status import status_of
@@ -40,6 +41,17 @@ def described(*conditions, observed=2, **more):
 )
 def test_it_is_ready_or_waits_or_cannot_become_ready(status, is_ready, is_hopeless):
     assert (status.is_ready, status.is_hopeless) == (is_ready, is_hopeless)
+
+
+def test_a_group_whose_run_is_complete_is_ready_and_told_to_be_complete():
+    complete = described(condition("Ready", "True", "Complete", "train has returned on all ranks"))
+    assert (complete.is_ready, complete.is_complete, complete.is_hopeless) == (True, True, False)
+    assert _state(complete, why) == "complete"
+    assert "Complete: train has returned on all ranks" in _row(complete)
+    ready = described(condition("Ready", "True", "RanksReady"))
+    assert (ready.is_complete, _state(ready, why)) == (False, "ready")
+    late = described(condition("Ready", "False", "DeadlineExceeded", "too late"))
+    assert (late.is_hopeless, _state(late, why)) == (True, "DeadlineExceeded: too late")
 
 
 def test_the_conditions_are_in_the_order_in_which_they_become_true_and_new_ones_last():

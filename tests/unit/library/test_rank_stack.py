@@ -1,9 +1,12 @@
 """What the stacks of a rank's threads say about what it does."""
 
+from pathlib import Path
+
 import pytest
 import ray._private.function_manager as function_manager
 
 from workergroups.rank_stack import MAX_FRAMES, Doing, Frame, parse
+from workergroups.single_controller.ray import run_method
 
 PYTHON = "/usr/lib/python3.11"
 PACKAGES = f"{PYTHON}/site-packages"
@@ -68,6 +71,13 @@ def test_of_several_methods_the_one_that_was_called_counts():
     assert [frame.function for frame in parse(THREADED, "save").frames] == ["save"]
     assert [frame.function for frame in parse(THREADED).frames] == ["ping"]
     assert (parse(THREADED).methods, parse(IN_METHOD).methods, parse(IDLE).methods) == (2, 1, 0)
+
+
+def test_what_runs_a_groups_method_is_no_part_of_it():
+    ours = Path(run_method.__file__)
+    stack = IN_METHOD.replace(BY_RAY, f'  File "{ours}", line 30 in run\n{BY_RAY}')
+    assert stack != IN_METHOD
+    assert parse(stack) == parse(IN_METHOD)
 
 
 def test_a_deep_stack_keeps_both_ends():

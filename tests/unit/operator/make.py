@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from workergroups_api.launch import revision
+from workergroups_api.launch import digest, revision
 from workergroups_api.ranges import ranges
 from workergroups_api.report import GroupReport, braces, pods_digest
 from workergroups_api.resource_pool import ResourcePool
@@ -131,6 +131,7 @@ def observed(**parts: Any) -> Observed:
         "agent": CONNECTED,
     }
     defaults["written"] = {each.name: written(each) for each in parts.get("groups", ())}
+    defaults["asked"] = {each.name: digest(each.launch.to_json()) for each in parts.get("groups", ())}
     return Observed(**(defaults | parts))
 
 

@@ -26,6 +26,8 @@ def update(before: Condition | None, after: Condition) -> StatusUpdate:
     [
         (None, ready("False", "WaitingForPools"), True),
         (ready("True", "RanksReady"), ready("True", "PausedByDebugger"), False),
+        (ready("True", "RanksReady"), ready("True", "Complete"), True),
+        (ready("True", "Complete"), ready("True", "Complete"), False),
         (ready("True", "RanksReady"), ready("False", "ProcessDied"), True),
         (ready("False", "Launching"), ready("False", "RanksStarting"), False),
         (ready("False", "PoolNotReady"), ready("False", "Hung"), True),

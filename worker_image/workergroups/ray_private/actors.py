@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
+from ray._private import async_compat
 from ray.actor import ActorClass, ActorHandle
 from ray.exceptions import RayActorError
 
@@ -32,6 +33,11 @@ def options_of(actor_class: ActorClass) -> Mapping[str, Any]:
     """Return the options that ``@ray.remote`` was given."""
     options: Mapping[str, Any] = actor_class._default_options
     return options
+
+
+def has_async_methods(cls: type) -> bool:
+    """Return whether Ray runs the methods of this class in an event loop."""
+    return bool(async_compat.has_async_methods(cls))
 
 
 def signatures_of(actor_class: ActorClass) -> Mapping[str, Sequence[Parameter]]:

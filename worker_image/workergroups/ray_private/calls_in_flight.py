@@ -117,7 +117,7 @@ def _call(event: Any) -> CallInFlight:
     return CallInFlight(
         task_id=event.task_id.hex(),
         actor_id=event.task_info.actor_id.hex(),
-        method=event.task_info.func_or_class_name.rpartition(".")[2],
+        method=event.task_info.name.rpartition(".")[2],
         since=began / 1e9,
         has_begun=has_begun,
     )

@@ -122,7 +122,7 @@ def _unfinished_task(info: Any, reached: Mapping[int, int]) -> UnfinishedTask:
     state = max(reached, key=lambda status: reached[status])
     return UnfinishedTask(
         actor_id=info.actor_id.hex(),
-        method=info.func_or_class_name.rpartition(".")[2],
+        method=info.name.rpartition(".")[2],
         state=_STATES.get(state, "queued"),
         since=reached[state] / 1e9,
         job_id=info.job_id.hex(),

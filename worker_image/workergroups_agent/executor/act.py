@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ray.util import get_placement_group, placement_group, remove_placement_group
 
-from workergroups import incarnations, reservations
+from workergroups import incarnations, reservations, runs
 from workergroups.debugger import pauses
 from workergroups.single_controller.ray import group_record
 from workergroups_agent.exchange import PreparedLaunch
@@ -17,8 +17,9 @@ from workergroups_agent.executor.decide import (
     EndRanks,
     LaunchGroup,
     RemovePlacement,
+    RunGroup,
 )
-from workergroups_agent.executor.pod_tasks import EndingTasks, LaunchTasks
+from workergroups_agent.executor.pod_tasks import EndingTasks, LaunchTasks, RunTasks
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.text import plain
@@ -33,6 +34,7 @@ class ActionRunner:
     def __init__(self, launches: LaunchTasks) -> None:
         self._launches = launches
         self._endings = EndingTasks()
+        self._runs = RunTasks()
         # How many looks in a row had a failed action.
         self.failures = 0
         self._groups = _Announced(incarnations.announce, incarnations.forget)
@@ -62,6 +64,7 @@ class ActionRunner:
             if not rank.is_alive and rank.actor_id in state.pauses:
                 pauses.withdraw(rank.actor_id)
         self._forget_records(plan, state)
+        self._forget_runs(plan, state)
 
     def _forget_records(self, plan: ClusterPlan, state: RayState) -> None:
         """Remove what the first ranks of ended incarnations published: nobody attaches to those."""
@@ -74,6 +77,14 @@ class ActionRunner:
         for actor_id in ended - self._without_record:
             group_record.forget(actor_id)
         self._without_record = ended
+
+    def _forget_runs(self, plan: ClusterPlan, state: RayState) -> None:
+        """Remove what the ranks of ended incarnations have recorded of their runs."""
+        current = {(group.uid, group.incarnation) for group in plan.groups if group.bundles}
+        for rank in state.ranks:
+            is_current = (rank.name.uid, rank.name.incarnation) in current
+            if not rank.is_alive and not is_current and rank.actor_id in state.runs:
+                runs.forget(rank.actor_id)
 
     def _act(self, action: Action, prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Carry out one action; return whether it had not been done before."""
@@ -100,6 +111,8 @@ class ActionRunner:
             case LaunchGroup(group):
                 LOGGER.info("launching %s/%d: %d ranks", group.name, group.incarnation, group.world_size)
                 self._launches.start(action, prepared[group.uid], state)
+            case RunGroup():
+                self._runs.start(action, prepared[action.group.uid])
         return True
 
 

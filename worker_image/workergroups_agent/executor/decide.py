@@ -11,12 +11,15 @@ from workergroups.naming import PlacementName, RankName
 from workergroups_agent.launch_state import (
     Launches,
     RankPlacement,
+    has_begun,
+    is_ready,
     kept_placements,
     key_of,
     launch_state,
     leaving_placements,
     nodes_of,
     rank_placements,
+    ranks_of,
 )
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
@@ -75,7 +78,16 @@ class LaunchGroup:
     vendor: str
 
 
-Action = RemovePlacement | CreatePlacement | Announce | AnnouncePool | EndRanks | LaunchGroup
+@dataclass(frozen=True)
+class RunGroup:
+    """Call the method that a group runs on all of its ranks, from a task on this node."""
+
+    group: PlannedGroup
+    ranks: tuple[RankName, ...]
+    node_id: str
+
+
+Action = RemovePlacement | CreatePlacement | Announce | AnnouncePool | EndRanks | LaunchGroup | RunGroup
 
 
 def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Action]:
@@ -97,6 +109,7 @@ def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Actio
         actions += _reserve(pool, state, kept, {name.node_id for name in occupied})
     for group in plan.groups:
         actions += _launch(group, plan, state, launches)
+        actions += _run(group, state, launches)
     return actions
 
 
@@ -111,7 +124,8 @@ def _occupied(plan: ClusterPlan, state: RayState) -> set[PlacementName]:
 
 def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
     """End all ranks at once, in a pool's pod: a process that reaches a rank loads its class, which is user code."""
-    owned = {key_of(group) for group in plan.groups}
+    # A group whose run has ended keeps its incarnation, and has no bundles.
+    owned = {key_of(group) for group in plan.groups if group.bundles}
     ranks = [rank for rank in state.ranks if rank.is_alive and (rank.name.uid, rank.name.incarnation) not in owned]
     nodes = dict.fromkeys(rank.node_id for rank in ranks if rank.node_id in state.nodes)
     # A rank that waits for its bundle is on no node; any pod of the cluster will do.
@@ -152,3 +166,14 @@ def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: L
         placements=placements,
         vendor=pool.vendor,
     )
+
+
+def _run(group: PlannedGroup, state: RayState, launches: Launches) -> Iterator[RunGroup]:
+    """Call the group's method once all ranks are ready. Ranks on which it has begun ignore a second call."""
+    prepared = launches.prepared.get(group.uid)
+    if group.run is None or prepared is None or prepared.revision is None or prepared.revision != group.revision:
+        return
+    if not is_ready(group, state) or has_begun(group, state):
+        return
+    ranks = [rank for _, rank in sorted(ranks_of(group, state).items())]
+    yield RunGroup(group, tuple(rank.name for rank in ranks), ranks[0].node_id)

@@ -22,6 +22,7 @@ from workergroups.ray_private.cluster_state import actor_state
 from workergroups.single_controller.ray import ranks
 from workergroups.single_controller.ray.colocation import create_colocated_worker_cls
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
+from workergroups.single_controller.ray.run_method import start_run
 from workergroups.single_controller.ray.visible_devices import own_device_name
 from workergroups_agent.executor import launch_record
 from workergroups_agent.executor.launch_record import Step
@@ -111,6 +112,13 @@ def end(names: Sequence[RankName]) -> None:
     for name in names:
         with contextlib.suppress(ValueError):
             ray.kill(ray.get_actor(str(name), namespace=NAMESPACE))
+
+
+def run(names: Sequence[RankName], method: str, kwargs: Mapping[str, Any]) -> None:
+    """Call a method on all of these ranks at once, and wait until it has ended on all of them."""
+    handles = [ray.get_actor(str(name), namespace=NAMESPACE) for name in names]
+    refs = [start_run(handle, method, kwargs) for handle in handles]
+    ray.wait(refs, num_returns=len(refs), fetch_local=False)
 
 
 def load_class(path: str) -> Any:

@@ -13,7 +13,7 @@ from workergroups_agent.executor.pod_tasks import LaunchTasks
 from workergroups_agent.executor.preflight_tasks import PreflightTasks
 from workergroups_agent.executor.stack_tasks import StackTasks
 from workergroups_agent.hang_records import HangRecords
-from workergroups_agent.launch_state import Launches, is_complete, launches_to_tell
+from workergroups_agent.launch_state import Launches, launches_to_tell, needs_launch
 from workergroups_agent.orders import OrderReader
 from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
@@ -77,7 +77,7 @@ class Executor:
         self._launches.take_note(ended, plan, state)
         self._stacks.look(plan, state)
         self._preflights.look(plan, state)
-        prepared = self._orders.launches(group for group in plan.groups if not is_complete(group, state))
+        prepared = self._orders.launches(group for group in plan.groups if needs_launch(group, state))
         seen = (plan, state, self._launches.snapshot(prepared))
         under_way = seen != self._seen and self._carry_out(*seen)
         self._seen = None if under_way else seen

@@ -19,7 +19,7 @@ from workergroups import group_env
 from workergroups.naming import RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor import launch_record, launcher
-from workergroups_agent.executor.decide import LaunchGroup
+from workergroups_agent.executor.decide import LaunchGroup, RunGroup
 from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.executor.provisions import CodeDirectory, Environment, Provisions, provide
 from workergroups_agent.launch_state import GroupKey, Launches, is_complete, key_of
@@ -34,6 +34,8 @@ LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
 # If a task that ends ranks takes longer than this, its node may hang, and another node does it.
 END_SECONDS = 5.0
+# After a task that called a method on ranks ended before the method began on all of them.
+RUN_AGAIN_SECONDS = 5.0
 # A launch whose task did not start is retried after the first pause, which doubles up to the last, MAX_TRIES times.
 FIRST_RETRY_SECONDS = 2.0
 LAST_RETRY_SECONDS = 30.0
@@ -220,6 +222,34 @@ class EndingTasks:
         self._running[node_id] = _task(launcher.end, node_id).remote(names)
         self._latest = time.monotonic()
         return True
+
+
+class RunTasks:
+    """Tasks that call the methods that groups run, one for each incarnation.
+
+    Such a task stays until the method has ended on all ranks: as long as the caller lives, Ray knows which calls have
+    returned. What became of them the executor reads from the ranks' own records. If the task ends, the calls continue.
+    """
+
+    def __init__(self) -> None:
+        # The latest task of each incarnation, and when it was started.
+        self._started: dict[GroupKey, tuple[Any, float]] = {}
+
+    def start(self, action: RunGroup, prepared: PreparedLaunch) -> None:
+        """Call the method, unless a task does so, or ended a moment ago."""
+        now, key = time.monotonic(), key_of(action.group)
+        done = set(_done([ref for ref, _ in self._started.values()]))
+        self._started = {
+            each: (ref, at)
+            for each, (ref, at) in self._started.items()
+            if ref not in done or now - at < RUN_AGAIN_SECONDS
+        }
+        run = prepared.launch.run if prepared.launch else None
+        if run is None or key in self._started:
+            return
+        LOGGER.info("calling %s on all ranks of %s/%d", run.method, action.group.name, key[1])
+        task = _task(launcher.run, action.node_id)
+        self._started[key] = task.remote(action.ranks, run.method, run.keywords), now
 
 
 def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_ids: tuple[str, ...]) -> tuple[Any, Any]:

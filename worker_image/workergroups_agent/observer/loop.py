@@ -10,7 +10,7 @@ from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.account import AccountReader
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
 from workergroups_agent.hang_records import HangRecords
-from workergroups_agent.launch_state import GroupKey, Heard, is_complete
+from workergroups_agent.launch_state import GroupKey, Heard, needs_launch
 from workergroups_agent.observer.forward import Forwarder
 from workergroups_agent.observer.hangs import HangWatch
 from workergroups_agent.observer.keep_previous_logs import PreviousLogKeeper
@@ -94,7 +94,7 @@ class Observer:
             self._tell(Reports(session=state.session))
             return False
         self._keeper.forget_but({group.uid for group in plan.groups})
-        wanted = [group.uid for group in plan.groups if not is_complete(group, state)]
+        wanted = [group.uid for group in plan.groups if needs_launch(group, state)]
         prepared = dict(self._orders.forward(plan, wanted, self._executor.orders))
         seen = (plan, state, prepared, heard, self._keeper.last_words(), self._hangs.look(plan, state))
         changed = seen != self._seen

@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
+from workergroups.runs import Step
 from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.launch_state import (
     GroupKey,
@@ -34,6 +35,7 @@ from workergroups_api.report import (
     PoolReport,
     RankFailure,
     RankPause,
+    RunReport,
     braces,
     pods_digest,
 )
@@ -138,7 +140,7 @@ def _group(
 ) -> GroupReport:
     ranks = ranks_of(group, state)
     ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
-    failures = [failure_of(rank, state) for _, rank in sorted(ranks.items()) if not rank.is_alive]
+    failures = [failure for _, rank in sorted(ranks.items()) if (failure := _failure(rank, state)) is not None]
     paused = _paused(ranks, state)
     return GroupReport(
         session=state.session,
@@ -153,6 +155,7 @@ def _group(
         paused=ranges(paused),
         pauses=tuple(_pause(number, pause, state) for number, pause in list(paused.items())[:MAX_PAUSES]),
         hang=hangs.get(key_of(group)),
+        run=_run(ranks, state) if group.run is not None else None,
     )
 
 
@@ -175,6 +178,21 @@ def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
         since=datetime.fromtimestamp(pause.since, timezone.utc),
         attached=pause.is_attached,
     )
+
+
+def _run(ranks: Mapping[int, RankActor], state: RayState) -> RunReport:
+    steps = [state.runs[rank.actor_id].step for rank in ranks.values() if rank.actor_id in state.runs]
+    return RunReport(begun=len(steps), returned=steps.count(Step.RETURNED))
+
+
+def _failure(rank: RankActor, state: RayState) -> RankFailure | None:
+    """Return why a rank died, or why its run failed; None if neither is so."""
+    run = state.runs.get(rank.actor_id)
+    if run is not None and run.step is Step.RAISED:
+        pod = state.pods.get(rank.node_id)
+        message = plain(run.message, MAX_MESSAGE)
+        return RankFailure(rank=rank.name.rank, reason=RankEnd.RUN_FAILED, message=message, pod=pod)
+    return None if rank.is_alive else failure_of(rank, state)
 
 
 def failure_of(rank: RankActor, state: RayState) -> RankFailure:

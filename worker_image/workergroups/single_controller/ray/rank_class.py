@@ -16,6 +16,7 @@ from workergroups.single_controller.base import ClassWithInitArgs
 from workergroups.single_controller.base.call_forms import first_by_name
 
 from .rank_process import RankLaunch
+from .run_method import RUN_METHOD, run_method
 
 MAX_ERROR_CHARACTERS = 65536
 
@@ -102,6 +103,7 @@ def rank_actor_class(cls: Any, post_mortem: bool = False) -> Any:
         **(with_post_mortem(base, stopping.post_mortem) if post_mortem else {}),
         "__init__": __init__,
         "__repr__": __repr__,
+        RUN_METHOD: run_method(base),
         "__doc__": base.__doc__,
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,

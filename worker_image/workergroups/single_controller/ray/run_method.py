@@ -1,0 +1,80 @@
+"""The method by which a rank runs what its WorkerGroup's `run` names: once, with a record of how that ended."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ray
+from ray.actor import ActorHandle
+
+from workergroups import runs
+from workergroups.exception_text import exception_line
+from workergroups.ray_private.actors import has_async_methods
+
+RUN_METHOD = "_workergroups_run"
+"""No user's method has this name."""
+
+
+def run_method(cls: type) -> Callable[..., Any]:
+    """Return the method for the ranks of this class; a coroutine if Ray runs the class's methods in an event loop."""
+
+    def run(self: Any, method: str, kwargs: Mapping[str, Any]) -> None:
+        actor_id = ray.get_runtime_context().get_actor_id()
+        if not runs.begin(actor_id):
+            return
+        error = None
+        try:
+            _check(_method(self, method)(**kwargs), method)
+        except Exception as raised:
+            error = _told(raised)
+        runs.end(actor_id, error)
+
+    async def run_async(self: Any, method: str, kwargs: Mapping[str, Any]) -> None:
+        actor_id = ray.get_runtime_context().get_actor_id()
+        if not runs.begin(actor_id):
+            return
+        error = None
+        try:
+            result = _method(self, method)(**kwargs)
+            if inspect.isawaitable(result):
+                result = await result
+            _check(result, method)
+        except Exception as raised:
+            error = _told(raised)
+        runs.end(actor_id, error)
+
+    return run_async if has_async_methods(cls) else run
+
+
+def start_run(rank: ActorHandle, method: str, kwargs: Mapping[str, Any]) -> Any:
+    """Start the run on a rank; return the reference of its end. In Ray's lists, the call has the name of the method."""
+    # By keywords: without the class, Ray knows no others.
+    return getattr(rank, RUN_METHOD).options(name=method).remote(method=method, kwargs=dict(kwargs))
+
+
+def _method(rank: Any, name: str) -> Any:
+    try:
+        return getattr(rank, name)
+    except AttributeError:
+        known = sorted(each for each in dir(rank) if not each.startswith("_") and callable(getattr(rank, each, None)))
+        shown = type(rank).__name__
+        raise AttributeError(f"spec.run.method: {shown} has no method {name!r}; it has {', '.join(known)}") from None
+
+
+def _check(result: Any, method: str) -> None:
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise TypeError(
+            f"spec.run.method: {method!r} is a generator, of which nothing runs until somebody asks for its values: "
+            "name a method that returns"
+        )
+
+
+def _told(error: Exception) -> str:
+    """Print the traceback to the rank's log, and return its last line."""
+    traceback.print_exception(error, file=sys.stderr)
+    line = exception_line("".join(traceback.format_exception_only(error)))
+    return line or type(error).__name__
