@@ -55,7 +55,7 @@ def how_it_ended(spec: WorkerGroupSpec, run: RunStatus | None, incarnation: int)
     """Explain why the group has no ranks any more; None if its run has not ended."""
     if run is None or run.reason is None or spec.run is None:
         return None
-    again = "to run it again, change the spec, or: workergroups restart"
+    again = "to run it again, change the spec, or use workergroups restart"
     if run.reason == Reason.COMPLETE:
         what = f"{spec.run.method} has returned on all ranks of incarnation {incarnation}"
     else:
@@ -63,7 +63,7 @@ def how_it_ended(spec: WorkerGroupSpec, run: RunStatus | None, incarnation: int)
         seconds = f" {(end - start).total_seconds():.0f} s" if start and end else ""
         what = f"{spec.run.method} has not returned on all ranks{seconds} after they were first asked for"
         what += ", which is longer than spec.activeDeadlineSeconds allowed"
-    return Explanation(run.reason, f"{what}; the ranks have ended, and others can use their bundles; {again}")
+    return Explanation(run.reason, f"{what}; the ranks end, and other groups can use their bundles; {again}")
 
 
 def has_ended(group: WorkerGroup, observed: Observed) -> bool:

@@ -44,6 +44,7 @@ def test_a_change_of_ready_is_told_and_so_is_a_hang(before, after, is_told):
     ("after", "type_", "reason"),
     [
         (ready("True", "RanksReady"), "Normal", "Ready"),
+        (ready("True", "Complete"), "Normal", "Complete"),
         (ready("False", "ProcessDied"), "Warning", "NotReady"),
         (ready("False", "Hung", "suspect: rank 2 in data.py:17 in read_shard"), "Warning", "Hung"),
     ],
