@@ -367,7 +367,7 @@ def _preflight_passed(pool: ResourcePool, situation: Situation) -> Finding:
     """Find out whether all nodes have passed what the spec asks for now, by a report that is about these nodes."""
     if (unknown := unvouched(pool, situation)) is not None:
         return _preflight_finding("Unknown", unknown)
-    report, level = believed_report(pool, situation).preflight, pool.spec.preflight
+    report, level = _report(pool, situation).preflight, pool.spec.preflight
     if report is None or report.level != level:
         what = "the nodes are restarted" if node_group_of(pool) in situation.decisions.rolls else "the agent begins"
         return _preflight_finding("False", Explanation(Reason.CHECKING, f"{level}: waiting until {what}"))
