@@ -211,7 +211,11 @@ async def test_a_pool_that_nobody_uses_is_deleted_once_no_group_names_it(scene):
         return await scene.api.get(RESOURCE_POOL, scene.namespace, "p") is None
 
     await eventually("the pool to be deleted", is_deleted, 20)
-    told = [each for each in await scene.api.list(EVENT, scene.namespace) if each["reason"] == "Deleted"]
+
+    async def events():
+        return [each for each in await scene.api.list(EVENT, scene.namespace) if each["reason"] == "Deleted"]
+
+    told = await eventually("the event that tells why", events)
     assert [(each["type"], each["regarding"]["uid"]) for each in told] == [("Normal", pool["metadata"]["uid"])]
     assert "nobody has used it since" in told[0]["note"]
     # The next one of its name starts from the beginning.
