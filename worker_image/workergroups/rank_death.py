@@ -13,15 +13,18 @@ from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError, RayEr
 
 from workergroups_api.vocabulary import RankEnd
 
-from . import incarnations
+from . import incarnations, memory_kills
 from .crash_report import crash_report
 from .errors import IncarnationReplacedError, RankDiedError
 from .exception_text import exception_line
 from .incarnations import Incarnation
 from .naming import RankName
 from .node_tasks import run_on_nodes
+from .ray_private import records
 from .ray_private.actors import actor_id, actor_of, failed_in_constructor
 from .ray_private.cluster_state import ActorState, actor_state
+from .ray_private.death_cause import SILENT_END
+from .ray_private.gcs import Gcs
 from .waiting import poll
 
 _NODE_TIMEOUT = 10.0
@@ -201,8 +204,22 @@ def _cause(state: ActorState | None) -> str:
 
 def _reason(error: RayActorError, state: ActorState | None) -> RankEnd:
     if state is not None and state.death is not None:
-        return state.death.reason
+        is_silent = state.death.message == SILENT_END
+        return RankEnd.OUT_OF_MEMORY if is_silent and _is_memory_short(error.actor_id) else state.death.reason
     return RankEnd.CONSTRUCTOR_FAILED if failed_in_constructor(error) else RankEnd.PROCESS_DIED
+
+
+def _is_memory_short(actor_id: str) -> bool:
+    """Return whether the kernel ended a process of the rank's pod for lack of memory when the rank ended."""
+    try:
+        gcs = Gcs.of_driver()
+        rank = records.actor(gcs.actor(actor_id) or b"")
+        pod = next(node.pod for node in map(records.node, gcs.nodes()) if node.id == rank.node_id)
+        times = memory_kills.read(gcs.get(memory_kills.KV_NAMESPACE, pod))
+        ended = gcs.worker_end(rank.worker_id) if times else None
+    except Exception:  # Whatever the GCS answers or does not answer, the rank is dead.
+        return False
+    return ended is not None and memory_kills.explain(times, ended)
 
 
 def _left_behind(state: ActorState | None) -> list[str]:

@@ -12,6 +12,8 @@ import workergroups
 from tests.ray.agent.planned import Group
 from tests.ray.agent.test_executor import all_ready
 from workergroups import memory_kills
+from workergroups.ray_private.gcs import Gcs
+from workergroups.waiting import poll
 from workergroups_agent.ray_start import tell_memory_kills
 
 
@@ -30,7 +32,13 @@ def count(agent, tmp_path, monkeypatch):
 
     address = ray.get_runtime_context().gcs_address
     threading.Thread(target=tell_memory_kills, args=[address, groups], daemon=True).start()
-    return grow
+    yield grow
+    # A rank that another test kills soon has another reason.
+    Gcs.of_driver().delete(memory_kills.KV_NAMESPACE, socket.gethostname())
+
+
+def told():
+    return memory_kills.read(Gcs.of_driver().get(memory_kills.KV_NAMESPACE, socket.gethostname()))
 
 
 def failures(agent):
@@ -47,3 +55,16 @@ def test_a_rank_that_dies_when_the_kernel_counts_a_kill_is_reported_as_out_of_me
     count()
     agent.go_on_until(lambda _: failures(agent)[0].reason == "OutOfMemory", seconds=10)
     assert failures(agent)[0].message == memory_kills.MESSAGE
+
+
+def test_the_driver_gets_the_same_reason_from_a_node_that_has_told_already(agent, count):
+    agent.until(all_ready, Group())
+    group = workergroups.attach("trainer")
+    pids = group.execute_all_sync("pid")
+    before = told()
+    count()
+    assert poll(lambda: told() not in ((), before), timeout=10)
+    os.kill(pids[1], signal.SIGKILL)
+    with pytest.raises(workergroups.RankDiedError) as raised:
+        group.execute_all_sync("pid")
+    assert (raised.value.rank, raised.value.reason) == (1, "OutOfMemory")

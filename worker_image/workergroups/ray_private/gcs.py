@@ -74,6 +74,11 @@ class Gcs:
         """Return the records of all actors, or of those in this state."""
         return list(self._accessor.get_actor_table(None, state))
 
+    def actor(self, actor_id: str) -> bytes | None:
+        """Return the record of one actor, ``None`` if the GCS does not know it."""
+        record: bytes | None = self._accessor.get_actor_info(ray.ActorID.from_hex(actor_id))
+        return record
+
     def placement_groups(self) -> list[bytes]:
         """Return the records of all placement groups."""
         return list(self._accessor.get_placement_group_table())
