@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workergroups.naming import NAMESPACE, RankName
+from workergroups.naming import NAMESPACE, RankName, latest_births
 
 from .errors import ClientError, NotFoundError
 from .names import Target
@@ -36,16 +36,17 @@ def ranks_of(ray: RayApi, group: Target) -> list[RankActor]:
     """
     incarnation = group_status(group).incarnation
     actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
-    found = []
+    found: dict[RankName, RankActor] = {}
     for actor in actors:
         name = RankName.parse(actor["name"] or "")
         if name and (name.uid, name.incarnation) == (group.uid, incarnation):
-            found.append(
-                RankActor(name.rank, actor["actor_id"], actor["state"], actor["pid"] or 0, actor["node_id"] or "")
+            found[name] = RankActor(
+                name.rank, actor["actor_id"], actor["state"], actor["pid"] or 0, actor["node_id"] or ""
             )
     if not found:
         raise NotFoundError(f"group {group.name} has no ranks yet: workergroups status {group.name} says why")
-    return sorted(found, key=lambda rank: rank.rank)
+    latest = latest_births(found)
+    return [found[latest[rank]] for rank in sorted(latest)]
 
 
 def node_addresses(ray: RayApi) -> dict[str, str]:

@@ -20,6 +20,8 @@ class FailurePolicy(ApiModel):
         Restart,
         Field(
             description="Group: all ranks are recreated in the same pods, on the same bundles, as a new incarnation. "
+            "Rank: only the ranks that failed are, and the others keep running with what they have in memory; for "
+            "ranks that do not depend on each other. "
             "Never: the others keep running, until you change the group or run `workergroups restart`."
         ),
     ] = Restart.GROUP

@@ -25,6 +25,10 @@ class PlannedPreflight(ApiModel):
     writable: tuple[str, ...] = ()
 
 
+# Of how many ranks the plan and the status remember that they were recreated alone.
+MAX_BIRTHS = 256
+
+
 class PlannedPool(ApiModel):
     """A pool, and its placement groups: one for each node, with a bundle for each process."""
 
@@ -96,6 +100,9 @@ class PlannedGroup(ApiModel):
     retries: Retries | None = None
     # Restarts after failures. The operator keeps them here; the agent ignores them.
     restarts: RestartHistory | None = None
+    # Rank -> with which of these restarts it was last created alone; None if no rank was in this incarnation. Of more
+    # than MAX_BIRTHS ranks, only the latest are here: so a rank may have a later birth than the plan says.
+    births: dict[int, int] | None = None
     # Whether the ranks that failed stay as they are, by the failure policy. The agent tells drivers, which may be
     # waiting for others.
     is_final: bool | None = None
@@ -112,6 +119,15 @@ class PlannedGroup(ApiModel):
     def world_size(self) -> int:
         """The number of ranks of the group."""
         return sum(bundles.count for bundles in self.bundles)
+
+    @property
+    def last_birth(self) -> int:
+        """The latest restart of single ranks that this is planned for; 0 if there was none."""
+        return max((self.births or {}).values(), default=0)
+
+    def birth_of(self, rank: int) -> int:
+        """Return the birth that the rank must have at least."""
+        return (self.births or {}).get(rank, 0)
 
 
 class ClusterPlan(ApiModel):

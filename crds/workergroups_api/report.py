@@ -22,6 +22,13 @@ MAX_PAUSES = 64
 MAX_LAST_WORDS = 256
 MAX_DRIVER_JOBS = 5
 
+Birth = Annotated[
+    int | None,
+    Field(
+        description="With which of the group's restarts the rank was created alone. Absent if it was created with its "
+        "incarnation."
+    ),
+]
 Session = Annotated[str | None, Field(description="The Ray session in which this was observed.")]
 
 
@@ -131,6 +138,7 @@ class RankFailure(ApiModel):
     """Why a rank died."""
 
     rank: Annotated[int, Field(description="The rank within its group.")]
+    birth: Birth = None
     reason: Annotated[
         str,
         Field(
@@ -147,6 +155,7 @@ class LastWords(ApiModel):
 
     incarnation: Annotated[int, Field(description="The incarnation that the rank belonged to.")]
     rank: Annotated[int, Field(description="The rank within its group.")]
+    birth: Birth = None
     text: Annotated[str, Field(max_length=MAX_LAST_WORDS, description="The end of its last lines.")]
 
 
@@ -184,6 +193,10 @@ class HangReport(ApiModel):
         str | None, Field(description="Pod of the first suspect, or else of the first rank that has not returned.")
     ] = None
     message: Annotated[str, Field(description="What the ranks do, by their Python stacks.")]
+    birth: Annotated[
+        int | None,
+        Field(description="The latest restart of single ranks when the call was seen. Absent if there was none."),
+    ] = None
 
 
 class RunReport(ApiModel):
@@ -207,6 +220,13 @@ class GroupReport(ApiModel):
             "Suspended."
         ),
     ] = "WaitingForPools"
+    birth: Annotated[
+        int | None,
+        Field(
+            description="The latest restart of single ranks that the observed plan has. Absent if there was none. "
+            "What is reported of ranks that were recreated later does not count."
+        ),
+    ] = None
     code: Annotated[
         str | None,
         Field(description="Digest of what the code's ConfigMap holds now. Absent if there is no such ConfigMap."),
@@ -219,6 +239,7 @@ class GroupReport(ApiModel):
     message: Annotated[
         str | None, Field(description="Why the launch failed, or what it waits for. Absent if it does neither.")
     ] = None
+    failed: Annotated[str, Field(description="The ranks that died or on which the run failed, as ranges.")] = ""
     failures: Annotated[
         tuple[RankFailure, ...],
         Field(

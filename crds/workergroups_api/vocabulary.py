@@ -122,6 +122,7 @@ class Restart(Word):
 
     NEVER = "Never"
     GROUP = "Group"
+    RANK = "Rank"
 
 
 class NodeState(Word):

@@ -12,7 +12,7 @@ from workergroups_api.group_settings import CODE_RULES, ENV_FROM_RULES, ENV_VAR_
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
 from workergroups_api.model import ANYTHING, WHOLE, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
-from workergroups_api.plan import PlannedBundles
+from workergroups_api.plan import MAX_BIRTHS, PlannedBundles
 from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
@@ -350,6 +350,14 @@ class WorkerGroupStatus(ApiModel):
     ] = None
     run: Annotated[
         RunStatus | None, Field(description="The run of the method that `spec.run` names. Absent without `spec.run`.")
+    ] = None
+    births: Annotated[
+        dict[int, int] | None,
+        Field(
+            max_length=MAX_BIRTHS,
+            description="The ranks of this incarnation that were recreated alone, each with the number of the latest "
+            "such restart: of at most 256 ranks. Absent if there are none.",
+        ),
     ] = None
     failures: Annotated[
         tuple[KeptFailure, ...],

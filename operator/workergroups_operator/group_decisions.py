@@ -15,6 +15,7 @@ from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness
+from workergroups_operator.policy.births import NO_BIRTHS, present_report
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
 from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
 from workergroups_operator.policy.held_bundles import Held
@@ -70,8 +71,8 @@ def decide_groups(
     last = {name: each if name in ended else after_finish(each) for name, each in recorded.items()}
     held = {group.name: _held(group, last[group.name], observed, templates, agent.session) for group in observed.groups}
     assigned = assign_bundles(in_turn(observed), observed.pools, observed.pools_elsewhere, rooms, held, ended)
-    max_restarts = {group.name: group.spec.failure_policy.max_restarts for group in observed.groups}
-    bundles = with_room(assigned, max_restarts, [name for name, run in runs.items() if run is not None])
+    policies = {group.name: group.spec.failure_policy for group in observed.groups}
+    bundles = with_room(assigned, policies, [name for name, run in runs.items() if run is not None])
     suspended = suspended_groups(observed.groups, bundles, suspended_pools)
     environments = _environments(observed)
     found = {
@@ -212,7 +213,10 @@ def _failure(
 ) -> GroupFailure | None:
     """Return what failed of the last incarnation, if the agent vouches for its report on it."""
     report = _report(group, last, observed, agent)
-    return None if report is None else group_failure(report, observed.pods)
+    if report is None:
+        return None
+    births = NO_BIRTHS if last is None else last.births
+    return group_failure(present_report(report, births), observed.pods, group.spec.failure_policy.restart, births)
 
 
 def _report(

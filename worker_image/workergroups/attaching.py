@@ -15,7 +15,7 @@ from ray.util import placement_group_table
 from . import incarnations
 from .errors import GroupFailedError, GroupNotFoundError, RendezvousTimeoutError
 from .incarnations import Incarnation
-from .naming import NAMESPACE, RankName
+from .naming import NAMESPACE, RankName, latest_births
 from .ray_private.actors import actor_id
 from .ray_private.cluster_state import actor_state
 from .single_controller.ray import group_record
@@ -42,7 +42,8 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
     A WorkerGroup's ranks are replaced when its spec or its code changes, when one of them fails, when it is restarted,
     and when its Ray cluster is restarted. The new ranks are a new incarnation with a higher number, which is the
     returned group's ``incarnation``. Calls of a group whose ranks were replaced raise `IncarnationReplacedError`, and
-    its ``renew()`` gives it the new ranks.
+    its ``renew()`` gives it the new ranks. With ``failurePolicy.restart: Rank``, only a rank that fails is replaced,
+    and the incarnation stays.
 
     Args:
         name: The WorkerGroup's name.
@@ -96,6 +97,8 @@ class _Wanted:
     """The incarnation that is not wanted."""
     uid: str | None
     """The UID of the WorkerGroup that it belonged to, if known: a recreated WorkerGroup counts from 1 again."""
+    instead_of: tuple[RankName, ...] = ()
+    """Ranks of that incarnation: if some of them were recreated alone, it is wanted after all."""
 
     def find(self) -> list[_FoundRank] | None:
         """Return the ranks to attach to, in rank order; ``None`` unless all exist.
@@ -104,20 +107,26 @@ class _Wanted:
             GroupFailedError: There will be no other ranks than those that are not wanted.
         """
         current = incarnations.current(self.group)
-        if current is not None and not self.includes(current):
-            if current.is_final:
-                raise GroupFailedError(_failed_for_good(self.group, current))
-            return None
         candidates = [
             ranks
-            for incarnation, ranks in _incarnations(self.group).items()
-            if len(ranks) == ranks[0].world_size
-            and (incarnation == current if current is not None else self.includes(incarnation))
+            for incarnation, ranks in _incarnations(self.group, current).items()
+            if current in (incarnation, None) and self.accepts(incarnation, ranks)
         ]
+        if not candidates and current is not None and current.is_final and not self.includes(current):
+            raise GroupFailedError(_failed_for_good(self.group, current))
         return _handles(max(candidates, key=_age_key)) if candidates else None
 
+    def accepts(self, incarnation: Incarnation, ranks: list[RankName]) -> bool:
+        """Return whether these ranks of an incarnation are complete, and wanted."""
+        if len(ranks) != ranks[0].world_size:
+            return False
+        were_recreated = incarnation.uid == self.uid and incarnation.incarnation == self.newer_than
+        return self.includes(incarnation) or (
+            were_recreated and bool(self.instead_of) and tuple(ranks) != self.instead_of
+        )
+
     def includes(self, incarnation: Incarnation) -> bool:
-        """Return whether this incarnation is acceptable."""
+        """Return whether this incarnation is another than the one that is not wanted."""
         if self.newer_than is None or incarnation.incarnation > self.newer_than:
             return True
         return self.uid is not None and incarnation.uid != self.uid
@@ -140,15 +149,19 @@ def _group_of(name: str, ranks: list[_FoundRank], *, timeout: float) -> RayWorke
         ray_wait_register_center_timeout=timeout,
     )
     group.resource_pool = _pool_of(name, ranks[0].handle)
-    return group._renewable(partial(_next_incarnation, ranks[0].name))
+    return group._renewable(partial(_next_ranks, tuple(rank.name for rank in ranks)))
 
 
-def _next_incarnation(rank: RankName, timeout: float) -> RayWorkerGroup | None:
-    """Wait for a later incarnation than this rank's; return ``None`` if that one is current and its ranks are alive."""
-    own, current = Incarnation(rank.uid, rank.incarnation), incarnations.current(rank.group)
-    if current in (own, None) and len(_incarnations(rank.group).get(own, [])) == rank.world_size:
+def _next_ranks(ranks: tuple[RankName, ...], timeout: float) -> RayWorkerGroup | None:
+    """Wait for ranks instead of these: those of a later incarnation, or of this one if some were recreated alone.
+
+    Return ``None`` if these are current, and alive.
+    """
+    first = ranks[0]
+    own, current = Incarnation(first.uid, first.incarnation), incarnations.current(first.group)
+    if current in (own, None) and tuple(_incarnations(first.group, current).get(own, ())) == ranks:
         return None
-    return _attach(_Wanted(rank.group, rank.incarnation, rank.uid), timeout)
+    return _attach(_Wanted(first.group, first.incarnation, first.uid, ranks), timeout)
 
 
 def _pool_of(name: str, rank_zero: ActorHandle) -> RayResourcePool | None:
@@ -181,13 +194,16 @@ def _age_key(ranks: list[RankName]) -> tuple[float, int]:
     return state.start_time if state else 0.0, ranks[0].incarnation
 
 
-def _incarnations(group: str) -> dict[Incarnation, list[RankName]]:
-    """Return the existing ranks of the group by incarnation, in rank order."""
+def _incarnations(group: str, current: Incarnation | None) -> dict[Incarnation, list[RankName]]:
+    """Return the existing ranks of the group by incarnation, in rank order, but for those that are about to end."""
     found = defaultdict(list)
     for rank in _all_ranks():
-        if rank.group == group:
-            found[Incarnation(rank.uid, rank.incarnation)].append(rank)
-    return {incarnation: sorted(ranks, key=lambda rank: rank.rank) for incarnation, ranks in found.items()}
+        incarnation = Incarnation(rank.uid, rank.incarnation)
+        births = current.births if current is not None and current == incarnation else {}
+        if rank.group == group and rank.birth >= births.get(rank.rank, 0):
+            found[incarnation].append(rank)
+    latest = {incarnation: latest_births(ranks) for incarnation, ranks in found.items()}
+    return {incarnation: [ranks[number] for number in sorted(ranks)] for incarnation, ranks in latest.items()}
 
 
 def _all_ranks() -> list[RankName]:
@@ -206,8 +222,8 @@ def _failed_for_good(group: str, current: Incarnation) -> str:
 
 
 def _what_is_missing(wanted: _Wanted, timeout: float) -> str:
-    known = _incarnations(wanted.group)
     current = incarnations.current(wanted.group)
+    known = _incarnations(wanted.group, current)
     if current is None and known:
         current = max(known, key=lambda incarnation: incarnation.incarnation)
     if current is None:

@@ -6,7 +6,9 @@ tell that they were replaced, and by which incarnation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import announcements
 
@@ -23,20 +25,30 @@ class Incarnation:
     """How often that object's ranks have been created, from 1."""
     is_final: bool = field(default=False, compare=False)
     """Whether its ranks have failed, and the operator does not recreate them."""
+    births: Mapping[int, int] = field(default_factory=dict, compare=False)
+    """The births of ranks that are recreated alone: what has an earlier birth is about to end."""
 
 
-def announce(group: str, uid: str, incarnation: int, is_final: bool = False) -> None:
+def announce(
+    group: str, uid: str, incarnation: int, is_final: bool = False, births: Mapping[int, int] | None = None
+) -> None:
     """Announce that this incarnation of the group is current; write nothing if it is announced already."""
-    record: dict[str, str | int] = {"uid": uid, "incarnation": incarnation}
-    announcements.announce(_KV_NAMESPACE, group, record | ({"final": True} if is_final else {}))
+    record: dict[str, Any] = {"uid": uid, "incarnation": incarnation}
+    record |= {"final": True} if is_final else {}
+    announcements.announce(_KV_NAMESPACE, group, record | ({"births": dict(births)} if births else {}))
 
 
 def current(group: str) -> Incarnation | None:
     """Return the group's current incarnation; ``None`` if no readable one was announced."""
     match announcements.current(_KV_NAMESPACE, group):
         case {"uid": str(uid), "incarnation": number, **more} if announcements.is_count(number):
-            return Incarnation(uid, number, is_final=more.get("final") is True)
+            return Incarnation(uid, number, more.get("final") is True, _births(more.get("births")))
     return None
+
+
+def _births(record: Any) -> dict[int, int]:
+    known = record.items() if isinstance(record, dict) else ()
+    return {int(rank): birth for rank, birth in known if rank.isdecimal() and announcements.is_count(birth)}
 
 
 def forget(group: str) -> None:

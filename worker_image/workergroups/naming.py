@@ -6,6 +6,7 @@ By these names, drivers, the agent and the command line find them.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 NAMESPACE = "workergroups"
@@ -18,13 +19,14 @@ NODE_GROUP_LABEL = "ray.io/node-group"
 _NAME, _UID, _NUMBER = "[^/]{1,253}", "[^/]{1,64}", "[0-9]{1,9}"
 _RANK = re.compile(
     f"(?P<group>{_NAME})/(?P<uid>{_UID})/(?P<incarnation>{_NUMBER})/(?P<rank>{_NUMBER})-of-(?P<world_size>{_NUMBER})"
+    "(/(?P<birth>[1-9][0-9]{0,8}))?"
 )
 _PLACEMENT = re.compile(f"(?P<pool>{_NAME})/(?P<uid>{_UID})/(?P<index>{_NUMBER})/(?P<node_id>[^/]{{1,64}})")
 
 
 @dataclass(frozen=True)
 class RankName:
-    """The Ray actor name of one rank: ``{group}/{uid}/{incarnation}/{rank}-of-{world_size}``."""
+    """The Ray actor name of one rank: ``{group}/{uid}/{incarnation}/{rank}-of-{world_size}``, and its birth if any."""
 
     group: str
     """The WorkerGroup's name, which users attach to."""
@@ -35,9 +37,12 @@ class RankName:
     rank: int
     world_size: int
     """The number of ranks in this incarnation, so that each name tells how many ranks there must be."""
+    birth: int = 0
+    """With which of the group's restarts the rank was created alone; 0 if it was created with its incarnation."""
 
     def __str__(self) -> str:
-        return f"{self.group}/{self.uid}/{self.incarnation}/{self.rank}-of-{self.world_size}"
+        whole = f"{self.group}/{self.uid}/{self.incarnation}/{self.rank}-of-{self.world_size}"
+        return f"{whole}/{self.birth}" if self.birth else whole
 
     @classmethod
     def parse(cls, text: str) -> RankName | None:
@@ -51,7 +56,13 @@ class RankName:
             incarnation=int(match["incarnation"]),
             rank=int(match["rank"]),
             world_size=int(match["world_size"]),
+            birth=int(match["birth"] or 0),
         )
+
+
+def latest_births(names: Iterable[RankName]) -> dict[int, RankName]:
+    """Return the name of each rank that was created last, by rank; all must be of one incarnation."""
+    return {name.rank: name for name in sorted(names, key=lambda name: name.birth)}
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ def _replaced(
 def _what_next(rank: _Rank) -> str:
     if rank.incarnation is None:
         return "Nobody replaces the ranks of a group that a program created: close the group, and create it again"
-    return "group.renew() waits for the ranks of the next incarnation. They have nothing of what these had in memory"
+    return "group.renew() waits for the ranks that replace dead ones. They have nothing of what those had in memory"
 
 
 def _cause(state: ActorState | None) -> str:

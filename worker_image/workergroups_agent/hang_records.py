@@ -39,6 +39,8 @@ class Hang(ApiModel):
     since: datetime
     # The rank of each call that hangs, by Ray's id of the call.
     calls: Mapping[str, int]
+    # The latest restart of single ranks when it was found; 0 if there was none.
+    birth: int = 0
     # What is reported of it; None until the stacks are known.
     report: HangReport | None = None
 

@@ -1,9 +1,10 @@
 """How far the launch of a group is: pure functions that decisions and reports use."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from workergroups.naming import PlacementName
+from workergroups.naming import PlacementName, RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.ray_state import RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation
@@ -12,6 +13,8 @@ from workergroups_api.vocabulary import ENDED_LAUNCHES, LaunchState, RankEnd
 
 # A group's UID and incarnation.
 GroupKey = tuple[str, int]
+# UID, incarnation and birth of the ranks that one task creates: those of an incarnation, or some of it again.
+LaunchKey = tuple[str, int, int]
 
 LAUNCHED = Explanation(LaunchState.LAUNCHED, "")
 LAUNCHING = Explanation(LaunchState.LAUNCHING, "")
@@ -56,13 +59,15 @@ def key_of(group: PlannedGroup) -> GroupKey:
     return group.uid, group.incarnation
 
 
+def owns(group: PlannedGroup, name: RankName) -> bool:
+    """Return whether a rank of this name belongs to the group as planned: it was not replaced, alone or with others."""
+    return (name.uid, name.incarnation) == key_of(group) and name.birth >= group.birth_of(name.rank)
+
+
 def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, RankActor]:
-    """Return the group's ranks of this incarnation, dead ones included, by rank."""
-    return {
-        rank.name.rank: rank
-        for rank in state.ranks
-        if (rank.name.uid, rank.name.incarnation, rank.name.world_size) == (*key_of(group), group.world_size)
-    }
+    """Return the group's ranks of this incarnation, dead ones included, by rank: of each rank the latest birth."""
+    ranks = (rank for rank in state.ranks if owns(group, rank.name) and rank.name.world_size == group.world_size)
+    return {rank.name.rank: rank for rank in sorted(ranks, key=lambda rank: rank.name.birth)}
 
 
 def is_complete(group: PlannedGroup, state: RayState) -> bool:
@@ -86,6 +91,21 @@ def has_begun(group: PlannedGroup, state: RayState) -> bool:
     return all(rank.actor_id in state.runs for rank in ranks_of(group, state).values())
 
 
+def missing_ranks(group: PlannedGroup, state: RayState) -> dict[int, tuple[int, ...]]:
+    """Return the ranks that must be created, by the birth that they get: 0 with the incarnation."""
+    present = ranks_of(group, state)
+    missing = defaultdict(list)
+    for rank in range(group.world_size):
+        if rank not in present:
+            missing[group.birth_of(rank)].append(rank)
+    return {birth: tuple(ranks) for birth, ranks in missing.items()}
+
+
+def next_birth(missing: Mapping[int, tuple[int, ...]]) -> int:
+    """Return which ranks are created first: all of an incarnation, then rank 0, whose address the others need."""
+    return min(missing, key=lambda birth: (birth > 0, 0 not in missing[birth], birth))
+
+
 def launch_state(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Explanation:
     """Return how far the executor is with a group, with a message if there is one.
 
@@ -99,7 +119,7 @@ def launch_state(group: PlannedGroup, plan: ClusterPlan, state: RayState, launch
         return Explanation(LaunchState.LAUNCHING, launches.running[key] or "")
     if key in launches.failed:
         return launches.failed[key]
-    if ranks:
+    if ranks and 0 in missing_ranks(group, state):
         return _interrupted(f"the launch was cut short when {len(ranks)} of {group.world_size} ranks were created")
     if key in launches.died:
         return launches.died[key]
@@ -150,7 +170,8 @@ def observed_launch_state(
     told = heard.launches.get(key_of(group))
     if told is not None and told.reason in ENDED_LAUNCHES:
         return told
-    waits = None if ranks or told else _waits_for(group, plan, state, prepared)
+    is_begun = ranks and 0 in missing_ranks(group, state)
+    waits = None if is_begun or told else _waits_for(group, plan, state, prepared)
     if waits is not None:
         return waits
     return Explanation(LaunchState.LAUNCHING, heard.silence) if heard.silence else told or LAUNCHING

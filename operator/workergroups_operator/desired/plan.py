@@ -81,6 +81,7 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         session=incarnation.session,
         retries=incarnation.retries if incarnation.retries.failures else None,
         restarts=stored(incarnation.restarts),
+        births=dict(incarnation.births) or None,
         is_final=is_final(incarnation, failed, before, observed.at) or None,
         hang_seconds=group.spec.failure_policy.hang_seconds,
         run=incarnation.run,

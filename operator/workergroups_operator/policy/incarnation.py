@@ -1,10 +1,10 @@
-"""Which incarnation of a group's ranks runs: a new number whenever ranks are recreated, and only then.
+"""Which incarnation of a group's ranks runs: a new number whenever all ranks are recreated, and only then.
 
 An interrupted launch leads to a new incarnation too, after growing pauses and only a few times in a row. So do failed
-ranks, as the group's failure policy says.
+ranks, as the group's failure policy says; or they alone are recreated, and the number stays.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, auto
 
@@ -13,8 +13,9 @@ from workergroups_api.plan import PlannedBundles, PlannedGroup
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
-from workergroups_api.vocabulary import LaunchState
+from workergroups_api.vocabulary import LaunchState, Restart
 from workergroups_api.worker_group import WorkerGroupStatus
+from workergroups_operator.policy.births import NO_BIRTHS, Births, births_after, present_report
 from workergroups_operator.policy.healing import NO_RESTARTS, Healing, healing, restarted
 from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.policy.retry import after_failure, begun, is_due, is_exhausted
@@ -54,6 +55,8 @@ class GroupIncarnation:
     bundles: tuple[PlannedBundles, ...] = ()
     # The run of the method that `spec.run` names; None without one.
     run: RunStatus | None = None
+    # The ranks that were recreated alone.
+    births: Births = field(default_factory=dict)
 
     @property
     def world_size(self) -> int:
@@ -73,6 +76,7 @@ def launch_outcome(last: GroupIncarnation | None, report: GroupReport | None, wo
     """Return how the launch of the last incarnation ended, according to the agent."""
     if last is None or report is None or report.incarnation != last.number:
         return LaunchOutcome.UNKNOWN
+    report = present_report(report, last.births)
     if report.state == LaunchState.LAUNCH_INTERRUPTED:
         return LaunchOutcome.INTERRUPTED
     if 0 < world_size == report.ready_count:
@@ -109,7 +113,7 @@ def next_incarnation(
         # What the user changed has failed never yet.
         kept = {"failed_at": None} | ({"recent": ()} if is_changed else {})
         restarts = last.restarts.model_copy(update=kept)
-        return replace(known, number=last.number + 1, retries=Retries(), environment=environment, restarts=restarts)
+        return replace(_following(known, environment), retries=Retries(), restarts=restarts)
     if launch is LaunchOutcome.INTERRUPTED:
         return _after_interruption(known, environment, now)
     if failed is not None:
@@ -162,7 +166,7 @@ def _after_interruption(last: GroupIncarnation, environment: str | None, now: da
     is_counted = last.retries.next is not None or is_exhausted(last.retries)
     retries = last.retries if is_counted else after_failure(last.retries, now)
     if is_due(retries, now):
-        return replace(last, number=last.number + 1, retries=begun(retries), environment=environment)
+        return replace(_following(last, environment), retries=begun(retries))
     return replace(last, retries=retries)
 
 
@@ -194,7 +198,20 @@ def _after_failure(last: GroupIncarnation, environment: str | None, failed: Fail
         failed_at = last.restarts.failed_at or now.replace(microsecond=0)
         return replace(last, restarts=last.restarts.model_copy(update={"failed_at": failed_at}))
     restarts = restarted(last.restarts, failed.policy, now, counts=then.counts)
-    return replace(last, number=last.number + 1, retries=Retries(), environment=environment, restarts=restarts)
+    if (births := births_of_restart(last, failed)) is not None:
+        return replace(last, births=births, restarts=restarts)
+    return replace(_following(last, environment), retries=Retries(), restarts=restarts)
+
+
+def births_of_restart(last: GroupIncarnation, failed: Failed) -> Births | None:
+    """Return the births of this incarnation after a restart of the failed ranks; None if all ranks are restarted."""
+    if failed.policy.restart is not Restart.RANK:
+        return None
+    return births_after(last.births, failed.failure.numbers, last.world_size, last.restarts.count + 1)
+
+
+def _following(last: GroupIncarnation, environment: str | None) -> GroupIncarnation:
+    return replace(last, number=last.number + 1, environment=environment, births=NO_BIRTHS)
 
 
 def last_incarnation(status: WorkerGroupStatus, planned: PlannedGroup | None) -> GroupIncarnation | None:
@@ -209,6 +226,7 @@ def last_incarnation(status: WorkerGroupStatus, planned: PlannedGroup | None) ->
             status.restarts or NO_RESTARTS,
             status.bundles or (),
             status.run,
+            status.births or NO_BIRTHS,
         )
         if status.incarnation
         else None
@@ -223,6 +241,7 @@ def last_incarnation(status: WorkerGroupStatus, planned: PlannedGroup | None) ->
             planned.restarts or NO_RESTARTS,
             planned.bundles,
             planned.run,
+            planned.births or NO_BIRTHS,
         )
         if planned
         else None

@@ -3,10 +3,12 @@
 The estimate is an upper bound that depends on nothing that changes while a group runs.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.vocabulary import FINISHED, Reason
+from workergroups_api.failure_policy import FailurePolicy
+from workergroups_api.plan import MAX_BIRTHS, PlannedBundles
+from workergroups_api.vocabulary import FINISHED, Reason, Restart
 from workergroups_operator.policy.bundles import Assignment
 
 # A ConfigMap may have 1 MiB; pools take the rest.
@@ -17,18 +19,20 @@ _GROUP_BYTES = 640
 _RESTART_BYTES = 24
 # Of its run, if it has one.
 _RUN_BYTES = 192
+# Of each rank that was recreated alone.
+_BIRTH_BYTES = 24
 # Of each pool that it names.
 _PART_BYTES = 160
 
 
 def with_room(
-    assigned: Mapping[str, Assignment], max_restarts: Mapping[str, int], runs: Collection[str] = ()
+    assigned: Mapping[str, Assignment], policies: Mapping[str, FailurePolicy], runs: Collection[str] = ()
 ) -> dict[str, Assignment]:
     """Return the bundles of the groups that fit, in the order given, and an explanation for the others.
 
     Args:
         assigned: The bundles of each group.
-        max_restarts: How many restarts the failure policy of each group counts.
+        policies: The failure policy of each group.
         runs: The groups that have a method to run.
     """
     used = 0
@@ -36,7 +40,7 @@ def with_room(
     for name, bundles in assigned.items():
         if is_planned(bundles):
             parts = () if isinstance(bundles, Explanation) else bundles
-            size = _GROUP_BYTES + _PART_BYTES * len(parts) + _RESTART_BYTES * max_restarts[name]
+            size = _GROUP_BYTES + _PART_BYTES * len(parts) + _history_bytes(policies[name], parts)
             size += _RUN_BYTES if name in runs else 0
             if used + size > MAX_BYTES:
                 bundles = _explanation(used + size)
@@ -44,6 +48,12 @@ def with_room(
                 used += size
         found[name] = bundles
     return found
+
+
+def _history_bytes(policy: FailurePolicy, parts: Sequence[PlannedBundles]) -> int:
+    world_size = sum(part.count for part in parts)
+    births = min(MAX_BIRTHS, world_size) if policy.restart is Restart.RANK else 0
+    return _RESTART_BYTES * policy.max_restarts + _BIRTH_BYTES * births
 
 
 def is_planned(bundles: Assignment) -> bool:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from workergroups_api.manifest import Manifest
 from workergroups_api.ranges import numbers
 from workergroups_api.report import GroupReport, HangReport, RankFailure
-from workergroups_api.vocabulary import Container, RankEnd
+from workergroups_api.vocabulary import Container, RankEnd, Restart
 from workergroups_operator.observed import disruption
+from workergroups_operator.policy.births import NO_BIRTHS, Births
 
 # Ends that Ray reports of ranks whose pod is evicted, deleted or out of memory.
 _ENDS_WITH_POD = (RankEnd.PROCESS_EXITED, RankEnd.PROCESS_DIED, RankEnd.NODE_LOST, RankEnd.REMOVED)
@@ -23,6 +24,8 @@ class GroupFailure:
     incarnation: int
     # The first ten, in rank order.
     ranks: tuple[RankFailure, ...]
+    # All of them.
+    numbers: frozenset[int] = frozenset()
     # Pod -> Kubernetes node.
     nodes: Mapping[str, str] = field(default_factory=dict)
     # A rank waits for a person with a debugger: what it shows must not be lost.
@@ -34,25 +37,33 @@ class GroupFailure:
         return frozenset(rank.reason for rank in self.ranks)
 
 
-def group_failure(report: GroupReport, pods: Sequence[Manifest]) -> GroupFailure | None:
-    """Return what failed according to a report that counts; None if nothing did."""
+def group_failure(
+    report: GroupReport, pods: Sequence[Manifest], restart: Restart = Restart.GROUP, births: Births = NO_BIRTHS
+) -> GroupFailure | None:
+    """Return what failed according to a report that counts; None if nothing did.
+
+    Ranks that are restarted alone wait for no others. So of those, each that has not returned from a call hangs.
+    """
     if not report.failures and report.hang is None:
         return None
     found = {pod["metadata"]["name"]: pod for pod in pods}
-    failures = report.failures or _hung(report.hang)
+    failures, all_ = report.failures, report.failed
+    if report.hang is not None and not failures:
+        all_ = report.hang.ranks if restart is Restart.RANK else report.hang.suspects or report.hang.ranks
+        failures = _hung(report.hang, all_, births)
     failed = tuple(_classified(failure, found.get(failure.pod or "")) for failure in failures)
     named = {failure.pod for failure in failed}
     nodes = {name: pod.get("spec", {}).get("nodeName") for name, pod in found.items() if name in named}
     known = {name: node for name, node in nodes.items() if node}
-    return GroupFailure(report.incarnation, failed, known, is_paused=bool(report.pauses))
+    ranks = frozenset(numbers(all_))
+    return GroupFailure(report.incarnation, failed, ranks, known, is_paused=bool(report.pauses))
 
 
-def _hung(hang: HangReport | None) -> tuple[RankFailure, ...]:
-    """Return a call that hangs as the failure of one rank: the first suspect, else the first that has not returned."""
-    if hang is None:
-        return ()
-    rank = next(iter(numbers(hang.suspects or hang.ranks)), 0)
-    return (RankFailure(rank=rank, reason=RankEnd.HUNG, message=hang.message, pod=hang.pod),)
+def _hung(hang: HangReport, ranks: str, births: Births) -> tuple[RankFailure, ...]:
+    """Return a call that hangs as the failure of one rank, the first of these."""
+    rank = next(iter(numbers(ranks)), 0)
+    failure = RankFailure(rank=rank, birth=births.get(rank), reason=RankEnd.HUNG, message=hang.message, pod=hang.pod)
+    return (failure,)
 
 
 def _classified(failure: RankFailure, pod: Manifest | None) -> RankFailure:

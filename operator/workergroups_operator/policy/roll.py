@@ -13,7 +13,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import RESTARTED_AT_ANNOTATION, ROLL_ANNOTATION, TEMPLATE_ANNOTATION
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import UpdateStrategyType
+from workergroups_api.vocabulary import Restart, UpdateStrategyType
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import is_running
 
@@ -54,9 +54,14 @@ def automatic_roll(pool: ResourcePool, last: str | None, template: str, groups: 
 
 
 def has_live_ranks(group: WorkerGroup) -> bool:
-    """Return whether a roll would interrupt the group: it has ranks, none is dead, and no others are planned."""
+    """Return whether a roll would interrupt the group: it has ranks, none is dead, and no others are planned.
+
+    If dead ranks are recreated alone, it would interrupt those that live.
+    """
     ranks, status = group.status.ranks, group.status
-    if ranks is None or ranks.failures or not ranks.created:
+    if ranks is None or not ranks.created:
+        return False
+    if ranks.failures and (group.spec.failure_policy.restart is not Restart.RANK or not ranks.ready_count):
         return False
     return ranks.incarnation == status.incarnation and ranks.session == status.session
 

@@ -120,6 +120,7 @@ def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -
         failures=kept_failures(group, situation),
         bundles=before.bundles,
         run=before.run,
+        births=before.births,
     )
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is not None:
@@ -139,6 +140,7 @@ def _recorded(incarnation: GroupIncarnation) -> dict[str, Any]:
         "restarts": stored(incarnation.restarts),
         "bundles": incarnation.bundles,
         "run": incarnation.run,
+        "births": dict(incarnation.births) or None,
     }
 
 
@@ -153,8 +155,9 @@ def _restarts(situation: Situation) -> Iterator[datetime]:
         failure = decisions.failures.get(group.name)
         if failure is None or failure.is_paused:
             continue
+        incarnation = decisions.incarnations[group.name]
         at = groups.what_follows(group, failure, situation).restart_at
-        if at is not None and failure.incarnation == decisions.incarnations[group.name].number:
+        if at is not None and failure.incarnation == incarnation.number and incarnation.restarts.failed_at is not None:
             yield at
 
 

@@ -4,15 +4,18 @@ from collections.abc import Mapping
 from functools import partial
 
 from workergroups_api.conditions import Explanation, Finding, find
+from workergroups_api.failure_policy import KeptFailure
 from workergroups_api.manifest import CONFIG_MAP, ROLE, SECRET
 from workergroups_api.plan import PlannedBundles
+from workergroups_api.ranges import numbers, ranges
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import IN_QUEUE, ConditionType, LaunchState, RankEnd, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.policy.births import present_report
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.healing import Healing
-from workergroups_operator.policy.incarnation import Failed, healing_of
+from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, births_of_restart, healing_of
 from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.complete import group_complete, how_ended
@@ -67,7 +70,9 @@ def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
     incarnation = situation.decisions.incarnations.get(group.name)
     if report is None or incarnation is None or not agent.is_believed or unvouched(group, situation):
         return GroupReport()
-    return report if (report.session, report.incarnation) == (agent.session, incarnation.number) else GroupReport()
+    if (report.session, report.incarnation) != (agent.session, incarnation.number):
+        return GroupReport()
+    return present_report(report, incarnation.births)
 
 
 def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Finding:
@@ -98,7 +103,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
     if (unknown := unvouched(group, situation)) is not None:
         return _created_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
-    count = f"{report.created} of {total} ranks created{_failed_before(group, situation)}"
+    count = f"{report.created} of {total} ranks created{_failed_before(group, report, situation)}"
     if (pool := situation.decisions.rolling(situation.decisions.bundles[group.name])) is not None:
         message = f"{count}: waiting until the nodes of pool {pool} are restarted"
         return _created_finding("False", Explanation(LaunchState.WAITING_FOR_POOLS, message))
@@ -146,19 +151,27 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         return _paused(report, count, is_ready=report.ready_count == total)
     if total and report.ready_count == total:
         return _ready_finding("True", Explanation(Reason.RANKS_READY, count))
-    count += _failed_before(group, situation)
+    count += _failed_before(group, report, situation)
     waiting = f"{count}; waiting for processes to start and constructors to return"
     return _ready_finding("False", Explanation(Reason.RANKS_STARTING, waiting if report.created else count))
 
 
-def _failed_before(group: WorkerGroup, situation: Situation) -> str:
-    """Return why the last incarnation failed, as the end of a clause; empty if it did not."""
+def _failed_before(group: WorkerGroup, report: GroupReport, situation: Situation) -> str:
+    """Return why ranks are being recreated, as the end of a clause; empty if it is not for a failure."""
     incarnation = situation.decisions.incarnations.get(group.name)
     for each in kept_failures(group, situation):
-        if incarnation is not None and each.incarnation == incarnation.number - 1:
+        if incarnation is not None and _is_recreated(each, incarnation, report):
             where = f" in pod {each.pod}" if each.pod else ""
             return f", since rank {each.rank} of incarnation {each.incarnation}{where} failed: {each.message}"
     return ""
+
+
+def _is_recreated(failure: KeptFailure, incarnation: GroupIncarnation, report: GroupReport) -> bool:
+    """Return whether the rank that failed is not ready again: with the whole incarnation, or alone."""
+    if failure.incarnation == incarnation.number:
+        is_replaced = incarnation.births.get(failure.rank, 0) > (failure.birth or 0)
+        return is_replaced and failure.rank not in set(numbers(report.ready))
+    return failure.incarnation == incarnation.number - 1 and not incarnation.births
 
 
 def _failed(group: WorkerGroup, failure: GroupFailure, count: str, situation: Situation) -> Finding:
@@ -167,7 +180,7 @@ def _failed(group: WorkerGroup, failure: GroupFailure, count: str, situation: Si
     others = f" (and {len(failure.ranks) - 1} more)" if len(failure.ranks) > 1 else ""
     where = f" in pod {first.pod}" if first.pod else ""
     then = what_follows(group, failure, situation)
-    next_ = _next(group, then, is_paused=failure.is_paused)
+    next_ = _next(group, then, failure, situation)
     message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {next_}"
     return _ready_finding("False", Explanation(first.reason, message), decisive=True, final=then.restart_at is None)
 
@@ -177,7 +190,7 @@ def _hung(group: WorkerGroup, failure: GroupFailure, count: str, situation: Situ
     then = what_follows(group, failure, situation)
     is_left_alone = group.spec.failure_policy.restart is Restart.NEVER
     restart = f"the call may still return; to recreate the ranks: workergroups restart {group.name}"
-    next_ = restart if is_left_alone else _next(group, then, is_paused=failure.is_paused)
+    next_ = restart if is_left_alone else _next(group, then, failure, situation)
     message = f"{failure.ranks[0].message}; {count}; {next_}"
     is_final = then.restart_at is None and not is_left_alone
     return _ready_finding("False", Explanation(RankEnd.HUNG, message), decisive=True, final=is_final)
@@ -189,18 +202,22 @@ def what_follows(group: WorkerGroup, failure: GroupFailure, situation: Situation
     return healing_of(situation.decisions.incarnations[group.name], failed, situation.now)
 
 
-def _next(group: WorkerGroup, then: Healing, *, is_paused: bool) -> str:
+def _next(group: WorkerGroup, then: Healing, failure: GroupFailure, situation: Situation) -> str:
     policy = group.spec.failure_policy
     if policy.restart is Restart.NEVER:
         return _try_again(group)
     if then.restart_at is None:
         budget = f"spec.failurePolicy allows {policy.max_restarts} restarts within {policy.window_seconds} s"
         return f"{budget}, and there were {then.spent}; {_try_again(group)}"
-    if is_paused:
+    if failure.is_paused:
         return "the ranks are restarted once no rank is paused: see workergroups debug"
     number = f"{then.spent + 1} of {policy.max_restarts} within {policy.window_seconds} s"
     counted = f"restart {number}" if then.counts else "this restart does not count towards spec.failurePolicy"
-    return f"all ranks are restarted at {clock(then.restart_at)}, {counted}"
+    incarnation = situation.decisions.incarnations[group.name]
+    alone = births_of_restart(incarnation, Failed(failure, policy)) is not None
+    who = f"of the ranks only {ranges(failure.numbers)}" if alone else "all ranks"
+    verb = "is" if alone and len(failure.numbers) == 1 else "are"
+    return f"{who} {verb} restarted at {clock(then.restart_at)}, {counted}"
 
 
 def _try_again(group: WorkerGroup) -> str:

@@ -9,8 +9,8 @@ from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.status.conclusion import Situation
 from workergroups_operator.status.pool import unvouched
 
-# Incarnation and rank.
-_Key = tuple[int, int]
+# Incarnation, rank and its birth.
+_Key = tuple[int, int, int]
 
 
 def kept_failures(group: WorkerGroup, situation: Situation) -> tuple[KeptFailure, ...]:
@@ -18,22 +18,24 @@ def kept_failures(group: WorkerGroup, situation: Situation) -> tuple[KeptFailure
 
     A rank's last words arrive after its death, and perhaps after its successor's birth.
     """
-    before = {(each.incarnation, each.rank): each for each in group.status.failures}
+    before = {(each.incarnation, each.rank, each.birth or 0): each for each in group.status.failures}
     failure = situation.decisions.failures.get(group.name)
     present = _present(failure, before, situation.now) if failure else {}
     words = _last_words(group, situation)
-    found = [
-        each.model_copy(update={"last_words": words[key]}) if key in words else each
-        for key, each in (present | {key: each for key, each in before.items() if key not in present}).items()
-    ]
-    return tuple(sorted(found, key=lambda each: (-each.incarnation, each.rank))[:MAX_KEPT_FAILURES])
+    found = {
+        key: each.model_copy(update={"last_words": words[key]}) if key in words else each
+        for key, each in (before | present).items()
+    }
+    # What failed now comes before what failed earlier in the same incarnation, which went on without its dead ranks.
+    order = sorted(found, key=lambda key: (-key[0], key not in present, -found[key].time.timestamp(), key[1]))
+    return tuple(found[key] for key in order[:MAX_KEPT_FAILURES])
 
 
 def _present(failure: GroupFailure, before: dict[_Key, KeptFailure], now: datetime) -> dict[_Key, KeptFailure]:
     """Return what failed now; of a failure that the status has, only the reason may change."""
     found: dict[_Key, KeptFailure] = {}
     for rank in failure.ranks:
-        key = failure.incarnation, rank.rank
+        key = failure.incarnation, rank.rank, rank.birth or 0
         known = before.get(key)
         if known is not None:
             found[key] = known.model_copy(update={"reason": rank.reason, "message": rank.message})
@@ -44,8 +46,8 @@ def _present(failure: GroupFailure, before: dict[_Key, KeptFailure], now: dateti
 
 
 def _last_words(group: WorkerGroup, situation: Situation) -> Mapping[_Key, str]:
-    """Return what dead ranks printed last, by incarnation and rank, according to the agent."""
+    """Return what dead ranks printed last, according to the agent."""
     report, agent = group.status.ranks, situation.decisions.agent
     if report is None or not agent.is_believed or unvouched(group, situation):
         return {}
-    return {(each.incarnation, each.rank): each.text for each in report.last_words}
+    return {(each.incarnation, each.rank, each.birth or 0): each.text for each in report.last_words}

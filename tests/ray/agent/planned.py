@@ -38,6 +38,7 @@ class Group:
     environment: str | None = None
     hang_seconds: int | None = None
     is_suspended: bool = False
+    births: dict[int, int] | None = None
 
     def planned(self, session: str) -> PlannedGroup:
         return PlannedGroup(
@@ -49,6 +50,7 @@ class Group:
             environment=self.environment,
             hang_seconds=self.hang_seconds,
             run=RunStatus(revision="r") if self.launch.run else None,
+            births=self.births,
             bundles=()
             if self.is_suspended
             else tuple(PlannedBundles(pool=name, start=start, count=count) for name, start, count in self.bundles),

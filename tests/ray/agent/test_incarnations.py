@@ -80,7 +80,7 @@ def test_a_launch_that_was_cut_short_is_reported_and_left_until_the_next_incarna
 
 def test_a_launch_that_another_executor_may_have_begun_is_not_begun_again(agent):
     trainer = Group()
-    launch_record.claim(trainer.uid, 1, "attempt of an executor that is gone")
+    launch_record.claim((trainer.uid, 1, 0), "attempt of an executor that is gone")
     report = ranks(agent.until(is_in("LaunchInterrupted"), trainer))
     assert (report.created, names()) == (0, set())
 

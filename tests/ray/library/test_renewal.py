@@ -55,7 +55,7 @@ def test_a_killed_rank_is_named_and_the_handle_goes_on_with_the_next_incarnation
     death = kill_rank(group, 1)
     assert (death.rank, death.reason, death.incarnation, death.group) == (1, "ProcessDied", 1, trainer.name)
     assert f"rank 1 of 2 of WorkerGroup {trainer.name!r} (incarnation 1, pid " in str(death)
-    assert str(death).splitlines()[-1].startswith("group.renew() waits for the ranks of the next incarnation")
+    assert str(death).splitlines()[-1].startswith("group.renew() waits for the ranks that replace dead ones")
     threading.Timer(1, trainer.replace, [2]).start()
     held, method = group, group.where
     assert group.renew(timeout=30) is held

@@ -1,5 +1,7 @@
 """Builders of plans, of Ray's state and of what is known of launches."""
 
+from dataclasses import replace
+
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
@@ -42,7 +44,7 @@ def pool(nodes=2, processes=2, devices=1, name="p", reserves=True, settled=0, pr
     )
 
 
-def group(*bundles, session=SESSION, incarnation=1, revision="r1", runs=False):
+def group(*bundles, session=SESSION, incarnation=1, revision="r1", runs=False, births=None):
     return PlannedGroup(
         name="g",
         uid="uid-g",
@@ -50,6 +52,7 @@ def group(*bundles, session=SESSION, incarnation=1, revision="r1", runs=False):
         revision=revision,
         session=session,
         run=RunStatus(revision="r") if runs else None,
+        births=births,
         bundles=tuple(
             PlannedBundles(pool=name, start=start, count=count) for name, start, count in bundles or [("p", 0, 4)]
         ),
@@ -87,6 +90,11 @@ PAUSE = Pause(
     port=5678,
     since=1e9,
 )
+
+
+def reborn(number, birth, state="ALIVE"):
+    name = RankName("g", "uid-g", 1, number, 4, birth)
+    return replace(rank(number, state, name=name), actor_id=f"actor-{number}-{birth}")
 
 
 def ranks(*numbers, **more):

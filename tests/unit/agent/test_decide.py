@@ -13,6 +13,7 @@ from tests.unit.agent.ray_world import (
     pool,
     rank,
     ranks,
+    reborn,
     state,
 )
 from workergroups.naming import RankName
@@ -23,6 +24,7 @@ from workergroups_agent.executor.decide import (
     CreatePlacement,
     EndRanks,
     LaunchGroup,
+    Rebirth,
     RemovePlacement,
     RunGroup,
     decide,
@@ -247,6 +249,55 @@ def test_a_launch_that_was_cut_short_is_left_until_the_next_incarnation():
     plan_ = plan(pool(), group(incarnation=2))
     actions = decide(plan_, state(*RESERVED, ranks=ranks(0, 1)), launches())
     assert [type(action) for action in actions] == [Announce, EndRanks, AnnouncePool, LaunchGroup]
+
+
+ONE_IS_DEAD = [*ranks(0, 2, 3), rank(1, state="DEAD")]
+
+
+@pytest.mark.parametrize(
+    ("births", "there", "rebirth"),
+    [
+        ({1: 1}, ONE_IS_DEAD, Rebirth(1, (1,), "actor-0")),
+        # It may live, if it hangs.
+        ({1: 1}, ranks(0, 1, 2, 3), Rebirth(1, (1,), "actor-0")),
+        ({1: 1}, [*ONE_IS_DEAD, reborn(1, 1)], None),
+        ({1: 1}, [*ONE_IS_DEAD, reborn(1, 1, "DEAD")], None),
+        ({1: 2}, [*ONE_IS_DEAD, reborn(1, 1, "DEAD")], Rebirth(2, (1,), "actor-0")),
+        ({0: 2, 1: 1}, [*ONE_IS_DEAD, reborn(1, 1)], Rebirth(2, (0,), None)),
+        ({0: 1, 1: 2}, [*ranks(0, 1, 2, 3), reborn(0, 1)], Rebirth(2, (1,), "actor-0-1")),
+        # Those of one restart together, one restart after the other, and that of rank 0 before the others.
+        ({1: 1, 2: 1, 3: 2}, ranks(0), Rebirth(1, (1, 2), "actor-0")),
+        ({0: 3, 1: 1}, ranks(2, 3), Rebirth(3, (0,), None)),
+        ({0: 1, 1: 1}, ranks(2, 3), Rebirth(1, (0, 1), None)),
+        # The plan has forgotten an early birth.
+        ({2: 9}, [*ONE_IS_DEAD, reborn(1, 1), reborn(2, 9)], None),
+    ],
+)
+def test_a_rank_is_recreated_alone_with_the_birth_that_is_planned(births, there, rebirth):
+    actions = of_kind(LaunchGroup, plan(pool(), group(births=births)), state(*RESERVED, ranks=there))
+    assert [action.rebirth for action in actions] == ([rebirth] if rebirth else [])
+    if rebirth:
+        (action,) = actions
+        assert action.key == (*KEY, rebirth.number)
+        assert action.used == tuple(action.placements[number] for number in rebirth.ranks)
+
+
+def test_a_launch_that_was_cut_short_is_not_completed_by_a_restart_of_single_ranks():
+    plan_ = plan(pool(), group(births={1: 1}))
+    assert of_kind(LaunchGroup, plan_, state(*RESERVED, ranks=ranks(0, 1, 2))) == []
+
+
+def test_a_rank_waits_for_its_bundle_after_the_loss_of_its_node():
+    plan_, lost = plan(pool(), group(births={2: 1, 3: 1})), [*ranks(0, 1), *ranks(2, 3, state="DEAD")]
+    assert of_kind(LaunchGroup, plan_, state(RESERVED[0], ranks=lost)) == []
+
+
+def test_what_is_replaced_ends_after_drivers_could_learn_it():
+    first, second, *_ = decide(
+        plan(pool(), group(births={1: 1})), state(*RESERVED, ranks=[*ranks(0, 1, 2, 3), reborn(1, 1)]), launches()
+    )
+    assert first == Announce("g", "uid-g", 1, births={1: 1})
+    assert second == EndRanks((RankName("g", "uid-g", 1, 1, 4),), second.node_ids)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ def test_a_file_begins_with_a_line_of_json_that_any_python_can_read(lines, tmp_p
     assert text == b"its lines"
     assert json.loads(first) == {
         "uid": "uid-g",
+        "birth": None,
         "incarnation": 1,
         "rank": 0,
         "reason": "ProcessDied",

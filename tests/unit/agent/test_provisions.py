@@ -67,7 +67,7 @@ def test_ranks_without_code_need_nothing():
 class TestEnvironment:
     """Variables from Secrets and ConfigMaps, which the kubelet delivers within a minute or so."""
 
-    NEEDED = Provisions("p", environment=Environment("g", "d1", "uid-g", 3, "try"))
+    NEEDED = Provisions("p", environment=Environment("g", "d1", ("uid-g", 3, 0), "try"))
 
     @pytest.fixture
     def told(self, tmp_path, monkeypatch):
@@ -92,7 +92,7 @@ class TestEnvironment:
         monkeypatch.setattr(provisions.time, "sleep", lambda _: next(pauses)())
         assert provide(None, self.NEEDED) is None
         words = "waiting for the kubelet to deliver the environment of group g to pod p-worker-b"
-        assert told == [("uid-g", 3, Record("try", Step.WAITING, words))]
+        assert told == [(("uid-g", 3, 0), Record("try", Step.WAITING, words))]
 
     def test_it_does_not_wait_for_ever(self, told, tmp_path, monkeypatch):
         self.deliver(tmp_path, "d0")

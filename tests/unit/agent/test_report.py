@@ -14,6 +14,7 @@ from tests.unit.agent.ray_world import (
     pool,
     rank,
     ranks,
+    reborn,
     state,
 )
 from workergroups.deaths import Death
@@ -143,6 +144,18 @@ def test_a_group_says_how_far_it_is(there, more, expected, words):
     said = group_report(*there, **more)
     assert (said.state, said.created, said.ready_count) == expected
     assert (words in said.message) if words else said.message is None
+
+
+def test_a_rank_that_is_recreated_alone_is_not_there_until_it_is_created():
+    planned, there = group(births={1: 2}), [*ranks(0, 2, 3), rank(1, state="DEAD")]
+    found = group_report(*there, planned=planned)
+    assert (found.birth, found.state, found.created, found.ready, found.failed) == (2, "Launching", 3, "0,2-3", "")
+    found = group_report(*there, planned=planned, reserved=False)
+    assert (found.state, found.created, found.failures) == ("WaitingForPools", 3, ())
+    found = group_report(*there, reborn(1, 2), planned=planned)
+    assert (found.state, found.created, found.ready) == ("Launched", 4, "0-3")
+    found = group_report(*there, reborn(1, 2, "DEAD"), planned=planned)
+    assert (found.state, found.failed, [each.birth for each in found.failures]) == ("Launched", "1", [2])
 
 
 def failures(rank_):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workergroups.naming import PlacementName, RankName
+from workergroups.naming import PlacementName, RankName, latest_births
 
 _part = st.text(alphabet="abcdefghijklmnopqrstuvwxyz0123456789-.", min_size=1, max_size=63)
 _number = st.integers(min_value=0, max_value=10**6)
@@ -12,9 +12,15 @@ _number = st.integers(min_value=0, max_value=10**6)
 
 def test_a_rank_name_reads_as_a_path():
     assert str(RankName("trainer", "8f3a", 2, 3, 8)) == "trainer/8f3a/2/3-of-8"
+    assert str(RankName("trainer", "8f3a", 2, 3, 8, birth=5)) == "trainer/8f3a/2/3-of-8/5"
 
 
-@given(st.builds(RankName, _part, _part, _number, _number, _number))
+def test_of_each_rank_the_latest_birth_counts():
+    old, new, other = (RankName("g", "u", 1, rank, 2, birth) for rank, birth in ((0, 2), (0, 10), (1, 0)))
+    assert latest_births([new, other, old]) == {0: new, 1: other}
+
+
+@given(st.builds(RankName, _part, _part, _number, _number, _number, _number))
 def test_parsing_a_name_gives_it_back(name):
     assert RankName.parse(str(name)) == name
 
@@ -33,6 +39,9 @@ NINES = "9" * 5000
     "text",
     [
         f"g/u/1/0-of-{NINES}",
+        f"g/u/1/0-of-1/{NINES}",
+        "g/u/1/0-of-1/0",
+        "g/u/1/0-of-1/",
         f"g/u/{NINES}/0-of-1",
         f"g/u/1/{NINES}-of-1",
         f"{NINES}/u/1/0-of-1",

@@ -43,7 +43,7 @@ def test_an_unreachable_rank_whose_node_is_lost_died_once_the_gcs_knows(gcs):
         "rank 5 of 8 of WorkerGroup 'trainer' (incarnation 3, pid 7 on node 10.0.0.1) died: its node has died: it "
         "missed health checks",
         "what its node knows",
-        "group.renew() waits for the ranks of the next incarnation. They have nothing of what these had in memory",
+        "group.renew() waits for the ranks that replace dead ones. They have nothing of what those had in memory",
     ]
 
 

@@ -232,6 +232,99 @@ def test_what_a_person_debugs_is_not_taken_away():
     assert world.incarnation == 2
 
 
+def dead(*numbers, birth=None, **more):
+    """What the agent reports if these of the four ranks are dead."""
+    ranks = [{"rank": each, "birth": birth, "reason": "ProcessDied", "message": "boom"} for each in numbers]
+    alive = [each for each in range(4) if each not in numbers]
+    ready = {"readyCount": len(alive), "ready": ",".join(map(str, alive))}
+    return {"failures": ranks, "failed": ",".join(map(str, numbers)), **ready, **more}
+
+
+def reborn_of(world):
+    planned = world.plan.groups[0]
+    assert world.status.get("births", {}) == {str(rank): birth for rank, birth in (planned.births or {}).items()}
+    return planned.incarnation, planned.births
+
+
+def test_only_the_rank_that_failed_is_recreated():
+    world = Failing(restart="Rank")
+    ready = world.turn(**dead(2))
+    assert reborn_of(world) == (1, {2: 1})
+    assert (ready.status, ready.reason, world.status["readyRanks"]) == ("False", "Launching", 3)
+    assert "3 of 4 ranks created, since rank 2 of incarnation 1 failed: boom" in ready.message
+    assert world.status["restarts"]["count"] == 1
+    # A late report of the same death costs nothing.
+    assert world.turn(after=1, **dead(2)).status == "False"
+    assert reborn_of(world) == (1, {2: 1})
+    waiting = {"state": "Launched", "created": 4, "birth": 1}
+    ready = world.turn(fails=False, **waiting, readyCount=3, ready="0-1,3")
+    assert (ready.reason, world.status["readyRanks"]) == ("RanksStarting", 3)
+    assert "3 of 4 ranks ready, since rank 2 of incarnation 1 failed: boom" in ready.message
+    assert world.turn(fails=False, birth=1, ready="0-3").status == "True"
+    assert [each["rank"] for each in world.status["failures"]] == [2]
+
+
+def test_a_rank_that_fails_again_and_again_is_restarted_later_and_later_and_then_not():
+    world = Failing(restart="Rank")
+    world.turn(**dead(2))
+    for birth, pause in ((1, 10), (2, 20)):
+        ready = world.turn(after=1, **dead(2, birth=birth), birth=birth)
+        until = (world.now + timedelta(seconds=pause)).strftime("%H:%M:%SZ")
+        assert f"of the ranks only 2 is restarted at {until}, restart {birth + 1} of 3 within 600 s" in ready.message
+        assert world.found.requeue_after == pause
+        world.turn(after=pause, **dead(2, birth=birth), birth=birth)
+        assert reborn_of(world) == (1, {2: birth + 1})
+    world.turn(after=1, **dead(2, birth=3), birth=3)
+    assert (reborn_of(world), world.is_final) == ((1, {2: 3}), True)
+    assert world.condition("Failed").status == "True"
+    assert [each.get("birth") for each in world.status["failures"]] == [3, 2, 1, None]
+
+
+def test_each_rank_has_its_own_birth_and_all_share_the_budget():
+    world = Failing(restart="Rank", backoffSeconds=0)
+    world.turn(**dead(1, 3))
+    assert reborn_of(world) == (1, {1: 1, 3: 1})
+    world.turn(after=1, **dead(0, birth=None), birth=1)
+    assert reborn_of(world) == (1, {0: 2, 1: 1, 3: 1})
+    assert world.status["restarts"]["count"] == 2
+
+
+@pytest.mark.parametrize("policy", [{"restart": "Group"}, {"restart": "Rank"}])
+def test_if_all_ranks_fail_all_are_recreated_as_a_new_incarnation(policy):
+    world = Failing(**policy, backoffSeconds=0)
+    world.turn(**dead(0, 1, 2, 3))
+    assert reborn_of(world) == (2, None)
+
+
+def test_a_new_incarnation_has_no_births():
+    world = Failing(restart="Rank")
+    world.turn(**dead(2))
+    world.status["revision"] = "of an older spec"
+    world.turn(fails=False, birth=1)
+    assert reborn_of(world) == (2, None)
+
+
+def test_of_ranks_that_are_restarted_alone_each_that_hangs_is():
+    hang = {"method": "step", "since": NOW.isoformat(), "ranks": "1-2", "suspects": "0", "message": "hangs"}
+    world = Failing(restart="Rank")
+    ready = world.turn(fails=False, ready="0-3", hang=hang)
+    assert reborn_of(world) == (1, {1: 1, 2: 1})
+    assert (ready.status, world.status["readyRanks"]) == ("False", 2)
+    assert [(each["rank"], each["reason"]) for each in world.status["failures"]] == [(1, "Hung")]
+    # The agent has seen the plan before it looks at calls again.
+    world.turn(fails=False, birth=1, readyCount=2, ready="0,3", created=2, state="Launching", hang=hang)
+    assert reborn_of(world) == (1, {1: 1, 2: 1})
+
+
+def test_a_plan_that_could_not_be_written_costs_no_second_restart():
+    world = Failing(restart="Rank", backoffSeconds=0)
+    before = world.plan
+    world.turn(**dead(2))
+    world.plan = before
+    world.turn(**dead(2))
+    assert (reborn_of(world), world.status["restarts"]["count"]) == ((1, {2: 1}), 1)
+
+
 def test_a_change_by_the_user_gives_back_the_budget():
     world = Failing(maxRestarts=1)
     world.turn()

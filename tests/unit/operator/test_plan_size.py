@@ -2,8 +2,8 @@ import json
 
 from tests.unit.operator.make import NOW, decided, group, observed, pool
 from workergroups_api.conditions import Explanation
-from workergroups_api.failure_policy import RestartHistory
-from workergroups_api.plan import PlannedBundles, PlannedGroup
+from workergroups_api.failure_policy import FailurePolicy, RestartHistory
+from workergroups_api.plan import MAX_BIRTHS, PlannedBundles, PlannedGroup
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
 from workergroups_operator.desired.access import access
@@ -20,8 +20,8 @@ def bundles(count):
     return tuple(PlannedBundles(pool=LONG, start=32767, count=32768) for _ in range(count))
 
 
-def with_room(assigned, max_restarts=3, runs=()):
-    return with_room_for(assigned, dict.fromkeys(assigned, max_restarts), runs)
+def with_room(assigned, runs=(), **policy):
+    return with_room_for(assigned, dict.fromkeys(assigned, FailurePolicy(**policy)), runs)
 
 
 def refused(found):
@@ -68,9 +68,10 @@ def test_what_fits_is_no_larger_than_estimated():
             restarts=RestartHistory(count=10**9, recent=(NOW,) * 100, failed_at=NOW),
             is_final=True,
             run=RunStatus(revision="r" * 16, start_time=NOW, end_time=NOW, reason="DeadlineExceeded"),
+            births=dict.fromkeys(range(32768 - MAX_BIRTHS, 32768), 10**9),
             bundles=parts,
         )
-        for name, parts in with_room(assigned, max_restarts=100, runs=assigned).items()
+        for name, parts in with_room(assigned, runs=assigned, max_restarts=100, restart="Rank").items()
         if not isinstance(parts, Explanation)
     ]
     assert len(json.dumps([each.to_json() for each in planned], sort_keys=True)) < MAX_BYTES

@@ -23,7 +23,7 @@ from tests.unit.operator.make import (
     workers,
 )
 from workergroups_api.conditions import Explanation, find
-from workergroups_api.failure_policy import RestartHistory
+from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.manifest import RESOURCE_POOL
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup
 from workergroups_operator.apply import changes
@@ -160,7 +160,7 @@ def test_suspended_groups_are_planned_as_long_as_there_is_room():
     plan = cluster_plan(seen, decided(seen))
     assert [(each.name, each.incarnation, each.bundles) for each in plan.groups] == [("fresh", 1, ()), ("ran", 4, ())]
     many = {f"g{number}": Explanation("Suspended", "") for number in range(2000)}
-    reasons = [each.reason for each in with_room(many, dict.fromkeys(many, 3)).values()]
+    reasons = [each.reason for each in with_room(many, dict.fromkeys(many, FailurePolicy())).values()]
     assert (reasons[0], reasons[-1]) == ("Suspended", "ClusterTooLarge")
 
 

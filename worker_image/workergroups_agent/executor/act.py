@@ -20,6 +20,7 @@ from workergroups_agent.executor.decide import (
     RunGroup,
 )
 from workergroups_agent.executor.pod_tasks import EndingTasks, LaunchTasks, RunTasks
+from workergroups_agent.launch_state import owns
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.text import plain
@@ -39,7 +40,7 @@ class ActionRunner:
         self.failures = 0
         self._groups = _Announced(incarnations.announce, incarnations.forget)
         self._pools = _Announced(reservations.announce, reservations.forget)
-        # The first ranks of ended incarnations, whose records this process has removed.
+        # First ranks that have ended and were replaced, whose records this process has removed.
         self._without_record: set[str] = set()
 
     def act(self, actions: Iterable[Action], prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
@@ -67,12 +68,14 @@ class ActionRunner:
         self._forget_runs(plan, state)
 
     def _forget_records(self, plan: ClusterPlan, state: RayState) -> None:
-        """Remove what the first ranks of ended incarnations published: nobody attaches to those."""
-        current = {(group.uid, group.incarnation) for group in plan.groups}
+        """Remove what first ranks published that were replaced: nobody attaches to those."""
+        current = {group.uid: group for group in plan.groups}
         ended = {
             rank.actor_id
             for rank in state.ranks
-            if rank.name.rank == 0 and not rank.is_alive and (rank.name.uid, rank.name.incarnation) not in current
+            if rank.name.rank == 0
+            and not rank.is_alive
+            and not (rank.name.uid in current and owns(current[rank.name.uid], rank.name))
         }
         for actor_id in ended - self._without_record:
             group_record.forget(actor_id)
@@ -101,15 +104,15 @@ class ActionRunner:
                     lifetime="detached",
                     bundle_label_selector=[{"ray.io/node-id": name.node_id}] * len(bundles),
                 )
-            case Announce(group, uid, incarnation, is_final):
-                return self._groups.announce(group, uid, incarnation, is_final)
+            case Announce(group, uid, incarnation, is_final, births):
+                return self._groups.announce(group, uid, incarnation, is_final, births)
             case AnnouncePool(pool, uid, nodes):
                 return self._pools.announce(pool, uid, nodes)
             case EndRanks(names, node_ids):
                 if self._endings.end(names, node_ids):
                     LOGGER.info("ending %d ranks without an owner", len(names))
             case LaunchGroup(group):
-                LOGGER.info("launching %s/%d: %d ranks", group.name, group.incarnation, group.world_size)
+                LOGGER.info("launching %s/%d: %d ranks", group.name, group.incarnation, len(action.used))
                 self._launches.start(action, prepared[group.uid], state)
             case RunGroup():
                 self._runs.start(action, prepared[action.group.uid])
@@ -122,10 +125,10 @@ class _Announced:
     def __init__(self, announce: Callable[..., None], forget: Callable[[str], None]) -> None:
         self._announce = announce
         self._forget = forget
-        self._announced: dict[str, tuple[str | int, ...]] = {}
+        self._announced: dict[str, tuple[object, ...]] = {}
         self._forgotten: set[str] = set()
 
-    def announce(self, name: str, *facts: str | int) -> bool:
+    def announce(self, name: str, *facts: object) -> bool:
         """Announce it unless this process has; return whether it had not."""
         if self._announced.get(name) == facts:
             return False

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from workergroups.naming import PlacementName, RankName
 from workergroups_agent.launch_state import (
     Launches,
+    LaunchKey,
     RankPlacement,
     has_begun,
     is_ready,
@@ -17,7 +18,10 @@ from workergroups_agent.launch_state import (
     key_of,
     launch_state,
     leaving_placements,
+    missing_ranks,
+    next_birth,
     nodes_of,
+    owns,
     rank_placements,
     ranks_of,
 )
@@ -50,6 +54,8 @@ class Announce:
     incarnation: int
     # Whether its ranks have failed, and the operator does not recreate them.
     is_final: bool = False
+    # The births of ranks that are recreated alone.
+    births: Mapping[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,35 @@ class EndRanks:
 
 
 @dataclass(frozen=True)
+class Rebirth:
+    """Ranks that are created alone, while others of their incarnation live."""
+
+    number: int
+    ranks: tuple[int, ...]
+    # The id of rank 0's actor; None if it is one of them.
+    rank_zero: str | None
+
+
+@dataclass(frozen=True)
 class LaunchGroup:
-    """Create all ranks of a group."""
+    """Create all ranks of a group, or some."""
 
     group: PlannedGroup
+    # Of all ranks.
     placements: tuple[RankPlacement, ...]
     vendor: str
+    # None for all ranks.
+    rebirth: Rebirth | None = None
+
+    @property
+    def key(self) -> LaunchKey:
+        """What tells this launch from all others."""
+        return (*key_of(self.group), self.rebirth.number if self.rebirth else 0)
+
+    @property
+    def used(self) -> tuple[RankPlacement, ...]:
+        """Where the ranks are created."""
+        return tuple(self.placements[rank] for rank in self.rebirth.ranks) if self.rebirth else self.placements
 
 
 @dataclass(frozen=True)
@@ -97,7 +126,7 @@ def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Actio
     staying = {*kept.values(), *occupied}
     actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in staying]
     actions += [
-        Announce(group.name, group.uid, group.incarnation, bool(group.is_final))
+        Announce(group.name, group.uid, group.incarnation, bool(group.is_final), group.births)
         for group in plan.groups
         # One without a session is suspended, and so is newer than any that has run.
         if group.session in (None, state.session)
@@ -125,13 +154,17 @@ def _occupied(plan: ClusterPlan, state: RayState) -> set[PlacementName]:
 def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
     """End all ranks at once, in a pool's pod: a process that reaches a rank loads its class, which is user code."""
     # A group whose run has ended keeps its incarnation, and has no bundles.
-    owned = {key_of(group) for group in plan.groups if group.bundles}
-    ranks = [rank for rank in state.ranks if rank.is_alive and (rank.name.uid, rank.name.incarnation) not in owned]
+    groups = {group.uid: group for group in plan.groups if group.bundles}
+    ranks = [rank for rank in state.ranks if rank.is_alive and not _is_owned(rank.name, groups)]
     nodes = dict.fromkeys(rank.node_id for rank in ranks if rank.node_id in state.nodes)
     # A rank that waits for its bundle is on no node; any pod of the cluster will do.
     nodes |= dict.fromkeys(node.id for node in state.nodes.values() if node.node_group is not None)
     if ranks and nodes:
         yield EndRanks(tuple(rank.name for rank in ranks), tuple(nodes))
+
+
+def _is_owned(name: RankName, groups: Mapping[str, PlannedGroup]) -> bool:
+    return name.uid in groups and owns(groups[name.uid], name)
 
 
 def _reserve(
@@ -153,7 +186,7 @@ def _reserve(
 
 
 def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Iterator[LaunchGroup]:
-    """Launch a group that waits for nothing, and has no ranks yet."""
+    """Launch a group that waits for nothing, and lacks ranks."""
     key = key_of(group)
     if launch_state(group, plan, state, launches).reason != LaunchState.LAUNCHING:
         return
@@ -165,7 +198,15 @@ def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: L
         group=group,
         placements=placements,
         vendor=pool.vendor,
+        rebirth=_rebirth(group, state),
     )
+
+
+def _rebirth(group: PlannedGroup, state: RayState) -> Rebirth | None:
+    missing = missing_ranks(group, state)
+    birth = next_birth(missing)
+    first = ranks_of(group, state).get(0)
+    return Rebirth(birth, missing[birth], first.actor_id if first else None) if birth else None
 
 
 def _run(group: PlannedGroup, state: RayState, launches: Launches) -> Iterator[RunGroup]:

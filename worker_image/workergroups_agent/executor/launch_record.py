@@ -5,11 +5,12 @@ writes here can only misreport its own launch.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from workergroups.ray_private import key_value_store
-from workergroups_agent.launch_state import GroupKey
+from workergroups_agent.launch_state import LaunchKey
 from workergroups_api.bounded_json import Limits, parse
 from workergroups_api.text import plain
 from workergroups_api.vocabulary import Word
@@ -17,6 +18,7 @@ from workergroups_api.vocabulary import Word
 MAX_MESSAGE = 1024
 _LIMITS = Limits(size=16 * 1024, depth=4, values=100)
 _NAMESPACE = "workergroups-launches"
+_KEY = re.compile("([^/]+)/([0-9]{1,9})/([0-9]{1,9})/")
 
 
 class Step(Word):
@@ -41,21 +43,21 @@ class Record:
     message: str = ""
 
 
-def write(uid: str, incarnation: int, record: Record) -> None:
+def write(key: LaunchKey, record: Record) -> None:
     """Write the record; called by the launching task."""
     fields = asdict(record) | {"message": plain(record.message, MAX_MESSAGE)}
-    key_value_store.put(_NAMESPACE, f"{uid}/{incarnation}/record", json.dumps(fields).encode())
+    key_value_store.put(_NAMESPACE, _name(key, "record"), json.dumps(fields).encode())
 
 
-def claim(uid: str, incarnation: int, attempt: str) -> bool:
-    """Claim the incarnation; the launching task creates ranks only if this returns True.
+def claim(key: LaunchKey, attempt: str) -> bool:
+    """Claim the launch; the launching task creates ranks only if this returns True.
 
     Only one attempt may create them, since the ranks of two would have the same names.
     """
-    return key_value_store.put_if_absent(_NAMESPACE, f"{uid}/{incarnation}/claim", attempt.encode())
+    return key_value_store.put_if_absent(_NAMESPACE, _name(key, "claim"), attempt.encode())
 
 
-def read(key: GroupKey) -> Record | None:
+def read(key: LaunchKey) -> Record | None:
     """Return the record, None if there is none that can be read."""
     data = _get(key, "record")
     if data is None:
@@ -68,30 +70,33 @@ def read(key: GroupKey) -> Record | None:
     return Record(str(raw.get("attempt")), state, plain(str(raw.get("message", "")), MAX_MESSAGE))
 
 
-def claimed_by(key: GroupKey) -> str | None:
+def claimed_by(key: LaunchKey) -> str | None:
     """Return the attempt that began to create ranks, None if none did."""
     data = _get(key, "claim")
     return None if data is None else data[:64].decode(errors="replace")
 
 
-def forget(key: GroupKey) -> None:
+def forget(key: LaunchKey) -> None:
     """Remove record and claim of a launch."""
     for kind in ("record", "claim"):
-        key_value_store.delete(_NAMESPACE, f"{key[0]}/{key[1]}/{kind}")
+        key_value_store.delete(_NAMESPACE, _name(key, kind))
 
 
-def known() -> set[GroupKey]:
+def known() -> set[LaunchKey]:
     """Return the launches that have a record or a claim, those of earlier executors included."""
-    return set(_group_keys(key_value_store.keys(_NAMESPACE)))
+    return set(_keys(key_value_store.keys(_NAMESPACE)))
 
 
-def _group_keys(names: list[str]) -> Iterator[GroupKey]:
+def _name(key: LaunchKey, kind: str) -> str:
+    return "/".join(map(str, (*key, kind)))
+
+
+def _keys(names: list[str]) -> Iterator[LaunchKey]:
     for name in names:
-        uid, _, rest = name.partition("/")
-        number = rest.partition("/")[0]
-        if number.isascii() and number.isdecimal() and len(number) < 10:
-            yield uid, int(number)
+        match = _KEY.match(name)
+        if match is not None:
+            yield match[1], int(match[2]), int(match[3])
 
 
-def _get(key: GroupKey, kind: str) -> bytes | None:
-    return key_value_store.get(_NAMESPACE, f"{key[0]}/{key[1]}/{kind}")
+def _get(key: LaunchKey, kind: str) -> bytes | None:
+    return key_value_store.get(_NAMESPACE, _name(key, kind))

@@ -25,9 +25,10 @@ from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
 from workergroups.single_controller.ray.run_method import start_run
 from workergroups.single_controller.ray.visible_devices import own_device_name
 from workergroups_agent.executor import launch_record
+from workergroups_agent.executor.decide import Rebirth
 from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.executor.provisions import CodeDirectory, Provisions, provide
-from workergroups_agent.launch_state import RankPlacement
+from workergroups_agent.launch_state import LaunchKey, RankPlacement
 from workergroups_api.text import plain
 from workergroups_api.vocabulary import Vendor
 
@@ -63,6 +64,18 @@ class LaunchOrder:
     vendor: str
     # Whether the ranks pause for a debugger before an exception leaves them.
     post_mortem: bool
+    # Which ranks to create; None for all.
+    rebirth: Rebirth | None = None
+
+    @property
+    def key(self) -> LaunchKey:
+        """What tells this launch from all others."""
+        return self.uid, self.incarnation, self.birth
+
+    @property
+    def birth(self) -> int:
+        """The birth of the ranks."""
+        return self.rebirth.number if self.rebirth else 0
 
 
 class Launcher:
@@ -76,13 +89,13 @@ class Launcher:
 
 
 def launch(order: LaunchOrder, files: CodeDirectory | None, provisions: Provisions, *problems: str | None) -> None:
-    """Create all ranks, detached, and record how that ended.
+    """Create the ranks, detached, and record how that ended.
 
     This node is provided for here and not by an earlier task, which would be one more process to wait for. `problems`
     are the results of the tasks that provided for the other nodes.
     """
     loading = launch_record.Record(order.attempt, Step.LOADING)
-    launch_record.write(order.uid, order.incarnation, loading)
+    launch_record.write(order.key, loading)
     try:
         problem = next(filter(None, problems), None) or provide(files, provisions)
         if problem is not None:
@@ -90,21 +103,21 @@ def launch(order: LaunchOrder, files: CodeDirectory | None, provisions: Provisio
         else:
             if provisions.environment is not None:
                 group_env.require()
-                launch_record.write(order.uid, order.incarnation, loading)  # it may have waited
+                launch_record.write(order.key, loading)  # it may have waited
             importlib.invalidate_caches()  # the directory was not there when this process looked at its PYTHONPATH
             loaded = _load(order.constructors)
-            if not launch_record.claim(order.uid, order.incarnation, order.attempt):
+            if not launch_record.claim(order.key, order.attempt):
                 return  # another launcher of this very incarnation creates its ranks
             _wait_until_ray_has(_create(order, loaded))
             record = launch_record.Record(order.attempt, Step.CREATED)
     except BaseException as error:  # the user's module may raise anything, SystemExit too
         said = exception_line("".join(traceback.format_exception_only(error)))
         record = launch_record.Record(order.attempt, Step.FAILED, said or type(error).__name__)
-        launch_record.write(order.uid, order.incarnation, record)
+        launch_record.write(order.key, record)
         for line in traceback.format_exc()[-MAX_TRACEBACK:].splitlines():
             print(plain(line, MAX_TRACEBACK), file=sys.stderr)
     else:
-        launch_record.write(order.uid, order.incarnation, record)
+        launch_record.write(order.key, record)
 
 
 def end(names: Sequence[RankName]) -> None:
@@ -144,17 +157,22 @@ def _load(constructors: Sequence[Constructor]) -> RayClassWithInitArgs:
 
 
 def _create(order: LaunchOrder, rank_class: RayClassWithInitArgs) -> list[Any]:
-    world_size = len(order.placements)
+    world_size, rebirth = len(order.placements), order.rebirth
+    names = [
+        RankName(order.name, order.uid, order.incarnation, rank, world_size, order.birth) for rank in range(world_size)
+    ]
     return ranks.create_ranks(
         rank_class,
         [_seat(placement) for placement in order.placements],
-        names=[str(RankName(order.name, order.uid, order.incarnation, rank, world_size)) for rank in range(world_size)],
+        names=list(map(str, names)),
         namespace=NAMESPACE,
         detached=True,
         worker_env=dict(order.env),
         device_name="amd" if order.vendor == Vendor.AMD else "cuda",
         wg_prefix=order.name,
         post_mortem=order.post_mortem,
+        only=rebirth.ranks if rebirth else None,
+        rank_zero=rebirth.rank_zero if rebirth else None,
     )
 
 

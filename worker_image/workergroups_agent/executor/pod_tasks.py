@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,7 +22,15 @@ from workergroups_agent.executor import launch_record, launcher
 from workergroups_agent.executor.decide import LaunchGroup, RunGroup
 from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.executor.provisions import CodeDirectory, Environment, Provisions, provide
-from workergroups_agent.launch_state import GroupKey, Launches, is_complete, key_of
+from workergroups_agent.launch_state import (
+    GroupKey,
+    Launches,
+    LaunchKey,
+    is_complete,
+    key_of,
+    missing_ranks,
+    next_birth,
+)
 from workergroups_agent.ray_state import RayState
 from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import Explanation
@@ -52,6 +60,7 @@ class _Task:
     """One try to launch a group."""
 
     attempt: str
+    key: LaunchKey
     # The handle of its process, which ends when the handle is dropped.
     launcher: Any
     ref: Any
@@ -61,7 +70,7 @@ class _Task:
 
 
 class LaunchTasks:
-    """Launches, by group UID and incarnation: those that run, and how the others ended."""
+    """Launches, by group UID and incarnation, of which one at a time runs; and how the others ended."""
 
     def __init__(self) -> None:
         self._running: dict[GroupKey, _Task] = {}
@@ -74,7 +83,7 @@ class LaunchTasks:
         self._tries: dict[GroupKey, int] = {}
         self._begun: set[GroupKey] = set()
         # Launches with a record in the GCS; those of earlier executors are adopted at the first look.
-        self._recorded: set[GroupKey] | None = None
+        self._recorded: set[LaunchKey] | None = None
 
     def snapshot(self, prepared: Mapping[str, PreparedLaunch]) -> Launches:
         """Return what decisions and reports are made from."""
@@ -97,7 +106,7 @@ class LaunchTasks:
             return {}
         refs = [task.ref for task in self._running.values()]
         done, _ = ray.wait(refs, num_returns=len(refs), timeout=0, fetch_local=False)
-        return {key: launch_record.read(key) for key, task in self._running.items() if task.ref in done}
+        return {key: launch_record.read(task.key) for key, task in self._running.items() if task.ref in done}
 
     def take_note(
         self, ended: Mapping[GroupKey, launch_record.Record | None], plan: ClusterPlan, state: RayState
@@ -110,7 +119,7 @@ class LaunchTasks:
         now = time.monotonic()
         self._delayed = {key: held for key, held in self._delayed.items() if held[0] > now}
         planned = {key_of(group): group for group in plan.groups}
-        self._adopt(planned.keys())
+        self._adopt(planned, state)
         self._waits = {key: why for key in self._running if (why := self._waits_for(key, planned.get(key))) is not None}
         for key in self._running.keys() - planned.keys():
             with contextlib.suppress(ray.exceptions.RayError, ValueError):
@@ -123,14 +132,15 @@ class LaunchTasks:
         """Return what a running launch waits for, as its tasks report; only for the environment they wait long."""
         if group is None or group.environment is None:
             return None
-        record = launch_record.read(key)
-        is_own = record is not None and record.attempt == self._running[key].attempt
+        task = self._running[key]
+        record = launch_record.read(task.key)
+        is_own = record is not None and record.attempt == task.attempt
         return record.message if record is not None and is_own and record.state is Step.WAITING else None
 
     def start(self, action: LaunchGroup, prepared: PreparedLaunch, state: RayState) -> None:
         """Begin to launch a group; record it as failed if Ray refuses."""
         key = key_of(action.group)
-        node_ids = tuple(dict.fromkeys(placement.placement.node_id for placement in action.placements))
+        node_ids = tuple(dict.fromkeys(placement.placement.node_id for placement in action.used))
         attempt = uuid.uuid4().hex
         try:
             process, ref = _submit(action, prepared, attempt, node_ids)
@@ -139,12 +149,12 @@ class LaunchTasks:
             LOGGER.warning("launch of %s/%s cannot be submitted: %s", action.group.name, key[1], type(error).__name__)
             self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"Ray refuses the launch: {error}")
             return
-        self._recorded = (self._recorded or set()) | {key}
-        self._running[key] = _Task(attempt, process, ref, node_ids, state.nodes[node_ids[0]].pod)
+        self._recorded = (self._recorded or set()) | {action.key}
+        self._running[key] = _Task(attempt, action.key, process, ref, node_ids, state.nodes[node_ids[0]].pod)
 
     def _settle(self, key: GroupKey, task: _Task, record: launch_record.Record | None, state: RayState) -> None:
         own = record if record is not None and record.attempt == task.attempt else None
-        claim = launch_record.claimed_by(key)
+        claim = launch_record.claimed_by(task.key)
         LOGGER.info("launch of %s/%s ended: %s", *key, own.state if own else "never began")
         if own is not None and own.state is Step.FAILED:
             self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, own.message)
@@ -180,22 +190,27 @@ class LaunchTasks:
                 Explanation(LaunchState.LAUNCHING, f"{what}; retrying soon"),
             )
 
-    def _adopt(self, planned: Iterable[GroupKey]) -> None:
+    def _adopt(self, planned: Mapping[GroupKey, PlannedGroup], state: RayState) -> None:
         """Read once from the GCS how the launches of earlier executors went."""
         if self._recorded is not None:
             return
         self._recorded = launch_record.known()
-        for key in self._recorded.intersection(planned):
-            record = launch_record.read(key)
+        for key, group in planned.items():
+            missing = missing_ranks(group, state)
+            launch = (*key, next_birth(missing)) if missing else None
+            if launch is None or launch not in self._recorded:
+                continue
+            record = launch_record.read(launch)
             if record is not None and record.state is Step.FAILED:
                 self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, record.message)
-            elif launch_record.claimed_by(key) is not None:
+            elif launch_record.claimed_by(launch) is not None:
                 self._begun.add(key)
 
     def _forget_all_but(self, kept: set[GroupKey]) -> None:
-        for key in (self._recorded or set()) - kept:
-            launch_record.forget(key)
-        self._recorded = (self._recorded or set()) & kept
+        recorded = self._recorded or set()
+        self._recorded = {launch for launch in recorded if launch[:2] in kept}
+        for launch in recorded - self._recorded:
+            launch_record.forget(launch)
         self._begun &= kept
         self._failed = _only(self._failed, kept)
         self._died = _only(self._died, kept)
@@ -269,8 +284,8 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         files = ray.put(CodeDirectory(directory, prepared.files))  # one copy, however many nodes
     if paths := [path for path in (directory, env.get("PYTHONPATH")) if path]:
         env["PYTHONPATH"] = ":".join([*paths, "${PYTHONPATH}"])  # where the library is
-    pools = {placement.placement.node_id: placement.placement.pool for placement in action.placements}
-    environment = _environment(action.group, attempt)
+    pools = {placement.placement.node_id: placement.placement.pool for placement in action.used}
+    environment = _environment(action, attempt)
     if environment is not None:
         env |= group_env.reference(environment.group, environment.digest)
     first, *others = (Provisions(pools[node_id], launch.code_path, environment) for node_id in node_ids)
@@ -289,16 +304,16 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
         placements=action.placements,
         vendor=action.vendor,
         post_mortem=launch.post_mortem is True,
+        rebirth=action.rebirth,
     )
     options = {"runtime_env": {"env_vars": env}}
     process = _on(node_ids[0], **options)(launcher.Launcher).remote()
     return process, process.launch.remote(order, files, first, *problems)
 
 
-def _environment(group: PlannedGroup, attempt: str) -> Environment | None:
-    if group.environment is None:
-        return None
-    return Environment(group.name, group.environment, group.uid, group.incarnation, attempt)
+def _environment(action: LaunchGroup, attempt: str) -> Environment | None:
+    group = action.group
+    return None if group.environment is None else Environment(group.name, group.environment, action.key, attempt)
 
 
 def _constructors(launch: Launch) -> tuple[launcher.Constructor, ...]:

@@ -10,6 +10,7 @@ from workergroups import group_env
 from workergroups.ray_private.process import own_pod
 from workergroups_agent.executor import launch_record
 from workergroups_agent.executor.launch_record import Record, Step
+from workergroups_agent.launch_state import LaunchKey
 
 # The kubelet updates a mounted Secret within about a minute and a half.
 DELIVERY_SECONDS = 240.0
@@ -31,8 +32,7 @@ class Environment:
 
     group: str
     digest: str
-    uid: str
-    incarnation: int
+    launch: LaunchKey
     attempt: str
 
 
@@ -78,7 +78,7 @@ def _await_delivery(needed: Environment, pool: str) -> str | None:
             return f"waited {DELIVERY_SECONDS:g} s {waiting}: see the events of the pod"
         if not has_told:
             record = Record(needed.attempt, Step.WAITING, f"waiting {waiting}")
-            launch_record.write(needed.uid, needed.incarnation, record)
+            launch_record.write(needed.launch, record)
             has_told = True
         time.sleep(POLL_SECONDS)
     return None

@@ -176,6 +176,7 @@ class HangWatch:
             method=plain(first.method, MAX_TEXT),
             since=datetime.fromtimestamp(min(max(first.since, 0), 1 << 32), timezone.utc),
             calls=calls,
+            birth=group.last_birth,
         )
         found[key] = _Found(HangName(key, uuid.uuid4().hex), hang, now)
         self._records.write(found[key].name, hang)

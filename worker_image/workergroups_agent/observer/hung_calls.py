@@ -88,5 +88,6 @@ def hang_report(
         ranks=ranges(hung),
         suspects=ranges(suspects),
         pod=pods.get(min(suspects or hung)),
+        birth=hang.birth or None,
         message=plain("; ".join(str(each) for each in said if each is not None), MAX_MESSAGE),
     )

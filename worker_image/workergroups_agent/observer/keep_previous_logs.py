@@ -132,16 +132,16 @@ class PreviousLogKeeper:
         end = last_words(text)
         if dead.reason == RankEnd.REMOVED or not end:
             return
-        new = LastWords(incarnation=dead.incarnation, rank=dead.rank, text=end)
-        key = new.incarnation, new.rank
-        others = (each for each in self._last_words.get(dead.uid, ()) if (each.incarnation, each.rank) != key)
-        latest = sorted((*others, new), key=lambda each: (-each.incarnation, each.rank))
+        new = LastWords(incarnation=dead.incarnation, rank=dead.rank, birth=dead.birth, text=end)
+        others = (each for each in self._last_words.get(dead.uid, ()) if _death(each) != _death(new))
+        latest = sorted((*others, new), key=lambda each: (-each.incarnation, -(each.birth or 0), each.rank))
         self._last_words[dead.uid] = tuple(latest[:MAX_FAILURES])
 
     def _presume_dead(self, rank: RankActor, pod: str | None) -> None:
-        why = RankFailure(rank=rank.name.rank, reason=RankEnd.HEAD_LOST, message=_HEAD_LOST_MESSAGE, pod=pod)
-        self._write(_dead_rank(rank.name, why, now()), self._text(rank))
-        self._presumed_dead.add(_key(rank.name))
+        name, why = rank.name, RankEnd.HEAD_LOST
+        failure = RankFailure(rank=name.rank, birth=name.birth or None, reason=why, message=_HEAD_LOST_MESSAGE, pod=pod)
+        self._write(_dead_rank(name, failure, now()), self._text(rank))
+        self._presumed_dead.add(_key(name))
 
     def _take_back(self, state: RayState) -> None:
         if self._presumed_dead and self._clock() - self._lost > FOUND_SECONDS:
@@ -170,6 +170,11 @@ class PreviousLogKeeper:
 def last_words(text: bytes) -> str:
     """Return the end of a text, without what a status cannot hold."""
     return plain(text[-4 * MAX_LAST_WORDS :].decode(errors="replace").strip()[-MAX_LAST_WORDS:], MAX_LAST_WORDS)
+
+
+def _death(words: LastWords) -> tuple[int, int, int | None]:
+    """Return what tells a death from all others of the group."""
+    return words.incarnation, words.rank, words.birth
 
 
 def _key(name: RankName) -> Key:

@@ -145,11 +145,13 @@ def _group(
     return GroupReport(
         session=state.session,
         incarnation=group.incarnation,
+        birth=group.last_birth or None,
         state=explanation.reason,
         created=len(ranks),
         ready_count=len(ready),
         ready=ranges(ready),
         message=plain(explanation.message, MAX_MESSAGE) or None,
+        failed=ranges(failure.rank for failure in failures),
         failures=tuple(failures[:MAX_FAILURES]),
         last_words=last_words.get(group.uid, ()),
         paused=ranges(paused),
@@ -202,6 +204,7 @@ def failure_of(rank: RankActor, state: RayState) -> RankFailure:
     went_with_node = rank.node_id not in state.nodes and death.reason in (RankEnd.PROCESS_DIED, RankEnd.REMOVED)
     return RankFailure(
         rank=rank.name.rank,
+        birth=rank.name.birth or None,
         reason=RankEnd.NODE_LOST if went_with_node else death.reason,
         message=plain(death.message, MAX_MESSAGE),
         pod=state.pods.get(rank.node_id),

@@ -7,7 +7,7 @@ attach learn the group's methods, even while every rank is busy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ray import cloudpickle
 
@@ -44,6 +44,13 @@ class GroupRecord:
 def publish(rank_zero: str, record: GroupRecord) -> None:
     """Publish the record under rank 0's actor id."""
     key_value_store.put(_KV_NAMESPACE, rank_zero, cloudpickle.dumps(record))
+
+
+def correct_places(rank_zero: str, places: Places) -> None:
+    """Publish where the ranks are now, if rank 0 has published its record, and in it something else."""
+    record = lookup(rank_zero)
+    if record is not None and record.places != places:
+        publish(rank_zero, replace(record, places=places))
 
 
 def forget(rank_zero: str) -> None:

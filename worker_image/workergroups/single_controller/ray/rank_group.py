@@ -38,7 +38,7 @@ _OF_THE_RANKS = (
     *("_ranks", "_methods", "resource_pool", "ray_cls_with_init", "incarnation", "_find_next"),
     *("_dispatch_info", "_collect_info", "_mesh_plans"),
 )
-"""The attributes that a handle takes over with the ranks of the next incarnation, apart from the methods."""
+"""The attributes that a handle takes over with other ranks, apart from the methods."""
 _moving = threading.Lock()
 """Held while handles get other ranks, and while groups of roles are added to them."""
 
@@ -197,17 +197,18 @@ class RankGroup(Closing, WorkerGroup):
         return calls_in_flight(self._ranks.actor_ids)
 
     def renew(self, *, timeout: float = _RENEW_TIMEOUT) -> Self:
-        """Wait for the next incarnation of an attached group, give this handle its ranks, and return this handle.
+        """Wait for the ranks that replace dead ones of an attached group, give them to this handle, and return it.
 
-        Call it after a `RankDiedError`, and then restore what the ranks had in memory. It returns at once if a later
-        incarnation is complete already, or if this one needs none: all of its ranks are alive, and no other is
-        announced. So a driver of several groups may renew all of them, whichever has lost a rank. The groups of roles
-        that were spawned from this group get the new ranks, too, or are closed if these do not have the role. Calls
-        that have begun stay with the old ranks and raise `IncarnationReplacedError`, and so do the futures of earlier
-        calls.
+        Call it after a `RankDiedError`, and then restore what the dead ranks had in memory. By the group's
+        ``failurePolicy``, that is the next incarnation, or with ``restart: Rank`` this one, where the ranks that live
+        stay as they are. It returns at once if those ranks exist already, or if none are needed: all of the handle's
+        ranks are alive, and no others are announced. So a driver of several groups may renew all of them, whichever
+        has lost a rank. The groups of roles that were spawned from this group get the new ranks, too, or are closed if
+        these do not have the role. Calls that have begun stay with the old ranks. If these are of an old incarnation,
+        they raise `IncarnationReplacedError`, and so do the futures of earlier calls.
 
         Args:
-            timeout: Seconds to wait until all ranks of the next incarnation exist, and rank 0's process is up.
+            timeout: Seconds to wait until all of these ranks exist, and rank 0's process is up.
 
         Raises:
             GroupNotFoundError: They do not exist in time; the message names the ranks that do.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import ray
@@ -14,6 +14,7 @@ from workergroups.ray_private.actors import actor_id
 from workergroups.single_controller.base.decorator import registered_methods
 from workergroups_api.vocabulary import PROTECTED_ENV
 
+from . import group_record
 from .method_table import pickle_methods, signatures_of
 from .rank_class import RayClassWithInitArgs, launch_arguments, rank_actor_class
 from .rank_process import RankLaunch
@@ -52,6 +53,8 @@ def create_ranks(
     wg_prefix: str = "",
     post_mortem: bool = False,
     master: tuple[str, str] | None = None,
+    only: Collection[int] | None = None,
+    rank_zero: str | None = None,
 ) -> list[ActorHandle]:
     """Create one actor per seat, in rank order, and return without waiting for any of them.
 
@@ -73,6 +76,9 @@ def create_ranks(
         wg_prefix: The ranks' WG_PREFIX.
         post_mortem: Whether ranks pause for a debugger before an exception leaves their constructor or a method.
         master: Address and port at which the ranks meet; by default, rank 0 chooses them.
+        only: The ranks to create, of a group whose other ranks exist; by default all.
+        rank_zero: The hexadecimal actor id of rank 0 if it is one of those others. What it has published is corrected,
+            since a rank that lost its node gets another place.
 
     Raises:
         ValueError: ``worker_env`` sets a protected variable, the numbers of names and seats differ, or
@@ -101,9 +107,13 @@ def create_ranks(
     signatures = signatures_of(actor_class)
     places = tuple((seat.placement_group.id.hex(), seat.bundle_index) for seat in seats)
 
+    if rank_zero is not None:
+        group_record.correct_places(rank_zero, places)
     ranks: list[ActorHandle] = []
     try:
         for rank, (seat, name) in enumerate(zip(seats, names, strict=True)):
+            if only is not None and rank not in only:
+                continue
             launch = RankLaunch(
                 rank=rank,
                 world_size=len(seats),
@@ -113,10 +123,10 @@ def create_ranks(
                 device_name=seat.device_name or device_name,
                 devices_per_rank=seat.devices or 1,
                 master=master,
-                rank_zero=actor_id(ranks[0]) if ranks else None,
-                methods={} if ranks else methods,
-                signatures={} if ranks else signatures,
-                places=() if ranks else places,
+                rank_zero=rank_zero if rank else None,
+                methods={} if rank else methods,
+                signatures={} if rank else signatures,
+                places=() if rank else places,
             )
             placed = actor_class.options(
                 **{**_share(seat.num_gpus or 0, seat.device_name or device_name), **options},
@@ -124,6 +134,8 @@ def create_ranks(
                 scheduling_strategy=PlacementGroupSchedulingStrategy(seat.placement_group, seat.bundle_index),
             )
             ranks.append(placed.remote(*launch_arguments(launch, ray_cls_with_init)))
+            if rank == 0:
+                rank_zero = actor_id(ranks[0])
     except BaseException:
         for created in ranks:
             ray.kill(created)
