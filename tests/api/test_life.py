@@ -51,6 +51,44 @@ async def test_after_the_death_of_a_rank_all_ranks_are_recreated(scene):
     assert (failure["reason"], failure["rank"]) == ("ProcessDied", 0)
 
 
+async def test_after_the_death_of_a_rank_only_that_rank_is_recreated_if_the_user_wants_that(scene):
+    old = await ready(scene, failurePolicy={"restart": "Rank", "backoffSeconds": 0})
+    first, second = scene.world.live_ranks("p")
+    scene.world.failing[second.launch.class_path] = "RuntimeError: not yet"
+    scene.world.kill_rank("p", second)
+    found = await scene.until(WORKER_GROUP, "p", "Failed", "True", "ConstructorFailed")
+    assert (found["status"]["readyRanks"], scene.world.live_ranks("p")) == (1, [first])
+    scene.world.failing.clear()
+    await scene.edit(WORKER_GROUP, "p", {"failurePolicy": {"maxRestarts": 4}})
+    await restarted(scene, 4)
+    new = await scene.ready(WORKER_GROUP, "p")
+    for same in ("incarnation", "revision", "bundles"):
+        assert new["status"][same] == old["status"][same]
+    assert new["status"]["births"] == {"1": 4}
+    assert [(each["rank"], each.get("birth")) for each in new["status"]["failures"]] == [
+        (1, 3),
+        (1, 2),
+        (1, 1),
+        (1, None),
+    ]
+    alive = {rank.name.rank: rank for rank in scene.world.live_ranks("p")}
+    assert (alive[0], alive[1].name.birth, alive[1].pod) == (first, 4, second.pod)
+
+
+async def test_after_the_loss_of_a_node_its_ranks_are_recreated_alone(scene):
+    await scene.pool("p", nodes=2, processesPerNode=1)
+    await scene.group("p", failurePolicy={"restart": "Rank"})
+    old = await scene.ready(WORKER_GROUP, "p", seconds=20)
+    first = next(rank for rank in scene.world.live_ranks("p") if rank.name.rank == 0)
+    pods = [pod for pod in scene.world.pods("p", "worker") if pod["metadata"]["name"] != first.pod]
+    await scene.world.delete_pod(*pods)
+    await restarted(scene, 1)
+    new = await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert new["status"]["incarnation"] == old["status"]["incarnation"]
+    alive = {rank.name.rank: rank for rank in scene.world.live_ranks("p")}
+    assert (alive[0], alive[1].name.birth, new["status"]["restarts"].get("recent")) == (first, 1, [])
+
+
 async def test_after_a_call_that_hangs_all_ranks_are_recreated(scene):
     old = await ready(scene)
     rank = scene.world.live_ranks("p")[1]

@@ -170,8 +170,10 @@ class Executor:
             why = Explanation("LaunchFailed", f"AttributeError: no {missing[0]}")
             gcs.failed[group.uid, group.incarnation] = why
             return
-        for number, place in enumerate(action.placements):
-            name = RankName(group.name, group.uid, group.incarnation, number, group.world_size)
+        numbers = action.rebirth.ranks if action.rebirth else range(group.world_size)
+        birth = action.key[-1]
+        for number, place in zip(numbers, action.used, strict=True):
+            name = RankName(group.name, group.uid, group.incarnation, number, group.world_size, birth)
             node_id = place.placement.node_id
             gcs.ranks[str(name)] = ray.Rank(
                 name, node_id, gcs.pods[node_id], prepared.revision, made_at=time.monotonic(), launch=prepared.launch

@@ -274,7 +274,7 @@ def _pool_of(worker_group: Manifest) -> str:
 def _plain_plan(plan: Any, stuck: Collection[str]) -> Any:
     """Remove what depends on the agent (session, revision) or on the past (numbers)."""
     for group in plan.get("groups", ()):
-        for key in ("incarnation", "session", "revision", "madeFrom", "restarts", "isFinal"):
+        for key in ("incarnation", "session", "revision", "madeFrom", "restarts", "births", "isFinal"):
             group.pop(key, None)
         if group["name"] in stuck:
             group.pop("bundles")

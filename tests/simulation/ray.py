@@ -138,9 +138,9 @@ class Gcs:
                 rank.state, rank.cause = "DEAD", "Removed"
 
     def ranks_of(self, uid: str, incarnation: int | None = None) -> dict[int, Rank]:
-        """Return the ranks of a group by number, of one incarnation or of any."""
+        """Return the ranks of a group by number, of one incarnation or of any: of each rank the latest birth."""
         return {
             rank.name.rank: rank
-            for rank in self.ranks.values()
+            for rank in self.ranks.values()  # in the order of their creation
             if rank.name.uid == uid and incarnation in (None, rank.name.incarnation)
         }

@@ -29,6 +29,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 POLICIES: tuple[dict[str, Any], ...] = (
     {"restart": "Never"},
     {"backoffSeconds": 1},
+    {"restart": "Rank", "backoffSeconds": 1},
     {"backoffSeconds": 0, "maxRestarts": 1, "unlimitedFor": []},
 )
 HEALTHY: tuple[dict[str, Any], ...] = (
