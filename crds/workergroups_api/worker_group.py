@@ -286,6 +286,13 @@ SPEC_RULES = schema(
         ".run",
     ),
     cel(
+        "!has(self.run) || !has(self.failurePolicy) || !has(self.failurePolicy.restart) || "
+        "self.failurePolicy.restart != 'Rank'",
+        "spec.run cannot be used with spec.failurePolicy.restart: Rank, since the ranks of a run begin and end "
+        "together: set restart to Group or Never",
+        ".failurePolicy.restart",
+    ),
+    cel(
         "!has(self.activeDeadlineSeconds) || has(self.run)",
         "spec.activeDeadlineSeconds needs spec.run, since other groups do not end: set spec.run, or remove it",
         ".activeDeadlineSeconds",

@@ -461,6 +461,11 @@ def test_a_group_whose_size_cannot_change_cannot_follow(cluster):
             {"run": {"method": "train"}, "worker": None, "roles": [{"name": "actor", "class": "a.B"}]},
             "spec.run needs spec.worker, whose class has the method: with spec.roles, call the methods from a driver",
         ),
+        (
+            {"run": {"method": "train"}, "failurePolicy": {"restart": "Rank"}},
+            "spec.run cannot be used with spec.failurePolicy.restart: Rank, since the ranks of a run begin and end "
+            "together: set restart to Group or Never",
+        ),
     ],
 )
 def test_a_run_that_cannot_be_is_refused(cluster, spec, words):
