@@ -102,10 +102,13 @@ def test_ranks_end_with_the_run_and_their_bundles_are_free(agent, tmp_path):
 )
 def test_an_exception_is_a_failure_of_its_rank(agent, tmp_path, method, kwargs, message):
     more = {} if kwargs is None else {"directory": str(tmp_path)} | kwargs
-    report = ranks(agent.until(lambda reports: ranks(reports).failures, trainer(method, **more)))
-    assert {failure.reason for failure in report.failures} == {"RunFailed"}
-    failure = report.failures[-1]
-    assert (failure.rank, failure.message[: len(message)]) == (1, message)
+
+    def of_rank_1(reports):
+        return [failure for failure in ranks(reports).failures if failure.rank == 1]
+
+    reports = agent.until(of_rank_1, trainer(method, **more))
+    assert {failure.reason for failure in ranks(reports).failures} == {"RunFailed"}
+    assert of_rank_1(reports)[0].message[: len(message)] == message
     (tmp_path / "done").touch()
 
 
