@@ -50,7 +50,7 @@ class Member:
     # Only of a group: the pools that it names, and the digest of what its ranks are made from.
     pools: tuple[str, ...] = ()
     written: str | None = None
-    # Only of a group: the digest of the part of that which its spec has.
+    # Only of a group with a method to run: the digest of the part of that which its spec has.
     asked: str = ""
     # Only of a group: the variables that it takes from Secrets and ConfigMaps, or why it cannot; None if it takes none.
     environment: GroupEnv | None = field(default=None, repr=False)
@@ -167,7 +167,7 @@ def _group(group: WorkerGroup) -> Member:
     run = group.spec.run.model_copy(update={"kwargs_": {}}) if group.spec.run else None
     nothing = {"worker": None, "roles": (), "env": (), "env_from": (), "run": run}
     lean = group.model_copy(update={"spec": group.spec.model_copy(update=nothing)})
-    pools, asked = tuple(ref.name for ref in group.pools), launch.digest(made_from.to_json())
+    pools, asked = tuple(ref.name for ref in group.pools), launch.digest(made_from.to_json()) if run else ""
     return Member(WORKER_GROUP, group.metadata, lean, pools=pools, written=written, asked=asked)
 
 

@@ -64,6 +64,11 @@ def owns(group: PlannedGroup, name: RankName) -> bool:
     return (name.uid, name.incarnation) == key_of(group) and name.birth >= group.birth_of(name.rank)
 
 
+def is_owned(name: RankName, groups: Mapping[str, PlannedGroup]) -> bool:
+    """Return whether a rank of this name belongs to one of these groups, which are given by UID."""
+    return name.uid in groups and owns(groups[name.uid], name)
+
+
 def ranks_of(group: PlannedGroup, state: RayState) -> dict[int, RankActor]:
     """Return the group's ranks of this incarnation, dead ones included, by rank: of each rank the latest birth."""
     ranks = (rank for rank in state.ranks if owns(group, rank.name) and rank.name.world_size == group.world_size)

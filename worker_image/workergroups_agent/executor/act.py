@@ -20,7 +20,7 @@ from workergroups_agent.executor.decide import (
     RunGroup,
 )
 from workergroups_agent.executor.pod_tasks import EndingTasks, LaunchTasks, RunTasks
-from workergroups_agent.launch_state import owns
+from workergroups_agent.launch_state import is_owned
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.text import plain
@@ -73,9 +73,7 @@ class ActionRunner:
         ended = {
             rank.actor_id
             for rank in state.ranks
-            if rank.name.rank == 0
-            and not rank.is_alive
-            and not (rank.name.uid in current and owns(current[rank.name.uid], rank.name))
+            if rank.name.rank == 0 and not rank.is_alive and not is_owned(rank.name, current)
         }
         for actor_id in ended - self._without_record:
             group_record.forget(actor_id)

@@ -13,6 +13,7 @@ from workergroups_agent.launch_state import (
     LaunchKey,
     RankPlacement,
     has_begun,
+    is_owned,
     is_ready,
     kept_placements,
     key_of,
@@ -21,7 +22,6 @@ from workergroups_agent.launch_state import (
     missing_ranks,
     next_birth,
     nodes_of,
-    owns,
     rank_placements,
     ranks_of,
 )
@@ -155,16 +155,12 @@ def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
     """End all ranks at once, in a pool's pod: a process that reaches a rank loads its class, which is user code."""
     # A group whose run has ended keeps its incarnation, and has no bundles.
     groups = {group.uid: group for group in plan.groups if group.bundles}
-    ranks = [rank for rank in state.ranks if rank.is_alive and not _is_owned(rank.name, groups)]
+    ranks = [rank for rank in state.ranks if rank.is_alive and not is_owned(rank.name, groups)]
     nodes = dict.fromkeys(rank.node_id for rank in ranks if rank.node_id in state.nodes)
     # A rank that waits for its bundle is on no node; any pod of the cluster will do.
     nodes |= dict.fromkeys(node.id for node in state.nodes.values() if node.node_group is not None)
     if ranks and nodes:
         yield EndRanks(tuple(rank.name for rank in ranks), tuple(nodes))
-
-
-def _is_owned(name: RankName, groups: Mapping[str, PlannedGroup]) -> bool:
-    return name.uid in groups and owns(groups[name.uid], name)
 
 
 def _reserve(

@@ -70,7 +70,7 @@ class _Task:
 
 
 class LaunchTasks:
-    """Launches, by group UID and incarnation, of which one at a time runs; and how the others ended."""
+    """Launches, by group UID and incarnation, and how they ended; an incarnation has one at a time."""
 
     def __init__(self) -> None:
         self._running: dict[GroupKey, _Task] = {}

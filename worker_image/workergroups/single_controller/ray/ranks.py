@@ -34,7 +34,7 @@ class Seat(NamedTuple):
     num_gpus: float | None = None
     """The share of one accelerator that the rank takes; the default is the argument of `create_ranks`."""
     devices: int | None = None
-    """How many accelerators its bundle has, all of which it sees; the default is the argument of `create_ranks`."""
+    """How many accelerators its bundle has; the rank sees all. The default is the argument of `create_ranks`."""
     device_name: str | None = None
     """The kind of these accelerators; the default is the argument of `create_ranks`."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import ray
@@ -24,28 +25,18 @@ def run_method(cls: type) -> Callable[..., Any]:
 
     def run(self: Any, method: str, kwargs: Mapping[str, Any]) -> None:
         actor_id = ray.get_runtime_context().get_actor_id()
-        if not runs.begin(actor_id):
-            return
-        error = None
-        try:
-            _check(_method(self, method)(**kwargs), method)
-        except Exception as raised:
-            error = _told(raised)
-        runs.end(actor_id, error)
+        if runs.begin(actor_id):
+            with _recorded_end(actor_id):
+                _check(_method(self, method)(**kwargs), method)
 
     async def run_async(self: Any, method: str, kwargs: Mapping[str, Any]) -> None:
         actor_id = ray.get_runtime_context().get_actor_id()
-        if not runs.begin(actor_id):
-            return
-        error = None
-        try:
-            result = _method(self, method)(**kwargs)
-            if inspect.isawaitable(result):
-                result = await result
-            _check(result, method)
-        except Exception as raised:
-            error = _told(raised)
-        runs.end(actor_id, error)
+        if runs.begin(actor_id):
+            with _recorded_end(actor_id):
+                result = _method(self, method)(**kwargs)
+                if inspect.isawaitable(result):
+                    result = await result
+                _check(result, method)
 
     return run_async if has_async_methods(cls) else run
 
@@ -54,6 +45,17 @@ def start_run(rank: ActorHandle, method: str, kwargs: Mapping[str, Any]) -> Any:
     """Start the run on a rank; return the reference of its end. In Ray's lists, the call has the name of the method."""
     # By keywords: without the class, Ray knows no others.
     return getattr(rank, RUN_METHOD).options(name=method).remote(method=method, kwargs=dict(kwargs))
+
+
+@contextmanager
+def _recorded_end(actor_id: str) -> Iterator[None]:
+    """Record that what runs here has returned, or which exception it has raised, and raise nothing."""
+    error = None
+    try:
+        yield
+    except Exception as raised:
+        error = _told(raised)
+    runs.end(actor_id, error)
 
 
 def _method(rank: Any, name: str) -> Any:
