@@ -70,12 +70,35 @@ def pods_of(scene):
     return {pod["metadata"]["uid"] for name in ("head", "worker", "agent") for pod in scene.world.pods("p", name)}
 
 
+async def deleted_nodes(scene):
+    """Return the nodes that the operator tells KubeRay to delete."""
+    cluster = await scene.get(kinds.RAY_CLUSTER, "p")
+    return cluster["spec"]["workerGroupSpecs"][0].get("scaleStrategy", {}).get("workersToDelete", [])
+
+
+async def copy_node(scene, access, pod):
+    """Create a copy of a node's pod. KubeRay sees it together with the order to delete it.
+
+    KubeRay counts pods by their labels. Without a name, it would choose a surplus pod itself if it saw the copy first.
+    """
+
+    async def is_named():
+        return await deleted_nodes(scene) == ["a-copy"]
+
+    with stopped(access.processes["ray-operator"]):
+        await scene.api.create(copied(pod, "a-copy"))
+        await eventually("the order to delete the copy", is_named)
+
+
 @pytest.mark.parametrize("component", ["head", "worker", "agent"])
-async def test_a_copy_of_a_pod_with_its_labels_changes_nothing(scene, component):
+async def test_a_copy_of_a_pod_with_its_labels_changes_nothing(scene, access, component):
     old = await ready(scene)
     before, own = await truth(scene), pods_of(scene)
     (pod,) = scene.world.pods("p", component)
-    await scene.api.create(copied(pod, "a-copy"))
+    if component == "worker":
+        await copy_node(scene, access, pod)
+    else:
+        await scene.api.create(copied(pod, "a-copy"))
     await stays(scene, before, seconds=4)
     assert own <= pods_of(scene)
     await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Other"}})
@@ -152,27 +175,16 @@ async def agents(scene, count):
 
 
 async def test_a_copy_of_a_node_is_deleted_instead_of_a_node(scene, access):
-    """KubeRay counts pods by their labels, and deletes a surplus pod: the one that the operator names."""
     await ready(scene)
     (pod,) = scene.world.pods("p", "worker")
-
-    async def orders():
-        cluster = await scene.get(kinds.RAY_CLUSTER, "p")
-        return cluster["spec"]["workerGroupSpecs"][0].get("scaleStrategy", {}).get("workersToDelete", [])
-
-    async def is_named():
-        return await orders() == ["a-copy"]
 
     async def is_gone():
         return await scene.api.get(kinds.POD, scene.namespace, "a-copy") is None
 
     async def is_forgotten():
-        return not await orders()
+        return not await deleted_nodes(scene)
 
-    # Without a name, it would choose one itself if it saw the copy first.
-    with stopped(access.processes["ray-operator"]):
-        await scene.api.create(copied(pod, "a-copy"))
-        await eventually("the order to delete the copy", is_named)
+    await copy_node(scene, access, pod)
     await eventually("the copy to go", is_gone)
     assert [each["metadata"]["uid"] for each in scene.world.pods("p", "worker")] == [pod["metadata"]["uid"]]
     await eventually("the order to be withdrawn", is_forgotten)

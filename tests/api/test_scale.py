@@ -1,10 +1,11 @@
 """`kubectl scale resourcepool`: nodes come and go, and ranks that run stay where they are."""
 
 import asyncio
+from http import HTTPStatus
 
 import pytest
 
-from tests.simulation.api import eventually, path_of
+from tests.simulation.api import ApiError, eventually, path_of
 from tests.simulation.machines import NO_SUCH_NODE
 from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
@@ -14,10 +15,20 @@ from workergroups_api.vocabulary import Component
 
 
 async def scale(scene, nodes, name="p"):
-    """Write the scale subresource, as `kubectl scale` and autoscalers do."""
+    """Write the scale subresource as `kubectl scale` does, which tries again after each conflict."""
     path = path_of(RESOURCE_POOL, scene.namespace, name) + "/scale"
-    present = await scene.api.request("GET", path)
-    await scene.api.request("PUT", path, present | {"spec": {"replicas": nodes}})
+
+    async def is_written():
+        present = await scene.api.request("GET", path)
+        try:
+            await scene.api.request("PUT", path, present | {"spec": {"replicas": nodes}})
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            return False
+        return True
+
+    await eventually("no conflict", is_written)
 
 
 async def scale_of(scene, name="p"):
