@@ -5,6 +5,7 @@ after its status says that it is suspended: then it has nothing that anybody cou
 """
 
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import WORKER_GROUP
@@ -101,7 +102,7 @@ def _wanted_by(pool: ResourcePool, observed: Observed) -> str | None:
     odd = (each.name for each in observed.unreadable if each.kind is WORKER_GROUP)
     groups = (group for group in observed.groups if not group.spec.suspend and not has_ended(group, observed))
     wanting = (group.name for group in groups if pool.name in (ref.name for ref in group.pools))
-    name = next((*wanting, *odd).__iter__(), None)
+    name = next(chain(wanting, odd), None)
     return None if name is None else f"group {name} wants it"
 
 

@@ -6,7 +6,7 @@ from workergroups_api.quantities import bytes_of
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Container, Preflight
 
-_SHARED_MEMORY_PATH = "/dev/shm"
+SHARED_MEMORY_PATH = "/dev/shm"
 
 
 def planned_preflight(pool: ResourcePool, template: Manifest) -> PlannedPreflight | None:
@@ -27,7 +27,7 @@ def planned_preflight(pool: ResourcePool, template: Manifest) -> PlannedPrefligh
         for mount in container.get("volumeMounts") or ()
     ]
     writable = {mount["mountPath"]: volumes.get(mount["name"], {}) for mount in mounts if not mount.get("readOnly")}
-    size = (writable.get(_SHARED_MEMORY_PATH, {}).get("emptyDir") or {}).get("sizeLimit")
+    size = (writable.get(SHARED_MEMORY_PATH, {}).get("emptyDir") or {}).get("sizeLimit")
     return PlannedPreflight(
         level=pool.spec.preflight,
         shared_memory=None if size is None else bytes_of(str(size)),

@@ -9,10 +9,10 @@ from workergroups_api.pod_settings import ClaimingResources, PodTemplate, Resour
 from workergroups_api.quantities import value_of
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import TaintEffect, TolerationOperator
+from workergroups_operator.policy.preflight import SHARED_MEMORY_PATH
 from workergroups_operator.templates.pod_overlay import overlay
 
 _SHARED_MEMORY = "shared-memory"
-_SHARED_MEMORY_PATH = "/dev/shm"
 
 
 def given(field: str, value: Any) -> dict[str, Any]:
@@ -120,13 +120,13 @@ def volumes(mounted: Sequence[Volume], shared_memory: str | None) -> list[Manife
 
 def mounts(mounted: Sequence[Volume]) -> list[Manifest]:
     """Return the mounts of these volumes."""
-    shared = {"name": _SHARED_MEMORY, "mountPath": _SHARED_MEMORY_PATH}
+    shared = {"name": _SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}
     theirs = [{**volume.mount, "name": _volume_name(volume)} for volume in mounted]
     return theirs if _is_shared_memory_taken(mounted) else [*theirs, shared]
 
 
 def _is_shared_memory_taken(mounted: Sequence[Volume]) -> bool:
-    return any(volume.mount_path.rstrip("/") == _SHARED_MEMORY_PATH for volume in mounted)
+    return any(volume.mount_path.rstrip("/") == SHARED_MEMORY_PATH for volume in mounted)
 
 
 def _volume_name(volume: Volume) -> str:
