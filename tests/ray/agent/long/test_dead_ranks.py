@@ -65,7 +65,8 @@ def test_the_last_lines_of_a_rank_that_dies_are_kept(executor, how, reason):
     assert "100%" in said.text or "my last words" in said.text
     # A line that is just being written may come in two, and standard error at any place.
     printed = text.replace("my last words\n", "").replace("\n", "")
-    assert "".join(f"step {number}" for number in range(4000, 5000)) in printed
+    cut = [number for number in range(4000, 5000) if f"step {number}" not in printed]
+    assert len(cut) <= 2, cut  # by what Ray writes to standard error at the same time
     assert "odd: \ufffd \0 \x1b[31mred\r100%" in printed
     assert "rank 0" not in text
     assert "last words" not in executor.log.read_text()
