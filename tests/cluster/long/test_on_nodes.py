@@ -198,10 +198,16 @@ def test_who_may_not_read_the_secret_is_reported(run, tmp_path):
 
 def test_a_node_that_is_gone_is_missed(run):
     (first, _) = run.namespace.get("pods", selector="workergroups.dev/pool=pair")
-    run.namespace.run("delete", "pod", first["metadata"]["name"], "--wait=false")
-    run.namespace.until(
-        lambda: run("check", "pair", code=1), lambda printed: "1 of 2 have joined Ray" in printed, seconds=60
-    )
+    machine = first["spec"]["nodeName"]
+    # Otherwise the pod is replaced before a check has looked.
+    kubectl("cordon", machine)
+    try:
+        run.namespace.run("delete", "pod", first["metadata"]["name"], "--wait=false")
+        run.namespace.until(
+            lambda: run("check", "pair", code=1), lambda printed: "1 of 2 have joined Ray" in printed, seconds=60
+        )
+    finally:
+        kubectl("uncordon", machine)
 
 
 def in_memory(run):
