@@ -16,6 +16,7 @@ from workergroups_api.children import CHILD_KINDS
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.names import (
     CLUSTER_LABEL,
+    DOUBTS_ANNOTATION,
     HEAD_ANNOTATION,
     HEAD_IMAGE_ANNOTATION,
     MANIFEST_ANNOTATION,
@@ -226,8 +227,10 @@ async def children(
     return result
 
 
-# The head's image is that of the pool that was the oldest when the head was last restarted.
+# The head's image is that of the pool that was the oldest when the head was last restarted. The doubts are those of an
+# agent, which may have been stopped since, with all pools suspended.
 _LIVES = {
+    DOUBTS_ANNOTATION,
     MANIFEST_ANNOTATION,
     TOKEN_ANNOTATION,
     HEAD_ANNOTATION,
