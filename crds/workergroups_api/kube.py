@@ -142,14 +142,16 @@ class Kube:
             api_version=kind.version,
             kind=kind.kind,
             name=kind.plural,
-            namespaced=True,
+            namespaced=kind.is_namespaced,
             client=self._client,
         )
         if subresource is None:
             return resource
         return SafeSubresource(resource, kind=kind.kind, name=f"{kind.plural}/{subresource}", namespaced=True)
 
-    async def get(self, kind: Kind, namespace: str, name: str, *, subresource: str | None = None) -> Manifest | None:
+    async def get(
+        self, kind: Kind, namespace: str | None, name: str, *, subresource: str | None = None
+    ) -> Manifest | None:
         """Return the object, None if it does not exist or its kind is not installed. Raises RefusedObject."""
         async with self._reads:
             answer = await self._read(self._resource(kind, subresource).path(namespace=namespace, name=name))

@@ -10,11 +10,12 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """A namespaced kind and its plural, so that no discovery is needed and no cache can be stale."""
+    """A kind and its plural, so that no discovery is needed and no cache can be stale."""
 
     api_version: str
     kind: str
     plural: str
+    is_namespaced: bool = True
 
     @property
     def group(self) -> str:
@@ -39,6 +40,7 @@ CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
+NODE = Kind("v1", "Node", "nodes", is_namespaced=False)
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 # The events that KubeRay writes. Ours are in the newer group.
 CORE_EVENT = Kind("v1", "Event", "events")
@@ -58,6 +60,7 @@ KINDS = {
         SERVICE_ACCOUNT,
         ROLE,
         ROLE_BINDING,
+        NODE,
         LEASE,
         EVENT,
     )

@@ -181,6 +181,10 @@ ACCELERATOR_RULES = schema(
 )
 
 
+# Its domains are single nodes.
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+
+
 class Topology(ApiModel):
     """How close to each other the pool's nodes must be in the network."""
 
@@ -189,7 +193,8 @@ class Topology(ApiModel):
         Field(
             min_length=1,
             max_length=316,
-            description="The node label whose values are the domains, such as `nvidia.com/gpu.clique`.",
+            description="The node label whose values are the domains, such as `nvidia.com/gpu.clique`. Nodes of one "
+            "domain get adjacent numbers, and so do their ranks.",
             json_schema_extra=schema(
                 cel(
                     "self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
@@ -197,7 +202,7 @@ class Topology(ApiModel):
                 )
             ),
         ),
-    ] = "kubernetes.io/hostname"
+    ] = HOSTNAME_LABEL
     mode: Annotated[
         TopologyMode,
         Field(
@@ -617,6 +622,11 @@ class ResourcePool(ApiObject):
     def is_reserved(self) -> bool:
         """Whether a bundle is reserved for each process."""
         return self.spec.is_reserved
+
+    @property
+    def has_domains(self) -> bool:
+        """Whether its nodes are numbered along a topology, in which several of them may be in one domain."""
+        return self.is_reserved and self.spec.topology.key != HOSTNAME_LABEL
 
     @property
     def world_size(self) -> int:

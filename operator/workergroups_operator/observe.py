@@ -18,6 +18,7 @@ from workergroups_operator.kueue import queueing
 from workergroups_operator.members import named_pools, observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import Observed, is_running, node_group_of
+from workergroups_operator.pod_domains import pod_domains
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.idle import may_be_deleted
 from workergroups_operator.policy.lifetime import is_of_a_present_pool
@@ -50,7 +51,7 @@ async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, 
         plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
         queueing=await queueing(client, key.namespace, ray_cluster),
     )
-    seen = await _with_signs(client, heartbeats, seen)
+    seen = await _with_signs(client, heartbeats, replace(seen, domains=await pod_domains(client, seen)))
     if any(may_be_deleted(pool, seen) for pool in seen.pools):
         # The index of groups is only a hint, and knows nothing of those whose first pool is on another cluster.
         seen = replace(seen, named_pools=await named_pools(client, key.namespace))

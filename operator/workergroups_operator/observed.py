@@ -76,6 +76,16 @@ class Queueing:
 
 
 @dataclass(frozen=True)
+class Domains:
+    """In which domains of its topology the pods of a pool are."""
+
+    # Pod -> domain, "" if it is in none; without pods that have no node yet.
+    of_pods: Mapping[str, str] = field(default_factory=dict)
+    # Why nobody knows any.
+    unreadable: str | None = None
+
+
+@dataclass(frozen=True)
 class Observed:
     """What exists. Pools and groups are in the order of their creation."""
 
@@ -102,6 +112,8 @@ class Observed:
     # Pods that have the cluster's label and another owner or none: the operator concludes nothing from them.
     foreign_pods: tuple[Manifest, ...] = ()
     plan: ClusterPlan | None = None
+    # Pool -> where its pods are; only of pools whose nodes are numbered along a topology.
+    domains: Mapping[str, Domains] = field(default_factory=dict)
     agent: AgentSign = AgentSign()
     # KubeRay's latest complaint about the cluster, while pods are missing.
     complaint: str | None = None

@@ -112,7 +112,7 @@ class Api:
     async def apply(self, manifest: Manifest, manager: str = "user", subresource: str | None = None) -> Manifest:
         """Server-side apply."""
         metadata = manifest["metadata"]
-        path = path_of(kind_of(manifest), metadata["namespace"], metadata["name"], subresource)
+        path = path_of(kind_of(manifest), metadata.get("namespace"), metadata["name"], subresource)
         return await self.request("PATCH", path, manifest, APPLY, fieldManager=manager, force="true")
 
     async def merge(

@@ -249,6 +249,11 @@ def nodes_of(pool: PlannedPool, state: RayState) -> list[RayNode]:
     return sorted(nodes, key=lambda node: (node.pod, node.id))
 
 
+def domain_of(pool: PlannedPool, node: RayNode) -> str | None:
+    """Return the node's domain of the pool's topology, "" if it is in none; None if it is not known yet."""
+    return "" if pool.domains is None else pool.domains.get(node.pod)
+
+
 def kept_placements(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int], PlacementName]:
     """Return the placement groups that have an owner and a live node, by pool UID and index."""
     pools = {pool.uid: pool for pool in plan.reserved_pools}

@@ -21,7 +21,7 @@ def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
     planned = (_group(group, observed, decisions) for group in observed.groups)
     return ClusterPlan(
         cluster=observed.key.name,
-        pools=(*(_pool(pool, decisions) for pool in observed.pools), *carried_pools(observed)),
+        pools=(*(_pool(pool, observed, decisions) for pool in observed.pools), *carried_pools(observed)),
         groups=(
             *(group for group in planned if group is not None),
             *carried_groups(observed, decisions.bundles),
@@ -39,7 +39,7 @@ def config_map(plan: ClusterPlan) -> Manifest:
     }
 
 
-def _pool(pool: ResourcePool, decisions: Decisions) -> PlannedPool:
+def _pool(pool: ResourcePool, observed: Observed, decisions: Decisions) -> PlannedPool:
     spec, size, is_suspended = pool.spec, decisions.sizes[pool.name], pool.name in decisions.suspended_pools
     devices = {spec.accelerator.ray_name: float(spec.accelerator.per_process)} if spec.devices_per_node else {}
     return PlannedPool(
@@ -56,8 +56,14 @@ def _pool(pool: ResourcePool, decisions: Decisions) -> PlannedPool:
         max_colocate_count=spec.max_colocate_count,
         # The agent releases the bundles of a suspended pool, and reports when its nodes have left Ray.
         reserves=pool.is_reserved and not is_suspended,
+        domains=None if is_suspended else _domains(pool, observed),
         preflight=None if is_suspended else decisions.preflights.get(pool.name),
     )
+
+
+def _domains(pool: ResourcePool, observed: Observed) -> dict[str, str] | None:
+    domains = observed.domains.get(pool.name)
+    return None if domains is None or domains.unreadable else dict(domains.of_pods)
 
 
 def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> PlannedGroup | None:

@@ -20,9 +20,10 @@ def carried_node_groups(observed: Observed) -> set[str]:
 
 
 def carried_pools(observed: Observed) -> tuple[PlannedPool, ...]:
-    """Return what the plan has of pools that cannot be read."""
+    """Return what the plan has of pools that cannot be read. Nobody knows along which topology they are numbered."""
     odd = {each.uid for each in observed.unreadable if each.kind is RESOURCE_POOL}
-    return tuple(pool for pool in observed.plan.pools if pool.uid in odd) if observed.plan else ()
+    planned = observed.plan.pools if observed.plan else ()
+    return tuple(pool.model_copy(update={"domains": None}) for pool in planned if pool.uid in odd)
 
 
 def carried_groups(observed: Observed, bundles: Mapping[str, Assignment]) -> tuple[PlannedGroup, ...]:

@@ -355,12 +355,20 @@ def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
     reserved = sum(1 for index in numbers(report.reserved) if index < pool.spec.nodes)
     count = f"{reserved * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if reserved == pool.spec.nodes:
-        return _bundles_finding("True", Explanation(Reason.RESERVED, count))
+        return _bundles_finding("True", Explanation(Reason.RESERVED, count + _numbering(pool, situation)))
     failure = situation.failures.of(CONFIG_MAP)
     if failure:
         return _bundles_finding("False", failure)
     message = f"{count}: {report.message}" if report.message else count
     return _bundles_finding("False", Explanation(Reason.RESERVING, message))
+
+
+def _numbering(pool: ResourcePool, situation: Situation) -> str:
+    """Return how the nodes are numbered if it is not along the topology, for the end of a message."""
+    domains = situation.observed.domains.get(pool.name)
+    if domains is None or not domains.unreadable:
+        return ""
+    return f"; nodes are numbered by their pods' names, not by {pool.spec.topology.key}: {domains.unreadable}"
 
 
 def _preflight_passed(pool: ResourcePool, situation: Situation) -> Finding:

@@ -26,7 +26,7 @@ NODES = {
 KEY = ("uid-g", 1)
 
 
-def pool(nodes=2, processes=2, devices=1, name="p", reserves=True, settled=0, preflight=None):
+def pool(nodes=2, processes=2, devices=1, name="p", reserves=True, settled=0, preflight=None, domains=None):
     return PlannedPool(
         name=name,
         uid=f"uid-{name}",
@@ -40,6 +40,7 @@ def pool(nodes=2, processes=2, devices=1, name="p", reserves=True, settled=0, pr
         devices_per_process=devices,
         max_colocate_count=10,
         reserves=reserves,
+        domains=domains,
         preflight=PlannedPreflight(level=preflight) if preflight else None,
     )
 

@@ -107,6 +107,43 @@ def test_nodes_that_a_pool_grows_by_wait_for_each_other_and_the_others_do_not_wa
     assert created(plan(pool(nodes=4, settled=settled)), state(*RESERVED, nodes=here)) == places
 
 
+# Four nodes that joined, by their domains, and those of them that have their bundles, by index.
+@pytest.mark.parametrize(
+    ("domains", "kept", "places"),
+    [
+        ("1221", {}, "becd"),
+        ("2211", {}, "debc"),
+        (" 1 1", {}, "cebd"),
+        ("    ", {}, "bcde"),
+        ("1212", {0: "c"}, "cebd"),
+        ("1212", {0: "c", 1: "b"}, "cbed"),
+        ("1212", {0: "c", 1: "e", 2: "b"}, "cebd"),
+        ("121?", {}, ""),
+        ("121?", {3: "e"}, "bdce"),
+        ("121?", {3: "c"}, "c"),
+    ],
+    ids=[
+        "nodes of one domain are adjacent",
+        "the first domain comes first",
+        "nodes in no domain come last",
+        "without domains the names decide",
+        "a domain that has bundles comes first",
+        "domains keep their order",
+        "the last one takes the last place",
+        "all wait for one whose domain is unknown",
+        "nobody waits for one that has its bundles",
+        "those that lack bundles wait for each other",
+    ],
+)
+def test_nodes_are_numbered_along_the_topology(domains, kept, places):
+    nodes = {f"n-{pod}": RayNode(f"n-{pod}", f"p-{pod}", "p-1") for pod in "bcde"}
+    known = {f"p-{pod}": domain.strip() for pod, domain in zip("bcde", domains, strict=True) if domain != "?"}
+    reserved = [placement(index=index, node=f"n-{pod}") for index, pod in kept.items()]
+    found = created(plan(pool(nodes=4, domains=known)), state(*reserved, nodes=nodes))
+    found |= {index: f"n-{pod}" for index, pod in kept.items()}
+    assert "".join(found[index].removeprefix("n-") for index in sorted(found)) == places
+
+
 def test_drivers_get_the_nodes_that_have_had_their_bundles():
     assert of_kind(AnnouncePool, plan(pool(nodes=4, settled=2)), state()) == [AnnouncePool("p", "uid-p", 2)]
 

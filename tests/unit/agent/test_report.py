@@ -260,6 +260,13 @@ def test_nodes_that_have_not_joined_do_not_wait_for_the_executor():
     assert (said.joined_nodes, said.message) == (2, None)
 
 
+def test_nodes_wait_until_the_plan_says_where_they_are():
+    said = report(plan(pool(domains={"p-worker-b": "a"})), state(), launches(), silence=SILENCE).pools["p"].report
+    assert said.message == "waiting until the operator knows where in the topology 1 of the pods are, such as p-worker-c"
+    known = plan(pool(domains={"p-worker-b": "a", "p-worker-c": ""}))
+    assert report(known, state(), launches()).pools["p"].report.message is None
+
+
 @pytest.mark.parametrize(
     ("there", "state_", "words"),
     [

@@ -89,6 +89,10 @@ def test_replica_sets_are_looked_at_by_name(rights):
     assert verbs_on(rights, manifest.REPLICA_SET) == {"get"}
 
 
+def test_nodes_are_looked_at_by_name(rights):
+    assert verbs_on(rights, manifest.NODE) == {"get"}
+
+
 def test_services_are_looked_at_by_name(rights):
     assert verbs_on(rights, manifest.SERVICE) == {"get"}
 

@@ -12,6 +12,7 @@ from workergroups_agent.launch_state import (
     Launches,
     LaunchKey,
     RankPlacement,
+    domain_of,
     has_begun,
     is_owned,
     is_ready,
@@ -25,7 +26,7 @@ from workergroups_agent.launch_state import (
     rank_placements,
     ranks_of,
 )
-from workergroups_agent.ray_state import RayState
+from workergroups_agent.ray_state import RayNode, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.vocabulary import LaunchState
 
@@ -166,19 +167,34 @@ def _end_ranks(plan: ClusterPlan, state: RayState) -> Iterator[EndRanks]:
 def _reserve(
     pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName], occupied: Collection[str]
 ) -> Iterator[CreatePlacement]:
-    """Create the pool's missing placement groups on its free Ray nodes, in the order of the pods' names.
+    """Create the pool's missing placement groups on its free Ray nodes, along its topology.
 
     Nothing is created until there is a node for each, so that the order does not depend on which node joined first. But
     nodes that had their bundles before do not wait for those that the pool grows by.
     """
     taken = {name.node_id for name in kept.values()}.union(occupied)
-    free = [node for node in nodes_of(pool, state) if node.id not in taken]
+    free = [node for node in _along_topology(pool, state, kept) if node.id not in taken]
     vacant = [index for index in range(pool.nodes) if (pool.uid, index) not in kept]
     settled = [index for index in vacant if index < pool.settled]
     count = next((n for n in (len(vacant), len(settled)) if n <= len(free)), 0)
     for index, node in zip(vacant[:count], free, strict=False):
         name = PlacementName(pool.name, pool.uid, index, node.id)
         yield CreatePlacement(name, (pool.bundle,) * pool.processes_per_node)
+
+
+def _along_topology(pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName]) -> list[RayNode]:
+    """Return the nodes whose domains are known: those of one domain are adjacent, in the order of their pods' names.
+
+    First come the domains in which nodes have their bundles already, in the order of these: so a node that replaces
+    another one in its domain gets its number. Nodes that are in no domain come last.
+    """
+    first: dict[str | None, int] = {}
+    for (uid, index), name in sorted(kept.items()):
+        if uid == pool.uid:
+            first.setdefault(domain_of(pool, state.nodes[name.node_id]), index)
+    known = [(domain, node) for node in nodes_of(pool, state) if (domain := domain_of(pool, node)) is not None]
+    known.sort(key=lambda found: (first.get(found[0], pool.nodes), not found[0], found[0]))
+    return [node for _, node in known]
 
 
 def _launch(group: PlannedGroup, plan: ClusterPlan, state: RayState, launches: Launches) -> Iterator[LaunchGroup]:

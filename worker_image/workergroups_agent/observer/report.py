@@ -11,6 +11,7 @@ from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedP
 from workergroups_agent.launch_state import (
     GroupKey,
     Heard,
+    domain_of,
     kept_placements,
     key_of,
     leaving_placements,
@@ -19,7 +20,7 @@ from workergroups_agent.launch_state import (
     ranks_of,
 )
 from workergroups_agent.preflight_state import preflight_report
-from workergroups_agent.ray_state import Placement, RankActor, RayState
+from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.ranges import ranges
@@ -99,7 +100,7 @@ def _pool(
             pods.append(state.nodes[placement.name.node_id].pod)
         else:
             others.append(_node(index, state, placement))
-    silence = heard.silence if len(joined) >= pool.nodes else None
+    missing = (_unknown_domains(pool, joined) or heard.silence) if len(joined) >= pool.nodes else None
     return PoolReport(
         session=state.session,
         generation=pool.generation,
@@ -111,11 +112,19 @@ def _pool(
         pods=braces(pods),
         leaving=ranges(name.index for name in leaving if name.uid == pool.uid),
         nodes=tuple(others[:MAX_NODES]),
-        message=next((node.message for node in others if node.message), silence if others else None),
+        message=next((node.message for node in others if node.message), missing if others else None),
         drivers=len(state.drivers),
         driver_jobs=state.drivers[:MAX_DRIVER_JOBS],
         preflight=preflight_report(pool, plan, state, heard.silence),
     )
+
+
+def _unknown_domains(pool: PlannedPool, joined: Iterable[RayNode]) -> str | None:
+    """Explain that nodes wait for a plan that says where they are; None if none does."""
+    unknown = [node.pod for node in joined if domain_of(pool, node) is None]
+    if not unknown:
+        return None
+    return f"waiting until the operator knows where in the topology {len(unknown)} of the pods are, such as {unknown[0]}"
 
 
 def _node(index: int, state: RayState, placement: Placement | None) -> NodeReport:
