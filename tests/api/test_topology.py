@@ -1,37 +1,20 @@
 """`spec.topology`: the nodes of a pool are numbered along it, so that neighbouring ranks are in one domain."""
 
-from itertools import pairwise
-
-import pytest
-
 from tests.simulation.faults import Refuse, Rule
+from tests.simulation.nodes import NODES, RACK
 from tests.simulation.scene import condition
 from workergroups_api.manifest import NODE, POD, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.report import expanded
 from workergroups_api.vocabulary import Component
 
-RACK = "example.test/rack"
 ALONG_RACKS = {"topology": {"key": RACK}}
-
-
-@pytest.fixture(autouse=True)
-async def kubernetes_nodes(scene):
-    """The nodes to which the simulation binds pods. Node 4 is in no rack."""
-    for number, labels in enumerate(({RACK: "a"}, {RACK: "b"}, {RACK: "a"}, {}), start=1):
-        metadata = {"name": f"node-{number}", "labels": labels}
-        await scene.api.apply({"apiVersion": NODE.api_version, "kind": NODE.kind, "metadata": metadata})
 
 
 async def racks(scene):
     """The racks of the pool's nodes, in their order; z for none."""
     pool = await scene.get(RESOURCE_POOL, "p")
     pods = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in scene.world.pods("p", Component.WORKER)}
-    of_nodes = {"node-1": "a", "node-2": "b", "node-3": "a", "node-4": "z"}
-    return [of_nodes[pods[pod]] for pod in expanded(pool["status"]["reservation"]["pods"])]
-
-
-def changes(found):
-    return sum(one != other for one, other in pairwise(found))
+    return [NODES[pods[pod]].get(RACK, "z") for pod in expanded(pool["status"]["reservation"]["pods"])]
 
 
 async def test_the_nodes_of_a_rack_are_adjacent(scene):

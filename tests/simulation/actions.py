@@ -47,6 +47,8 @@ class Actions:
             self.lie: 1,
             self.pause_rank: 2,
             self.connect_driver: 2,
+            self.end_run: 8,
+            self.unfit_node: 2,
             self.copy_pod: 2,
             self.second_operator: 1,
             self.refuse_statuses: 1,
@@ -65,6 +67,42 @@ class Actions:
         rank = self.choices.choice(ranks)
         self.scene.world.kill_rank(cluster, rank)
         return f"kill rank {rank.name}"
+
+    async def end_run(self) -> str | None:
+        """Let the method that a group runs return on all ranks, or raise an exception on one."""
+        running = sorted(
+            {
+                (cluster, rank.name.uid, rank.name.incarnation)
+                for cluster, gcs in self.scene.world.gcs.items()
+                for rank in gcs.ranks.values()
+                if rank.is_alive and gcs.is_running(rank)
+            }
+        )
+        if not running:
+            return None
+        cluster, uid, incarnation = self.choices.choice(running)
+        gcs = self.scene.world.gcs[cluster]
+        ranks = [rank for _, rank in sorted(gcs.ranks_of(uid, incarnation).items())]
+        self.choices.shuffle(ranks)
+        error = None if self.choices.random() < 0.7 else "ValueError: nan"
+        if error is None and not all(rank.is_alive and gcs.is_running(rank) for rank in ranks):
+            return None  # One of them is dead, so the method cannot return on all.
+        self.scene.world.end_runs(cluster, ranks, error)
+        return f"the method of {ranks[0].name.group}, incarnation {incarnation}, ends: {error}"
+
+    async def unfit_node(self) -> str | None:
+        """Break a node in a way that a preflight notices, or mend all nodes of the cluster."""
+        cluster = self._cluster()
+        gcs = self.scene.world.gcs.get(cluster) if cluster else None
+        pods = self.scene.world.pods(cluster, Component.WORKER) if cluster else []
+        if gcs is None or not pods:
+            return None
+        if gcs.unfit:
+            gcs.unfit.clear()
+            return f"the nodes of {cluster} are fit"
+        pod = self.choices.choice(pods)["metadata"]["name"]
+        gcs.unfit[pod] = "volumes: it cannot write to /data"
+        return f"node {pod} is unfit"
 
     async def connect_driver(self) -> str | None:
         """Connect a driver, or end the one that is connected."""

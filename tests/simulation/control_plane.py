@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
+from tests.simulation.nodes import NODES
 from tools.console import REPOSITORY
 from tools.local_cluster import cluster, components
 from tools.local_cluster.api_server import ApiServer, command_line
@@ -122,6 +123,7 @@ class _ControlPlane:
             "apply", "--server-side", f"--filename={self._programs / 'crds'}", f"--filename={self._checkout / 'crds'}"
         )
         self._grant_operator()
+        self._create_nodes()
         self._wait_for("kube-apiserver", self._has_our_kinds)
         self._start_controllers()
         self._start_kuberay()
@@ -206,6 +208,14 @@ class _ControlPlane:
         # other reason: by itself after five minutes, here sooner.
         environment = {"KUBECONFIG": str(self._kubeconfig("kuberay")), "RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "10"}
         self._run(command_line(self._programs / "ray-operator", flags), **environment)
+
+    def _create_nodes(self) -> None:
+        """Create the nodes to which the simulation binds pods, for those who read their labels."""
+        nodes = [
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+            for name, labels in NODES.items()
+        ]
+        self._kubectl("apply", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
 
     def _grant_operator(self) -> None:
         """Grant the chart's rights to the user under whose name the operator runs here."""

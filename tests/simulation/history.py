@@ -125,6 +125,7 @@ class _Play:
             await self._end_faults()
             await self._restart_pools()
             await self._converge()
+            await self._end_runs()
             await self._agree_on_sizes()
             await self._compare_with_fresh()
             await self._do_nothing()
@@ -179,6 +180,13 @@ class _Play:
                     self.say(str(await create()))
         if self.choices.random() < 0.5:
             await self._converge()
+            await self._end_runs()
+
+    async def _end_runs(self) -> None:
+        """Let half of the methods that groups run return, or raise an exception."""
+        while self.choices.random() < 0.5 and (said := await self.actions.end_run()):
+            self.say(said)
+        await self._converge()
 
     async def _act(self) -> None:
         """Perform actions of users, of the world and of faults, in an order that the seed decides."""

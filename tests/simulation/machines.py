@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.simulation.api import Api, ApiError
+from tests.simulation.nodes import NODES
 from workergroups_api.manifest import POD, SECRET, Manifest
 
 # What a pod can request that these machines do not have.
@@ -129,7 +130,7 @@ class Machines:
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": name, "uid": pod["metadata"]["uid"]},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": f"node-{self._random.randint(1, 4)}"},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": self._random.choice(list(NODES))},
         }
         with contextlib.suppress(ApiError):
             await self._api.request("POST", f"/api/v1/namespaces/{self._namespace}/pods/{name}/binding", binding)

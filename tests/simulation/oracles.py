@@ -9,7 +9,7 @@ from tests.simulation.api import Api
 from tests.simulation.monitor import Monitor
 from tests.simulation.scene import Scene
 from tests.simulation.story import BROKEN, SHAPED_ENV, Story
-from tests.simulation.truth import condition_of, contradiction, misjudged, old_pods, outdated, says_true
+from tests.simulation.truth import condition_of, contradiction, is_complete, misjudged, old_pods, outdated, says_true
 from tests.simulation.world import is_foreign
 from workergroups_api import manifest as kinds
 from workergroups_api.children import CHILD_KINDS
@@ -122,12 +122,14 @@ def _unsettled_group(
 ) -> list[str]:
     ready, cluster, status = condition_of(group), monitor.cluster_of(group), group.status
     if story.groups[group.name].is_suspended:
-        gcs = scene.world.gcs.get(cluster) if cluster else None
-        ranks = gcs.ranks_of(group.uid).values() if gcs else ()
-        return _unsuspended(group, [str(rank.name) for rank in ranks if rank.is_alive])
+        return _unsuspended(group, _live_ranks(scene, group, cluster))
     says = f"group {group.name} says {ready}"
     if ready is None or ready.observed_generation != group.generation:
         return [f"{says}, not of generation {group.generation}"]
+    if is_complete(group):
+        untrue = contradiction(scene.world, group, cluster)
+        left = _live_ranks(scene, group, cluster)
+        return [f"{says}, but {untrue or left}"] if untrue or left else []
     why_not = _why_not_ready(scene, story, group, pools, cluster)
     if ready.status != "True":
         return [] if why_not else [says]
@@ -150,6 +152,12 @@ def _unsettled_group(
     is_up_to_date = says_true(group, ConditionType.UP_TO_DATE) or (is_kept and may_be_kept)
     is_whole = status.ready_ranks == status.world_size and is_up_to_date
     return [] if is_whole else [f"{says}, but its status is {status.to_json()}"]
+
+
+def _live_ranks(scene: Scene, group: WorkerGroup, cluster: str | None) -> list[str]:
+    """Return the ranks of the group that live, of any incarnation."""
+    gcs = scene.world.gcs.get(cluster) if cluster else None
+    return [str(rank.name) for rank in gcs.ranks_of(group.uid).values() if rank.is_alive] if gcs else []
 
 
 def _paused(scene: Scene, group: WorkerGroup, cluster: str | None) -> str:
@@ -177,7 +185,7 @@ def _why_not_ready(
         return CODE_IS_MISSING
     gcs = scene.world.gcs.get(cluster) if cluster else None
     ranks = gcs.ranks_of(group.uid, group.status.incarnation) if gcs else {}
-    dead = sorted(number for number, rank in ranks.items() if not rank.is_alive)
+    dead = sorted(number for number, rank in ranks.items() if gcs and (not rank.is_alive or gcs.has_raised(rank)))
     return f"its ranks {dead} are dead" if dead and _is_given_up(group) else None
 
 
@@ -189,7 +197,10 @@ def _is_given_up(group: WorkerGroup) -> bool:
 
 
 async def stuck_groups(api: Api, namespace: str) -> set[str]:
-    """Return the groups that cannot get the size of their pools now: one is not ready, or their code is missing."""
+    """Return the groups that have other bundles than new ones would have.
+
+    Their pools are not ready, or their code is missing, so that they keep an earlier size; or they are complete.
+    """
     pools = {body["metadata"]["name"]: body for body in await api.list(RESOURCE_POOL, namespace)}
     ready = {name for name, body in pools.items() if says_true(ResourcePool.model_validate(body))}
     groups = [WorkerGroup.model_validate(body) for body in await api.list(WORKER_GROUP, namespace)]
@@ -199,6 +210,7 @@ async def stuck_groups(api: Api, namespace: str) -> set[str]:
         if not {ref.name for ref in group.pools} <= ready
         or condition_of(group, ConditionType.UP_TO_DATE) is None
         or not says_true(group, ConditionType.UP_TO_DATE)
+        or is_complete(group)
     }
 
 
@@ -253,7 +265,7 @@ def _plain(kind: Kind, body: Manifest, broken: Collection[str], stuck: Collectio
         case kinds.SECRET:
             result["keys"] = sorted(body.get("data", {}))
         case kinds.CONFIG_MAP:
-            result["plan"] = _plain_plan(json.loads(body["data"]["plan.json"]), stuck)
+            result["plan"] = _plain_plan(json.loads(body["data"]["plan.json"]), broken, stuck)
         case kinds.ROLE:
             result["rules"] = [rule | {"resourceNames": sorted(rule["resourceNames"])} for rule in body["rules"]]
         case kinds.ROLE_BINDING:
@@ -274,15 +286,18 @@ def _pool_of(worker_group: Manifest) -> str:
     return re.sub("-[0-9a-f]{8}$", "", worker_group["groupName"])
 
 
-def _plain_plan(plan: Any, stuck: Collection[str]) -> Any:
-    """Remove what depends on the agent (session, revision) or on the past (numbers)."""
+def _plain_plan(plan: Any, broken: Collection[str], stuck: Collection[str]) -> Any:
+    """Remove what depends on the agent (session, revision) or on the past (numbers).
+
+    While the restart of a pool with a broken template stands still, nothing is checked on its nodes.
+    """
     for group in plan.get("groups", ()):
-        for key in ("incarnation", "session", "revision", "madeFrom", "restarts", "births", "isFinal"):
+        for key in ("incarnation", "session", "revision", "madeFrom", "restarts", "births", "isFinal", "run"):
             group.pop(key, None)
         if group["name"] in stuck:
             group.pop("bundles")
     for pool in plan.get("pools", ()):
-        for key in ("generation", "settled"):
+        for key in ("generation", "settled", "domains", *(["preflight"] if pool["name"] in broken else [])):
             pool.pop(key, None)
     return {key: sorted(value, key=str) if isinstance(value, list) else value for key, value in plan.items()}
 

@@ -130,6 +130,16 @@ class Gcs:
         """Let the method of a rank's run return, or raise an exception."""
         self.runs[str(rank.name)] = RunRecord(Step.RETURNED) if error is None else RunRecord(Step.RAISED, error)
 
+    def is_running(self, rank: Rank) -> bool:
+        """Whether the method that the rank's group runs has begun on it, and has not ended."""
+        record = self.runs.get(str(rank.name))
+        return record is not None and not record.has_ended
+
+    def has_raised(self, rank: Rank) -> bool:
+        """Whether the method that the rank's group runs has raised an exception on it."""
+        record = self.runs.get(str(rank.name))
+        return record is not None and record.step is Step.RAISED
+
     def remove_placement(self, name: str) -> None:
         """Release bundles, and end what runs in them, as Ray does."""
         placement = self.placements.pop(name, None)

@@ -115,6 +115,8 @@ class Scene:
         self._refused.clear()
         self.world.frozen.clear()
         self.world.lying.clear()
+        for gcs in self.world.gcs.values():
+            gcs.unfit.clear()
         await self.stop_second_operator()
         await self.world.delete_copies()
 

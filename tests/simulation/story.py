@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simulation.machines import BROKEN_IMAGE, NO_SUCH_NODE, UNFIT_IMAGE
+from tests.simulation.nodes import RACK
 
 IMAGES = (None, "example.test/worker:other")
 SHAPED_ENV = "SHAPED"
@@ -13,6 +14,7 @@ MISSING_CLASS = "train.Missing"
 FAILURE = 'RuntimeError: \N{COLLISION SYMBOL} "no"\x00\ud83d ' + "x" * 5000
 CLASSES = ("train.Trainer", "train.Critic")
 ROLES = ("actor", "critic")
+RUN: dict[str, Any] = {"method": "train"}
 # Templates of pods that cannot be created, and a word that the status must contain.
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {
     "account": ({"spec": {"serviceAccountName": "nobody"}}, "nobody"),
@@ -116,6 +118,10 @@ class Story:
             spec |= {"image": image}
         if self.choices.random() < 0.3:
             spec["updateStrategy"] = {"type": "RollingUpdate"}
+        if self.choices.random() < 0.3:
+            spec["preflight"] = "Basic"
+        if self.choices.random() < 0.3:
+            spec["topology"] = {"key": RACK}
         template, broken = self.template()
         if template:
             spec["podTemplate"] = template
@@ -140,7 +146,10 @@ class Story:
     def new_group(self, name: str) -> dict[str, Any]:
         """Return the spec of a group that is created now."""
         policy = self.choices.choice(POLICIES)
-        spec: dict[str, Any] = {"pools": self.group_pools[name], "failurePolicy": policy, **self.ranks()}
+        may_run = policy.get("restart") != "Rank" and self.choices.random() < 0.4
+        spec: dict[str, Any] = {"pools": self.group_pools[name], "failurePolicy": policy, **self.ranks(not may_run)}
+        if may_run:
+            spec["run"] = RUN
         if self.choices.random() < 0.4:
             spec["code"] = {"configMap": {"name": self.choice_of_code()}}
         if self.choices.random() < 0.5 and any("bundles" not in ref for ref in spec["pools"]):
@@ -148,9 +157,9 @@ class Story:
         self.groups[name] = GroupPlot(spec, tuple(ref["name"] for ref in self.group_pools[name]))
         return spec
 
-    def ranks(self) -> dict[str, Any]:
+    def ranks(self, may_have_roles: bool) -> dict[str, Any]:
         """Return the class of the ranks, or their roles."""
-        if self.choices.random() < 0.75:
+        if not may_have_roles or self.choices.random() < 0.75:
             return {"worker": self._worker()}
         return {"roles": [{"name": name, **self._worker()} for name in ROLES[: self.choices.randint(1, 2)]]}
 

@@ -7,7 +7,7 @@ from workergroups_api import launch
 from workergroups_api.conditions import Condition, find
 from workergroups_api.names import node_group
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import SUSPENDED, UNTIMED, Component, ConditionType, Container, Reason
+from workergroups_api.vocabulary import SUSPENDED, UNTIMED, Component, ConditionType, Container, Preflight, Reason
 from workergroups_api.worker_group import WorkerGroup
 
 
@@ -20,6 +20,12 @@ def says_true(subject: ResourcePool | WorkerGroup, type_: ConditionType = Condit
     """Whether the object's status claims this condition."""
     found = condition_of(subject, type_)
     return found is not None and found.status == "True"
+
+
+def is_complete(group: WorkerGroup) -> bool:
+    """Whether the group claims that the method that it runs has returned on all ranks."""
+    ready = condition_of(group)
+    return ready is not None and ready.reason == Reason.COMPLETE
 
 
 def misjudged(subject: ResourcePool | WorkerGroup) -> str | None:
@@ -48,6 +54,9 @@ def contradiction(world: World, subject: ResourcePool | WorkerGroup, cluster: st
         return None
     if cluster in world.lying:
         return None  # A user who controls a cluster's Ray can falsify this cluster's statuses, but no others.
+    if isinstance(subject, WorkerGroup) and is_complete(subject):
+        run = subject.uid, subject.status.incarnation
+        return None if run in world.returned else f"the method of incarnation {run[1]} has not returned on all ranks"
     gcs = world.gcs.get(cluster) if cluster else None
     if gcs is None:
         return "Ray's head is gone"
@@ -87,7 +96,7 @@ def _session(subject: ResourcePool | WorkerGroup) -> str | None:
 def _of_group(world: World, gcs: Gcs, group: WorkerGroup) -> str | None:
     incarnation = group.status.incarnation
     ranks = gcs.ranks_of(group.uid, incarnation)
-    alive = {number for number, rank in ranks.items() if rank.state == "ALIVE"}
+    alive = {number for number, rank in ranks.items() if rank.state == "ALIVE" and not gcs.has_raised(rank)}
     missing = set(range(group.status.world_size or 1)) - alive
     if missing:
         return f"ranks {sorted(missing)} of incarnation {incarnation} are not alive"
@@ -107,6 +116,10 @@ def _of_pool(world: World, gcs: Gcs, pool: ResourcePool) -> str | None:
     }
     if len(placed) != wanted:
         return f"{len(placed)} of {wanted} nodes are reserved, {len(nodes)} are in Ray"
+    preflight = gcs.preflights.get(pool.uid)
+    unchecked = {node.pod for node in placed.values() if preflight is None or node.id not in preflight.passed}
+    if unchecked and pool.spec.preflight is not Preflight.NONE:
+        return f"{len(unchecked)} of its nodes have not passed the preflight: {sorted(unchecked)}"
     leaving = {node.pod for node in placed.values()} & _leaving(world)
     return f"pods {sorted(leaving)} are being deleted" if leaving else None
 
@@ -137,7 +150,7 @@ def old_pods(world: World, pool: ResourcePool) -> str | None:
 
 def outdated(world: World, group: WorkerGroup, cluster: str | None, code: dict[str, str] | None) -> str | None:
     """Return why a group's UpToDate=True is wrong."""
-    if not says_true(group) or not says_true(group, ConditionType.UP_TO_DATE):
+    if not says_true(group) or not says_true(group, ConditionType.UP_TO_DATE) or is_complete(group):
         return None
     gcs = world.gcs.get(cluster) if cluster else None
     if gcs is None or cluster in world.lying:

@@ -184,8 +184,8 @@ class Users:
         name = self._one(self.story.groups)
         if name is None:
             return None
-        ranks = self.story.ranks()
         spec = self.story.groups[name].spec
+        ranks = self.story.ranks("run" not in spec)
         for field in ("worker", "roles"):
             spec.pop(field, None)
         spec |= ranks

@@ -6,7 +6,7 @@ The real KubeRay and the real Deployment controller create the pods. What happen
 import asyncio
 import random
 import tempfile
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +53,8 @@ class World:
         self.frozen: set[str] = set()
         # Clusters whose executor reports nonsense.
         self.lying: set[str] = set()
+        # UID and incarnation of the groups whose methods have returned on all ranks.
+        self.returned: set[tuple[str | None, int]] = set()
         # Class path -> what its constructor raises.
         self.failing: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -110,6 +112,14 @@ class World:
         gcs = self.gcs.get(cluster)
         if gcs is not None:
             self.machines.restart(gcs.head_uid)
+
+    def end_runs(self, cluster: str, ranks: Sequence[Rank], error: str | None = None) -> None:
+        """Let the method that a group runs return on all of its ranks, or raise an exception on the first."""
+        gcs = self.gcs[cluster]
+        for rank in ranks[:1] if error is not None else ranks:
+            gcs.end_run(rank, error)
+        if error is None:
+            self.returned |= {(rank.name.uid, rank.name.incarnation) for rank in ranks}
 
     def kill_rank(self, cluster: str, rank: Rank) -> None:
         """Kill a rank's process."""

@@ -262,7 +262,9 @@ def test_nodes_that_have_not_joined_do_not_wait_for_the_executor():
 
 def test_nodes_wait_until_the_plan_says_where_they_are():
     said = report(plan(pool(domains={"p-worker-b": "a"})), state(), launches(), silence=SILENCE).pools["p"].report
-    assert said.message == "waiting until the operator knows where in the topology 1 of the pods are, such as p-worker-c"
+    assert (
+        said.message == "waiting until the operator knows where in the topology 1 of the pods are, such as p-worker-c"
+    )
     known = plan(pool(domains={"p-worker-b": "a", "p-worker-c": ""}))
     assert report(known, state(), launches()).pools["p"].report.message is None
 

@@ -124,7 +124,8 @@ def _unknown_domains(pool: PlannedPool, joined: Iterable[RayNode]) -> str | None
     unknown = [node.pod for node in joined if domain_of(pool, node) is None]
     if not unknown:
         return None
-    return f"waiting until the operator knows where in the topology {len(unknown)} of the pods are, such as {unknown[0]}"
+    count = f"{len(unknown)} of the pods are, such as {unknown[0]}"
+    return f"waiting until the operator knows where in the topology {count}"
 
 
 def _node(index: int, state: RayState, placement: Placement | None) -> NodeReport:
