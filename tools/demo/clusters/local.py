@@ -38,7 +38,7 @@ class LocalCluster(Cluster):
         tags = json.loads(_local_cluster("build-images", "--for-tests"))
         images = {variable: tags[name] for variable, name in TEST_IMAGES.items()}
         for reference in images.values():
-            _local_cluster("load-image", reference, "plain")
+            _local_cluster("load-image", reference, "plain", "nvidia")  # a test restarts devices with another image
         return images
 
     def environment(self) -> dict[str, str]:
