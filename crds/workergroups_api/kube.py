@@ -147,7 +147,8 @@ class Kube:
         )
         if subresource is None:
             return resource
-        return SafeSubresource(resource, kind=kind.kind, name=f"{kind.plural}/{subresource}", namespaced=True)
+        name = f"{kind.plural}/{subresource}"
+        return SafeSubresource(resource, kind=kind.kind, name=name, namespaced=kind.is_namespaced)
 
     async def get(
         self, kind: Kind, namespace: str | None, name: str, *, subresource: str | None = None

@@ -192,7 +192,7 @@ async def test_a_copy_of_a_node_is_deleted_instead_of_a_node(scene, access):
             break
     else:
         pytest.fail("KubeRay deleted the node three times")
-    assert await truth(scene) == before
+    await stays(scene, before, seconds=4)
 
 
 async def test_other_objects_with_the_label_change_nothing(scene):

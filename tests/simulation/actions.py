@@ -91,7 +91,7 @@ class Actions:
         return f"the method of {ranks[0].name.group}, incarnation {incarnation}, ends: {error}"
 
     async def unfit_node(self) -> str | None:
-        """Break a node in a way that a preflight notices, or mend all nodes of the cluster."""
+        """Break a node in a way that a preflight notices, or repair all nodes of the cluster."""
         cluster = self._cluster()
         gcs = self.scene.world.gcs.get(cluster) if cluster else None
         pods = self.scene.world.pods(cluster, Component.WORKER) if cluster else []

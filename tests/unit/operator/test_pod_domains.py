@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
+from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
-from tests.unit.operator.make import NODE_GROUP, decided, observed, pool, ready_pool, status_of, workers
+from tests.unit.operator.make import decided, observed, pool, ready_pool, status_of, workers
 from workergroups_api.conditions import find
 from workergroups_api.kube import RefusedObject
-from workergroups_api.plan import ClusterPlan, PlannedPool
 from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.observed import Domains
 from workergroups_operator.pod_domains import pod_domains
@@ -43,23 +43,9 @@ def on(**nodes):
 
 
 def planned(domains):
-    return ClusterPlan(
-        cluster="actors",
-        pools=(
-            PlannedPool(
-                name="actors",
-                uid="uid-actors",
-                node_group=NODE_GROUP,
-                nodes=2,
-                processes_per_node=2,
-                bundle={"CPU": 10.0},
-                vendor="nvidia",
-                devices_per_process=0,
-                max_colocate_count=10,
-                domains=domains,
-            ),
-        ),
-    )
+    """The plan that was made when these domains were known."""
+    seen = observed(pools=(pool(**ALONG_RACKS),), domains={"actors": Domains(domains)})
+    return cluster_plan(seen, decided(seen))
 
 
 def found(client, pool_, pods, plan=None):
@@ -105,14 +91,8 @@ def test_no_node_is_read_where_the_topology_gives_no_order(spec):
     assert (found(client, pool(**spec), on(p_0="m-0")), client.read) == ({}, [])
 
 
-def forbidden():
-    error = ForbiddenError.__new__(ForbiddenError)
-    error.status, error.reason, error.body, error.headers = 403, "Forbidden", b"", {}
-    return error
-
-
 def test_without_the_right_to_read_nodes_one_attempt_is_made_and_nothing_is_known():
-    client = Client(NODES, forbidden())
+    client = Client(NODES, ForbiddenError(ApiException(status=403, reason="Forbidden")))
     domains = found(client, pool(**ALONG_RACKS), on(p_0="m-0", p_1="m-1"))["actors"]
     assert (client.read, domains.of_pods, bool(domains.unreadable)) == (["m-0"], {}, True)
 
