@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from workergroups_api.launch import digest
 from workergroups_api.model import WHOLE, ApiModel, list_map, schema
@@ -129,6 +129,13 @@ class PoolReport(ApiModel):
         ),
     ] = None
     driver_jobs: DriverJobs = ()
+    last_driver_end: Annotated[
+        AwareDatetime | None,
+        Field(
+            description="When the last of the drivers that have ended in this session did so, by the clock of the "
+            "head. Absent if none has."
+        ),
+    ] = None
     preflight: Annotated[
         PreflightReport | None, Field(description="How far the check of the nodes is. Absent without `spec.preflight`.")
     ] = None

@@ -1,6 +1,7 @@
 """The actions of a history: those of users (`users`), of the world, and of our own processes."""
 
 import random
+import time
 from collections.abc import Awaitable, Callable
 
 from tests.simulation.api import ApiError
@@ -105,13 +106,17 @@ class Actions:
         return f"node {pod} is unfit"
 
     async def connect_driver(self) -> str | None:
-        """Connect a driver, or end the one that is connected."""
+        """Connect a driver, or end the one that is connected, or both."""
         cluster = self._cluster()
         gcs = self.scene.world.gcs.get(cluster) if cluster else None
         if gcs is None:
             return None
         if gcs.drivers:
+            gcs.last_driver_end = time.time()
             return f"end driver {gcs.drivers.pop()}"
+        if self.choices.random() < 0.2:  # so short that nobody sees it connected
+            gcs.last_driver_end = time.time()
+            return f"a driver comes to {cluster}, and goes"
         gcs.drivers.append(f"job-{self.choices.randrange(1000)}")
         return f"connect driver {gcs.drivers[0]} to {cluster}"
 

@@ -202,6 +202,7 @@ def _state(gcs: ray.Gcs) -> RayState:
         pods=dict(gcs.pods),
         pauses=dict(gcs.pauses),
         drivers=tuple(sorted(gcs.drivers)),
+        last_driver_end=gcs.last_driver_end,
         preflights=dict(gcs.preflights),
         runs=dict(gcs.runs),
     )

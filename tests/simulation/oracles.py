@@ -86,7 +86,8 @@ def _misses_drivers(scene: Scene, pool: ResourcePool, cluster: str | None) -> st
     said = pool.status.drivers
     if said is None or (said.running, said.jobs) != (len(connected), connected):
         return f"its drivers are {connected}, and it says {said}"
-    return "a driver is connected, and it misses one" if connected and said.lost else None
+    has_had_one = connected or (gcs is not None and gcs.last_driver_end is not None)
+    return "a driver has connected, and it misses one" if has_had_one and said.lost else None
 
 
 def _pods_left(scene: Scene, story: Story, pool: ResourcePool) -> list[str]:

@@ -83,6 +83,7 @@ class Gcs:
     runs: dict[str, RunRecord] = field(default_factory=dict)
     # The ids of the jobs whose drivers are connected.
     drivers: list[str] = field(default_factory=list)
+    last_driver_end: float | None = None
     # The latest checks of pools' nodes, by the pool's UID, and what is wrong with the nodes of pods.
     preflights: dict[str, PreflightRecord] = field(default_factory=dict)
     unfit: dict[str, str] = field(default_factory=dict)

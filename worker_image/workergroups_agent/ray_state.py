@@ -68,6 +68,8 @@ class RayState:
     pauses: Mapping[str, Pause] = field(default_factory=dict)
     # What identifies the drivers that are connected, except our own and Ray's: the ids of their jobs.
     drivers: tuple[str, ...] = ()
+    # When the last of those that have ended did so, in seconds since the epoch by the head's clock; None if none has.
+    last_driver_end: float | None = None
     # How the checks of the pools' nodes went, by the pool's UID.
     preflights: Mapping[str, PreflightRecord] = field(default_factory=dict)
     # How far ranks are with the method that their group runs, by actor id; without ranks that have not begun.

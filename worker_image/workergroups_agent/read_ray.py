@@ -7,7 +7,7 @@ parsed if possible. A record that cannot be parsed is not ours.
 import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from workergroups import runs
 from workergroups.deaths import Death
@@ -72,6 +72,7 @@ class RayReader:
         if self._own_node is not None and self._own_node not in nodes:
             raise SessionEnded("the GCS does not know this process's Ray node, or counts it as dead")
         ranks = self._ranks.read(launching)
+        drivers = self._drivers.read()
         return RayState(
             session=self._gcs.session,
             nodes=nodes,
@@ -79,7 +80,8 @@ class RayReader:
             ranks=ranks,
             pods={record.id: _pod_of(record) for record in table},
             pauses=self._pauses({rank.actor_id for rank in ranks}),
-            drivers=self._drivers.read(),
+            drivers=tuple(sorted(driver.name for driver in drivers if driver.ended is None)),
+            last_driver_end=max((driver.ended for driver in drivers if driver.ended is not None), default=None),
             preflights=self._preflights.read(checked),
             runs=self._read_runs({rank.actor_id for rank in ranks}),
         )
@@ -125,19 +127,28 @@ class _RankTable:
         return self._ranks
 
 
+class _Driver(NamedTuple):
+    name: str
+    # When it ended; None while it is connected.
+    ended: float | None
+
+
 class _DriverTable:
-    """The drivers that are connected, except our own and Ray's. It is read from time to time, since it may be long."""
+    """The drivers except our own and Ray's, ended ones included.
+
+    The table may be long, so it is read from time to time.
+    """
 
     def __init__(self, gcs: Gcs) -> None:
         self._gcs = gcs
         self._parser = _Parser(_driver, b"")
-        self._drivers: tuple[str, ...] = ()
+        self._drivers: list[_Driver] = []
         self._read_at = -READ_DRIVERS_SECONDS
 
-    def read(self) -> tuple[str, ...]:
+    def read(self) -> list[_Driver]:
         now = time.monotonic()
         if now - self._read_at >= READ_DRIVERS_SECONDS:
-            self._drivers, self._read_at = tuple(sorted(self._parser.parse(self._gcs.drivers()))), now
+            self._drivers, self._read_at = self._parser.parse(self._gcs.drivers()), now
         return self._drivers
 
 
@@ -200,10 +211,10 @@ def _rank(raw: bytes) -> RankActor | None:
     )
 
 
-def _driver(raw: bytes) -> str | None:
+def _driver(raw: bytes) -> _Driver | None:
     record = records.driver(raw)
     is_ours = record.namespace == NAMESPACE or record.namespace.startswith(records.INTERNAL_NAMESPACES)
-    return None if is_ours or not record.is_alive else plain(record.submission_id, MAX_JOB_ID) or record.id
+    return None if is_ours else _Driver(plain(record.submission_id, MAX_JOB_ID) or record.id, record.ended)
 
 
 def _death_of(record: records.ActorRecord) -> Death | None:

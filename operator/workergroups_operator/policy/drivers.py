@@ -26,14 +26,15 @@ def drivers(
     last = _reported(report) or before
     if last is None:
         return None
+    has_had_one = report is not None and report.last_driver_end is not None
+    lost_before = None if before is None or has_had_one else before.lost
     if is_over:
         is_known = before is not None and before.session == last.session and before.lost is not None
-        return before if is_known else PoolDrivers(session=last.session, lost=_lost(last, now) or _lost_before(before))
-    if last.running:
+        return before if is_known else PoolDrivers(session=last.session, lost=_lost(last, now) or lost_before)
+    if last.running or before is None or has_had_one:
         return last
-    if before is not None and before.session != last.session:
-        return last.model_copy(update={"lost": _lost(before, now) or before.lost})
-    return last.model_copy(update={"lost": _lost_before(before)})
+    lost_now = _lost(before, now) if before.session != last.session else None
+    return last.model_copy(update={"lost": lost_now or lost_before})
 
 
 def session_of_drivers(before: PoolDrivers | None, report: PoolReport | None) -> str | None:
@@ -63,7 +64,3 @@ def _lost(last: PoolDrivers, now: datetime) -> LostDrivers | None:
     if not last.running:
         return None
     return LostDrivers(count=last.running, jobs=last.jobs, time=now.replace(microsecond=0))
-
-
-def _lost_before(before: PoolDrivers | None) -> LostDrivers | None:
-    return before.lost if before else None

@@ -84,9 +84,16 @@ def _idle(pool: ResourcePool, observed: Observed) -> PoolIdle | None:
         return before if _wanted_by(pool, observed) is None else PoolIdle(wake_at=woken)
     if is_woken or in_use(pool, observed) is not None:
         return PoolIdle(wake_at=woken)
-    since = (before.since if before else None) or observed.at.replace(microsecond=0)
+    since = _since(pool, (before.since if before else None) or observed.at.replace(microsecond=0), observed.at)
     is_over = observed.at >= ends_at(pool, since) and _is_vouched_for(pool, observed)
     return PoolIdle(since=since, suspended=is_over or None, wake_at=woken)
+
+
+def _since(pool: ResourcePool, before: datetime, now: datetime) -> datetime:
+    """Return since when the pool is idle: a driver may have come and gone without being counted."""
+    report = pool.status.reservation
+    ended = report.last_driver_end if report else None
+    return before if ended is None else max(before, min(ended, now.replace(microsecond=0)))
 
 
 def _is_vouched_for(pool: ResourcePool, observed: Observed) -> bool:

@@ -41,7 +41,7 @@ def drivers(reports):
 
 def test_drivers_are_counted_while_they_are_connected(agent, driver):
     # The tests' own driver is in our namespace, as the executor is.
-    agent.until(lambda reports: drivers(reports) == (0, []))
+    before = agent.until(lambda reports: drivers(reports) == (0, []))
     job = driver(metadata={"job_submission_id": "ppo-1"})
     agent.until(lambda reports: drivers(reports) == (1, ["ppo-1"]))
     driver("workergroups")
@@ -50,4 +50,7 @@ def test_drivers_are_counted_while_they_are_connected(agent, driver):
     assert "ppo-1" in drivers(reports)[1]
     for process in (job, other):
         process.stdin.close()
-    agent.until(lambda reports: drivers(reports) == (0, []))
+    after = agent.until(lambda reports: drivers(reports) == (0, []))
+    ended = [reports.pools["actors"].report.last_driver_end for reports in (before, after)]
+    assert ended[1] is not None
+    assert ended[1] != ended[0]

@@ -107,7 +107,17 @@ def state(*placements, ranks=(), nodes=None, pauses=(), drivers=(), preflights=N
     pods = {node.id: node.pod for node in NODES.values()} | {"n-gone": "p-worker-gone"}
     paused = {f"actor-{number}": PAUSE for number in pauses}
     records = {f"actor-{number}": run for number, run in (runs or {}).items()}
-    return RayState(SESSION, nodes, placements, tuple(ranks), pods, paused, tuple(drivers), preflights or {}, records)
+    return RayState(
+        SESSION,
+        nodes,
+        placements,
+        tuple(ranks),
+        pods,
+        paused,
+        tuple(drivers),
+        preflights=preflights or {},
+        runs=records,
+    )
 
 
 PREPARED = PreparedLaunch(uid="uid-g", revision="r1", launch=Launch(class_path="train.Trainer"))

@@ -1,5 +1,7 @@
 """Which of the drivers in Ray's records count, and what the observer reports of them."""
 
+from dataclasses import replace
+
 import pytest
 from ray.core.generated import gcs_pb2
 
@@ -11,8 +13,8 @@ from workergroups_agent.observer.report import report
 from workergroups_agent.read_ray import RayReader
 
 
-def driver(number, submission_id=None, namespace="", is_dead=False):
-    record = gcs_pb2.JobTableData(job_id=bytes([number, 0, 0, 0]), is_dead=is_dead)
+def driver(number, submission_id=None, namespace="", is_dead=False, ended=0):
+    record = gcs_pb2.JobTableData(job_id=bytes([number, 0, 0, 0]), is_dead=is_dead, end_time=ended)
     record.config.ray_namespace = namespace
     if submission_id is not None:
         record.config.metadata["job_submission_id"] = submission_id
@@ -85,6 +87,21 @@ def test_drivers_are_read_once_a_second(monkeypatch):
 
 def test_two_drivers_of_one_job_are_two():
     assert RayReader(Gcs(driver(1, "ppo-1"), driver(2, "ppo-1"))).look().drivers == ("ppo-1", "ppo-1")
+
+
+def test_the_end_of_the_last_driver_is_remembered():
+    users = driver(1), driver(2, is_dead=True, ended=5_000), driver(3, is_dead=True, ended=7_500)
+    others = driver(4, namespace=NAMESPACE, is_dead=True, ended=9_000), driver(5, ended=9_000)
+    seen = RayReader(Gcs(*users, *others)).look()
+    assert (seen.drivers, seen.last_driver_end) == (("01000000", "05000000"), 7.5)
+    assert RayReader(Gcs(driver(1))).look().last_driver_end is None
+
+
+@pytest.mark.parametrize(("ended", "expected"), [(7.5, 7), (2.0**62, 2**32), (None, None)])
+def test_it_is_reported_whatever_is_in_the_record(ended, expected):
+    seen = replace(state(), last_driver_end=ended)
+    said = report(plan(pool()), seen, launches().prepared, Heard(), {}, {}).pools["p"].report.last_driver_end
+    assert (said and said.timestamp()) == expected
 
 
 def test_each_pool_reports_how_many_drivers_its_cluster_has_and_the_first_five():

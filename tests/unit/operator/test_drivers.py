@@ -17,8 +17,8 @@ LOST = LostDrivers(count=2, jobs=("ppo-1", "ppo-2"), time=NOW)
 LOST_EARLIER = LostDrivers(count=1, jobs=("ppo-0",), time=EARLIER)
 
 
-def report(running, session="s1", jobs=()):
-    return PoolReport(session=session, drivers=running, driver_jobs=jobs)
+def report(running, session="s1", jobs=(), ended=None):
+    return PoolReport(session=session, drivers=running, driver_jobs=jobs, last_driver_end=ended)
 
 
 def known(running, session="s1", jobs=(), lost=None):
@@ -57,6 +57,13 @@ TWO = ("ppo-1", "ppo-2")
         # A driver has come.
         (known(0, "s2", lost=LOST_EARLIER), report(1, "s2"), False, known(1, "s2")),
         (known(2, jobs=TWO), report(1, "s2"), False, known(1, "s2")),
+        # A driver has come and gone, and was never counted.
+        (known(0, "s2", lost=LOST_EARLIER), report(0, "s2", ended=NOW), False, known(0, "s2")),
+        (known(2, jobs=TWO), report(0, "s2", ended=NOW), False, known(0, "s2")),
+        (known(0, lost=LOST_EARLIER), report(0, "s2", ended=NOW), True, known(0, "s2")),
+        # Others of the lost session had ended before.
+        (known(2, jobs=TWO), report(2, jobs=TWO, ended=EARLIER), True, known(0, lost=LOST)),
+        (known(0, lost=LOST_EARLIER), report(2, jobs=TWO, ended=EARLIER), True, known(0, lost=LOST_EARLIER)),
     ],
 )
 def test_drivers_are_lost_with_their_session_until_another_one_comes(before, reported, over, expected):

@@ -26,9 +26,10 @@ def observed(**parts):
     return make.observed(**({"agent": CONNECTED} | parts))
 
 
-def idle_pool(idle=None, drivers=0, wake_at=None, is_ready=True, action="Suspend", **spec):
+def idle_pool(idle=None, drivers=0, wake_at=None, is_ready=True, action="Suspend", ended=None, **spec):
     """A pool that is ready, with an hour until it is suspended or deleted."""
     report = reservation("p-0", "p-1")["reservation"] | ({} if drivers is None else {"drivers": drivers})
+    report |= {} if ended is None else {"lastDriverEnd": ended.isoformat()}
     body = pool(idle={"afterSeconds": 3600, "action": action}, **spec).model_dump(by_alias=True, mode="json")
     more = {"annotations": {WAKE_AT_ANNOTATION: wake_at}} if wake_at else {}
     status = {"reservation": report, "conditions": CONDITIONS if is_ready else []} | ({"idle": idle} if idle else {})
@@ -50,6 +51,10 @@ SUSPENDED = SINCE | {"suspended": True}
         (idle_pool(), {}, PoolIdle(since=NOW)),
         (idle_pool(SINCE), {"at": NOW + HOUR - timedelta(seconds=1)}, PoolIdle(since=NOW)),
         (idle_pool(SINCE), {"at": NOW + HOUR}, PoolIdle(since=NOW, suspended=True)),
+        # A driver came and went since, uncounted; or before; or its clock is ahead.
+        (idle_pool(SINCE, ended=NOW + HOUR / 2), {"at": NOW + HOUR}, PoolIdle(since=NOW + HOUR / 2)),
+        (idle_pool(SINCE, ended=NOW - HOUR), {"at": NOW + HOUR}, PoolIdle(since=NOW, suspended=True)),
+        (idle_pool(SINCE, ended=NOW + 9 * HOUR), {"at": NOW + HOUR / 2}, PoolIdle(since=NOW + HOUR / 2)),
         # Somebody uses it, or nobody knows.
         (idle_pool(SINCE, drivers=1), {"at": NOW + HOUR}, PoolIdle()),
         (idle_pool(SINCE, drivers=None), {"at": NOW + HOUR}, PoolIdle()),

@@ -81,6 +81,8 @@ class DriverRecord:
     submission_id: str
     """The id of the job that was submitted; empty for other programs. It is untrusted text of any length."""
     is_alive: bool
+    ended: float | None
+    """When it ended, in seconds since the epoch by the clock of the head."""
 
 
 def node(info: gcs_pb2.GcsNodeInfo) -> NodeRecord:
@@ -147,6 +149,7 @@ def driver(raw: bytes) -> DriverRecord:
         namespace=record.config.ray_namespace,
         submission_id=record.config.metadata.get(_SUBMISSION_ID, ""),
         is_alive=not record.is_dead,
+        ended=record.end_time / 1000 if record.is_dead else None,
     )
 
 

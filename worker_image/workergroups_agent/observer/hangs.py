@@ -10,12 +10,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 
 from workergroups.rank_stack import MAX_TEXT, Doing
 from workergroups.ray_private.calls_in_flight import CallInFlight, CallReader, Reading
 from workergroups_agent.hang_records import Hang, HangName, HangRecords, OnNode
 from workergroups_agent.launch_state import GroupKey, key_of, ranks_of
+from workergroups_agent.moments import moment
 from workergroups_agent.observer.hung_calls import Shown, calls_of, hang_report, returned_calls, shown_by
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup
@@ -174,7 +174,7 @@ class HangWatch:
         first = min(late, key=lambda call: (not call.has_begun, call.since))
         hang = Hang(
             method=plain(first.method, MAX_TEXT),
-            since=datetime.fromtimestamp(min(max(first.since, 0), 1 << 32), timezone.utc),
+            since=moment(first.since),
             calls=calls,
             birth=group.last_birth,
         )

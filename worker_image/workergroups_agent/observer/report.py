@@ -1,7 +1,6 @@
 """Report what is true: a pure function from the plan, Ray's state and the executor's account to the reports."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
 
 from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
@@ -19,6 +18,7 @@ from workergroups_agent.launch_state import (
     observed_launch_state,
     ranks_of,
 )
+from workergroups_agent.moments import moment
 from workergroups_agent.preflight_state import preflight_report
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation
@@ -115,6 +115,7 @@ def _pool(
         message=next((node.message for node in others if node.message), missing if others else None),
         drivers=len(state.drivers),
         driver_jobs=state.drivers[:MAX_DRIVER_JOBS],
+        last_driver_end=None if state.last_driver_end is None else moment(int(state.last_driver_end)),
         preflight=preflight_report(pool, plan, state, heard.silence),
     )
 
@@ -187,7 +188,7 @@ def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
         where=plain(pause.where, MAX_MESSAGE),
         directory=plain(pause.directory, MAX_MESSAGE) or None,
         port=pause.port or None,
-        since=datetime.fromtimestamp(pause.since, timezone.utc),
+        since=moment(pause.since),
         attached=pause.is_attached,
     )
 
