@@ -113,6 +113,11 @@ test-cluster: $(READY) ## test the whole path on the cluster; remove the demo's 
 test-long: $(READY) ## test on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long
 
+# Not part of CI: no other target needs GPUs.
+.PHONY: test-gpu
+test-gpu: $(READY) ## test on the GPUs of this machine, two or more: NCCL in a preflight, the devices of forked ranks
+	$(BIN)/pytest -s tests/gpu
+
 # Uses Docker if kind can get its images there, else our own engine and images; see tools/local_kind/. Removes all of it
 # afterwards, whatever happens. Only this and the next target use that folder.
 .PHONY: test-kind

@@ -1,4 +1,4 @@
-"""A pytest plugin: verl's tests on CPUs, on one Ray whose GPUs are but numbers."""
+"""A pytest plugin: verl's tests on one Ray, with this machine's GPUs, or else with GPUs that are only numbers."""
 
 import functools
 
@@ -7,7 +7,7 @@ import ray
 import torch
 from ray.cluster_utils import Cluster
 
-GPUS = 8
+GPUS = torch.cuda.device_count() or 8
 
 
 @pytest.fixture(scope="session")
