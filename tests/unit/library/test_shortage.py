@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from workergroups.ray_private.cluster_state import NodeResources
-from workergroups.single_controller.ray.shortage import explain_impossible, explain_shortage
+from workergroups.single_controller.ray.shortage import explain_impossible, explain_shortage, fitting_cpus
 
 
 def node(total, available):
@@ -73,3 +73,21 @@ def test_what_no_node_has_together_is_impossible():
     why = explain_impossible([1], {"CPU": 2, "GPU": 1}, nodes, one_node=True)
     assert "no node has all of it free at once" in why
     assert explain_impossible([1], {"CPU": 2, "GPU": 1}, nodes, one_node=False) is None
+
+
+@pytest.mark.parametrize(
+    ("process_on_nodes", "cpus", "gpus", "fitting"),
+    [
+        ([2], 100, 2, 10),
+        ([2], 20, 2, 10),
+        ([2], 4, 2, 2),  # the laptop of seed 001
+        ([2], 5, 2, 2),
+        ([1, 1], 4, 2, 2),
+        ([2], 2, 2, 1),
+        ([2], 1, 2, None),
+        ([2], 100, 1, None),  # not for lack of CPUs
+    ],
+)
+def test_as_many_cpus_are_reserved_as_there_are(process_on_nodes, cpus, gpus, fitting):
+    laptop = node({"CPU": cpus, "GPU": gpus}, {"CPU": 0, "GPU": 0})
+    assert fitting_cpus(process_on_nodes, {"CPU": 10, "GPU": 1}, [laptop], one_node=True) == fitting

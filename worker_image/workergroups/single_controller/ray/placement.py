@@ -16,8 +16,7 @@ from workergroups.ray_private.cluster_state import is_removed, live_nodes, node_
 from workergroups.ray_private.process import has_started_ray
 from workergroups.waiting import not_ready, wait_for_end
 
-from . import progress
-from .shortage import explain_impossible, explain_shortage
+from . import progress, shortage
 
 _WAY_OUT = (
     "Free or add resources, or ask for fewer processes or a smaller max_colocate_count (each bundle reserves that "
@@ -70,6 +69,13 @@ def place(
     return _order_by_node([groups[index] for index in range(len(groups))])
 
 
+def fitting_cpus(process_on_nodes: Sequence[int], bundle: Mapping[str, float], strategy: str) -> int | None:
+    """Return how many of its CPUs each bundle can have: all, if something may add nodes; ``None`` if none can fit."""
+    if not has_started_ray():
+        return int(bundle["CPU"])
+    return shortage.fitting_cpus(process_on_nodes, bundle, live_nodes(), one_node=strategy == "STRICT_PACK")
+
+
 def remove(groups: Sequence[PlacementGroup]) -> None:
     """Remove placement groups and the actors in them; return when the groups are gone."""
     for group in groups:
@@ -81,7 +87,7 @@ def _refuse_impossible(name: str, process_on_nodes: Sequence[int], bundle: Mappi
     """Raise instead of waiting if only more nodes would help, and nothing adds nodes."""
     if not has_started_ray():
         return
-    why = explain_impossible(process_on_nodes, bundle, live_nodes(), one_node=strategy == "STRICT_PACK")
+    why = shortage.explain_impossible(process_on_nodes, bundle, live_nodes(), one_node=strategy == "STRICT_PACK")
     if why is not None:
         raise PlacementImpossibleError(
             f"pool {name!r} can never be placed on the Ray that this program has started: {why}. {_WAY_OUT}"
@@ -115,10 +121,10 @@ def _wait_placed(name: str, groups: list[PlacementGroup], strategy: str, started
     if not pending:
         return
     # The groups are alike, so they lack the same resources.
-    shortage = explain_shortage(bundles, live_nodes(), one_node=strategy == "STRICT_PACK")
+    why = shortage.explain_shortage(bundles, live_nodes(), one_node=strategy == "STRICT_PACK")
     raise PlacementTimeoutError(
         f"pool {name!r} was not placed within {timeout:g} s: {len(pending)} of {len(groups)} placement groups of "
-        f"{len(bundles)} bundles of {bundles[0]} ({strategy}) have no place. {shortage}. {_WAY_OUT}"
+        f"{len(bundles)} bundles of {bundles[0]} ({strategy}) have no place. {why}. {_WAY_OUT}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+import warnings
 from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -51,7 +52,8 @@ class RayResourcePool(Closing, ResourcePool):
         use_gpu: Whether each process has a GPU (or NPU).
         name_prefix: The start of the placement groups' names; random by default.
         max_colocate_count: How many groups may share the pool: each bundle has that many CPUs, and each rank takes
-            1/max_colocate_count of its bundle's GPU.
+            1/max_colocate_count of its bundle's GPU. By default 10, or as many as the CPUs suffice for if this program
+            has started Ray itself: then the attribute changes when the pool is reserved, with a warning.
         detached: Whether the reservation outlives the driver.
         accelerator_type: A Ray resource that the nodes must have, such as ``"accelerator_type:A100"``.
         timeout: Seconds until the placement groups must be placed.
@@ -62,13 +64,14 @@ class RayResourcePool(Closing, ResourcePool):
         process_on_nodes: list[int] | None = None,
         use_gpu: bool = True,
         name_prefix: str | None = None,
-        max_colocate_count: int = 10,
+        max_colocate_count: int | None = None,
         detached: bool = False,
         accelerator_type: str | None = None,
         *,
         timeout: float = DEFAULT_PLACEMENT_TIMEOUT,
     ) -> None:
-        super().__init__(process_on_nodes, max_colocate_count)
+        super().__init__(process_on_nodes, *(() if max_colocate_count is None else (max_colocate_count,)))
+        self._has_default_count = max_colocate_count is None
         self.use_gpu = use_gpu
         self.name_prefix = random_prefix() if name_prefix is None else name_prefix
         self.detached = detached
@@ -104,6 +107,8 @@ class RayResourcePool(Closing, ResourcePool):
         if self._closed:
             raise PoolClosedError(f"pool {self.name_prefix!r} is closed; create a new RayResourcePool")
         if self._placed is None:
+            if self._has_default_count:
+                self._reduce_count(strategy, device_name)
             counts = "_".join(map(str, self._store))
             self._owned_groups = placement.place(
                 name or f"{self.name_prefix}workergroups_{counts}:",
@@ -164,6 +169,18 @@ class RayResourcePool(Closing, ResourcePool):
         ids = set(actor_ids)
         for origin in self._origins:
             origin._rank_ids |= ids
+
+    def _reduce_count(self, strategy: str, device_name: str) -> None:
+        """Let no more groups share the pool than there are CPUs for."""
+        count = placement.fitting_cpus(self._store, self._bundle_resources(device_name), strategy)
+        if count is not None and count < self.max_colocate_count:
+            warnings.warn(
+                f"Ray has too few CPUs for {self.max_colocate_count} in each bundle of a pool of {self.world_size}: "
+                f"reserving {count} in each, so at most {count} groups can share the pool. To choose the number "
+                "yourself, set max_colocate_count",
+                stacklevel=2,
+            )
+        self.max_colocate_count = count or 1
 
     def _bundle_resources(self, device_name: str) -> dict[str, float]:
         resources: dict[str, float] = {"CPU": self.max_colocate_count}

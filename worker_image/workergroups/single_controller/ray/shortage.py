@@ -45,6 +45,19 @@ def explain_impossible(
     return "; ".join(_short(_sum_of(whole), empty, one_node=False)) or None
 
 
+def fitting_cpus(
+    process_on_nodes: Sequence[int], bundle: Mapping[str, float], nodes: Sequence[NodeResources], *, one_node: bool
+) -> int | None:
+    """Return how many of its CPUs each bundle can have, so that the pool would fit if nothing else ran.
+
+    Arguments as for `explain_impossible`. The result is ``None`` if the pool would not even fit with one CPU each.
+    """
+    for cpus in range(int(bundle["CPU"]), 0, -1):
+        if explain_impossible(process_on_nodes, {**bundle, "CPU": cpus}, nodes, one_node=one_node) is None:
+            return cpus
+    return None
+
+
 def _short(required: Mapping[str, float], nodes: Sequence[NodeResources], *, one_node: bool) -> list[str]:
     short = []
     for resource, amount in required.items():
