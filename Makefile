@@ -128,10 +128,11 @@ test-kind: $(READY) ## run the cluster tests on kind; start Docker and kind, and
 demo-kind: python3 ## run the demo on kind; start Docker and kind, and remove them
 	@$(PYTHON) -m tools.local_kind run $(MAKE) --no-print-directory demo
 
-# The tests of the single controller and of DataProto that need no device.
+# The tests of the single controller and of DataProto that need no device, or can do with logical ones.
 VERL_TESTS := $(addprefix single_controller/test_,auto_padding_on_cpu.py colocated_workers.py colocated_workers_fused.py \
-  decorator_on_cpu.py driverfunc_to_worker.py fused_workers_on_cpu.py get_set_dispatch_collect_cpu.py nested_worker.py \
-  ray_local_envs_on_cpu.py worker_group_basics.py worker_group_torch.py) test_protocol_on_cpu.py
+  decorator_on_cpu.py device_mesh_register.py driverfunc_to_worker.py fused_workers_on_cpu.py \
+  get_set_dispatch_collect_cpu.py high_level_scheduling_api.py nested_worker.py ray_local_envs_on_cpu.py \
+  ray_utils_on_cpu.py split_resource_pool.py worker_group_basics.py worker_group_torch.py) test_protocol_on_cpu.py
 .PHONY: test-verl
 test-verl: $(VERL)/ready ## run verl's own tests of single_controller and DataProto, with our modules under verl's names
 	cd $(VERL)/run; PYTHONPATH=$(CURDIR)/tests/verl/shim:$(CURDIR)/tests/verl:$(CURDIR)/$(VERL)/run \
