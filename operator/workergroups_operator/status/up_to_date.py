@@ -72,7 +72,8 @@ def _old_pods(pool: ResourcePool, situation: Situation) -> Explanation | None:
     unnamed = "an unknown field" if fields is None else "what the operator adds to pods"
     what = "; ".join(fields) if fields else unnamed
     count = f"{len(old)} of {len(pods)} nodes are older than the spec" if old else "the nodes are as the spec says"
-    head = ", and so is the head, with which all groups and jobs of the cluster restart" if is_head_old else ""
+    head_too = ", and so is the head" if old else ", but the head is older"
+    head = f"{head_too}, with which all groups and jobs of the cluster restart" if is_head_old else ""
     is_image = fields is not None and any(field.startswith("image:") for field in fields)
     is_under_way = node_group_of(pool) in situation.decisions.rolls and _is_same(templates.of(pool), asked)
     way_out = "a restart is replacing them" if is_under_way else f"to replace what is old: {_restart(pool)}"

@@ -262,7 +262,8 @@ def test_a_change_is_reported_by_field_and_restarts_nothing(spec, fields, in_hea
     assert (said.status, said.reason) == ("False", "OldImage" if "image" in spec else "OldTemplate")
     assert said.message.startswith(f"{fields}: ")
     assert said.message.endswith("to replace what is old: workergroups restart pool/actors")
-    assert ("so is the head" in said.message) is in_head
+    assert (" the head" in said.message) is in_head
+    assert ("2 of 2 nodes are older than the spec, and so is the head" in said.message) is (in_head and "head" not in spec)
     assert [pods_of(each) for each in templates(seen)] == [pods_of(each) for each in templates(before)]
     assert decided(seen).rolls == {}
     assert status_of(seen).ready.status == status_of(before).ready.status
@@ -303,6 +304,15 @@ def test_a_restart_begins_with_the_head_if_it_has_changed():
     gone = Observed(**{**after.__dict__, "pods": (other, *after.pods[1:])})
     assert changes(gone, decided(gone), ()).delete is None
     assert up_to_date(gone).message.endswith("2 of 2 nodes are older than the spec; a restart is replacing them")
+
+
+def test_a_restart_of_a_pool_of_which_no_pod_has_run_still_replaces_an_old_head():
+    seen = running(of_pool(), of_pool(ASKED, image="example.test/worker:2"))
+    waiting = replace(seen, pods=(pod("head", **RUNS),))
+    assert built(waiting).replaces_head
+    after = replace(waiting, children=applied(ray_cluster(waiting)))
+    assert not built(after).replaces_head
+    assert up_to_date(after).status == "True"
 
 
 def test_a_restart_replaces_the_nodes_only_if_the_head_has_not_changed():
