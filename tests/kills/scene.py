@@ -91,6 +91,7 @@ class Scene:
             self._directory = Path(tempfile.mkdtemp(prefix="kills-"))
             undo.callback(shutil.rmtree, self._directory, ignore_errors=True)
             (self._directory / "checkpoints").mkdir()
+            (self._directory / "checkpoints").chmod(0o777)  # the pods run as another user
             undo.callback(self._remove)
             self.kubectl("create", "namespace", self.namespace)
             undo.enter_context(self.watch)
