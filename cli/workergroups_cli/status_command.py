@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from workergroups_client.head_programs import ray_status
 from workergroups_client.jobs import JobRecord, list_records
 from workergroups_client.kept_records import KeptRecords, merged
 from workergroups_client.names import POOL, Target, find_all, list_all, none_here, ray_cluster, running_pods
+from workergroups_client.occupants import Occupant, occupants
 from workergroups_client.readiness import until, why
 from workergroups_client.status import Status, status_of
 from workergroups_client.times import moment
@@ -40,7 +42,7 @@ def status(
 ) -> None:
     """Show pools and groups: conditions, nodes, ranks and jobs.
 
-    Each condition has its reason and age. Without a name, a line for each pool and group says what it waits for.
+    Each condition has its reason and age. A pool also shows what runs in its bundles. Without a name, a line for each pool and group says what it waits for.
     """
     if ray and name is None:
         raise typer.BadParameter("--ray needs a name: each Ray cluster has its own status")
@@ -50,16 +52,17 @@ def status(
         return
     targets = find_all(cluster, name)
     statuses = [status_of(target) for target in targets]
-    jobs = _jobs(cluster, targets[0])
+    jobs, found = _running(cluster, targets)
     of_ray = _of_ray(cluster, targets[0]) if ray else None
     if output is Output.json:
         more = {"ray": of_ray} if ray else {}
-        print_json([_as_json(status, jobs) | more for status in statuses])
+        print_json([_as_json(status, jobs, found) | more for status in statuses])
         return
     for target, described in zip(targets, statuses, strict=True):
         _describe(described)
         if target.what == POOL:
             _show_pods(cluster, target)
+            _show_occupants(found)
     if jobs:
         table("JOB", "STATE", "STARTED", "COMMAND", rows=[_job_row(job) for job in jobs[:_JOBS_SHOWN]])
     if of_ray:
@@ -75,7 +78,7 @@ def _overview(cluster: Cluster, output: Output) -> None:
         except ClientError as error:
             unreadable.append(str(error))
     if output is Output.json:
-        print_json([_as_json(status, []) for status in statuses])
+        print_json([_as_json(status) for status in statuses])
     elif statuses:
         table("KIND", "NAME", "READY", "SIZE", "WHY", "UNTIL", rows=[_row(status) for status in statuses])
     elif not unreadable:
@@ -147,9 +150,19 @@ def _pod_row(pod: dict[str, dict[str, str]]) -> tuple[str, str, str]:
     return f"  {pod['metadata']['name']}", pod["spec"].get("nodeName", ""), age(created)
 
 
-def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
-    """Return the jobs of the target's Ray cluster, also those that it has lost."""
-    name = ray_cluster(cluster, target)
+def _show_occupants(found: Sequence[Occupant]) -> None:
+    if found:
+        rows = [
+            (f"  {each.node}", each.who, each.class_name, each.processes, f"{each.devices:g}", age(each.since))
+            for each in found
+        ]
+        table("  NODE", "OCCUPANT", "CLASS", "PROCESSES", "DEVICES", "SINCE", rows=rows)
+
+
+def _running(cluster: Cluster, targets: Sequence[Target]) -> tuple[list[JobRecord], list[Occupant]]:
+    """Return the jobs of the Ray cluster, also those that it has lost, and what runs in the bundles of the pool."""
+    name = ray_cluster(cluster, targets[0])
+    pool = next((target for target in targets if target.what == POOL), None)
     records = KeptRecords(cluster, name)
     try:
         kept = records.all()
@@ -157,19 +170,25 @@ def _jobs(cluster: Cluster, target: Target) -> list[JobRecord]:
     except ClientError as error:
         note(f"the kept records of its jobs cannot be read: {error}")
         kept, heads = [], set()
-    return merged(_jobs_of_ray(cluster, name), kept, heads)
+    of_ray, found = _asked_of_ray(cluster, name, pool)
+    return merged(of_ray, kept, heads), found
 
 
-def _jobs_of_ray(cluster: Cluster, ray_cluster_name: str) -> list[JobRecord] | None:
-    """Return the jobs that Ray knows; none if the Ray cluster has no head or does not answer."""
+def _asked_of_ray(
+    cluster: Cluster, ray_cluster_name: str, pool: Target | None
+) -> tuple[list[JobRecord] | None, list[Occupant]]:
+    """Return the jobs that Ray knows, and what it has placed in the pool's bundles.
+
+    There are none if the Ray cluster has no head or does not answer.
+    """
     if not running_pods(cluster, ray_cluster_name, Component.HEAD):
-        return None
+        return None, []
     try:
         with RayConnection(cluster, ray_cluster_name, seconds=_JOBS_SECONDS) as ray:
-            return list_records(ray.api)
+            return list_records(ray.api), occupants(ray.api, pool) if pool else []
     except ClientError as error:
-        note(f"its jobs could not be listed: {error}")
-        return None
+        note(f"its jobs, and what runs in its bundles, could not be listed: {error}")
+        return None, []
 
 
 def _of_ray(cluster: Cluster, target: Target) -> str | None:
@@ -187,7 +206,8 @@ def _job_row(job: JobRecord) -> tuple[object, ...]:
     return job.id, job.state, age(job.started), job.entrypoint
 
 
-def _as_json(status: Status, jobs: list[JobRecord]) -> dict[str, object]:
+def _as_json(status: Status, jobs: Sequence[JobRecord] = (), found: Sequence[Occupant] = ()) -> dict[str, object]:
+    of_pool = {"jobs": [job.id for job in jobs], "drivers": status.drivers, "occupants": list(found)}
     return {
         "kind": status.what,
         "name": status.name,
@@ -198,5 +218,5 @@ def _as_json(status: Status, jobs: list[JobRecord]) -> dict[str, object]:
         "conditions": status.conditions,
         "restarts": status.restarts,
         "failures": [*status.unreserved, *status.failures],
-        **({"jobs": [job.id for job in jobs], "drivers": status.drivers} if status.what == POOL else {}),
+        **(of_pool if status.what == POOL else {}),
     }

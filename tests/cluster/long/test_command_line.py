@@ -201,6 +201,7 @@ def test_the_dashboard_opens_logged_in_and_only_for_who_has_the_address(run):
 
 def test_status_shows_the_chain_the_pods_and_the_jobs(run):
     printed = run("status", "tiny")
+    assert re.search(r"(?m)^ *0 +group tiny +\w+ +\d+ +0 +\d+", printed), printed
     assert "pool tiny in" in printed
     assert "1 of 1 nodes ready" in printed
     assert "2 of 2 ranks ready, incarnation 1" in printed

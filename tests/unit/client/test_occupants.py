@@ -1,0 +1,78 @@
+"""What runs in a pool's bundles."""
+
+from tests.unit.client.fake_cluster import FakeCluster, pool
+from workergroups_cli.status_command import _show_occupants
+from workergroups_client.names import find
+from workergroups_client.occupants import Occupant, occupants
+
+POOL = find(FakeCluster(pool("ppo")), "ppo")
+PLACED = {
+    "pg-0": "ppo/uid-of-ppo/0/node-a",
+    "pg-1": "ppo/uid-of-ppo/1/node-b",
+    "pg-old": "ppo/an-older-pools/0/node-a",
+    "pg-x": "somebody-elses",
+}
+
+
+def actor(group, class_name, job, name="", state="ALIVE", start=10_000, **resources):
+    return {
+        "placementGroupId": group,
+        "actorClass": class_name,
+        "jobId": job,
+        "name": name,
+        "state": state,
+        "startTime": start,
+        "requiredResources": resources,
+    }
+
+
+class Ray:
+    """Ray's tables of placement groups, jobs and actors."""
+
+    def __init__(self, *actors):
+        self.actors = actors
+
+    def get(self, path, **query):
+        if path == "/api/jobs/":
+            return [{"job_id": "02", "submission_id": "ppo-1"}, {"job_id": None, "submission_id": "waits"}]
+        if path == "/logical/actors":
+            return {"data": {"actors": dict(enumerate(self.actors))}}
+        rows = [{"placement_group_id": id_, "name": name} for id_, name in PLACED.items()]
+        return {"data": {"result": {"result": [*rows, {"placement_group_id": "pg-y", "name": None}]}}}
+
+
+def rank(number):
+    return f"trainer/uid-of-trainer/3/{number}-of-2"
+
+
+def test_ranks_of_groups_and_actors_of_jobs_and_programs_are_counted_by_node_and_class():
+    seen = occupants(
+        Ray(
+            actor("pg-0", "Actor", "01", rank(0), GPU=0.1, CPU=1.0),
+            actor("pg-0", "Actor", "01", rank(1), start=9_000, GPU=0.1, CPU=1.0),
+            actor("pg-0", "ActorRolloutRefWorker", "02", GPU=0.5),
+            actor("pg-1", "Critic", "02", start=0, state="PENDING_CREATION", NPU=1.0),
+            actor("pg-1", "Tool", "03"),
+            actor("pg-1", "Tool", "03", state="DEAD"),
+            actor("pg-old", "Tool", "03"),
+            actor("pg-x", "Tool", "03"),
+            actor("", "Tool", "03"),
+        ),
+        POOL,
+    )
+    assert seen == [
+        Occupant("group trainer", "Actor", 0, 2, 0.2, 9.0),
+        Occupant("job ppo-1", "ActorRolloutRefWorker", 0, 1, 0.5, 10.0),
+        Occupant("job 03", "Tool", 1, 1, 0.0, 10.0),
+        Occupant("job ppo-1", "Critic", 1, 1, 1.0, None),
+    ]
+
+
+def test_each_is_a_line(capsys):
+    _show_occupants([Occupant("job ppo-1", "Critic", 1, 4, 2.0, None)])
+    shown = capsys.readouterr().out
+    heads, line = shown.splitlines()
+    assert heads.split() == ["NODE", "OCCUPANT", "CLASS", "PROCESSES", "DEVICES", "SINCE"]
+    assert line.split() == ["1", "job", "ppo-1", "Critic", "4", "2", "-"]
+    _show_occupants([])
+    assert capsys.readouterr().out == ""
