@@ -1,4 +1,4 @@
-"""The documentation's first program, as it stands there."""
+"""The first programs of the README and of the library's page, as they stand there."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-LIBRARY = Path(__file__).parents[4] / "docs" / "library.md"
+import pytest
+
+REPOSITORY = Path(__file__).parents[4]
 
 
-def test_the_first_program_of_the_documentation_runs_on_a_machine_without_gpus(ray_environment, rays, tmp_path):
+@pytest.mark.parametrize(("page", "printed"), [("README.md", "[10, 11]"), ("docs/library.md", "[10, 11, 12, 13]")])
+def test_a_first_program_runs_on_a_machine_without_gpus(ray_environment, rays, tmp_path, page, printed):
     rays.stop()
     program = tmp_path / "program.py"
-    program.write_text(LIBRARY.read_text().partition("```python\n")[2].partition("```")[0])
+    program.write_text((REPOSITORY / page).read_text().partition("```python\n")[2].partition("```")[0])
     done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.splitlines()[-1] == "[10, 11, 12, 13]"
+    assert done.stdout.splitlines()[-1] == printed
