@@ -289,11 +289,21 @@ class ResourcePoolSpec(ApiModel):
             description="How many groups can share the devices of a process. All of them see the same devices.",
         ),
     ] = 10
+    spare_cpus: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=1000,
+            description="Number of logical CPUs that Ray counts on each node in addition to those of the bundles, for "
+            "tasks and actors that are no ranks. Default: 24, which the helpers of verl's trainers need, or "
+            "`resources.requests.cpu` if that is more.",
+        ),
+    ] = None
     reservation: Annotated[
         Reservation,
         Field(
-            description="Eager: the agent reserves a bundle for each process, as WorkerGroups and `attach_pool` need. "
-            "None: nothing is reserved; for programs that create their own placement groups, such as verl's trainers."
+            description="Eager: the agent reserves a bundle for each process, for WorkerGroups, `attach_pool` and "
+            "verl's own pools. None: nothing is reserved; for programs that create their own placement groups."
         ),
     ] = Reservation.EAGER
     image: Annotated[
@@ -474,6 +484,7 @@ SPEC_RULES = schema(
             "accelerator",
             "topology",
             "maxColocateCount",
+            "spareCpus",
             "reservation",
         )
     ),

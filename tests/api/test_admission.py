@@ -353,6 +353,7 @@ def fixed(cluster):
         ("spec.accelerator", {"vendor": "amd"}),
         ("spec.topology", {"mode": "Spread"}),
         ("spec.maxColocateCount", 3),
+        ("spec.spareCpus", 3),
         ("spec.reservation", "None"),
     ],
 )

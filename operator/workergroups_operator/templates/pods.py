@@ -48,8 +48,9 @@ _NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
 # Drivers run in the head; a pool can ask for more.
 _HEAD_LIMITS = {"cpu": "8", "memory": "16Gi"}
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
-# CPUs for plain tasks and helpers of drivers, on nodes whose pool sets no CPUs.
-SPARE_CPUS = 4
+# What verl's trainers start beside their ranks, on one node: TransferQueue holds 9 CPUs, and of the fully asynchronous
+# trainers each holds 10.
+SPARE_CPUS = 24
 # The GCS declares a node dead that does not answer three requests of three seconds each.
 _NODE_HEALTH = {
     "RAY_health_check_period_ms": "1000",
@@ -192,13 +193,13 @@ def _variables(values: Mapping[str, str]) -> list[Manifest]:
 
 
 def cpu_count(pool: ResourcePool) -> int:
-    """Return the logical CPUs of each node of the pool: one for each rank that fits, and some for plain tasks.
+    """Return the logical CPUs of each node of the pool: one for each rank that fits, and some for tasks and helpers.
 
-    Ray's count must not restrict what the bundles allow. The bundles hold the CPUs of the ranks. Plain tasks get as
-    many as the node requests from Kubernetes.
+    Ray's count must not restrict what the bundles allow. The bundles hold the CPUs of the ranks.
     """
-    asked = pool.spec.resources.amount("cpu")
-    return pool.spec.processes_per_node * pool.spec.max_colocate_count + (whole_cpus(asked) if asked else SPARE_CPUS)
+    spec, asked = pool.spec, pool.spec.resources.amount("cpu")
+    spare = max(whole_cpus(asked) if asked else 0, SPARE_CPUS) if spec.spare_cpus is None else spec.spare_cpus
+    return spec.processes_per_node * spec.max_colocate_count + spare
 
 
 def device_count(pool: ResourcePool) -> dict[str, str]:

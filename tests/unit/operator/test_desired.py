@@ -356,10 +356,22 @@ def test_pods_in_the_network_of_their_node_find_the_services_of_the_cluster(spec
 
 
 @pytest.mark.parametrize(
-    ("cpu", "spare"), [(None, 4), ("28", 28), (28, 28), ("1.5", 1), ("500m", 1), ("8000m", 8), ("2k", 2000)]
+    ("cpu", "set_", "spare"),
+    [
+        (None, None, 24),
+        ("28", None, 28),
+        (28, None, 28),
+        ("1.5", None, 24),
+        ("500m", None, 24),
+        ("28000m", None, 28),
+        ("2k", None, 2000),
+        (None, 0, 0),
+        ("28", 3, 3),
+    ],
 )
-def test_nodes_have_cpus_for_plain_tasks_next_to_those_of_the_ranks(cpu, spare):
+def test_nodes_have_cpus_for_plain_tasks_next_to_those_of_the_ranks(cpu, set_, spare):
     asked = {} if cpu is None else {"resources": {"requests": {"cpu": cpu}}}
+    asked |= {} if set_ is None else {"spareCpus": set_}
     (group_,) = of_kind("RayCluster", pools=(pool(nodes=1, processes=2, **asked),))["spec"]["workerGroupSpecs"]
     assert group_["rayStartParams"]["num-cpus"] == str(2 * 10 + spare)
 
