@@ -134,10 +134,11 @@ VERL_TESTS := $(addprefix single_controller/test_,auto_padding_on_cpu.py colocat
   get_set_dispatch_collect_cpu.py high_level_scheduling_api.py nested_worker.py ray_local_envs_on_cpu.py \
   ray_utils_on_cpu.py split_resource_pool.py worker_group_basics.py worker_group_torch.py) test_protocol_on_cpu.py
 .PHONY: test-verl
-test-verl: $(VERL)/ready ## run verl's own tests of single_controller and DataProto, with our modules under verl's names
+test-verl: $(VERL)/ready $(BENCH_READY) ## run verl's own tests with our modules under verl's names, and verl's classes on reserved bundles
 	cd $(VERL)/run; PYTHONPATH=$(CURDIR)/tests/verl/shim:$(CURDIR)/tests/verl:$(CURDIR)/$(VERL)/run \
 	  VERL_UTILS=$(CURDIR)/$(VERL)/source/verl/utils $(CURDIR)/$(BIN)/python -P -m pytest --config-file=/dev/null --rootdir=. \
 	  -p no:cacheprovider -p logical_gpus --durations=5 $(addprefix tests/,$(VERL_TESTS))
+	.venv-bench/bin/python -m pytest tests/verl/plugin
 
 # In the source distribution, verl's tests are next to its package. They must not find that package.
 $(VERL)/ready: tests/verl/source.txt | $(READY)

@@ -1,10 +1,4 @@
-"""verl's own resource pools, worker groups and check of resources, on a ResourcePool.
-
-python check.py                  # on nodes of which nothing is reserved: verl as it is
-python check.py verl-reserved    # on the bundles that this ResourcePool reserves
-"""
-
-import sys
+"""verl's own resource pools, worker groups and check of resources, on a ResourcePool, whether it reserves bundles or not."""
 
 import ray
 import torch
@@ -13,8 +7,6 @@ from verl.single_controller.base import Worker
 from verl.single_controller.base.decorator import Dispatch, register
 from verl.single_controller.ray import RayClassWithInitArgs, RayWorkerGroup
 from verl.single_controller.ray.base import ResourcePoolManager
-
-import workergroups
 
 PROCESSES_ON_NODES = [4]
 
@@ -34,11 +26,7 @@ class Actor(Worker):
 def main() -> None:
     ray.init(address="auto")
     manager = ResourcePoolManager({"global_pool": PROCESSES_ON_NODES}, mapping={"actor": "global_pool"})
-    if len(sys.argv) > 1:
-        # Instead of create_resource_pool(), which would count free GPUs: these GPUs are reserved already.
-        manager.resource_pool_dict["global_pool"] = workergroups.attach_pool(sys.argv[1])
-    else:
-        manager.create_resource_pool()
+    manager.create_resource_pool()
     group = RayWorkerGroup(manager.get_resource_pool("actor"), RayClassWithInitArgs(cls=Actor))
     added = group.add_rank(DataProto.from_dict({"a": torch.zeros(8)}))
     print(group.world_size, "ranks on", len(set(group.pod())), "node:", added.batch["a"].tolist())

@@ -32,21 +32,21 @@ def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:
     """
     if not ray.is_initialized():
         ray.init(address="auto")
-    placed = poll(lambda: _placed(name), timeout=timeout)
+    placed = poll(lambda: placed_nodes(name), timeout=timeout)
     if placed is None:
-        raise PoolNotFoundError(_what_is_missing(name, timeout))
+        raise PoolNotFoundError(what_is_missing(name, timeout))
     return pool_over(name, [(node.record, index) for node in placed for index in sorted(node.record["bundles"])])
 
 
 @dataclass(frozen=True)
-class _Node:
+class PlacedNode:
     """The bundles of one node of a pool."""
 
     name: PlacementName
     record: Record
 
 
-def _placed(pool: str) -> list[_Node] | None:
+def placed_nodes(pool: str) -> list[PlacedNode] | None:
     """Return the pool's nodes in order; ``None`` unless all have their bundles."""
     reservation = reservations.current(pool)
     if reservation is None:
@@ -57,17 +57,18 @@ def _placed(pool: str) -> list[_Node] | None:
     return nodes if [node.name.index for node in nodes] == list(range(reservation.nodes)) else None
 
 
-def _nodes(pool: str, uid: str) -> list[_Node]:
+def _nodes(pool: str, uid: str) -> list[PlacedNode]:
     """Return the pool's nodes whose bundles are reserved."""
     named = ((PlacementName.parse(record["name"]), record) for record in _placement_groups())
-    return [_Node(name, record) for name, record in named if name and (name.pool, name.uid) == (pool, uid)]
+    return [PlacedNode(name, record) for name, record in named if name and (name.pool, name.uid) == (pool, uid)]
 
 
 def _placement_groups() -> list[Record]:
     return [record for record in placement_group_table().values() if record["state"] == "CREATED"]
 
 
-def _what_is_missing(pool: str, timeout: float) -> str:
+def what_is_missing(pool: str, timeout: float) -> str:
+    """Return why a pool is not there after that many seconds."""
     reservation = reservations.current(pool)
     if reservation is None:
         names = (PlacementName.parse(record["name"]) for record in _placement_groups())

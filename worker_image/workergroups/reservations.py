@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import announcements
+from .ray_private import key_value_store
 
 _KV_NAMESPACE = "workergroups-pools"
 
@@ -33,6 +34,11 @@ def current(pool: str) -> Reservation | None:
         case {"uid": str(uid), "nodes": nodes} if announcements.is_count(nodes):
             return Reservation(uid, nodes)
     return None
+
+
+def pools() -> list[str]:
+    """Return the names of all pools about which something is announced."""
+    return sorted(key_value_store.keys(_KV_NAMESPACE))
 
 
 def forget(pool: str) -> None:

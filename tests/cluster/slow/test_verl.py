@@ -1,4 +1,4 @@
-"""verl's own pools, groups and check of resources on ResourcePools: examples/verl, with a verl that is mounted."""
+"""verl's own pools, groups and check of resources on ResourcePools, whether they reserve bundles or not."""
 
 from pathlib import Path
 
@@ -12,16 +12,15 @@ NVIDIA = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
 AMD = {"vendor": "amd", "product": "AMD-Instinct-MI300X"}
 
 
-def test_verl_runs_on_free_nodes_as_it_is_and_on_reserved_bundles(namespace, clean):
+def test_verl_runs_as_it_is_on_reserved_bundles_and_on_free_nodes(namespace, clean):
     (packages,) = (REPOSITORY / ".venv-bench" / "lib").glob("python3.*/site-packages")
-    shape = {"processes": 4, "clusterName": "verl", **mounted(packages)}
+    shape = {"processes": 4, **mounted(packages)}
     namespace.apply(
-        pool("verl", accelerator=NVIDIA, reservation="None", **shape), pool("verl-reserved", accelerator=AMD, **shape)
+        pool("verl", accelerator=AMD, **shape), pool("free", accelerator=NVIDIA, reservation="None", **shape)
     )
-    for name in ("verl", "verl-reserved"):
+    for name in ("verl", "free"):
         namespace.until_ready("resourcepool", name)
-    head = ready_head(namespace, "verl")
-    for arguments in ("", "verl-reserved"):
-        run = f"cat > /tmp/check.py && ray job submit -- python /tmp/check.py {arguments}"
+        head = ready_head(namespace, name)
+        run = "cat > /tmp/check.py && ray job submit -- python /tmp/check.py"
         said = namespace.run("exec", "-i", head, "--", "sh", "-c", run, stdin=CHECK, timeout=300)
         assert "4 ranks on 1 node: [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]" in said, said

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import configparser
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -21,3 +23,11 @@ def test_the_wheel_holds_the_library_and_the_command_line_and_nothing_else(tmp_p
         "workergroups_cli",
         "workergroups_client",
     }
+
+
+def test_verl_finds_its_plugin_in_pods_as_in_an_installation():
+    folder, in_pods = REPOSITORY / "worker_image" / "workergroups.dist-info", configparser.ConfigParser()
+    in_pods.read(folder / "entry_points.txt")
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    assert dict(in_pods["verl.plugins"]) == project["entry-points"]["verl.plugins"]
+    assert f"Version: {project['version']}\n" in (folder / "METADATA").read_text()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import ray
 import ray._private.state
 from ray._raylet import PlacementGroupID
 from ray.core.generated.common_pb2 import TaskStatus
@@ -127,6 +128,20 @@ def _unfinished_task(info: Any, reached: Mapping[int, int]) -> UnfinishedTask:
         since=reached[state] / 1e9,
         job_id=info.job_id.hex(),
     )
+
+
+def live_jobs() -> set[str]:
+    """Return the ids of the jobs whose drivers are connected."""
+    return {job["JobID"] for job in ray._private.state.jobs() if not job["IsDead"]}
+
+
+def job_of_actor(name: str, namespace: str) -> str | None:
+    """Return the id of the job that has created the live actor of that name; ``None`` if there is none."""
+    try:
+        handle = ray.get_actor(name, namespace=namespace)
+    except ValueError:
+        return None
+    return str(ray._private.state.actors(handle._actor_id.hex())["JobID"])
 
 
 def node_of_bundles(placement_group: PlacementGroup) -> dict[int, str]:

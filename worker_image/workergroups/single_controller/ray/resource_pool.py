@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+import ray
 from ray.util.placement_group import PlacementGroup
 
 from workergroups.errors import InvalidValueError, PoolClosedError
@@ -18,6 +19,7 @@ from workergroups.waiting import wait_for_end
 
 from . import placement
 from .closing import Closing
+from .part import Part
 from .ranks import Seat
 
 if TYPE_CHECKING:
@@ -88,6 +90,9 @@ class RayResourcePool(Closing, ResourcePool):
     ) -> list[PlacementGroup]:
         """Return the placement groups in rank order; the first call reserves them.
 
+        Each handle has only those bundles that are the pool's, numbered from 0, and so have verl's groups on this pool.
+        `part.scheduling_strategy` places an actor in one of them.
+
         Args:
             strategy: Ray's placement strategy for the processes of one node.
             name: The start of the groups' names, instead of ``name_prefix``.
@@ -98,7 +103,8 @@ class RayResourcePool(Closing, ResourcePool):
             PlacementImpossibleError: They can never be placed on the Ray that this program has started.
             PoolClosedError: The pool was closed.
         """
-        return [group for group, _ in groupby(b.placement_group for b in self.bundles(strategy, name, device_name))]
+        by_group = groupby(self.bundles(strategy, name, device_name), key=lambda bundle: bundle.placement_group)
+        return [Part(group, [bundle.bundle_index for bundle in bundles]) for group, bundles in by_group]
 
     def bundles(
         self, strategy: str = "STRICT_PACK", name: str | None = None, device_name: str = "cuda"
@@ -107,6 +113,8 @@ class RayResourcePool(Closing, ResourcePool):
         if self._closed:
             raise PoolClosedError(f"pool {self.name_prefix!r} is closed; create a new RayResourcePool")
         if self._placed is None:
+            if not ray.is_initialized():
+                ray.init()  # as Ray's own functions do
             if self._has_default_count:
                 self._reduce_count(strategy, device_name)
             counts = "_".join(map(str, self._store))

@@ -9,6 +9,7 @@ import ray
 from ray.actor import ActorHandle
 
 from workergroups.debugger import pauses
+from workergroups.errors import InvalidTypeError
 from workergroups.naming import RankName
 from workergroups.ray_private.cluster_state import all_dead
 from workergroups.single_controller.base.decorator import RegisteredMethod, registered_methods
@@ -80,6 +81,12 @@ class RayWorkerGroup(RankGroup):
         self._owns_ranks = resource_pool is not None
         if resource_pool is None:
             workers, names = _find_ranks(worker_names, worker_handles)
+        elif not isinstance(resource_pool, RayResourcePool):
+            kind = f"{type(resource_pool).__module__}.{type(resource_pool).__qualname__}"
+            raise InvalidTypeError(
+                f"resource_pool is a {kind}: create it with workergroups.RayResourcePool, or use the RayWorkerGroup of "
+                "its package"
+            )
         elif ray_cls_with_init is None:
             raise ValueError("a group on a resource pool needs ray_cls_with_init, the class of its ranks")
         else:
