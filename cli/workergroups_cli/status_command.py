@@ -42,7 +42,8 @@ def status(
 ) -> None:
     """Show pools and groups: conditions, nodes, ranks and jobs.
 
-    Each condition has its reason and age. A pool also shows what runs in its bundles. Without a name, a line for each pool and group says what it waits for.
+    Each condition has its reason and age. A pool also shows what runs in its bundles. Without a name, a line for each
+    pool and group says what it waits for.
     """
     if ray and name is None:
         raise typer.BadParameter("--ray needs a name: each Ray cluster has its own status")

@@ -1,4 +1,4 @@
-"""verl's own resource pools, worker groups and check of resources, on a ResourcePool, whether it reserves bundles or not."""
+"""verl's own resource pools, worker groups and check of resources, on a ResourcePool that reserves bundles or not."""
 
 import ray
 import torch

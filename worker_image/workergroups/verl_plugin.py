@@ -23,7 +23,7 @@ from workergroups import reservations
 from workergroups.attaching_pools import what_is_missing
 from workergroups.bundle_claims import claims
 from workergroups.bundle_claims.choice import BundleKey, OfferedNode, Share, choose, shortage
-from workergroups.bundle_claims.offers import in_use, offered
+from workergroups.bundle_claims.offers import offered, use_of
 from workergroups.errors import InvalidTypeError, PlacementImpossibleError, PoolNotFoundError
 from workergroups.ray_private.cluster_state import job_of_actor, live_nodes, placement_group_handle
 from workergroups.single_controller.ray.part import Part, scheduling_strategy
@@ -136,13 +136,14 @@ def _wanted(max_colocate_count: int, accelerator_type: str | None = None) -> dic
 
 
 def _taken(nodes: Sequence[OfferedNode]) -> set[BundleKey]:
-    return claims.taken() | in_use(nodes)
+    return claims.taken() | use_of(nodes).used
 
 
 def _take(
     name: str, process_on_nodes: Sequence[int], wanted: Mapping[str, float], nodes: Sequence[OfferedNode]
 ) -> list[Share] | None:
-    shares = choose(name, process_on_nodes, wanted, nodes, _taken(nodes))
+    use = use_of(nodes)
+    shares = choose(name, process_on_nodes, wanted, nodes, claims.taken() | use.used) if use.is_complete else None
     return shares if shares and claims.claim(key for share in shares for key in share.keys) else None
 
 

@@ -120,7 +120,8 @@ def _new_rolls(
 ) -> dict[str, str]:
     """Return the names of the rolls that should begin now, by node group.
 
-    Pods that never ran need none, but a head that has run is only replaced by one. None begins while a queue runs the RayCluster as it was admitted, since the operator may not write it.
+    Pods that never ran need none, but a head that has run is only replaced by one. None begins while a queue runs the
+    RayCluster as it was admitted, since the operator may not write it.
     """
     found: dict[str, str] = {}
     if is_held(observed):

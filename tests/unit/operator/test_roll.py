@@ -263,7 +263,8 @@ def test_a_change_is_reported_by_field_and_restarts_nothing(spec, fields, in_hea
     assert said.message.startswith(f"{fields}: ")
     assert said.message.endswith("to replace what is old: workergroups restart pool/actors")
     assert (" the head" in said.message) is in_head
-    assert ("2 of 2 nodes are older than the spec, and so is the head" in said.message) is (in_head and "head" not in spec)
+    both = "2 of 2 nodes are older than the spec, and so is the head"
+    assert (both in said.message) is (in_head and "head" not in spec)
     assert [pods_of(each) for each in templates(seen)] == [pods_of(each) for each in templates(before)]
     assert decided(seen).rolls == {}
     assert status_of(seen).ready.status == status_of(before).ready.status

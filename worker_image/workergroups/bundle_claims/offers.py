@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from workergroups import reservations
 from workergroups.attaching_pools import placed_nodes
@@ -28,10 +29,22 @@ def offered() -> list[OfferedNode]:
     ]
 
 
-def in_use(nodes: Iterable[OfferedNode]) -> set[BundleKey]:
-    """Return the bundles in which something runs, according to the last reports of Ray's nodes."""
+@dataclass(frozen=True)
+class Use:
+    """What the last reports of Ray's nodes say about bundles."""
+
+    used: frozenset[BundleKey]
+    """In which something runs; also those that no node has reported."""
+    is_complete: bool
+    """Whether all are reported. A bundle that has just been reserved is not yet."""
+
+
+def use_of(nodes: Iterable[OfferedNode]) -> Use:
+    """Return in which of these nodes' bundles something runs."""
     available: dict[str, float] = {}
     for node in live_nodes():
         available.update(node.available)
-    keys = ((node.placement_group, number) for node in nodes for number in range(len(node.bundles)))
-    return {(group, number) for group, number in keys if available.get(f"bundle_group_{number}_{group}", 0) < _WHOLE}
+    keys = [(node.placement_group, number) for node in nodes for number in range(len(node.bundles))]
+    whole = {key: available.get(f"bundle_group_{key[1]}_{key[0]}") for key in keys}
+    used = frozenset(key for key, amount in whole.items() if amount is None or amount < _WHOLE)
+    return Use(used, None not in whole.values())
