@@ -118,10 +118,9 @@ def _running(observed: Observed) -> frozenset[str]:
 def _new_rolls(
     observed: Observed, asked: Mapping[str, Manifest], asked_head: Manifest, running: Set[str]
 ) -> dict[str, str]:
-    """Return the names of the rolls that should begin now, by node group.
+    """Return the names of the rolls that should begin now, by node group. Pods that never ran need none.
 
-    Pods that never ran need none, but a head that has run is only replaced by one. None begins while a queue runs the
-    RayCluster as it was admitted, since the operator may not write it.
+    None begins while a queue runs the RayCluster as it was admitted, since the operator may not write it.
     """
     found: dict[str, str] = {}
     if is_held(observed):
@@ -130,21 +129,11 @@ def _new_rolls(
         last = last_roll(observed, pool)
         changed = _changed_spec(observed, pool, asked[node_group_of(pool)], asked_head)
         roll = asked_roll(pool.metadata, last)
-        is_asked = roll is not None and asked_roll(pool.metadata, pool.status.roll) is not None
-        is_due = pool.name in running or (is_asked and _has_old_head(observed, pool, asked_head))
         if roll is None and changed is not None:
             roll = automatic_roll(pool, last, changed, _interrupted(observed, pool))
-        if roll is not None and is_due:
+        if roll is not None and pool.name in running:
             found[node_group_of(pool)] = roll
     return found
-
-
-def _has_old_head(observed: Observed, pool: ResourcePool, asked_head: Manifest) -> bool:
-    """Return whether the pool shapes the head and has not given back its pods, and the head is not as it asks for."""
-    live = live_head(observed)
-    is_old = live is not None and digest_of(live) != digest_of(asked_head)
-    is_resting = pool.name in at_rest(observed, suspended_pools(observed).keys())
-    return pool is observed.pools[0] and not is_resting and is_old and has_head_run(observed)
 
 
 def _changed_spec(observed: Observed, pool: ResourcePool, asked: Manifest, asked_head: Manifest) -> str | None:

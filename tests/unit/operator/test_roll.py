@@ -307,15 +307,6 @@ def test_a_restart_begins_with_the_head_if_it_has_changed():
     assert up_to_date(gone).message.endswith("2 of 2 nodes are older than the spec; a restart is replacing them")
 
 
-def test_a_restart_of_a_pool_of_which_no_pod_has_run_still_replaces_an_old_head():
-    seen = running(of_pool(), of_pool(ASKED, image="example.test/worker:2"))
-    waiting = replace(seen, pods=(pod("head", **RUNS),))
-    assert built(waiting).replaces_head
-    after = replace(waiting, children=applied(ray_cluster(waiting)))
-    assert not built(after).replaces_head
-    assert up_to_date(after).status == "True"
-
-
 def test_a_restart_replaces_the_nodes_only_if_the_head_has_not_changed():
     seen = running(of_pool(), of_pool(ASKED))
     assert REPLACED_HEAD_ANNOTATION not in ray_cluster(seen)["metadata"]["annotations"]
