@@ -16,6 +16,7 @@ from . import incarnations
 from .errors import GroupFailedError, GroupNotFoundError, RendezvousTimeoutError
 from .incarnations import Incarnation
 from .naming import NAMESPACE, RankName, latest_births
+from .processes import stack_dump
 from .ray_private.actors import actor_id
 from .ray_private.cluster_state import actor_state
 from .single_controller.ray import group_record
@@ -58,6 +59,7 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
     """
     if not ray.is_initialized():
         ray.init(address="auto")
+    stack_dump.enable_driver()
     return _attach(
         _Wanted(name, newer_than, _attached.get((name, newer_than)) if newer_than is not None else None), timeout
     )

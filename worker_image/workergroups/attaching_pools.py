@@ -10,6 +10,7 @@ from ray.util import placement_group_table
 from . import reservations
 from .errors import PoolNotFoundError
 from .naming import PlacementName
+from .processes import stack_dump
 from .single_controller.ray.reserved_bundles import Record, pool_over
 from .single_controller.ray.resource_pool import RayResourcePool
 from .waiting import poll
@@ -32,6 +33,7 @@ def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:
     """
     if not ray.is_initialized():
         ray.init(address="auto")
+    stack_dump.enable_driver()
     placed = poll(lambda: placed_nodes(name), timeout=timeout)
     if placed is None:
         raise PoolNotFoundError(what_is_missing(name, timeout))

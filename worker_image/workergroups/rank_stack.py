@@ -1,4 +1,4 @@
-"""What one rank is doing, read from the stacks of its threads that Python's faulthandler writes."""
+"""What a rank or another process of Ray is doing, read from the stacks that Python's faulthandler writes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ _STANDARD = re.compile(r"/lib/python3\.\d+/")
 _INSTALLED = re.compile("-packages/(torch|ray)/")
 _RAYS_EXECUTOR = ("/ray/_private/function_manager.py", "actor_method_executor")
 """Ray calls each method of an actor from this function, but for those of asynchronous actors."""
+_RAYS_WORKER = "/ray/_private/worker.py"
+_RAYS_MAIN_LOOP = (_RAYS_WORKER, "main_loop")
+"""Ray calls each plain task from this function."""
+_RAYS_PROGRAM = "/default_worker.py"
 _EVENT_LOOP = ("/asyncio/base_events.py", "run_forever")
 _OF_RAY = ("/ray/_private/", "/ray/util/tracing/", "/ray/actor.py", "/single_controller/ray/run_method.py")
 
@@ -71,6 +75,11 @@ class RankStack:
     note: str = ""
     """Why it has no stacks."""
 
+    @property
+    def waits_for_ray(self) -> bool:
+        """Whether it is in ``ray.get`` or ``ray.wait``."""
+        return any(_is(frame, (_RAYS_WORKER, function)) for frame in self.frames for function in ("get", "wait"))
+
 
 def parse(text: str, method: str = "") -> RankStack:
     """Return what a rank is doing.
@@ -100,13 +109,26 @@ def _frames(thread: str) -> list[Frame]:
 
 
 def _method(frames: list[Frame]) -> list[Frame] | None:
-    """Return the frames of the method that the thread runs, without those by which Ray calls it; ``None`` if none."""
+    """Return the frames of the method that the thread runs, without those by which Ray calls it; ``None`` if none.
+
+    Of a plain task, they are the function's; of a driver, the whole program's.
+    """
     end = next((index for index, frame in enumerate(frames) if _is(frame, _RAYS_EXECUTOR)), None)
     if end is None:
-        return None
+        return _program(frames)
     while end and any(part in frames[end - 1].file for part in _OF_RAY):
         end -= 1
     return frames[:end]
+
+
+def _program(frames: list[Frame]) -> list[Frame] | None:
+    """Return the frames of a main thread that runs a plain task or a driver; ``None`` for any other thread."""
+    if _is(frames[0], _RAYS_MAIN_LOOP) or frames[-1].function != "<module>":
+        return None
+    if frames[-1].file.endswith(_RAYS_PROGRAM):
+        end = next((index for index, frame in enumerate(frames) if _is(frame, _RAYS_MAIN_LOOP)), 0)
+        return frames[:end] or None
+    return frames
 
 
 def _shortened(frames: list[Frame]) -> tuple[Frame, ...]:

@@ -5,6 +5,7 @@ Ray cluster without reserved bundles, and on a laptop, verl works as before. Dif
 
 - where its pools take their bundles from, and in which order;
 - what its check of resources counts;
+- that the storage of its batches skips nodes that are too small for it, such as the head;
 - that a pool of this library's in verl's classes is split and merged, and places ranks, as in ours.
 """
 
@@ -25,6 +26,7 @@ from workergroups.bundle_claims import claims
 from workergroups.bundle_claims.choice import BundleKey, OfferedNode, Share, choose, shortage
 from workergroups.bundle_claims.offers import offered, use_of
 from workergroups.errors import InvalidTypeError, PlacementImpossibleError, PoolNotFoundError
+from workergroups.processes import stack_dump
 from workergroups.ray_private.cluster_state import job_of_actor, live_nodes, placement_group_handle
 from workergroups.single_controller.ray.part import Part, scheduling_strategy
 from workergroups.single_controller.ray.resource_pool import (
@@ -32,6 +34,7 @@ from workergroups.single_controller.ray.resource_pool import (
     merge_resource_pool,
     split_resource_pool,
 )
+from workergroups.storage_units import on_nodes_with_room
 from workergroups.waiting import poll
 
 # Ray's nodes report what is free with a delay, also after the end of what has run there.
@@ -40,6 +43,9 @@ _REPORT_SECONDS = 5.0
 _PLACED_SECONDS = 60.0
 # The actor to which all programs with a TransferQueue talk: its name, and its namespace in Ray.
 _QUEUE = ("TransferQueueController", "transfer_queue")
+# TransferQueue's module that starts storage units, and its function that says where.
+_STORAGE = "transfer_queue.storage.bootstrap.simple_storage_bootstrap"
+_WHERE = "get_node_round_robin_scheduling_strategies"
 
 
 def _reserved_first(original: Any) -> Any:
@@ -101,7 +107,7 @@ def _counting_reserved(original: Any) -> Any:
 def _refuse_another_jobs_queue() -> None:
     """Raise if this program's batches go to the TransferQueue of another job.
 
-    The queue has a fixed name, and whoever starts it later joins it without a word.
+    The queue has a fixed name, and a program that starts it later joins it without a word.
     """
     interface = sys.modules.get("transfer_queue.interface")
     if interface is None or getattr(interface, "_TQ_CONTROLLER", None) is None:
@@ -198,6 +204,10 @@ def _install() -> None:
     base.merge_resource_pool = _also_ours(base.merge_resource_pool, merge_resource_pool)
     manager = base.ResourcePoolManager
     manager._check_resource_available = _counting_reserved(manager._check_resource_available)
+    stack_dump.enable_driver()
+    storage = sys.modules.get(_STORAGE)  # verl has imported it, if it is installed
+    if hasattr(storage, _WHERE):
+        setattr(storage, _WHERE, on_nodes_with_room(getattr(storage, _WHERE)))
 
 
 _install()

@@ -9,6 +9,9 @@ Ray does these things in sequence, and need not:
 - A worker imports Ray while the head's GCS starts.
 - A worker process with environment variables of its own imports Ray twice; `ray_private.setup_worker` imports it once.
 
+A worker process can be asked for its stacks, whatever it runs, and `breakpoint()` pauses it on its loopback: see
+`ray_private.default_worker`.
+
 It also watches whether the kernel ends processes of a worker's container for lack of memory, which Ray does not know.
 
 Ray has no options for this, so two functions of Ray are replaced: see `workergroups.ray_private.start`.
@@ -26,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workergroups import memory_kills
-from workergroups.ray_private import setup_worker
+from workergroups.ray_private import default_worker, setup_worker
 from workergroups.ray_private import start as ray_private
 from workergroups_agent import head_directories
 from workergroups_agent.listening import wait_for_gcs
@@ -73,11 +76,13 @@ def announce(dashboard: Dashboard) -> None:
 
 
 def our_start_process(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return our start of a process of Ray: some wait for an idle CPU, and a raylet gets our `setup_worker`."""
+    """Return our start of a process of Ray: some wait for an idle CPU, and a raylet gets our workers' programs."""
 
     def start(command: list[str], process_type: str, *positional: Any, **named: Any) -> Any:
         if process_type == "raylet":
-            command = [each.replace(ray_private.RAYS_SETUP_WORKER, setup_worker.__file__) for each in command]
+            ours = {ray_private.RAYS_SETUP_WORKER: setup_worker, ray_private.RAYS_DEFAULT_WORKER: default_worker}
+            for rays, module in ours.items():
+                command = [each.replace(rays, str(module.__file__)) for each in command]
         if process_type in _MAY_WAIT:
             command = [sys.executable, _WHEN_IDLE, str(WAIT_SECONDS), *command]
         started = theirs(command, process_type, *positional, **named)

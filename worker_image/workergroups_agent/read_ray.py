@@ -11,7 +11,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from workergroups import runs
 from workergroups.deaths import Death
-from workergroups.debugger import pauses
+from workergroups.debugger import announced
+from workergroups.debugger.pauses import Pause
 from workergroups.naming import NAMESPACE, PlacementName, RankName
 from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs, SessionEnded
@@ -80,16 +81,16 @@ class RayReader:
             ranks=ranks,
             pods={record.id: _pod_of(record) for record in table},
             pauses=self._pauses({rank.actor_id for rank in ranks}),
-            drivers=tuple(sorted(driver.name for driver in drivers if driver.ended is None)),
-            last_driver_end=max((driver.ended for driver in drivers if driver.ended is not None), default=None),
+            drivers=drivers.connected,
+            last_driver_end=drivers.last_end,
             preflights=self._preflights.read(checked),
             runs=self._read_runs({rank.actor_id for rank in ranks}),
         )
 
-    def _pauses(self, actor_ids: set[str]) -> dict[str, pauses.Pause]:
-        announced = actor_ids.intersection(self._gcs.keys(pauses.KV_NAMESPACE))
-        written = self._gcs.get_many(pauses.KV_NAMESPACE, announced)
-        found = {actor_id: pauses.read(data) for actor_id, data in sorted(written.items())}
+    def _pauses(self, actor_ids: set[str]) -> dict[str, Pause]:
+        paused = actor_ids.intersection(self._gcs.keys(announced.KV_NAMESPACE))
+        written = self._gcs.get_many(announced.KV_NAMESPACE, paused)
+        found = {actor_id: announced.read(data) for actor_id, data in sorted(written.items())}
         return {actor_id: pause for actor_id, pause in found.items() if pause is not None}
 
     def _read_runs(self, actor_ids: set[str]) -> dict[str, runs.RunRecord]:
@@ -133,22 +134,28 @@ class _Driver(NamedTuple):
     ended: float | None
 
 
-class _DriverTable:
-    """The drivers except our own and Ray's, ended ones included.
+class _Drivers(NamedTuple):
+    connected: tuple[str, ...] = ()
+    # When the last of those that have ended did so; None if none has.
+    last_end: float | None = None
 
-    The table may be long, so it is read from time to time.
-    """
+
+class _DriverTable:
+    """The drivers except our own and Ray's. The table may be long, so it is read from time to time."""
 
     def __init__(self, gcs: Gcs) -> None:
         self._gcs = gcs
         self._parser = _Parser(_driver, b"")
-        self._drivers: list[_Driver] = []
+        self._drivers = _Drivers()
         self._read_at = -READ_DRIVERS_SECONDS
 
-    def read(self) -> list[_Driver]:
+    def read(self) -> _Drivers:
         now = time.monotonic()
         if now - self._read_at >= READ_DRIVERS_SECONDS:
-            self._drivers, self._read_at = self._parser.parse(self._gcs.drivers()), now
+            found = self._parser.parse(self._gcs.drivers())
+            connected = tuple(sorted(driver.name for driver in found if driver.ended is None))
+            ends = (driver.ended for driver in found if driver.ended is not None)
+            self._drivers, self._read_at = _Drivers(connected, max(ends, default=None)), now
         return self._drivers
 
 

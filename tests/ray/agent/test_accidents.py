@@ -9,7 +9,7 @@ from ray.util import placement_group, remove_placement_group
 import workergroups
 from tests.ray.agent.planned import Group, launch
 from tests.ray.agent.test_executor import all_ready
-from workergroups.debugger import pauses
+from workergroups.debugger import announced
 from workergroups.naming import NAMESPACE
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent import account, orders
@@ -57,7 +57,7 @@ def test_odd_values_in_the_key_value_store_stop_nobody(agent, value):
     gcs = Gcs.of_driver()
     keys = {orders.NAMESPACE: ["stamp", "plan", "launch/x"], account.NAMESPACE: ["sign-of-life", "account"]}
     odd = [(namespace, key) for namespace, names in keys.items() for key in names]
-    odd += [(pauses.KV_NAMESPACE, f"{number}-{NINES}") for number in range(300)]
+    odd += [(announced.KV_NAMESPACE, f"{number}-{NINES}") for number in range(300)]
     for namespace, key in odd:
         gcs.put(namespace, key, value)
     try:

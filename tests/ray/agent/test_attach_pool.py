@@ -14,6 +14,7 @@ from workergroups import (
     RayWorkerGroup,
     ResourcePoolManager,
     attach_pool,
+    merge_resource_pool,
     split_resource_pool,
 )
 from workergroups_api.report import expanded
@@ -48,6 +49,36 @@ def test_a_program_splits_a_pool_and_makes_groups_on_the_parts(agent):
     assert len(set(here)) == len(set(there)) == 1
     assert set(here) != set(there)
     assert devices == (("0", "1", "2", "3"),) * 2
+
+
+def accumulator():
+    """The class of seed 000, which travels by value."""
+
+    class GPUAccumulator(workergroups.Worker):
+        def __init__(self):
+            super().__init__()
+            self.value = self.rank
+
+        def add(self, x):
+            self.value += x
+            return self.value
+
+    return RayClassWithInitArgs(GPUAccumulator)
+
+
+def test_a_program_merges_parts_of_a_pool_and_has_the_numbers_of_seed_000(agent):
+    agent.until(reserved)
+    left, right = split_resource_pool(attach_pool("actors", timeout=20), 4)
+    merged = merge_resource_pool(left, right)
+    assert merged.local_rank_list() == [0, 1, 2, 3, 0, 1, 2, 3]
+    with (
+        RayWorkerGroup(left, accumulator()) as group,
+        RayWorkerGroup(right, accumulator()) as group_new,
+        RayWorkerGroup(merged, accumulator()) as group_merged,
+    ):
+        assert group.execute_all_sync("add", x=[1, 1, 1, 1]) == [1, 2, 3, 4]
+        assert group_new.execute_all_sync("add", x=[2, 2, 2, 2]) == [2, 3, 4, 5]
+        assert group_merged.execute_all_sync("add", x=[3] * 8) == [3, 4, 5, 6, 7, 8, 9, 10]
 
 
 def test_ranks_of_a_program_see_all_devices_of_their_process(agent):

@@ -14,8 +14,8 @@ import workergroups
 from tests.ray.agent.conftest import running_cluster
 from tests.ray.agent.planned import Agent, Group, launch
 from tests.ray.agent.test_executor import all_ready, ranks
+from workergroups.processes import stack_dump
 from workergroups.ray_private.process import logs_directory
-from workergroups.single_controller.ray import stack_dump
 from workergroups.warm import places
 from workergroups_agent.ray_start import our_start_process
 

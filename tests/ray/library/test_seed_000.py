@@ -20,7 +20,19 @@ pytestmark = pytest.mark.usefixtures("local_ray")
 
 
 @ray.remote
-class Accumulator(Worker):
+class Accumulator:
+    def __init__(self):
+        self.value = 0
+
+    def add(self, x):
+        self.value += x
+
+    def get_value(self):
+        return self.value
+
+
+@ray.remote
+class GPUAccumulator(Worker):
     def __init__(self) -> None:
         super().__init__()
         self.value = float(self.rank)
@@ -31,7 +43,7 @@ class Accumulator(Worker):
 
 
 @ray.remote
-class AccumulatorDecorator(Worker):
+class GPUAccumulatorDecorator(Worker):
     def __init__(self) -> None:
         super().__init__()
         self.value = float(self.rank)
@@ -84,15 +96,22 @@ def new_pool(local_ray):
         yield pool
 
 
+def test_an_accumulator_is_an_actor_of_rays():
+    accumulator = Accumulator.remote()
+    assert ray.get(accumulator.get_value.remote()) == 0
+    accumulator.add.remote(10)
+    assert ray.get(accumulator.get_value.remote()) == 10
+
+
 def test_each_rank_adds_its_own_number(pool):
-    with RayWorkerGroup(pool, RayClassWithInitArgs(cls=Accumulator)) as group:
+    with RayWorkerGroup(pool, RayClassWithInitArgs(cls=GPUAccumulator)) as group:
         assert group.execute_all_sync("add", x=[1, 1, 1, 1]) == [1, 2, 3, 4]
         assert pool.local_rank_list() == [0, 1, 2, 3]
         assert pool.local_world_size_list() == [4, 4, 4, 4]
-        assert all("Accumulator" in repr(worker) for worker in group.workers)
-        assert re.fullmatch(r"\w{6}Accumulator_0:0", group.worker_names[0])
+        assert all("GPUAccumulator" in repr(worker) for worker in group.workers)
+        assert re.fullmatch(r"\w{6}GPUAccumulator_0:0", group.worker_names[0])
         prefix = group.worker_names[0][:6]
-        assert group.worker_names == [f"{prefix}Accumulator_0:{i}" for i in range(4)]
+        assert group.worker_names == [f"{prefix}GPUAccumulator_0:{i}" for i in range(4)]
 
 
 def test_groups_share_the_gpus_of_merged_pools(pool, new_pool):
@@ -100,7 +119,7 @@ def test_groups_share_the_gpus_of_merged_pools(pool, new_pool):
     assert new_pool.local_rank_list() == [0, 1, 2, 3]
     assert merged.local_rank_list() == [0, 1, 2, 3, 0, 1, 2, 3]
 
-    class_with_args = RayClassWithInitArgs(cls=Accumulator)
+    class_with_args = RayClassWithInitArgs(cls=GPUAccumulator)
     with (
         RayWorkerGroup(pool, class_with_args),
         RayWorkerGroup(new_pool, class_with_args) as group_new,
@@ -112,7 +131,7 @@ def test_groups_share_the_gpus_of_merged_pools(pool, new_pool):
 
 def test_one_to_all_gives_every_rank_the_same(pool, new_pool):
     merged = merge_resource_pool(pool, new_pool)
-    with RayWorkerGroup(merged, RayClassWithInitArgs(cls=AccumulatorDecorator)) as group:
+    with RayWorkerGroup(merged, RayClassWithInitArgs(cls=GPUAccumulatorDecorator)) as group:
         assert group.add(x=10) == [10, 11, 12, 13, 14, 15, 16, 17]
 
 

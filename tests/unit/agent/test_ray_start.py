@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from workergroups.ray_private import setup_worker
+from workergroups.ray_private import default_worker, setup_worker
 from workergroups.ray_private import start as ray_private
 from workergroups_agent import head_directories, ray_start
 from workergroups_agent.head_directories import HeadDirectories
@@ -139,9 +139,11 @@ def test_a_dashboard_with_missing_facts_is_not_announced(start):
 
 def test_the_raylet_starts_workers_by_our_file(start):
     assert os.path.exists(ray_private.RAYS_SETUP_WORKER)
-    given = f"--python_worker_command=python3 {ray_private.RAYS_SETUP_WORKER} default_worker.py"
-    (command,), _, _ = start("raylet", given)
-    assert command == f"--python_worker_command=python3 {setup_worker.__file__} default_worker.py"
+    assert os.path.exists(ray_private.RAYS_DEFAULT_WORKER)
+    programs = ray_private.RAYS_SETUP_WORKER, ray_private.RAYS_DEFAULT_WORKER
+    (command,), _, _ = start("raylet", f"--python_worker_command=python3 {' '.join(programs)} --port=1")
+    ours = f"{setup_worker.__file__} {default_worker.__file__}"
+    assert command == f"--python_worker_command=python3 {ours} --port=1"
 
 
 def test_rays_functions_that_are_replaced_are_there():

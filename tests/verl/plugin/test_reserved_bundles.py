@@ -7,16 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 import ray
-from ray.cluster_utils import Cluster
+from transfer_queue.storage.bootstrap import simple_storage_bootstrap
 from verl.single_controller.base import Worker
 from verl.single_controller.base.decorator import Dispatch, register
 from verl.single_controller.ray import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup, ResourcePoolManager
 from verl.single_controller.ray.base import merge_resource_pool, split_resource_pool
 
 import workergroups
-from tests.ray.agent.planned import NODE_GROUP, Agent, pool
-from workergroups.naming import NAMESPACE
 
+# So that Ray's processes find this file's classes.
+ENVIRONMENT = {"PYTHONPATH": os.getcwd()}
 # A program of another job, which takes two bundles of each node and keeps them until its standard input is closed.
 OTHER_JOB = """
 import ray, sys
@@ -46,30 +46,10 @@ class Actor(Worker):
         return ray.get_runtime_context().get_node_id(), placed.id.hex(), os.environ["CUDA_VISIBLE_DEVICES"]
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """A head without devices, and two nodes of a pool, with four GPUs each that are only numbers."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("RAY_AUTH_MODE", "disabled")
-        environment.setenv("RAY_prestart_worker_first_driver", "0")
-        environment.setenv("RAY_memory_monitor_refresh_ms", "0")
-        environment.setenv("PYTHONPATH", os.getcwd())
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-        for _ in range(2):
-            cluster.add_node(num_cpus=50, num_gpus=4, labels={"ray.io/node-group": NODE_GROUP})
-        yield cluster
-        cluster.shutdown()
-
-
 @pytest.fixture
-def nodes(cluster, tmp_path):
-    """The pool's nodes in its order. What a test has taken ends with its job."""
-    ray.init(address=cluster.address, namespace=NAMESPACE, log_to_driver=False)
-    agent = Agent(tmp_path)
-    agent.until(lambda said: said.pools["actors"].report.reserved_nodes == 2, pools=(pool(),))
-    yield [node.name.node_id for node in workergroups.attaching_pools.placed_nodes("actors")]
-    agent.until(lambda said: not said.pools, pools=())
-    ray.shutdown()
+def nodes(agent):
+    agent.until(lambda said: said.pools["actors"].report.reserved_nodes == 2)
+    return [node.name.node_id for node in workergroups.attaching_pools.placed_nodes("actors")]
 
 
 def places(resource_pool):
@@ -131,6 +111,13 @@ def test_a_job_that_has_joined_the_queue_of_another_job_is_refused(nodes, cluste
             created([1])
         job.stdin.close()
         assert job.wait(30) == 0
+
+
+def test_storage_units_of_the_queue_are_not_on_the_head_which_is_too_small_for_its_share(nodes):
+    units = simple_storage_bootstrap.get_node_round_robin_scheduling_strategies(8)
+    assert sorted(unit.node_id for unit in units) == sorted(nodes * 4)
+    with_cpus = simple_storage_bootstrap.get_node_round_robin_scheduling_strategies(8, "CPU")
+    assert len({unit.node_id for unit in with_cpus}) == 3
 
 
 def test_a_pool_of_ours_works_in_verls_classes(nodes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 BundleKey = tuple[str, int]
 """The id of a placement group, and the number of a bundle in it."""
@@ -54,11 +54,10 @@ def choose(
         offered: The nodes of all ResourcePools.
         taken: The bundles that somebody has.
     """
-    ordered = sorted(offered, key=lambda node: (node.pool, node.index))
-    pools = {pool: list(nodes) for pool, nodes in groupby(ordered, key=lambda node: node.pool)}
+    pools = _by_pool(offered)
     free = {pool: sum(free_bundles(node, wanted, taken) for node in nodes) for pool, nodes in pools.items()}
     by_fit = sorted(pools, key=lambda pool: (pool != name, free[pool], pool))
-    for nodes in (*(pools[pool] for pool in by_fit), ordered):
+    for nodes in (*(pools[pool] for pool in by_fit), list(chain.from_iterable(pools.values()))):
         for is_each_once in (True, False):
             shares = _first_fit(process_on_nodes, wanted, nodes, taken, is_each_once)
             if shares is not None:
@@ -79,17 +78,22 @@ def shortage(
     taken: Collection[BundleKey],
 ) -> str:
     """Return the sentence that says why `choose` has found nothing."""
-    ordered = sorted(offered, key=lambda node: (node.pool, node.index))
     there = "; ".join(
         f"pool {pool}: {_counts(free_bundles(node, wanted, taken) for node in nodes)} of "
         f"{_counts(len(node.bundles) for node in nodes)} on its nodes"
-        for pool, nodes in ((pool, list(nodes)) for pool, nodes in groupby(ordered, key=lambda node: node.pool))
+        for pool, nodes in _by_pool(offered).items()
     )
     amounts = ", ".join(f"{amount:g} {resource}" for resource, amount in wanted.items())
     return (
         f"the program's pool {name!r} needs {_counts(process_on_nodes)} bundles on its nodes, each with {amounts}. "
         f"Free, and large enough, are: {there}"
     )
+
+
+def _by_pool(offered: Iterable[OfferedNode]) -> dict[str, list[OfferedNode]]:
+    """Return the nodes of each pool in their order, pools by name."""
+    ordered = sorted(offered, key=lambda node: (node.pool, node.index))
+    return {pool: list(nodes) for pool, nodes in groupby(ordered, key=lambda node: node.pool)}
 
 
 def _counts(numbers: Iterable[int]) -> str:

@@ -1,4 +1,4 @@
-"""debugpy on the loopback of a paused rank, where an editor or a prompt can attach."""
+"""debugpy on the loopback of a paused process, where an editor or a prompt can attach."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from types import FrameType, ModuleType
 LOOPBACK = "127.0.0.1"
 FIRST_PORT = 5678
 """debugpy's default. Local rank n of a node listens on port 5678 + n, or on the next free port."""
-_PORTS = 1024
+FIRST_PORTS = 1024
+"""How many ports are tried, from the first on."""
 _THIRD_PARTY = Path(__file__).resolve().parents[2] / "third_party"
 """On a cluster, the library brings debugpy along."""
 _LOOK_SECONDS = 0.1
@@ -41,7 +42,7 @@ class Debugpy:
             RuntimeError: debugpy cannot listen.
         """
         if not self.port:
-            self._module.configure(subProcess=False)  # what a rank starts is not debugged
+            self._module.configure(subProcess=False)  # what a process starts is not debugged
             _, self.port = self._module.listen((LOOPBACK, _free_port(FIRST_PORT + local_rank)))
 
     @property
@@ -80,7 +81,7 @@ def _load() -> ModuleType:
 
 
 def _free_port(first: int) -> int:
-    for port in range(first, first + _PORTS):
+    for port in range(first, first + FIRST_PORTS):
         with socket.socket() as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

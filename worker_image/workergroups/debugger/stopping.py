@@ -1,4 +1,4 @@
-"""Stop a rank at `breakpoint()`, or where an exception was raised that leaves one of its methods."""
+"""Stop a process at `breakpoint()`, or a rank where an exception was raised that leaves one of its methods."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from typing import Any
 import ray
 
 from workergroups.exception_text import exception_line
+from workergroups.ray_private.process import process_id
 
-from . import pauses
-from .listening import Debugpy
+from . import announced
+from .listening import FIRST_PORTS, Debugpy
 from .pauses import MAX_TEXT, Pause
 
 _builtin_breakpoint = builtins.breakpoint
@@ -29,17 +30,26 @@ _WATCH_SECONDS = 0.2
 _stopper: _Stopper | None = None
 
 
-def enable(actor_id: str, name: str, local_rank: int) -> None:
+def enable(process_id: str, name: str, local_rank: int) -> None:
     """Let `breakpoint()` stop this process here and not in Ray's debugger, which listens to all pods.
 
     Args:
-        actor_id: The actor id of the rank that this process is.
-        name: The rank's name for people.
-        local_rank: The rank's number on its node.
+        process_id: The id under which it announces its pauses: of a rank, its actor id.
+        name: The name of the rank or the process for people.
+        local_rank: The rank's number on its node, which determines the port.
     """
     global _stopper
-    _stopper = _Stopper(actor_id, name, local_rank)
+    _stopper = _Stopper(process_id, name, local_rank)
     _stopper.take_breakpoints()
+
+
+def stop(frame: FrameType) -> None:
+    """Stop this process, which is no rank, in the frame of a `breakpoint()`; the next ones come here by themselves."""
+    if _stopper is None:
+        # Processes that begin to pause at once should not choose the same port.
+        enable(process_id(), f"process {os.getpid()}", os.getpid() % FIRST_PORTS)
+    assert _stopper is not None
+    _stopper.stop(frame)
 
 
 def post_mortem(error: Exception) -> None:
@@ -51,8 +61,8 @@ def post_mortem(error: Exception) -> None:
 class _Stopper:
     """Stops this process until a debugger has attached."""
 
-    def __init__(self, actor_id: str, name: str, local_rank: int) -> None:
-        self._actor_id, self._name, self._local_rank = actor_id, name, local_rank
+    def __init__(self, process_id: str, name: str, local_rank: int) -> None:
+        self._process_id, self._name, self._local_rank = process_id, name, local_rank
         self._debugpy: Debugpy | None = None
         self._one_at_a_time = threading.Lock()
         self._announced: Pause | None = None
@@ -71,7 +81,10 @@ class _Stopper:
             debugpy.look_at(error)
 
     def _on_breakpoint(self, *_args: Any, **_kwargs: Any) -> None:
-        frame = sys._getframe(1)
+        self.stop(sys._getframe(1))
+
+    def stop(self, frame: FrameType) -> None:
+        """Stop in this frame."""
         debugpy = self._attached_at(frame, frame.f_lineno, None)
         if debugpy is not None:
             debugpy.stop_at(frame)
@@ -108,13 +121,13 @@ class _Stopper:
     def _announce(self, pause: Pause) -> None:
         with self._announcing, _told_if_it_fails():
             self._announced = pause
-            pauses.announce(self._actor_id, pause)
+            announced.announce(self._process_id, pause)
 
     def _withdraw(self, pause: Pause | None) -> None:
         """Withdraw the announcement, unless the rank has paused again since."""
         with self._announcing, _told_if_it_fails():
             if pause is not None and pause is self._announced:
-                pauses.withdraw(self._actor_id)
+                announced.withdraw(self._process_id)
 
     def _withdraw_when_left(self, debugpy: Debugpy, attached: Pause) -> None:
         """Withdraw the announcement when the debugger has left, from a thread that debugpy does not trace."""

@@ -16,13 +16,13 @@ from ray.core.generated.common_pb2 import TaskStatus, TaskType
 
 DEADLINE_SECONDS = 10.0
 MOST_CALLS = 10_000
+_ENDED = (TaskStatus.FINISHED, TaskStatus.FAILED)
 _NOT_SENT = (
     TaskStatus.PENDING_ARGS_AVAIL,
     TaskStatus.PENDING_NODE_ASSIGNMENT,
     TaskStatus.PENDING_OBJ_STORE_MEM_AVAIL,
     TaskStatus.PENDING_ARGS_FETCH,
-    TaskStatus.FINISHED,
-    TaskStatus.FAILED,
+    *_ENDED,
 )
 _SENT = (
     TaskStatus.SUBMITTED_TO_WORKER,
@@ -82,6 +82,14 @@ class CallReader:
         if len(events) == MOST_CALLS:
             events = self._ask(_NOT_SENT + _SENT)
         return [_call(event) for event in events if event.task_info.type == TaskType.ACTOR_TASK]
+
+    def events(self) -> list[Any]:
+        """Return Ray's events of all tasks that have not ended, with those that are not sent yet.
+
+        Raises:
+            Exception: The GCS does not answer in time.
+        """
+        return [event for event in self._ask(_ENDED) if event.state_updates.state_ts_ns]
 
     def _run(self, reading: Reading) -> None:
         began = time.monotonic()

@@ -50,9 +50,17 @@ class ActorState:
 
 @dataclass(frozen=True)
 class UnfinishedTask:
-    """One call of an actor's method, or its construction, that has not ended."""
+    """One task that has not ended: a call of an actor's method, its construction, a plain task, or a driver."""
 
+    task_id: str
+    parent_id: str
+    """The task that has called it; a driver is a task of its own."""
     actor_id: str
+    """Empty for a plain task and for a driver."""
+    worker_id: str
+    """The process that runs it; empty before it runs, and while an actor is constructed."""
+    name: str
+    """``Class.method``, or the function of a plain task; empty for a driver."""
     method: str
     state: str
     """``running``, with what it waits for if Ray knows; ``waiting for arguments``; or ``queued``."""
@@ -106,11 +114,11 @@ def actor_state(actor_id: str) -> ActorState | None:
 
 
 def unfinished_tasks() -> list[UnfinishedTask]:
-    """Return the unfinished calls of all actors on the cluster, as far as Ray's processes have reported them."""
+    """Return the unfinished tasks of all programs on the cluster, as far as Ray's processes have reported them."""
     return [
-        _unfinished_task(event.task_info, event.state_updates.state_ts_ns)
+        unfinished_task(event)
         for event in ray._private.state.state._get_all_task_events()
-        if event.task_info.actor_id and event.state_updates.state_ts_ns and not _has_ended(event)
+        if event.state_updates.state_ts_ns and not _has_ended(event)
     ]
 
 
@@ -118,11 +126,17 @@ def _has_ended(event: Any) -> bool:
     return not _ENDED.isdisjoint(event.state_updates.state_ts_ns)
 
 
-def _unfinished_task(info: Any, reached: Mapping[int, int]) -> UnfinishedTask:
-    """Return the call from its description and the times at which it reached each state, in ns since the epoch."""
+def unfinished_task(event: Any) -> UnfinishedTask:
+    """Return the task that an event of Ray describes, which has the times at which it reached each state."""
+    info, updates = event.task_info, event.state_updates
+    reached: Mapping[int, int] = updates.state_ts_ns
     state = max(reached, key=lambda status: reached[status])
     return UnfinishedTask(
+        task_id=info.task_id.hex(),
+        parent_id=info.parent_task_id.hex(),
         actor_id=info.actor_id.hex(),
+        worker_id=updates.worker_id.hex(),
+        name=info.func_or_class_name,
         method=info.name.rpartition(".")[2],
         state=_STATES.get(state, "queued"),
         since=reached[state] / 1e9,

@@ -125,6 +125,18 @@ class Gcs:
         return self._client.internal_kv_get(_SESSION_NAME, _SESSION_NAMESPACE, timeout=DEADLINE_SECONDS)
 
 
+def address_of_this_node() -> str:
+    """Return the address of the GCS of the Ray that runs on this node, or that RAY_ADDRESS names.
+
+    Raises:
+        ConnectionError: There is none.
+    """
+    from ray._private.services import canonicalize_bootstrap_address_or_die
+
+    address: str = canonicalize_bootstrap_address_or_die(None)
+    return address
+
+
 def subscribe_to_logs(address: str) -> Any:
     """Subscribe to what workers print, which Ray's log monitors send to the GCS at that address.
 

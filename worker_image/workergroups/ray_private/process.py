@@ -15,6 +15,14 @@ def has_started_ray() -> bool:
     return node is not None and bool(node.is_head())
 
 
+def process_id() -> str:
+    """Return Ray's id of what this process is: of its actor, of the job whose driver it is, or of its worker."""
+    context = ray.get_runtime_context()
+    if ray._private.worker.global_worker.mode == ray.SCRIPT_MODE:
+        return str(context.get_job_id())
+    return str(context.get_actor_id() or context.get_worker_id())
+
+
 def own_pod() -> str:
     """Return the pod in which this process runs, as KubeRay names it to Ray; outside of pods, the host's name."""
     return os.environ.get("RAY_CLOUD_INSTANCE_ID") or socket.gethostname()

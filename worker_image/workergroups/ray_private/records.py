@@ -17,6 +17,8 @@ from . import death_cause
 _SUBMISSION_ID = "job_submission_id"
 # Ray's dashboard and the like are drivers in namespaces that begin with this.
 INTERNAL_NAMESPACES = "_ray_internal_"
+INTERNAL_ACTORS = "_ray_internal_"
+"""The actors that run submitted jobs have names that begin with this."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class ActorRecord:
     namespace: str
     state: str
     """DEPENDENCIES_UNREADY, PENDING_CREATION, ALIVE, RESTARTING or DEAD."""
+    class_name: str
     repr_name: str
     """What its class's ``__repr__`` returned once the constructor had returned; empty before."""
     node_id: str
@@ -63,6 +66,10 @@ class ActorRecord:
     """The process id on its node; 0 before there is a process."""
     start_time: int
     """When its process was up, in milliseconds since the epoch."""
+    end_time: int
+    """When it died, in milliseconds since the epoch; 0 if it has not."""
+    job_id: str
+    """Ray's id of the driver whose program has created it."""
     cause: Any
     """Ray's own record of its death."""
 
@@ -80,9 +87,11 @@ class DriverRecord:
     namespace: str
     submission_id: str
     """The id of the job that was submitted; empty for other programs. It is untrusted text of any length."""
-    is_alive: bool
+    node_id: str
+    pid: int
+    """The process id on its node."""
     ended: float | None
-    """When it ended, in seconds since the epoch by the clock of the head."""
+    """When it ended, in seconds since the epoch by the clock of the head; ``None`` while it is connected."""
 
 
 def node(info: gcs_pb2.GcsNodeInfo) -> NodeRecord:
@@ -127,12 +136,15 @@ def actor(raw: bytes) -> ActorRecord:
         name=record.name,
         namespace=record.ray_namespace,
         state=gcs_pb2.ActorTableData.ActorState.Name(record.state),
+        class_name=record.class_name,
         repr_name=record.repr_name,
         node_id=record.address.node_id.hex(),
         node_address=record.address.ip_address,
         worker_id=record.address.worker_id.hex(),
         pid=record.pid,
         start_time=record.start_time,
+        end_time=record.end_time,
+        job_id=record.job_id.hex(),
         cause=record.death_cause,
     )
 
@@ -148,7 +160,8 @@ def driver(raw: bytes) -> DriverRecord:
         id=record.job_id.hex(),
         namespace=record.config.ray_namespace,
         submission_id=record.config.metadata.get(_SUBMISSION_ID, ""),
-        is_alive=not record.is_dead,
+        node_id=record.driver_address.node_id.hex(),
+        pid=record.driver_pid,
         ended=record.end_time / 1000 if record.is_dead else None,
     )
 

@@ -13,6 +13,7 @@ from ray.scripts.scripts import main as ray_command
 
 __all__ = [
     "FIND_HEAD_NODE",
+    "RAYS_DEFAULT_WORKER",
     "RAYS_SETUP_WORKER",
     "START_PROCESS",
     "connect",
@@ -25,7 +26,9 @@ __all__ = [
 
 Function = Callable[..., Any]
 
-RAYS_SETUP_WORKER = str(Path(ray._private.services.__file__).parent / "workers" / "setup_worker.py")
+_WORKERS = Path(ray._private.services.__file__).parent / "workers"
+RAYS_DEFAULT_WORKER = str(_WORKERS / "default_worker.py")
+RAYS_SETUP_WORKER = str(_WORKERS / "setup_worker.py")
 START_PROCESS = (ray._private.services.__name__, "start_ray_process")
 """Starts each process of a node."""
 FIND_HEAD_NODE = (ray._private.node.__name__, "get_all_node_info_until_retrieved")

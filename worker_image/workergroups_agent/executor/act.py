@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ray.util import get_placement_group, placement_group, remove_placement_group
 
 from workergroups import incarnations, reservations, runs
-from workergroups.debugger import pauses
+from workergroups.debugger import announced
 from workergroups.single_controller.ray import group_record
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor.decide import (
@@ -63,7 +63,7 @@ class ActionRunner:
         self._pools.forget_but(pools, {placement.name.pool for placement in state.placements})
         for rank in state.ranks:
             if not rank.is_alive and rank.actor_id in state.pauses:
-                pauses.withdraw(rank.actor_id)
+                announced.withdraw(rank.actor_id)
         self._forget_records(plan, state)
         self._forget_runs(plan, state)
 

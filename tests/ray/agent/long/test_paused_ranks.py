@@ -5,7 +5,7 @@ import ray
 
 import workergroups
 from tests.ray.agent.planned import Group, launch
-from workergroups.debugger import pauses
+from workergroups.debugger import announced
 from workergroups.debugger.dap import Attached
 
 STOPPER = """
@@ -62,6 +62,6 @@ def test_an_exception_of_a_group_that_wants_it_is_reported_and_what_is_dead_is_n
     report = report_of(agent.go_on_until(lambda reports: report_of(reports).failures))
     assert report.pauses == ()
     agent.look()
-    assert pauses.announced() == {}
+    assert announced.announced() == {}
     with pytest.raises(ray.exceptions.RayActorError):
         ray.get(call)

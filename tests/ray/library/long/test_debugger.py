@@ -12,7 +12,7 @@ import ray
 from tests.ray.library import debugged
 from tests.ray.library.debugged import Debugged
 from workergroups import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
-from workergroups.debugger import pauses
+from workergroups.debugger import announced
 from workergroups.debugger.dap import Attached, DebuggerGoneError
 from workergroups.single_controller.ray.ranks import create_ranks
 
@@ -26,29 +26,28 @@ def group():
 
 
 def paused(count=1, seconds=20, known=()):
-    """The announced pauses, as soon as there are so many that debugpy serves, beside those of known times."""
+    """The announced pauses, without those of known times, as soon as debugpy serves `count` of them."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        found = [pause for pause in pauses.announced().values() if pause.port and pause.since not in known]
+        found = [pause for pause in announced.announced().values() if pause.port and pause.since not in known]
         if len(found) == count:
             return sorted(found, key=lambda pause: pause.port)
         time.sleep(0.05)
     raise TimeoutError(f"{len(found)} ranks are paused, not {count}")
 
 
-def only_call_of(group, rank, seconds=10):
-    """The one call of a rank: Ray may list its construction for a second after that has ended."""
+def until_only_call(group, rank, state, seconds=10):
+    """Wait until Ray, whose processes report once a second, lists one call of a rank, and that in this state."""
     deadline = time.monotonic() + seconds
-    while len(found := [call for call in group.calls() if call.rank == rank]) != 1:
+    while (found := [call.state for call in group.calls() if call.rank == rank]) != [state]:
         assert time.monotonic() < deadline, found
         time.sleep(0.1)
-    return found[0]
 
 
 def none_paused(seconds=10):
     deadline = time.monotonic() + seconds
-    while pauses.announced():
-        assert time.monotonic() < deadline, pauses.announced()
+    while announced.announced():
+        assert time.monotonic() < deadline, announced.announced()
         time.sleep(0.05)
 
 
@@ -72,7 +71,7 @@ def test_an_editor_attaches_to_the_rank_that_is_paused_and_lets_it_continue(grou
     assert (frame.name, editor.evaluate("total, self.rank", frame)) == ("step", "(40, 2)")
     (attached,) = paused()
     assert attached.is_attached
-    assert only_call_of(group, 2).state == f"running, paused at {pause.where}"
+    until_only_call(group, 2, f"running, paused at {pause.where}")
     with pytest.raises(DebuggerGoneError):
         Attached(pause.port)
     editor.ask("continue", threadId=thread)
@@ -141,7 +140,7 @@ def test_a_group_that_is_closed_has_no_paused_ranks():
     with RayResourcePool([2]) as pool, RayWorkerGroup(pool, RayClassWithInitArgs(Debugged)) as group:
         group.execute_all_async("step", [1])
         paused()
-    assert not pauses.announced()
+    assert not announced.announced()
 
 
 def test_a_rank_that_pauses_again_at_once_is_known_again(group):
@@ -197,7 +196,7 @@ def post_mortem():
     yield ranks
     for rank in ranks:
         ray.kill(rank)
-    pauses.withdraw_all(rank._actor_id.hex() for rank in ranks)
+    announced.withdraw_all(rank._actor_id.hex() for rank in ranks)
     pool.close()
 
 
@@ -224,4 +223,4 @@ def test_an_exception_is_looked_at_from_the_prompt(post_mortem):
 
 def test_what_a_method_catches_is_not_looked_at(post_mortem):
     assert ray.get(post_mortem[0].raise_caught.remote(), timeout=30) == "caught"
-    assert not pauses.announced()
+    assert not announced.announced()

@@ -5,7 +5,7 @@ import warnings
 import pytest
 import ray
 
-from tests.ray.library.test_seed_001 import Accumulator, AccumulatorDecorator
+from tests.ray.library.test_seed_001 import GPUAccumulator, GPUAccumulatorDecorator
 from workergroups import (
     PlacementImpossibleError,
     RayClassWithInitArgs,
@@ -30,10 +30,10 @@ def test_two_groups_share_a_pool_of_two():
     with warnings.catch_warnings(record=True) as said, RayResourcePool([2], use_gpu=True) as pool:
         warnings.simplefilter("always")
         assert pool.max_colocate_count == 10
-        group = RayWorkerGroup(pool, RayClassWithInitArgs(cls=Accumulator))
+        group = RayWorkerGroup(pool, RayClassWithInitArgs(cls=GPUAccumulator))
         assert group.execute_all_sync("add", x=[1, 3]) == [1, 4]
         assert group.execute_all_sync("get_value") == [1, 4]
-        decorated = RayWorkerGroup(pool, RayClassWithInitArgs(cls=AccumulatorDecorator))
+        decorated = RayWorkerGroup(pool, RayClassWithInitArgs(cls=GPUAccumulatorDecorator))
         assert decorated.add(10) == [10, 11]
         assert pool.max_colocate_count == 2
     (warning,) = said

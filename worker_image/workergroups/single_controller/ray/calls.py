@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workergroups.debugger import pauses
+from workergroups.debugger import announced
 from workergroups.ray_private.cluster_state import unfinished_tasks
 
 
@@ -54,7 +54,7 @@ def calls_in_flight(actor_ids: Sequence[str]) -> Calls:
     """
     ranks = {actor_id: rank for rank, actor_id in enumerate(actor_ids)}
     now = time.time()
-    paused = {actor_id: f", paused at {pause.where}" for actor_id, pause in pauses.announced(ranks).items()}
+    paused = {actor_id: f", paused at {pause.where}" for actor_id, pause in announced.announced(ranks).items()}
     return Calls(
         sorted(
             (

@@ -9,11 +9,10 @@ from ray.actor import ActorHandle
 
 from workergroups.errors import LateCallError
 from workergroups.node_tasks import run_on_nodes
+from workergroups.processes import stack_dump
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import ActorState, actor_state, live_nodes
 from workergroups.waiting import not_ready
-
-from . import stack_dump
 
 _STACKS_TIMEOUT = 15.0
 

@@ -12,7 +12,7 @@ from workergroups.ray_private.cluster_state import placement_group_handle
 
 
 class Part(PlacementGroup):  # type: ignore[misc]  # Ray is not typed
-    """The bundles of a placement group that a pool has on one node: whoever asks how many there are, gets their number.
+    """The bundles of a placement group that a pool has on one node: `bundle_count` and `bundle_specs` are theirs.
 
     Ray places by its own handles: use `scheduling_strategy`.
     """

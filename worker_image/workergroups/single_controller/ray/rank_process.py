@@ -10,10 +10,11 @@ import ray
 
 from workergroups import flight_recorder, group_env
 from workergroups.debugger import stopping
+from workergroups.processes import stack_dump
 from workergroups.ray_private.process import accelerators_at_start
 from workergroups.warm import learning
 
-from . import group_record, master_port, stack_dump
+from . import group_record, master_port
 from .method_table import Signatures
 from .visible_devices import bundle_devices, check_own_env, device_env, ray_name
 

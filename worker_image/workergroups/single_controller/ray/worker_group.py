@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray.actor import ActorHandle
 
-from workergroups.debugger import pauses
+from workergroups.debugger import announced
 from workergroups.errors import InvalidTypeError
 from workergroups.naming import RankName
 from workergroups.ray_private.cluster_state import all_dead
@@ -156,7 +156,7 @@ class RayWorkerGroup(RankGroup):
             ray.kill(worker)
         wait_for_end(lambda: all_dead(actor_ids), what=f"the ranks of group {self.name_prefix!r}")
         group_record.forget(actor_ids[0])
-        pauses.withdraw_all(actor_ids)
+        announced.withdraw_all(actor_ids)
 
 
 RayWorkerGroup.register(RoleGroup)

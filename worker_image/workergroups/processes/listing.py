@@ -1,0 +1,121 @@
+"""The processes of a Ray cluster, and the calls between them that have not returned, from the tables of its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .tables import ActorRow, DeadActorRow, DriverRow, GcsTables, NodeProcess, PauseRow
+from .targets import DRIVER, Process
+
+_CONSTRUCTOR = "__init__"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that has not returned."""
+
+    caller: str
+    """The id of the process that has called; empty if it is not known."""
+    callee: str
+    """The id of the process that runs the call, or will; empty if it is not known yet."""
+    name: str
+    """``Class.method``, or the function of a plain task."""
+    state: str
+    """``running``, ``waiting for arguments``, or ``queued``."""
+    seconds: float
+    """How long it has been in that state, by the nodes' clocks."""
+
+
+def processes(tables: GcsTables, on_nodes: Mapping[str, Iterable[NodeProcess]]) -> list[Process]:
+    """Return the processes of users' programs: drivers first, then by pod and process id.
+
+    Args:
+        tables: What the GCS knows.
+        on_nodes: The worker processes of each pod.
+    """
+    jobs = _jobs(tables)
+    jobs_of_tasks = {task.worker_id: task.job_id for task in tables.tasks}
+    found = [_driver(driver, jobs[driver.job_id]) for driver in tables.drivers]
+    for pod, workers in sorted(on_nodes.items()):
+        for worker in workers:
+            actor = _actor_of(worker, tables.actors)
+            job_id = actor.job_id if actor else jobs_of_tasks.get(worker.worker_id, "")
+            found.append(_worker(worker, actor, jobs.get(job_id, job_id), pod))
+    # Pods that share the kernel's process ids see the processes of all.
+    return list({process.id: process for process in found}.values())
+
+
+def calls(tables: GcsTables, known: Sequence[Process]) -> list[Call]:
+    """Return the calls between these processes, the longest first."""
+    by_actor = {process.actor_id: process.id for process in known if process.actor_id}
+    ids = {process.id for process in known}
+    # A driver is the task without a name.
+    of_task = {
+        task.task_id: by_actor.get(task.actor_id, "") if task.actor_id else task.worker_id if task.name else task.job_id
+        for task in tables.tasks
+    }
+    found = [
+        Call(of_task.get(task.parent_id, ""), of_task[task.task_id], task.name, task.state, task.seconds)
+        for task in tables.tasks
+        if task.name and ids.intersection((of_task.get(task.parent_id), of_task[task.task_id]))
+    ]
+    return sorted(found, key=lambda call: -call.seconds)
+
+
+def paused(tables: GcsTables) -> list[tuple[Process, PauseRow]]:
+    """Return the processes that are paused for a debugger, by their starts; none that have ended meanwhile."""
+    jobs = _jobs(tables)
+    actors = {actor.actor_id: actor for actor in tables.actors}
+    drivers = {driver.job_id: driver for driver in tables.drivers}
+    tasks = {task.worker_id: task for task in tables.tasks if not task.actor_id}
+    found = []
+    for row in sorted(tables.pauses, key=lambda row: row.pause.since):
+        if (actor := actors.get(row.process_id)) is not None:
+            process = _worker(NodeProcess(0, row.process_id, ""), actor, jobs.get(actor.job_id, actor.job_id), row.pod)
+        elif (driver := drivers.get(row.process_id)) is not None:
+            process = _driver(driver, jobs[driver.job_id])
+        elif (task := tasks.get(row.process_id)) is not None:
+            worker = NodeProcess(0, row.process_id, task.name)
+            process = _worker(worker, None, jobs.get(task.job_id, task.job_id), row.pod)
+        else:
+            continue
+        found.append((process, row))
+    return found
+
+
+def dead(row: DeadActorRow) -> Process:
+    """Return the process of an actor that is dead."""
+    return _worker(NodeProcess(row.pid, row.actor.worker_id, ""), row.actor, row.job, row.pod)
+
+
+def _jobs(tables: GcsTables) -> dict[str, str]:
+    """Return how people name each job: by the id of its submission, if it was submitted."""
+    return {driver.job_id: driver.submission_id or driver.job_id for driver in tables.drivers}
+
+
+def _actor_of(worker: NodeProcess, actors: Iterable[ActorRow]) -> ActorRow | None:
+    """Return the actor that the process is; while its constructor runs, the only one of its class that has no process.
+
+    Ray knows the process of an actor once the constructor has returned.
+    """
+    known = next((actor for actor in actors if actor.worker_id == worker.worker_id), None)
+    class_name, _, method = worker.doing.rpartition(".")
+    if known or method != _CONSTRUCTOR:
+        return known
+    starting = [actor for actor in actors if actor.class_name == class_name and not actor.worker_id]
+    return starting[0] if len(starting) == 1 else None
+
+
+def _driver(driver: DriverRow, job: str) -> Process:
+    return Process(driver.job_id, DRIVER, DRIVER, "", "", "", job, driver.pod, driver.pid)
+
+
+def _worker(worker: NodeProcess, actor: ActorRow | None, job: str, pod: str) -> Process:
+    if actor is not None:
+        naming = "actor", actor.class_name, actor.name, actor.namespace, actor.actor_id
+    else:
+        class_name, _, method = worker.doing.rpartition(".")
+        is_starting = method == _CONSTRUCTOR
+        naming = "actor" if is_starting else "task", class_name if is_starting else worker.doing, "", "", ""
+    return Process(worker.worker_id, *naming, job, pod, worker.pid)

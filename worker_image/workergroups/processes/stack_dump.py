@@ -1,0 +1,151 @@
+"""The Python stacks of processes of this node, even of those that hang in C code that holds the interpreter's lock.
+
+A process registers a signal on which Python's faulthandler writes the stacks of all threads. The faulthandler runs
+inside the signal handler, so it needs neither a thread nor the lock, and user methods stay in the main thread. It
+writes to a file in memory, which a reader on the same node finds by its name among the process's open files. Ranks have
+that file from the beginning, other processes since they were first asked: see `ray_private.default_worker`. A driver
+can be asked once it has attached to a group or a pool, or imported verl.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import threading
+import time
+from collections.abc import Collection, Iterable
+from io import FileIO
+from pathlib import Path
+
+from workergroups.own_processes import open_file, open_files
+from workergroups.ray_private.default_worker import FILE_NAME, answer, signals, write_to_memory
+
+_DUMP_TIMEOUT = 3.0
+_OPEN_TIMEOUT = 1.5
+"""A process that waits for a result of Ray runs signal handlers once a second."""
+_SETTLED_AFTER = 0.05
+_MOST_BYTES = 1024 * 1024
+_STANDARD_ERROR = 2
+_OF_FAULTHANDLER = re.compile(r"(Current thread|Thread) 0x|  File \"|  \.\.\.|  <|$")
+
+_actor_id: str | None = None
+
+
+def enable(actor_id: str) -> None:
+    """Let other processes of this node ask for this actor's stacks. Does nothing on systems other than Linux."""
+    global _actor_id
+    if _actor_id is None and hasattr(os, "memfd_create"):
+        if (earlier := open_file(os.getpid(), FILE_NAME)) is not None:
+            os.close(int(earlier[0].name))  # somebody has asked the process before it was a rank
+        write_to_memory(actor_id)
+        _actor_id = actor_id
+
+
+def enable_driver() -> None:
+    """Let other processes of this node ask this one for its stacks, which no raylet has started: see `default_worker`.
+
+    It does nothing in a process that can be asked already, nor outside of the main thread.
+    """
+    is_possible = hasattr(os, "memfd_create") and threading.current_thread() is threading.main_thread()
+    if is_possible and open_file(os.getpid(), FILE_NAME) is None and not _catches(os.getpid(), signals()[0]):
+        answer()
+
+
+def dump(actor_ids: Collection[str]) -> dict[str, str]:
+    """Return the stacks of these actors that run on this node: all threads, the innermost call first.
+
+    It takes no longer than the slowest process, and gives up on frozen ones after three seconds.
+    """
+    pids = {actor_id: pid for pid, _, actor_id in open_files(FILE_NAME) if actor_id in actor_ids}
+    found = dump_processes(pids.values())
+    return {actor_id: found[pid] for actor_id, pid in pids.items()}
+
+
+def dump_processes(pids: Iterable[int]) -> dict[int, str]:
+    """Return the stacks of these processes of this node, or why there are none, by process id; see `dump`."""
+    # The signal would end a process that does not catch it.
+    catches = {pid: _catches(pid, signals()[0]) for pid in pids}
+    willing = [pid for pid, is_willing in catches.items() if is_willing]
+    _open_files_of(willing)
+    asked = {pid: _ask(pid) for pid in willing}
+    deadline = time.monotonic() + _DUMP_TIMEOUT
+    answers = {pid: _answer(file, deadline) for pid, file in asked.items()}
+    return {pid: answers.get(pid, "no stacks: it ended, or was not started to be asked") for pid in catches}
+
+
+def _catches(pid: int, signal: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (signal - 1) & 1)
+
+
+def _open_files_of(pids: Collection[int]) -> None:
+    """Let processes open their files in memory; return when all have, or when some hang in C code."""
+    without = [pid for pid in pids if open_file(pid, FILE_NAME) is None]
+    for pid in without:
+        if _catches(pid, signals()[1]):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signals()[1])
+    deadline = time.monotonic() + _OPEN_TIMEOUT
+    while time.monotonic() < deadline and any(open_file(pid, FILE_NAME) is None for pid in without):
+        time.sleep(_SETTLED_AFTER)
+
+
+def _ask(pid: int) -> tuple[FileIO, int] | OSError:
+    """Ask a process for its stacks; return the file to which it writes them and where, or why it cannot be asked."""
+    try:
+        found = open_file(pid, FILE_NAME)
+        file = FileIO(found[0], "r+") if found else FileIO(f"/proc/{pid}/fd/{_STANDARD_ERROR}", "r")
+        if found:
+            file.truncate(0)
+        elif not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("it runs C code, and its standard error is no file")
+        begin = os.fstat(file.fileno()).st_size
+        os.kill(pid, signals()[0])
+    except OSError as error:
+        return error
+    return file, begin
+
+
+def _answer(asked: tuple[FileIO, int] | OSError, deadline: float) -> str:
+    if isinstance(asked, OSError):
+        return f"no stacks: {asked}"
+    file, begin = asked
+    with file:
+        text = _read_when_settled(file.fileno(), begin, deadline)
+    return _without_rays_threads(text) if text else f"no stacks within {_DUMP_TIMEOUT:g} s"
+
+
+def _read_when_settled(descriptor: int, begin: int, deadline: float) -> str:
+    """Return what was written from that place on once the file has stopped growing."""
+    size = os.fstat(descriptor).st_size
+    while time.monotonic() < deadline:
+        time.sleep(_SETTLED_AFTER)
+        now = os.fstat(descriptor).st_size
+        if now > begin and now == size:
+            break
+        size = now
+    text = os.pread(descriptor, min(size - begin, _MOST_BYTES), begin).decode(errors="replace")
+    return "\n".join(line for line in text.splitlines() if _OF_FAULTHANDLER.match(line))
+
+
+def _without_rays_threads(text: str) -> str:
+    """Return the text without threads that run only Ray and the standard library."""
+    threads = [_since_the_worker_began(thread) for thread in re.split(r"\n\n+", text.strip())]
+    of_users = [thread for thread in threads if _has_user_frame(thread)]
+    return "\n".join(of_users or threads[-1:])
+
+
+def _since_the_worker_began(thread: str) -> str:
+    """Return the stack without what called Ray's program: ours, and in a fork of a fork server that server."""
+    return re.sub(r"(?<=\n)(.*/default_worker\.py\", .*)\n[\s\S]*", r"\1", thread)
+
+
+def _has_user_frame(thread: str) -> bool:
+    files = re.findall(r'File "([^"]+)"', thread)
+    return any("/ray/" not in file and not file.endswith("/threading.py") for file in files)
