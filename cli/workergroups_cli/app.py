@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from importlib import metadata
 from typing import Annotated, Any
 
 import typer
 
-from workergroups_client import ClientError
+from workergroups_client.errors import ClientError
 
-from . import job_commands
-from .check_command import check
-from .connect_commands import connect, dashboard
-from .debug_command import debug
 from .exit_codes import FAILED, INTERRUPTED
-from .group_commands import calls, stacks
-from .lifecycle_commands import down, restart, resume, suspend, up
 from .options import Context, Namespace
-from .output import err
-from .pod_commands import exec_, logs
-from .status_command import status
+from .output import complain
+from .verbs import Verbs
+
+_TRACEBACK = "WORKERGROUPS_TRACEBACK"
 
 app = typer.Typer(
+    cls=Verbs,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -33,6 +29,8 @@ app = typer.Typer(
 
 def _say_version(is_asked: bool) -> None:
     if is_asked:
+        from importlib import metadata
+
         typer.echo(metadata.version("workergroups"))
         raise typer.Exit
 
@@ -56,32 +54,20 @@ def _for_all_verbs(command: Any, defaults: dict[str, str | None]) -> dict[str, A
     return {name: _for_all_verbs(verb, defaults) for name, verb in verbs.items()} if verbs else defaults
 
 
-app.command()(up)
-app.command()(status)
-app.command()(check)
-app.command()(connect)
-app.command()(dashboard)
-app.add_typer(job_commands.app, name="job")
-app.command()(logs)
-app.command()(stacks)
-app.command()(calls)
-app.command()(debug)
-app.command("exec")(exec_)
-app.command()(restart)
-app.command()(suspend)
-app.command()(resume)
-app.command()(down)
-
-
 def main() -> None:
-    """Run the command; print an error that the user can fix as a message without a traceback."""
+    """Run the command; print an error as a message without a traceback, unless WORKERGROUPS_TRACEBACK is set."""
     try:
         app()
     except ClientError as error:
-        err.print(f"error: {error}", markup=False)
+        complain(error)
         sys.exit(FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:  # `| head`
         sys.stderr.close()
+        sys.exit(FAILED)
+    except Exception as error:  # A server may answer anything.
+        if os.environ.get(_TRACEBACK):
+            raise
+        complain(ClientError(f"{type(error).__name__}: {error}. This is unexpected: to report it, set {_TRACEBACK}=1"))
         sys.exit(FAILED)

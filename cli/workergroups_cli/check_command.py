@@ -9,8 +9,9 @@ import typer
 from workergroups_client import Cluster, Pool
 
 from .exit_codes import FAILED
+from .json_output import print_list
 from .options import Context, Format, Namespace, PoolName
-from .output import Output, Teller, print_json, print_text
+from .output import Output, Teller, print_text
 
 
 def check(
@@ -30,7 +31,7 @@ def check(
         tell(f"asking the nodes of pool {found.name}" + (" and measuring an all-reduce" if fabric else ""))
         made = found.check(fabric=fabric)
     if output is Output.json:
-        print_json({"pool": found.name, "well": made.is_well, "findings": made.findings, "answer": made.answer})
+        print_list("Finding", made.findings, pool=found.name, isWell=made.is_well, answer=made.answer)
     else:
         for each in made.findings:
             text = f"{each.subject:<12} {'ok' if each.is_well else 'wrong':<6} {each.message}"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 import time
+from collections.abc import Mapping
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
 from workergroups_client import Cluster, Pool, RayConnection
-from workergroups_client.login import LoginPage
+from workergroups_client.dashboard import Dashboard
 
 from . import local_command
 from .options import Command, Context, Namespace, PoolName
@@ -40,22 +44,35 @@ def connect(
 
 def dashboard(
     pool: PoolName,
-    job: Annotated[str | None, typer.Option(help="Open the page of this job.")] = None,
-    port: Annotated[int, typer.Option(help="A port of this machine; 0 for a free one.")] = 0,
+    job: Annotated[str | None, typer.Option(metavar="JOB", help="Open the page of this job.")] = None,
+    port: Annotated[int, typer.Option(metavar="PORT", help="A port of this machine; 0 for a free one.")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Open a tunnel to Ray's dashboard, and print its address.
+    """Open Ray's dashboard in the browser, and print its address.
 
-    The address logs a browser in, once. The tunnel is open until Ctrl-C.
+    It opens no browser without a display. The address logs one browser in, once; no browser gets Ray's token. The
+    dashboard is served until Ctrl-C.
     """
     cluster = Cluster(namespace, context)
     with Teller() as tell:
         found = Pool(pool, cluster, tell)
-        with RayConnection(cluster, found.ray_cluster, port, tell) as ray, LoginPage(ray, _page(job)) as page:
+        ray_cluster = found.ray_cluster
+        with RayConnection(cluster, ray_cluster, tell=tell) as ray, Dashboard(ray, _page(job), port) as served:
             tell.quiet()
-            print_text(f"open {page.url}")
-            hold(f"This address logs in once. The dashboard of pool {found.name} is at {ray.url} until Ctrl-C.")
+            print_text(f"open {served.login_url}")
+            if not no_browser and has_display(os.environ, sys.platform):
+                import webbrowser
+
+                webbrowser.open(served.login_url)
+            hold(f"This address logs in once. The dashboard of pool {found.name} is at {served.url} until Ctrl-C.")
+
+
+def has_display(environment: Mapping[str, str], platform: str) -> bool:
+    """Return whether a browser can open a window: one that runs in the terminal would take the terminal away."""
+    names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
+    return platform in ("darwin", "win32") or any(environment.get(name) for name in names)
 
 
 def hold(sentence: str) -> None:
@@ -69,4 +86,4 @@ def hold(sentence: str) -> None:
 
 
 def _page(job: str | None) -> str:
-    return f"/#/jobs/{job}" if job else "/"
+    return f"/#/jobs/{quote(job, safe='')}" if job else "/"

@@ -2,6 +2,8 @@
 
 FAILED = 1
 """For wrong usage, typer exits with 2."""
+TIME_IS_UP = 124
+"""The code of `timeout`."""
 CANNOT_EXECUTE, COMMAND_NOT_FOUND = 126, 127
 """The codes of a shell."""
 INTERRUPTED = 130

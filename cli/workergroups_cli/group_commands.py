@@ -1,65 +1,139 @@
-"""stacks and calls: what the ranks of a group do, even while they hang."""
+"""stacks and calls: what the ranks of a group, or other processes, do, even while they hang."""
 
 from __future__ import annotations
-
-from typing import Annotated
 
 import typer
 
 from workergroups_client import Cluster
 from workergroups_client.activity import stack_groups
 from workergroups_client.group import Group
+from workergroups_client.process_groups import process_groups
+from workergroups_client.processes import Activity, Processes, pool_of
+from workergroups_client.rank_ranges import chosen_of
+from workergroups_client.times import duration
 
-from .options import Context, Format, GroupName, Namespace
-from .output import Output, Teller, duration, note, print_json, print_text, table
+from .json_output import print_list, with_api_names
+from .options import AllProcesses, Context, Format, GroupOrProcesses, Namespace, OfPool, Ranks, processes_of
+from .output import Output, Teller, note, print_text, table
 
 
 def stacks(
-    group: GroupName,
-    rank: Annotated[int | None, typer.Option(help="Only this rank.")] = None,
+    target: GroupOrProcesses = None,
+    ranks: Ranks = None,
+    pool: OfPool = None,
+    every: AllProcesses = False,
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Show the Python stacks of the ranks, even while they hang.
+    """Show the Python stacks of processes, even while they hang.
 
-    Ranks with the same stack are shown once, the ones that the others seem to wait for first. With --rank, the stacks
-    of one rank are shown, all of its threads included.
+    Processes with the same stack are shown once, the ones that the others seem to wait for first. With --ranks, the
+    stacks of each of these ranks are shown, all of its threads included.
     """
+    cluster = Cluster(namespace, context)
+    wanted = processes_of(target, pool, every)
+    if wanted is None:
+        _stacks_of_ranks(str(target), cluster, ranks, output)
+        return
+    if ranks is not None:
+        raise typer.BadParameter("--ranks needs a group", param_hint="--ranks")
+    activity = _activity(cluster, wanted, pool)
+    groups = process_groups(activity)
+    if output is Output.json:
+        print_list("Stack", groups, processes=activity.processes, stacks=activity.stacks)
+        return
+    for each in groups:
+        _print_place(each.who, each.where, each.suspect)
+        for line in each.waits:
+            print_text(f"  {line}")
+        print_text(activity.stacks[each.first].rstrip() + "\n")
+
+
+def calls(
+    target: GroupOrProcesses = None,
+    pool: OfPool = None,
+    every: AllProcesses = False,
+    output: Format = Output.text,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """List the calls that have not returned.
+
+    Each has its method, whether it runs or is queued, for how long, who called, and where it is. Ranks at the same
+    place share a line. Those that the others seem to wait for come first, marked as suspect.
+    """
+    cluster = Cluster(namespace, context)
+    wanted = processes_of(target, pool, every)
+    if wanted is None:
+        _calls_of_ranks(str(target), cluster, output)
+        return
+    activity = _activity(cluster, wanted, pool)
+    if output is Output.json:
+        print_list("Call", activity.calls, processes=[*activity.processes, *activity.others])
+    elif not activity.calls:
+        note(f"{wanted} has no calls in flight")
+    else:
+        _table_of_calls(activity)
+
+
+def _activity(cluster: Cluster, wanted: str, pool: str | None) -> Activity:
     with Teller() as tell:
-        found = Group(group, Cluster(namespace, context))
+        on = pool_of(cluster, wanted, pool)
+        tell(f"asking the pods of {on} for {wanted}")
+        activity = Processes.of(cluster, on).activity(wanted)
+    for trouble in activity.troubles:
+        note(trouble)
+    return activity
+
+
+def _table_of_calls(activity: Activity) -> None:
+    near = {process.id: process for process in (*activity.processes, *activity.others)}
+    where = {id_: group.where for group in process_groups(activity) for id_ in group.processes}
+    rows = [
+        (
+            near.get(call.caller),
+            call.name,
+            call.state,
+            duration(call.seconds),
+            near.get(call.callee),
+            "suspect" if call.callee in activity.ends else "",
+            where.get(call.callee, ""),
+        )
+        for call in activity.calls
+    ]
+    table("CALLER", "CALL", "STATE", "FOR", "PROCESS", "SUSPECT", "WHERE", rows=rows)
+
+
+def _stacks_of_ranks(name: str, cluster: Cluster, ranks: str | None, output: Output) -> None:
+    with Teller() as tell:
+        found = Group(name, cluster)
         tell(f"asking the processes of group {found.name} for their stacks")
         by_rank = found.stacks()
-    if rank is not None:
-        if rank not in by_rank:
-            raise typer.BadParameter(
-                f"there is no rank {rank}: the group has {len(by_rank)} ranks", param_hint="--rank"
-            )
-        by_rank = {rank: by_rank[rank]}
+    by_rank = {rank: by_rank[rank] for rank in chosen_of(by_rank, ranks)}
     alike = stack_groups(by_rank)
     if output is Output.json:
-        print_json({"groups": alike, "stacks": by_rank})
-    elif rank is not None:
-        print_text(by_rank[rank])
+        print_list("Stack", alike, group=found.name, stacks=by_rank)
+    elif ranks is not None:
+        print_text("\n".join(by_rank.values()))
     else:
         for each in alike:
-            mark = "suspect: " if each.suspect else ""
-            print_text(f"{mark}{each.who} {each.where}", "red" if each.suspect else "bold")
+            _print_place(each.who, each.where, each.suspect)
             print_text(by_rank[each.first].rstrip() + "\n")
 
 
-def calls(group: GroupName, output: Format = Output.text, namespace: Namespace = None, context: Context = None) -> None:
-    """List the calls that ranks have not finished.
+def _print_place(who: str, where: str, is_suspect: bool) -> None:
+    print_text(f"{'suspect: ' if is_suspect else ''}{who} {where}", "red" if is_suspect else "bold")
 
-    Each has its method, whether it runs or is queued, for how long, and the job of the caller. Ranks at the same place
-    share a line. Those that the others seem to wait for come first, marked as suspect.
-    """
+
+def _calls_of_ranks(name: str, cluster: Cluster, output: Output) -> None:
     with Teller() as tell:
-        found = Group(group, Cluster(namespace, context))
+        found = Group(name, cluster)
         tell(f"asking Ray for the calls of group {found.name}")
         activity = found.activity()
     if output is Output.json:
-        print_json({"groups": activity.groups, "calls": activity.calls})
+        calls = map(with_api_names, activity.calls)
+        print_list("Call", activity.groups, group=found.name, calls=list(calls))
     elif not activity.calls:
         note(f"group {found.name} has no calls in flight")
     else:

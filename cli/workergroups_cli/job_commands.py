@@ -13,12 +13,17 @@ from workergroups_client.attempts import summary
 from workergroups_client.job_lookup import all_jobs, the_job
 from workergroups_client.jobs import LOST, UNKNOWN, Job, JobRecord
 from workergroups_client.runtime_env import read
+from workergroups_client.times import age, duration
 
+from .command import VerbApp
 from .exit_codes import INTERRUPTED
-from .options import Command, Context, Format, Namespace, PoolName, complete_name
-from .output import Output, Teller, age, duration, err, note, print_json, print_text, table
+from .json_output import job_item, print_list
+from .options import Command, Context, Env, EnvFrom, Format, Namespace, PoolName, WorkingDir, complete_name, variable
+from .output import Output, Teller, err, note, out, print_output, print_text, table
 
-app = typer.Typer(no_args_is_help=True, help="Ray jobs of a pool: submit, list, logs, status, stop.")
+_LONGEST = 60
+
+app = VerbApp(no_args_is_help=True, help="Ray jobs of a pool: submit, list, logs, status, stop.")
 JobName = Annotated[
     str | None,
     typer.Argument(
@@ -33,19 +38,20 @@ JobName = Annotated[
 def submit(
     pool: PoolName,
     command: Command = None,
-    working_dir: Annotated[
-        Path | None, typer.Option(help="A directory of this machine; the job runs in a copy of it.")
+    working_dir: WorkingDir = None,
+    runtime_env: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with Ray's runtime environment, as YAML.")
     ] = None,
-    runtime_env: Annotated[Path | None, typer.Option(help="A file with Ray's runtime environment, as YAML.")] = None,
-    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the job; may be given several times.")] = None,
-    env_from: Annotated[
-        list[str] | None,
-        typer.Option(help="secret/NAME or secret/NAME:KEY: hidden variables for CMD; may be given several times."),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="The id of the job.")] = None,
+    env: Env = None,
+    env_from: EnvFrom = None,
+    name: Annotated[str | None, typer.Option(metavar="JOB", help="The id of the job.")] = None,
     retries: Annotated[
         int,
-        typer.Option(min=0, help="Submit it again, at most so often, if its driver fails or is lost with Ray's head."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Submit it again, at most so often, if its driver fails or is lost with Ray's head.",
+        ),
     ] = 0,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Print the id and return.")] = False,
     output: Format = Output.text,
@@ -61,7 +67,7 @@ def submit(
         raise typer.BadParameter("--retries needs this command to follow the job: leave out --no-wait")
     if not command:
         raise typer.BadParameter("say what to run: workergroups job submit POOL -- python train.py")
-    variables = dict(map(_variable, env or []))
+    variables = dict(map(variable, env or []))
     given = read(runtime_env) if runtime_env else {}
     cluster = Cluster(namespace, context)
     with Teller() as tell, Pool(pool, cluster, tell) as found:
@@ -80,13 +86,14 @@ def submit(
         if not no_wait:
             note(f"job {job.id} on pool {found.name}")
             raise typer.Exit(follow(job, cluster, tell))
-        print_json({"id": job.id, "pool": found.name}) if output is Output.json else print_text(job.id)
+        print_list("Job", [{"id": job.id, "pool": found.name}]) if output is Output.json else print_text(job.id)
 
 
 @app.command("list")
 def list_jobs(
     pool: Annotated[
-        str | None, typer.Argument(help="A pool or group; by default all.", autocompletion=complete_name)
+        str | None,
+        typer.Argument(metavar="[POOL]", help="A pool or group; by default all.", autocompletion=complete_name),
     ] = None,
     output: Format = Output.text,
     namespace: Namespace = None,
@@ -97,7 +104,7 @@ def list_jobs(
     with Teller() as tell, all_jobs(cluster, pool, tell) as found:
         records = [(pool.name, record) for pool, record in found]
     if output is Output.json:
-        print_json([_as_json(pool, record) for pool, record in records])
+        print_list("Job", [job_item(pool, record) for pool, record in records])
         return
     if not records:
         where = f"of {pool}" if pool else f"in namespace {cluster.namespace}"
@@ -132,7 +139,7 @@ def logs(
         if follow_it:
             raise typer.Exit(follow(found, cluster, tell))
         for text in found.logs():
-            sys.stdout.write(text)
+            print_output(text)
 
 
 @app.command()
@@ -155,7 +162,10 @@ def stop(
     with Teller() as tell, the_job(Cluster(namespace, context), job, tell) as found:
         tell(f"stopping job {found.id}")
         record = found.stop()
-    print_json(_as_json(found.pool, record)) if output is Output.json else print_text(f"{record.id} {record.state}")
+    if output is Output.json:
+        print_list("Job", [job_item(found.pool, record)])
+    else:
+        print_text(f"{record.id} {record.state}")
 
 
 def follow(job: Job, cluster: Cluster, tell: Teller) -> int:
@@ -163,8 +173,7 @@ def follow(job: Job, cluster: Cluster, tell: Teller) -> int:
     try:
         for text in job.logs(follow=True, tell=tell):
             tell.quiet()
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            print_output(text)
         record = job.record()
     except KeyboardInterrupt:
         tell.quiet()
@@ -216,36 +225,10 @@ def _is_to_stop(job: Job) -> bool:
 
 def _tell_state(pool: str, record: JobRecord, output: Output) -> None:
     if output is Output.json:
-        print_json(_as_json(pool, record))
+        print_list("Job", [job_item(pool, record)])
     else:
         print_text(f"{record.id} {record.state} on pool {pool}: {record.message}")
     raise typer.Exit(record.exit_code or 0)
-
-
-def _as_json(pool: str, record: JobRecord) -> dict[str, object]:
-    return {
-        "id": record.id,
-        "pool": pool,
-        "state": record.state,
-        "entrypoint": record.entrypoint,
-        "message": record.message,
-        "started": record.started,
-        "ended": record.ended,
-        "exitCode": record.exit_code,
-        "job": record.job,
-        "attempt": record.attempt,
-    }
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise typer.BadParameter(
-            f"{text}: write NAME=VALUE. All who can see the job can see the value: put a password into a Secret, for "
-            f"--env-from or for the pool's spec.env",
-            param_hint="--env",
-        )
-    return name, value
 
 
 def _took(record: JobRecord) -> str:
@@ -257,4 +240,6 @@ def _took(record: JobRecord) -> str:
 
 
 def _short(entrypoint: str) -> str:
-    return entrypoint if len(entrypoint) <= 60 else f"{entrypoint[:57]}..."
+    """Return the command in a form that fits into a line of a terminal; elsewhere, all of it."""
+    is_short = len(entrypoint) <= _LONGEST or not out.is_terminal
+    return entrypoint if is_short else f"{entrypoint[: _LONGEST - 3]}..."

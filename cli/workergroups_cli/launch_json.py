@@ -14,8 +14,13 @@ _NEW: dict[str, Any] = {"version": "0.2.0", "configurations": []}
 
 
 def configuration(name: str, port: int, directory: str | None) -> dict[str, Any]:
-    """Return a configuration that attaches to a port of this machine, with the editor's folder as the rank's code."""
-    mappings = [{"localRoot": "${workspaceFolder}", "remoteRoot": directory}] if directory else []
+    """Return a configuration that attaches to a port of this machine, with the editor's folder as the rank's code.
+
+    The rank names the directory of its code. A text that is no plain path is left out: the editor would replace
+    `${env:NAME}` in it, and run `${command:NAME}`.
+    """
+    is_path = directory is not None and directory.startswith("/") and directory.isprintable() and "${" not in directory
+    mappings = [{"localRoot": "${workspaceFolder}", "remoteRoot": directory}] if is_path else []
     return {
         "name": name,
         "type": "debugpy",

@@ -2,61 +2,86 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from workergroups_api.manifest import Manifest
 from workergroups_client import Cluster, Group, Pool
 from workergroups_client.deletion import delete, groups_on
-from workergroups_client.errors import ClientError, ConflictError
+from workergroups_client.errors import ConflictError
 from workergroups_client.handle import Handle
 from workergroups_client.manifests import load, namespace_of
 from workergroups_client.names import GROUP, POOL, Target, as_target, find, find_all, list_all, ray_cluster
-from workergroups_client.readiness import until, wait_until_ready, why, why_and_until
-from workergroups_client.status import Status, status_of
+from workergroups_client.plan import Action, explained, name_of, plan
+from workergroups_client.status import status_of
 from workergroups_client.waiting import silently
 
 from .connect_commands import hold
 from .exit_codes import INTERRUPTED
 from .job_commands import follow
-from .options import LONGEST_WAIT, Command, Context, Name, Namespace, Timeout, complete_name, seconds_of
+from .options import (
+    LONGEST_WAIT,
+    Command,
+    Context,
+    Env,
+    EnvFrom,
+    Name,
+    Namespace,
+    Timeout,
+    WorkingDir,
+    complete_name,
+    seconds_of,
+    variable,
+)
 from .output import Teller, err, note, print_text
+from .progress import listed, show_until_ready
+from .signals import on
 
 
 def up(
     command: Command = None,
-    file: Annotated[str, typer.Option("--file", "-f", help="A file, a directory, a kustomization, or - .")] = ".",
+    file: Annotated[
+        str,
+        typer.Option("--file", "-f", metavar="FILE", help="A file, a directory, a kustomization, or - for the input."),
+    ] = ".",
     force_conflicts: Annotated[
         bool, typer.Option("--force-conflicts", help="Take over fields that another tool holds, such as kubectl apply.")
     ] = False,
     attach: Annotated[bool, typer.Option("--attach", help="Hold a tunnel to Ray's dashboard until Ctrl-C.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before objects are created or changed.")] = False,
+    working_dir: WorkingDir = None,
+    env: Env = None,
+    env_from: EnvFrom = None,
     timeout: Timeout = LONGEST_WAIT,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
     """Apply pools and groups, and wait until they are ready.
 
-    While it waits, it shows their progress, also after progressDeadlineSeconds. Then it runs the command, if there is
-    one, as a job, and follows the job. Ctrl-C leaves everything running.
+    It shows what it will create, change and leave, and on a terminal it asks first. While it waits, it shows the
+    progress, also after progressDeadlineSeconds. Then it runs the command, if there is one, as a job, and
+    follows the job. Ctrl-C leaves everything running.
     """
     seconds = seconds_of(timeout)
+    if not command and (working_dir or env or env_from):
+        raise typer.BadParameter("--working-dir, --env and --env-from are for a command: add -- CMD")
+    variables = dict(map(variable, env or []))
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)
+    _confirm_plan(cluster, manifests, force=force_conflicts, is_confirmed=yes)
     targets = _apply(cluster, manifests, force=force_conflicts)
     if not targets:
         note("there is no pool and no group among the objects: nothing to wait for")
         return
-    _wait_until_ready(cluster, targets, seconds)
+    show_until_ready(cluster, targets, seconds)
     pools = [target for target in targets if target.what == POOL] or targets
     with Teller() as tell, Pool(f"{pools[0].what}/{pools[0].name}", cluster, tell) as pool:
         if command:
-            job = pool.submit(command)
+            job = pool.submit(command, working_dir=working_dir, env=variables, env_from=env_from or ())
             tell.quiet()
             note(f"job {job.id} on pool {pool.name}")
             raise typer.Exit(follow(job, cluster, tell))
@@ -93,7 +118,7 @@ def restart(
         _restart_pool(cluster, found, seconds, is_confirmed=yes)
         return
     note(f"group {found.name}: incarnation {Group(f'{GROUP}/{found.name}', cluster).restart()}")
-    _wait_until_ready(cluster, [found], seconds)
+    show_until_ready(cluster, [found], seconds)
 
 
 def _restart_pool(cluster: Cluster, pool: Target, seconds: float, *, is_confirmed: bool) -> None:
@@ -102,13 +127,13 @@ def _restart_pool(cluster: Cluster, pool: Target, seconds: float, *, is_confirme
     if (old := status_of(pool).what_is_old) is not None:
         note(f"  {old}")
     if groups:
-        note(f"  until the last one is replaced, these have no ranks: {_list(groups)}")
+        note(f"  until the last one is replaced, these have no ranks: {listed(groups)}")
     if others:
-        shared = f"{ray_cluster(cluster, pool)}, which {_list(others)} {'share' if len(others) > 1 else 'shares'}"
+        shared = f"{ray_cluster(cluster, pool)}, which {listed(others)} {'share' if len(others) > 1 else 'shares'}"
         note(f"  if the head is replaced, all ranks and jobs on Ray cluster {shared}, end")
     _confirm("Restart?", is_confirmed=is_confirmed)
     Pool(f"{POOL}/{pool.name}", cluster).restart()
-    _wait_until_ready(cluster, [pool, *groups], seconds)
+    show_until_ready(cluster, [pool, *groups], seconds)
 
 
 def _sharing(cluster: Cluster, pool: Target) -> list[Target]:
@@ -123,7 +148,14 @@ def _confirm(question: str, *, is_confirmed: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise typer.BadParameter("without a terminal, nobody can be asked: add --yes")
-    typer.confirm(question, abort=True, err=True)
+    with on(signal.SIGINT, _leave):
+        typer.confirm(question, abort=True, err=True)
+
+
+def _leave() -> None:
+    """End the command as Ctrl-C does anywhere else; typer takes it for an answer."""
+    err.print()
+    raise typer.Exit(INTERRUPTED)
 
 
 def suspend(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = None, context: Context = None) -> None:
@@ -150,11 +182,13 @@ def resume(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = N
     cluster = Cluster(namespace, context)
     target = find(cluster, name, POOL, GROUP)
     Handle(cluster, target, silently).resume()
-    _wait_until_ready(cluster, [target], seconds)
+    show_until_ready(cluster, [target], seconds)
 
 
 def down(
-    name: Annotated[str, typer.Argument(help="A pool, a group, or both of one name.", autocompletion=complete_name)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A pool, a group, or both of one name.", autocompletion=complete_name)
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     namespace: Namespace = None,
     context: Context = None,
@@ -171,28 +205,32 @@ def down(
     _confirm("Delete?", is_confirmed=yes)
     with Teller() as tell:
         delete(cluster, targets, tell)
-    print_text(f"{_list(targets)} deleted")
+    print_text(f"{listed(targets)} deleted")
 
 
-def _wait_until_ready(cluster: Cluster, targets: Sequence[Target], seconds: float) -> None:
-    try:
-        with _Progress() as progress:
-            wait_until_ready(cluster, targets, progress.show, seconds)
-    except KeyboardInterrupt:
-        note(f"{_list(targets)} continue on the cluster; see them: workergroups status -n {cluster.namespace}")
-        raise typer.Exit(INTERRUPTED) from None
+def _confirm_plan(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool, is_confirmed: bool) -> None:
+    """Show what applying would do; on a terminal, ask whether to do it. Scripts are not asked, as with kubectl."""
+    steps = plan(cluster, manifests, force=force)
+    where = f"In namespace {cluster.namespace} (context {cluster.context})"
+    if all(step.action is Action.LEAVE for step in steps):
+        note(f"{where}, nothing changes")
+        return
+    note(f"{where}, this will:")
+    for step in steps:
+        note(f"  {step}")
+    is_asked = sys.stdin.isatty() and err.is_terminal
+    _confirm("Apply?", is_confirmed=is_confirmed or not is_asked)
 
 
 def _apply(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool) -> list[Target]:
     """Apply all objects, and return the pools and groups among them."""
     targets = []
     for manifest in manifests:
-        what = f"{manifest['kind']} {manifest['metadata']['name']}"
         try:
             applied = cluster.apply(manifest, force=force)
         except ConflictError as error:
-            raise ClientError(f"{what}: {error}. With --force-conflicts, up takes these fields over") from error
-        note(f"{what} applied")
+            raise explained(manifest, error) from error
+        note(f"{name_of(manifest)} applied")
         if (target := as_target(applied)) is not None:
             targets.append(target)
     return targets
@@ -204,50 +242,3 @@ def _with_groups(cluster: Cluster, targets: Sequence[Target]) -> list[Target]:
     for pool in [target for target in targets if target.what == POOL]:
         found |= {str(group): group for group in groups_on(cluster, pool)}
     return sorted(found.values(), key=str)
-
-
-def _list(targets: Sequence[Target]) -> str:
-    return ", ".join(map(str, targets))
-
-
-class _Progress:
-    """Shows a line for each object, which changes, on a terminal; elsewhere a line for each change."""
-
-    def __init__(self) -> None:
-        self._live = Live(console=err, transient=False) if err.is_terminal else None
-        self._told: dict[str, tuple[str, bool]] = {}
-
-    def show(self, statuses: Sequence[Status]) -> None:
-        if self._live is not None:
-            self._live.update(_grid(statuses))
-            return
-        for status in statuses:
-            key, told = f"{status.what} {status.name}", (_state(status, why), status.is_late)
-            if self._told.get(key) != told:
-                self._told[key] = told
-                note(f"{key}: {_state(status, why_and_until)}")
-
-    def __enter__(self) -> _Progress:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-
-def _grid(statuses: Sequence[Status]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    for status in statuses:
-        count = f"{status.ready}/{status.wanted}" if status.wanted else ""
-        state = Text(_state(status, why), "green" if status.is_ready else "")
-        grid.add_row(f"{status.what} {status.name}", count, state, Text(until(status), "dim"))
-    return grid
-
-
-def _state(status: Status, told: Callable[[Status], str]) -> str:
-    """Return in one word that it is ready or complete, or else what is told of it."""
-    if status.is_complete:
-        return "complete"
-    return "ready" if status.is_ready else told(status)

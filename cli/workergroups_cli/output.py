@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
+import os
 import re
-from collections.abc import Sequence
-from datetime import datetime, timezone
+import sys
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -14,8 +13,24 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+from workergroups_api.text import without_controls
+
+
+def _open_streams() -> None:
+    """Make output and errors take any text: the shell may have closed them, and a locale may lack characters."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+        getattr(sys, name).reconfigure(errors="replace")
+
+
+_open_streams()
+_WIDEST = 1_000_000
+# Without a terminal, nothing is cut or wrapped, and nothing is redrawn, also if FORCE_COLOR makes rich believe in one.
+_ELSEWHERE: dict[str, Any] = {"width": _WIDEST, "force_interactive": False}
+out = Console(highlight=False, soft_wrap=True, **({} if sys.stdout.isatty() else _ELSEWHERE))
+err = Console(highlight=False, soft_wrap=True, stderr=True, **({} if sys.stderr.isatty() else _ELSEWHERE))
+_COLOURS = re.compile(r"(\x1b\[[0-9;:]*m)")
 
 
 class Output(str, Enum):
@@ -25,28 +40,47 @@ class Output(str, Enum):
     json = "json"
 
 
-def print_json(result: Any) -> None:
-    """Print a result for scripts."""
-    print(json.dumps(result, default=_plain, indent=2))
-
-
 def print_text(text: str, style: str | None = None) -> None:
     """Print a result for people; brackets in it are no markup."""
-    out.print(text, style=style, markup=False)
+    out.print(without_controls(text), style=style, markup=False)
+
+
+def print_output(text: str) -> None:
+    """Print what a program has printed, and add no end of line. A terminal gets colours, and nothing else.
+
+    Other sequences could change its title, its clipboard, or lines that are already there.
+    """
+    sys.stdout.write(_without_sequences(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
+
+
+def _without_sequences(text: str) -> str:
+    return "".join(part if _COLOURS.fullmatch(part) else without_controls(part) for part in _COLOURS.split(text))
+
+
+def captured(show: Callable[[], None]) -> str:
+    """Return what a function would print here, colours included."""
+    with out.capture() as printed, err.capture() as noted:
+        show()
+    return (printed.get() + noted.get()).rstrip("\n")
+
+
+def complain(error: Exception) -> None:
+    """Print why the command fails, on standard error."""
+    err.print(f"error: {without_controls(str(error))}", markup=False)
 
 
 def note(text: str) -> None:
     """Print a note on standard error."""
-    err.print(text, markup=False, style="dim")
+    err.print(without_controls(text), markup=False, style="dim")
 
 
 def table(*columns: str, rows: Sequence[Sequence[object]]) -> None:
     """Print columns without lines between them, as kubectl does."""
     made = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        made.add_row(*("-" if cell is None or cell == "" else escape(str(cell)) for cell in row))
-    # Without a terminal, nothing is cut or wrapped.
-    (out if out.is_terminal else Console(width=1000, highlight=False)).print(made)
+        made.add_row(*("-" if cell is None or cell == "" else escape(without_controls(str(cell))) for cell in row))
+    out.print(made)
 
 
 class Teller:
@@ -54,12 +88,12 @@ class Teller:
 
     def __init__(self) -> None:
         self._told: set[str] = set()
-        self._spinner = err.status("") if err.is_terminal else None
+        self._spinner = err.status("") if err.is_interactive else None
 
     def __call__(self, sentence: str) -> None:
         """Show a message."""
         if self._spinner is not None:
-            self._spinner.update(escape(sentence))
+            self._spinner.update(escape(without_controls(sentence)))
             self._spinner.start()
             return
         alike = re.sub(r"\d+", "0", sentence)
@@ -77,32 +111,3 @@ class Teller:
 
     def __exit__(self, *_: object) -> None:
         self.quiet()
-
-
-def age(since: datetime | float | None) -> str:
-    """Return how long ago that was, as kubectl writes it."""
-    if since is None:
-        return "-"
-    then = since if isinstance(since, datetime) else datetime.fromtimestamp(since, timezone.utc)
-    return duration((datetime.now(timezone.utc) - then).total_seconds())
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in its two largest units."""
-    whole = max(0, int(seconds))
-    days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
-    if days:
-        return f"{days}d{hours}h"
-    if hours:
-        return f"{hours}h{minutes}m"
-    return f"{minutes}m{whole % 60}s" if minutes else f"{whole}s"
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "to_json"):  # a model of the API, not imported here because --help must not wait for pydantic
-        return value.to_json()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(type(value).__name__)

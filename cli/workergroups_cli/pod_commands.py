@@ -5,26 +5,39 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
 from functools import partial
 from typing import Annotated
 
 import typer
 
+from workergroups.processes.targets import is_target
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.execution import Write, execute
 from workergroups_client.group import Group
-from workergroups_client.logs import LogFile, names_on_node, read
+from workergroups_client.logs import LogFile, Part, names_on_node, read
 from workergroups_client.names import GROUP, POOL, find, ray_cluster
 from workergroups_client.nodes import node_id
-from workergroups_client.pods import PodContainer, head, node_of_rank, nodes
+from workergroups_client.pods import PodContainer, head, nodes, nodes_of_ranks, ray_pods
+from workergroups_client.processes import Processes, pool_of
+from workergroups_client.rank_ranges import numbers
+from workergroups_client.waiting import Tell
 
 from .exit_codes import INTERRUPTED
-from .options import Command, Context, Namespace, complete_name
-from .output import Teller, note, print_text
+from .options import Command, Context, Namespace, OfPool, Ranks, complete_name, seconds_of
+from .output import Teller, note, print_output, print_text
 from .terminal import attended
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A pool or a group.", autocompletion=complete_name)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A pool or a group; or job/ID, actor/NAME, actor/CLASS, node/POD or all.",
+        autocompletion=complete_name,
+    ),
+]
 _AT_ONCE = 32
 _printing = threading.Lock()
 
@@ -32,8 +45,9 @@ _printing = threading.Lock()
 def exec_(
     name: Name,
     command: Command = None,
-    rank: Annotated[int | None, typer.Option(help="Run it on the node of this rank of the group.")] = None,
+    ranks: Ranks = None,
     every_node: Annotated[bool, typer.Option("--every-node", help="Run it on each node of the pool, at once.")] = False,
+    pool: OfPool = None,
     stdin: Annotated[bool, typer.Option("--stdin", "-i", help="Pass this command's input on to it.")] = False,
     tty: Annotated[
         bool, typer.Option("--tty", "-t", help="Give it this terminal, as a shell needs; implies -i.")
@@ -41,62 +55,101 @@ def exec_(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Run a command on the head, at a rank, or on every node.
+    """Run a command on the head, at a process, or on every node.
 
-    It exits with the code of the command; of several, the highest.
+    With several ranks, it runs once on each of their nodes. It exits with the code of the command; of several, the
+    highest.
     """
     if not command:
         raise typer.BadParameter("say what to run: workergroups exec POOL -- nvidia-smi")
-    if rank is not None and every_node:
-        raise typer.BadParameter("--rank and --every-node cannot be combined")
-    if every_node and (stdin or tty):
-        raise typer.BadParameter("--every-node cannot be combined with --stdin or --tty: input is for one command")
+    if ranks is not None and every_node:
+        raise typer.BadParameter("--ranks and --every-node cannot be combined")
+    are_several = every_node or (ranks is not None and len(numbers(ranks)) > 1)
+    if are_several and (stdin or tty):
+        raise typer.BadParameter("input is for one command: --stdin and --tty need the head, or one rank")
     cluster = Cluster(namespace, context)
-    if every_node:
-        raise typer.Exit(_on_all(cluster, nodes(cluster, find(cluster, name)), command))
     with Teller() as tell:
-        if rank is None:
-            where = head(cluster, find(cluster, name))
-        else:
-            where = node_of_rank(cluster, find(cluster, name, GROUP), str(rank), tell)
-    run = partial(execute, cluster, *where, command, stdout=_raw(sys.stdout), stderr=_raw(sys.stderr))
+        containers = _containers(cluster, name, ranks, pool, every_node=every_node, tell=tell)
+    if are_several or len(containers) > 1:
+        if stdin or tty:
+            raise typer.BadParameter(f"{name} is in several pods, but input is for one: choose a node/POD")
+        raise typer.Exit(_on_all(cluster, containers, command))
+    run = partial(execute, cluster, *containers[0], command, stdout=_raw(sys.stdout), stderr=_raw(sys.stderr))
     raise typer.Exit(attended(run, tty=tty) if stdin or tty else run())
+
+
+def _containers(
+    cluster: Cluster, name: str, ranks: str | None, pool: str | None, *, every_node: bool, tell: Tell
+) -> list[PodContainer]:
+    """Return the containers in which to run a command."""
+    if is_target(name):
+        if ranks is not None or every_node:
+            raise typer.BadParameter(f"{name} says where: leave out --ranks and --every-node")
+        on = pool_of(cluster, name, pool)
+        pods = Processes.of(cluster, on).pods(name)
+        return [each for each in ray_pods(cluster, on) if each.pod in pods]
+    if ranks is not None:
+        return nodes_of_ranks(cluster, find(cluster, name, GROUP), ranks, tell)
+    target = find(cluster, name)
+    return nodes(cluster, target) if every_node else [head(cluster, target)]
 
 
 def logs(
     name: Name,
-    rank: Annotated[str | None, typer.Option(help="Ranks of the group, such as 0-3,7.")] = None,
-    node: Annotated[int | None, typer.Option(help="The number of a node of the pool, from 0.")] = None,
-    file: Annotated[str | None, typer.Option(help="A log file of that node, such as raylet.out.")] = None,
+    ranks: Ranks = None,
+    node: Annotated[int | None, typer.Option(metavar="N", help="The number of a node of the pool, from 0.")] = None,
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A log file of that node, such as raylet.out.")
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new lines, until Ctrl-C.")] = False,
+    tail: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="That many of the last lines of each log; by default 1000.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only lines that are not older, such as 90s, 10m or 1h30m.")
+    ] = None,
     previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="The last lines of ranks that died, even if their pods are gone.")
+        bool,
+        typer.Option(
+            "--previous", "-p", help="The last lines of those that died; of ranks, even if their pods are gone."
+        ),
     ] = False,
+    pool: OfPool = None,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Print the logs of a group's ranks, or of a pool's node.
+    """Print the logs of ranks, of other processes, or of a node.
 
-    With --node, it lists the log files of the node, and with --file it prints one of them.
+    With --node, it lists the log files of the node, and with --file it prints one of them. --since can leave out only
+    lines that begin with a time, and those that follow them.
     """
-    if previous and (follow or node is not None):
-        raise typer.BadParameter("--previous shows ranks that died: it can be combined with --rank only")
+    if previous and (follow or since or node is not None):
+        raise typer.BadParameter("--previous shows what died: it can be combined with --ranks and --tail only")
+    if node is not None and ranks is not None:
+        raise typer.BadParameter("--node and --ranks cannot be combined: ranks have their own output")
+    earliest = None if since is None else time.time() - seconds_of(since, "--since")
+    part = Part(follow, tail, earliest)
     cluster = Cluster(namespace, context)
+    if is_target(name):
+        if ranks is not None or node is not None or file is not None or follow:
+            raise typer.BadParameter(f"{name} can be combined with --previous, --tail, --since and --pool only")
+        _process_logs(Processes.of(cluster, pool_of(cluster, name, pool)), name, previous, part)
+        return
     if node is not None:
-        _node_logs(cluster, name, node, file, follow)
+        _node_logs(cluster, name, node, file, part)
         return
     if file is not None:
         raise typer.BadParameter("--file needs --node: each node has its own files")
     if previous:
-        _previous_logs(Group(name, cluster), rank)
+        _previous_logs(Group(name, cluster), ranks, tail)
         return
     with Teller() as tell, Group(name, cluster, tell) as group:
-        for number, line in group.logs(rank, follow=follow):
+        for number, line in group.logs(ranks, follow=follow, tail=tail, since=earliest):
             tell.quiet()
             _print_line(f"[rank {number}] ", line)
 
 
-def _previous_logs(group: Group, ranks: str | None) -> None:
+def _previous_logs(group: Group, ranks: str | None, tail: int | None) -> None:
     for log in group.previous_logs(ranks):
         dead = log.dead_rank
         where = f" in pod {dead.pod}" if dead.pod else ""
@@ -104,11 +157,31 @@ def _previous_logs(group: Group, ranks: str | None) -> None:
             f"rank {dead.rank} of incarnation {dead.incarnation} died{where} at {dead.died:%Y-%m-%d %H:%M:%S %Z}"
         )
         print_text(f"{dead.reason}: {dead.message}")
-        for line in log.lines:
+        for line in log.lines[-tail if tail else None :]:
             _print_line(f"[rank {dead.rank}] ", line)
 
 
-def _node_logs(cluster: Cluster, name: str, number: int, file: str | None, follow: bool) -> None:
+def _process_logs(processes: Processes, target: str, previous: bool, part: Part) -> None:
+    """Print the last lines of the living processes of a target, or of its actors that died."""
+    if not previous:
+        for process, text in processes.logs(target):
+            _print_lines(f"[{process} {process.pid}] ", text, part)
+        return
+    for dead, text in processes.previous_logs(target):
+        who, died = f"actor {dead.actor.class_name}", datetime.fromtimestamp(dead.died, timezone.utc)
+        where = f" in pod {dead.pod}" if dead.pod else ""
+        print_text(f"{who} of job {dead.job} (pid {dead.pid}) died{where} at {died:%Y-%m-%d %H:%M:%S %Z}")
+        print_text(f"{dead.reason}: {dead.message}")
+        _print_lines(f"[{who} {dead.pid}] ", text, part)
+
+
+def _print_lines(prefix: str, text: str, part: Part) -> None:
+    lines = text.encode(errors="replace").splitlines()[-part.lines :]
+    for line in part.recent(lines):
+        _print_line(prefix, line)
+
+
+def _node_logs(cluster: Cluster, name: str, number: int, file: str | None, part: Part) -> None:
     pool = find(cluster, name, POOL)
     with Teller() as tell, RayConnection(cluster, ray_cluster(cluster, pool), tell=tell) as ray:
         node = node_id(cluster, ray.api, pool, number)
@@ -117,13 +190,12 @@ def _node_logs(cluster: Cluster, name: str, number: int, file: str | None, follo
             for each in names_on_node(ray.api, node):
                 print_text(each)
             return
-        for _, line in read(ray.api, {"": [LogFile.on_node(node, file)]}, follow=follow):
+        for _, line in read(ray.api, {"": [LogFile.on_node(node, file)]}, part):
             _print_line("", line)
 
 
 def _print_line(prefix: str, line: bytes) -> None:
-    sys.stdout.write(f"{prefix}{line.decode(errors='replace')}\n")
-    sys.stdout.flush()
+    print_output(f"{prefix}{line.decode(errors='replace')}\n")
 
 
 def _on_all(cluster: Cluster, containers: list[PodContainer], command: list[str]) -> int:

@@ -8,23 +8,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from workergroups.checking.findings import CheckFinding
-
-from .checks import Check
-from .cluster import Cluster
-from .connection import RayConnection
-from .errors import CannotBeReadyError, ClientError, DeadlineError, NotFoundError, UnreachableError
-from .group import Group
-from .jobs import Job, JobRecord
-from .pool import Pool
-from .previous import PreviousLog
-from .ranks import RankActor
-from .status import Status
-
 if TYPE_CHECKING:
+    from workergroups.checking.findings import CheckFinding
     from workergroups_api.conditions import Condition
     from workergroups_api.dead_rank import DeadRank
-    from workergroups_api.report import RankPause
+
+    from .checks import Check
+    from .cluster import Cluster
+    from .connection import RayConnection
+    from .errors import CannotBeReadyError, ClientError, DeadlineError, NotFoundError, UnreachableError
+    from .group import Group
+    from .jobs import Job, JobRecord
+    from .pauses import PausedProcess
+    from .pool import Pool
+    from .previous import PreviousLog
+    from .ranks import RankActor
+    from .status import Status
 
 __all__ = [
     "CannotBeReadyError",
@@ -39,20 +38,40 @@ __all__ = [
     "Job",
     "JobRecord",
     "NotFoundError",
+    "PausedProcess",
     "Pool",
     "PreviousLog",
     "RankActor",
-    "RankPause",
     "RayConnection",
     "Status",
     "UnreachableError",
 ]
 
-_MODELS = {"Condition": "conditions", "DeadRank": "dead_rank", "RankPause": "report"}
+_MODULES = {
+    "CannotBeReadyError": ".errors",
+    "Check": ".checks",
+    "CheckFinding": "workergroups.checking.findings",
+    "ClientError": ".errors",
+    "Cluster": ".cluster",
+    "Condition": "workergroups_api.conditions",
+    "DeadRank": "workergroups_api.dead_rank",
+    "DeadlineError": ".errors",
+    "Group": ".group",
+    "Job": ".jobs",
+    "JobRecord": ".jobs",
+    "NotFoundError": ".errors",
+    "PausedProcess": ".pauses",
+    "Pool": ".pool",
+    "PreviousLog": ".previous",
+    "RankActor": ".ranks",
+    "RayConnection": ".connection",
+    "Status": ".status",
+    "UnreachableError": ".errors",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a model of the API when it is first used: models need pydantic, which takes a noticeable time."""
-    if name not in _MODELS:
+    """Import a name when it is first used: all of them together take a noticeable time."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"workergroups_api.{_MODELS[name]}"), name)
+    return getattr(import_module(_MODULES[name], __name__), name)

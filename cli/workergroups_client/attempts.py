@@ -26,6 +26,7 @@ from .readiness import wait_until_ready, why_and_until
 from .reading import pool_status
 from .retried_job import RetriedJob
 from .status import Status, status_of
+from .times import duration
 from .waiting import Tell, look_again
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ class Attempts:
         of = f"attempt {self._number} of at most {self._retries + 1} of job {self._submission.job}"
         pause = BACKOFF.after(self._number)
         self._on_retry(
-            f"{of} ended: {summary(record)}. The next one begins in {pause:.0f} s at the earliest, when the pool and "
-            f"the groups on it are ready"
+            f"{of} ended: {summary(record)}. The next one begins in {duration(pause)} at the earliest, when the pool "
+            f"and the groups on it are ready"
         )
         time.sleep(pause)
         try:
@@ -103,13 +104,13 @@ class Attempts:
                 self._wait_until_ready(before, left, tell)
                 self._pool.renew()
                 if (last := still_running(record, before, self._pool)) is not None:
-                    tell(f"{last} ({left:.0f} s left)")
+                    tell(f"{last} ({duration(left)} left)")
                     continue
                 return None if self._is_stopped(before) else self._start(tell)
             except (UnreachableError, NotRunningError, DeadlineError) as error:
                 last = error
-                tell(f"trying again for {left:.0f} s: {error}")
-        raise DeadlineError(f"it could not be submitted within {WAIT_SECONDS:.0f} s: {last}")
+                tell(f"trying again for {duration(left)}: {error}")
+        raise DeadlineError(f"it could not be submitted within {duration(WAIT_SECONDS)}: {last}")
 
     def _wait_until_ready(self, before: Attempt, seconds: float, tell: Tell) -> None:
         """Wait for the pool, and for those of the groups that still exist."""

@@ -11,6 +11,7 @@ from . import names
 from .cluster import Cluster
 from .errors import DeadlineError, UnreachableError
 from .names import GROUP, POOL, Target
+from .times import duration
 from .waiting import Tell, look_again
 
 GONE_SECONDS = 180
@@ -36,12 +37,12 @@ def delete(cluster: Cluster, targets: Sequence[Target], tell: Tell) -> None:
         try:
             left = _left(cluster, targets, abandoned)
         except UnreachableError as error:
-            tell(f"trying again for {seconds:.0f} s: {error}")
+            tell(f"trying again for {duration(seconds)}: {error}")
             continue
         if not left:
             return
-        tell(f"waiting for the deletion of {', '.join(left)} ({seconds:.0f} s left)")
-    raise DeadlineError(f"not deleted within {GONE_SECONDS} s: {', '.join(left)}; kubectl describe says why")
+        tell(f"waiting for the deletion of {', '.join(left)} ({duration(seconds)} left)")
+    raise DeadlineError(f"not deleted within {duration(GONE_SECONDS)}: {', '.join(left)}; kubectl describe says why")
 
 
 def _abandoned(cluster: Cluster, targets: Sequence[Target]) -> set[str]:

@@ -11,8 +11,20 @@ class UnreachableError(ClientError):
     """The API server, or Ray behind it, did not answer."""
 
 
+class UnauthorizedError(ClientError):
+    """The API server does not accept the login."""
+
+
+class ForbiddenError(ClientError):
+    """The user lacks a right."""
+
+
 class NotFoundError(ClientError):
     """There is no object of that name."""
+
+
+class NotInstalledError(NotFoundError):
+    """The cluster does not know the kind: what defines it is not installed."""
 
 
 class NotRunningError(NotFoundError):

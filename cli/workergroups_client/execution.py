@@ -14,6 +14,7 @@ from . import exec_protocol
 from .cluster import Cluster
 from .command_input import Read, Size, Window, feed
 from .errors import DeadlineError, UnreachableError
+from .times import duration
 
 if TYPE_CHECKING:
     from kubernetes.stream.ws_client import WSClient
@@ -64,7 +65,7 @@ def execute(
                 window.update()
             left = deadline - time.monotonic()
             if left <= 0:
-                raise DeadlineError(f"{command[0]} in pod {pod} did not end within {seconds:g} s")
+                raise DeadlineError(f"{command[0]} in pod {pod} did not end within {duration(seconds)}")
             is_open = _update(stream, min(_LOOK_SECONDS, left))
             for channel, write in ((exec_protocol.STDOUT, stdout), (exec_protocol.STDERR, stderr)):
                 if data := _take(stream, channel):
@@ -93,10 +94,14 @@ def _exit_code(said: bytes, pod: str) -> int:
         raise UnreachableError(
             f"the connection to pod {pod} was lost before the command ended; it may still be running"
         )
-    status = json.loads(said)
-    if status["status"] == "Success":
-        return 0
-    for cause in (status.get("details") or {}).get("causes") or []:
-        if cause.get("reason") == "ExitCode":
-            return int(cause["message"])
-    raise UnreachableError(f"the command could not be run in pod {pod}: {status.get('message')}")
+    try:
+        status = json.loads(said)
+        if status["status"] == "Success":
+            return 0
+        for cause in (status.get("details") or {}).get("causes") or []:
+            if cause.get("reason") == "ExitCode":
+                return int(cause["message"])
+        why = status.get("message")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        why = said.decode(errors="replace")
+    raise UnreachableError(f"the command could not be run in pod {pod}: {why}; kubectl describe pod {pod} may say more")

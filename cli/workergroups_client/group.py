@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
@@ -13,17 +13,14 @@ from workergroups_api.vocabulary import SUSPENDED
 from . import logs, names
 from .activity import Activity
 from .cluster import Cluster
-from .errors import ClientError, DeadlineError, NotFoundError
+from .errors import ClientError, DeadlineError
 from .handle import Handle
 from .head_programs import ask_library
-from .pauses import pauses_of
+from .pauses import PausedProcess, Pauses
 from .previous import PreviousLog, previous_logs
 from .ranks import RankActor, choose, ranks_of
 from .tunnel import Tunnel
 from .waiting import Tell, look_again, silently
-
-if TYPE_CHECKING:
-    from workergroups_api.report import RankPause
 
 _TAKEN_UP_SECONDS = 30
 _RAYS_MARKS = (b":job_id:", b":actor_name:", b":task_name:")
@@ -50,18 +47,24 @@ class Group(Handle):
         """Return the ranks with their actors."""
         return ranks_of(self.ray.api, self.target)
 
-    def logs(self, ranks: str | None = None, *, follow: bool = False) -> Iterator[tuple[int, bytes]]:
+    def logs(
+        self, ranks: str | None = None, *, follow: bool = False, tail: int | None = None, since: float | None = None
+    ) -> Iterator[tuple[int, bytes]]:
         """Yield the lines that ranks have printed, each with its rank.
 
         Args:
             ranks: Ranks such as ``0-3,7``; by default all.
             follow: Continue with new lines, without an end.
+            tail: How many lines to read from the end of each rank's output, and of its errors; by default 1000, or
+                100,000 with ``since``.
+            since: Leave out older lines, in seconds since the epoch, if they begin with a time as Python's logging
+                writes it. A line without one belongs to the line before.
         """
         files = {
             str(rank.rank): [logs.LogFile.of_actor(rank.actor_id, suffix) for suffix in ("out", "err")]
             for rank in choose(self.ranks(), ranks)
         }
-        for label, line in logs.read(self.ray.api, files, follow=follow):
+        for label, line in logs.read(self.ray.api, files, logs.Part(follow, tail, since)):
             if not line.startswith(_RAYS_MARKS):
                 yield int(label), line
 
@@ -91,11 +94,11 @@ class Group(Handle):
             found = {"calls": found, "stacks": {}}
         return Activity(found["calls"], {int(rank): stack for rank, stack in found["stacks"].items()})
 
-    def pauses(self) -> list[RankPause]:
+    def pauses(self) -> list[PausedProcess]:
         """Return the ranks that are paused for a debugger or have one."""
-        return pauses_of(names.find(self.cluster, f"{names.GROUP}/{self.name}"))
+        return Pauses(self.cluster, self.target).now()
 
-    def tunnel(self, pause: RankPause, *, local_port: int = 0) -> Tunnel:
+    def tunnel(self, pause: PausedProcess, *, local_port: int = 0) -> Tunnel:
         """Open a port of this machine that leads to debugpy in a paused rank.
 
         Args:
@@ -105,15 +108,7 @@ class Group(Handle):
         Raises:
             NotFoundError: debugpy does not listen there, or the pod is gone.
         """
-        pod = pause.pod
-        if pause.port is None:
-            raise NotFoundError(
-                f"debugpy does not listen in rank {pause.rank} of group {self.name}: workergroups logs {self.name} "
-                f"--rank {pause.rank} says why"
-            )
-        if pod is None:
-            raise NotFoundError(f"the pod of rank {pause.rank} of group {self.name} is gone")
-        return Tunnel(self.cluster, lambda: pod, pause.port, local_port)
+        return Pauses(self.cluster, self.target).tunnel(pause, local_port=local_port)
 
     def restart(self) -> int:
         """Recreate the ranks in their pods; return the number of the new incarnation, which is not ready yet.

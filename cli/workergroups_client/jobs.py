@@ -15,6 +15,7 @@ from workergroups_api.names import GROUP
 from .errors import ClientError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
 from .ray_api import RayApi
 from .secret_env import as_typed
+from .times import duration
 from .waiting import Tell, look_again, silently
 
 if TYPE_CHECKING:
@@ -145,7 +146,8 @@ class Job:
         Raises:
             DeadlineError: The job has not ended after ``seconds``.
         """
-        for _ in look_again(seconds if seconds is not None else float("inf")):
+        limit = float("inf") if seconds is None else seconds
+        for _ in look_again(limit):
             try:
                 record = self._present_record()
             except (UnreachableError, NotRunningError) as error:
@@ -153,7 +155,9 @@ class Job:
                 continue
             if record.has_ended:
                 return record
-        raise DeadlineError(f"job {self.id} has not ended within {seconds:g} s: see workergroups job status {self.id}")
+        raise DeadlineError(
+            f"job {self.id} has not ended within {duration(limit)}: see workergroups job status {self.id}"
+        )
 
     def stop(self) -> JobRecord:
         """Stop the job if it has not ended, and return its record when it has."""
@@ -196,7 +200,7 @@ class Job:
 
     def _wait_for_connection(self, error: ClientError, tell: Tell) -> None:
         for left in look_again(self._patience, pause=1):
-            tell(f"the connection to job {self.id} is lost, trying again for {left:.0f} s: {error}")
+            tell(f"the connection to job {self.id} is lost, trying again for {duration(left)}: {error}")
             try:
                 self._present_record()
                 return

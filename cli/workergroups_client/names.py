@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from workergroups_api.manifest import POD, RESOURCE_POOL, SECRET, WORKER_GROUP, Kind, Manifest
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, TOKEN_KEY, token_secret_name
 from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_api.vocabulary import Component
 
-from .cluster import Cluster
-from .errors import ClientError, NotFoundError, NotRunningError
+from .errors import ClientError, ForbiddenError, NotFoundError, NotRunningError
 from .suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
 
 POOL, GROUP = "pool", "group"
 _KINDS: dict[str, Kind] = {POOL: RESOURCE_POOL, GROUP: WORKER_GROUP}
@@ -21,6 +25,8 @@ _ALIASES = {
     **dict.fromkeys(("pool", "pools", "resourcepool", "resourcepools", "rpool"), POOL),
     **dict.fromkeys(("group", "groups", "workergroup", "workergroups", "wg"), GROUP),
 }
+# What a path of the API server may contain: anything else would name another object.
+_PLAIN, _UNFIT = re.compile("[A-Za-z0-9]"), re.compile("[^-A-Za-z0-9._]")
 
 
 @dataclass(frozen=True)
@@ -93,17 +99,17 @@ def find_all(cluster: Cluster, name: str, *wanted: str) -> list[Target]:
     return found
 
 
-def list_all(cluster: Cluster, *kinds: str) -> list[Target]:
-    """Return all pools and groups of the namespace, or only those of the given kinds."""
-    return [Target(what, manifest) for what in kinds or (POOL, GROUP) for manifest in cluster.select(_KINDS[what])]
+def list_all(cluster: Cluster, *kinds: str, everywhere: bool = False) -> list[Target]:
+    """Return all pools and groups, or only those of the given kinds, in the namespace or in all namespaces."""
+    wanted = kinds or (POOL, GROUP)
+    return [Target(what, each) for what in wanted for each in cluster.select(_KINDS[what], everywhere=everywhere)]
 
 
-def none_here(cluster: Cluster) -> str:
+def none_here(cluster: Cluster, *, everywhere: bool = False) -> str:
     """Return the message for a namespace without pools and groups, with a namespace that has some."""
-    elsewhere = _elsewhere(cluster, _KINDS)
-    return f"no pools and no groups in namespace {cluster.namespace}" + (
-        f"; there are some in namespace {elsewhere}: add -n {elsewhere}" if elsewhere else ""
-    )
+    if everywhere:
+        return "no pools and no groups in any namespace: workergroups up -f FILE creates what FILE defines"
+    return f"no pools and no groups in namespace {cluster.namespace}" + _elsewhere(cluster, _KINDS)
 
 
 def ray_cluster(cluster: Cluster, target: Target) -> str:
@@ -169,6 +175,8 @@ def token(cluster: Cluster, ray_cluster_name: str) -> str:
 def _read(name: str, wanted: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     """Return the kinds to look for, and the name without its prefix."""
     prefix, slash, rest = name.rpartition("/")
+    if not _PLAIN.search(rest) or _UNFIT.search(rest):
+        raise ClientError(f"{name!r} cannot be a name: write the name of a pool or group, or pool/NAME or group/NAME")
     if not slash:
         return wanted, name
     what = _ALIASES.get(prefix.lower())
@@ -187,17 +195,20 @@ def _what_there_is(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str:
         return f"{nothing}; {near}"
     if names:
         return f"{nothing}; there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
-    elsewhere = _elsewhere(cluster, kinds, name)
-    return f"{nothing}, nor any other" + (
-        f"; there is one in namespace {elsewhere}: add -n {elsewhere}" if elsewhere else ""
-    )
+    return f"{nothing}, nor any other" + _elsewhere(cluster, kinds, name)
 
 
-def _elsewhere(cluster: Cluster, kinds: Iterable[str], name: str | None = None) -> str | None:
-    """Return a namespace with such an object, or with one of that name; ``None`` if the user cannot see any."""
+def _elsewhere(cluster: Cluster, kinds: Iterable[str], name: str | None = None) -> str:
+    """Return the end of a message: a namespace with such objects, or with those of that name, or what to do without."""
     try:
         found = [manifest for what in kinds for manifest in cluster.select(_KINDS[what], everywhere=True)]
-    except ClientError:
-        return None
+    except ForbiddenError:
+        return "; you may not list those of other namespaces: if you know a namespace, add -n NAMESPACE"
+    except ClientError as error:
+        return f"; those of other namespaces cannot be listed: {error}"
     namespaces = [each["metadata"]["namespace"] for each in found if name in (None, each["metadata"]["name"])]
-    return str(namespaces[0]) if namespaces else None
+    if not namespaces:
+        of_name = "has one of this name" if name else "has any"
+        return f"; no other namespace {of_name}: workergroups up -f FILE creates what FILE defines"
+    some = "there is one" if name else "there are some"
+    return f"; {some} in namespace {namespaces[0]}: add -n {namespaces[0]}"

@@ -1,4 +1,4 @@
-"""What runs in the bundles of a pool, whoever has placed it there: ranks of groups, and actors of any program."""
+"""What runs in the bundles of a pool: ranks of groups, and actors of any program."""
 
 from __future__ import annotations
 

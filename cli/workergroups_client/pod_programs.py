@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -63,7 +64,7 @@ def ask(
     said = _parsed(output.printed)
     if ANSWER in said:
         return said[ANSWER]
-    raise ClientError(f"{what}: {said.get(FAILURE) or _why_nothing(module, output)}")
+    raise ClientError(f"{what}: {said.get(FAILURE) or _why_nothing(output)}")
 
 
 def _parsed(printed: str) -> dict[str, Any]:
@@ -75,8 +76,8 @@ def _parsed(printed: str) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _why_nothing(module: str, output: Output) -> str:
+def _why_nothing(output: Output) -> str:
     # A library from before the answer's channel prints its answer and exits with 0.
-    if not output.code or f"No module named {module}" in output.complaints:
+    if not output.code or re.search("No module named '?workergroups", output.complaints):
         return _OLDER
     return f"the program ended without an answer (exit code {output.code}); its last line: {output.reason}"

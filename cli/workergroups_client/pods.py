@@ -28,6 +28,14 @@ def head(cluster: Cluster, target: Target) -> PodContainer:
     return PodContainer(names.head_pod(cluster, names.ray_cluster(cluster, target)), Container.HEAD)
 
 
+def ray_pods(cluster: Cluster, target: Target) -> list[PodContainer]:
+    """Return the containers of the Ray cluster's head, and then of all nodes that run, whichever pool they are of."""
+    name = names.ray_cluster(cluster, target)
+    workers = names.running_pods(cluster, name, Component.WORKER)
+    first = PodContainer(names.head_pod(cluster, name), Container.HEAD)
+    return [first, *(PodContainer(pod["metadata"]["name"], Container.WORKER) for pod in workers)]
+
+
 def agent(cluster: Cluster, target: Target) -> PodContainer:
     """Return the reporter's container in the pod of the Ray cluster's agent.
 
@@ -54,20 +62,26 @@ def nodes(cluster: Cluster, target: Target) -> list[PodContainer]:
     return [PodContainer(pod, Container.WORKER) for pod in found]
 
 
-def node_of_rank(cluster: Cluster, group: Target, rank: str, tell: Tell = silently) -> PodContainer:
-    """Return the container of the node on which a rank of the group is.
+def nodes_of_ranks(cluster: Cluster, group: Target, wanted: str, tell: Tell = silently) -> list[PodContainer]:
+    """Return the containers of the nodes on which ranks of the group are, each once, in rank order.
 
     Raises:
-        NotFoundError: The pod of the rank is not running.
+        ClientError: The group has no such rank.
+        NotFoundError: The pod of a rank is not running.
     """
     name = names.ray_cluster(cluster, group)
     with RayConnection(cluster, name, tell=tell) as ray:
-        (found,) = choose(ranks_of(ray.api, group), rank)
-        address = node_addresses(ray.api).get(found.node_id)
-    for pod in names.running_pods(cluster, name, Component.WORKER):
-        if address is not None and pod["status"].get("podIP") == address:
-            return PodContainer(pod["metadata"]["name"], Container.WORKER)
-    raise NotFoundError(
-        f"the pod of rank {rank} of {group} is not running (in Ray, the rank is {found.state}): workergroups status "
-        f"{group.name} says why"
-    )
+        chosen = choose(ranks_of(ray.api, group), wanted)
+        addresses = node_addresses(ray.api)
+    pods = names.running_pods(cluster, name, Component.WORKER)
+    by_address = {pod["status"].get("podIP"): str(pod["metadata"]["name"]) for pod in pods}
+    found: dict[str, None] = {}
+    for rank in chosen:
+        pod = by_address.get(addresses.get(rank.node_id, ""))
+        if pod is None:
+            raise NotFoundError(
+                f"the pod of rank {rank.rank} of {group} is not running (in Ray, the rank is {rank.state}): "
+                f"workergroups status {group.name} says why"
+            )
+        found[pod] = None
+    return [PodContainer(pod, Container.WORKER) for pod in found]

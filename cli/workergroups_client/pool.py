@@ -19,13 +19,14 @@ from .errors import ClientError, DeadlineError
 from .handle import Handle
 from .jobs import Job, JobRecord
 from .kept_records import KeptRecords
+from .processes import Processes
 from .reading import pool_status
 from .submission import Submission
 from .waiting import Tell, look_again, silently
 from .waking import wake
 
 if TYPE_CHECKING:
-    from workergroups_api.resource_pool import ResourcePoolStatus
+    from workergroups_api.pool_status import ResourcePoolStatus
 
 _TAKEN_UP_SECONDS = 30
 
@@ -74,7 +75,7 @@ class Pool(Handle):
                 one key. The job's record does not show their values. Tasks and actors do not get them; use the pool's
                 ``env`` for that. ``env`` wins over a key of the same name.
             job_id: The submission id; by default the pool's name and some random letters. With ``retries``, each
-                attempt has an id of its own, which is this id with the number of the attempt.
+                attempt has its own id, which is this one with the number of the attempt.
             retries: How often to submit the job again if its driver fails, or is lost with Ray's head. This happens
                 while the program is in the job's ``wait`` or ``logs(follow=True)``, and only when the attempt before
                 has surely ended, and the pool and the groups on it are ready.
@@ -137,6 +138,11 @@ class Pool(Handle):
 
     def _present_status(self) -> ResourcePoolStatus:
         return pool_status(names.find(self.cluster, f"{names.POOL}/{self.name}"))
+
+    @property
+    def processes(self) -> Processes:
+        """All processes of the pool's Ray cluster: what they do, where they pause, and what they printed last."""
+        return Processes.of(self.cluster, self.target)
 
     def jobs(self) -> list[JobRecord]:
         """Return the jobs that were submitted to the pool's Ray cluster, the latest first."""

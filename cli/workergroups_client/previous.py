@@ -11,7 +11,7 @@ from .errors import NotFoundError
 from .names import Target
 from .pod_programs import ask
 from .pods import agent
-from .ranks import numbers
+from .rank_ranges import numbers
 from .reading import dead_rank
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _why_none(group: Target, since: str | None) -> str:
 
 
 def _latest(group: Target, dead: Sequence[DeadRank], wanted: str | None) -> list[DeadRank]:
-    ranks = None if wanted is None else set(numbers(wanted))
+    ranks = None if wanted is None else numbers(wanted)
     chosen = [each for each in dead if ranks is None or each.rank in ranks]
     if not chosen:
         there = ", ".join(f"{each.rank} (incarnation {each.incarnation})" for each in dead)

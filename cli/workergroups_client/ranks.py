@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from workergroups.naming import NAMESPACE, RankName, latest_births
 
-from .errors import ClientError, NotFoundError
+from .errors import NotFoundError
 from .names import Target
+from .rank_ranges import chosen_of
 from .ray_api import RayApi
 from .reading import group_status
 
@@ -60,26 +61,8 @@ def choose(ranks: Sequence[RankActor], wanted: str | None) -> list[RankActor]:
     Raises:
         ClientError: The group has no such rank, or the text is not a range.
     """
-    if wanted is None:
-        return list(ranks)
-    chosen = set(numbers(wanted))
-    missing = chosen - {rank.rank for rank in ranks}
-    if missing:
-        raise ClientError(f"there is no rank {min(missing)}: the group has ranks 0-{ranks[-1].rank}")
+    chosen = set(chosen_of([rank.rank for rank in ranks], wanted))
     return [rank for rank in ranks if rank.rank in chosen]
-
-
-def numbers(text: str) -> Iterable[int]:
-    """Yield the numbers of a range such as ``0-3,7``.
-
-    Raises:
-        ClientError: The text is not a range.
-    """
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
-            raise ClientError(f"{text} is not a range of ranks: write 3, 0-3 or 0-3,7")
-        yield from range(int(first), int(last or first) + 1)
 
 
 def rows(ray: RayApi, path: str, **query: str) -> list[dict[str, Any]]:

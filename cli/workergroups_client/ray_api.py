@@ -12,11 +12,13 @@ import urllib3
 import websocket
 
 from .errors import ClientError, DeadlineError, NotFoundError, UnreachableError
+from .times import duration
 from .tunnel import Tunnel
 from .waiting import Tell, look_again
 
 UP_SECONDS = 120
 _SECONDS = 30
+_SHOWN = 100
 
 
 class RayApi:
@@ -38,13 +40,13 @@ class RayApi:
                 self.get("/api/version")
                 return
             except UnreachableError as error:
-                tell(f"waiting for Ray's dashboard ({left:.0f} s left): {error}")
+                tell(f"waiting for Ray's dashboard ({duration(left)} left): {error}")
                 last = error
-        raise DeadlineError(f"Ray's dashboard did not answer within {seconds:.0f} s: {last}")
+        raise DeadlineError(f"Ray's dashboard did not answer within {duration(seconds)}: {last}")
 
     def get(self, path: str, **query: str | int) -> Any:
         """Return the answer, parsed as JSON."""
-        return json.loads(self._request("GET", f"{path}?{urlencode(query)}" if query else path))
+        return self._parsed(self._request("GET", f"{path}?{urlencode(query)}" if query else path))
 
     def ask(self, path: str) -> None:
         """Check that a resource exists, without reading it.
@@ -56,7 +58,7 @@ class RayApi:
 
     def post(self, path: str, body: object = None) -> Any:
         """Send JSON, and return the answer, parsed as JSON."""
-        return json.loads(self._request("POST", path, json=body))
+        return self._parsed(self._request("POST", path, json=body))
 
     def put(self, path: str, data: bytes, seconds: float) -> None:
         """Upload a file."""
@@ -93,6 +95,15 @@ class RayApi:
         if answer.status >= 400:
             raise _refusal(answer.status, text)
         return text
+
+    def _parsed(self, text: str) -> Any:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ClientError(
+                f"what answers on port {self._tunnel.remote_port} of pod {self._tunnel.pod} is not Ray's dashboard: "
+                f"{text[:_SHOWN]!r}. Check the image of the pool, and the head's log: kubectl logs {self._tunnel.pod}"
+            ) from error
 
     @contextlib.contextmanager
     def _errors_explained(self) -> Iterator[None]:

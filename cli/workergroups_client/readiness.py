@@ -14,6 +14,7 @@ from .cluster import Cluster
 from .errors import CannotBeReadyError, ClientError, DeadlineError, UnreachableError
 from .names import Target, find
 from .status import Status, status_of
+from .times import duration
 from .waiting import look_again
 
 Show = Callable[[Sequence[Status]], None]
@@ -87,7 +88,7 @@ def _too_late(targets: Sequence[Target], statuses: Sequence[Status], seconds: fl
     causes = [f"{status.what} {status.name}: {why_and_until(status)}" for status in statuses if not status.is_ready]
     late = "; ".join(causes or map(str, targets))
     return DeadlineError(
-        f"not ready within {seconds:.0f} s: {late}. Everything stays on the cluster: workergroups status shows its "
+        f"not ready within {duration(seconds)}: {late}. Everything stays on the cluster: workergroups status shows its "
         f"progress"
     )
 
@@ -112,4 +113,4 @@ def until(status: Status) -> str:
     if status.deadline is None:
         return ""
     left = (status.deadline - datetime.now(timezone.utc)).total_seconds()
-    return f"{left:.0f} s left" if left > 0 else "its deadline has passed"
+    return f"{duration(left)} left" if left > 0 else "its deadline has passed"

@@ -13,10 +13,10 @@ from .names import Target
 
 if TYPE_CHECKING:
     from workergroups_api.dead_rank import DeadRank
+    from workergroups_api.group_status import WorkerGroupStatus
     from workergroups_api.model import ApiModel
-    from workergroups_api.report import GroupReport
-    from workergroups_api.resource_pool import ResourcePoolSpec, ResourcePoolStatus
-    from workergroups_api.worker_group import WorkerGroupStatus
+    from workergroups_api.pool_status import ResourcePoolStatus
+    from workergroups_api.resource_pool import ResourcePoolSpec
 
     _Model = TypeVar("_Model", bound=ApiModel)
 
@@ -38,7 +38,7 @@ def pool_status(pool: Target) -> ResourcePoolStatus:
     Raises:
         ClientError: The status has a value that this version cannot read.
     """
-    from workergroups_api.resource_pool import ResourcePoolStatus
+    from workergroups_api.pool_status import ResourcePoolStatus
 
     return _read(ResourcePoolStatus, pool, "status", pool.manifest.get("status") or {})
 
@@ -49,17 +49,9 @@ def group_status(group: Target) -> WorkerGroupStatus:
     Raises:
         ClientError: The status has a value that this version cannot read.
     """
-    from workergroups_api.worker_group import WorkerGroupStatus
+    from workergroups_api.group_status import WorkerGroupStatus
 
     return _read(WorkerGroupStatus, group, "status", group.manifest.get("status") or {})
-
-
-def current_report(status: WorkerGroupStatus) -> GroupReport:
-    """Return the agent's report on a group's ranks; an empty one if it is about an earlier incarnation."""
-    from workergroups_api.report import GroupReport
-
-    report = status.ranks
-    return report if report is not None and report.incarnation == status.incarnation else GroupReport()
 
 
 def dead_rank(group: Target, answer: Any) -> DeadRank:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from .errors import DeadlineError
 from .jobs import Job, JobRecord
+from .times import duration
 from .waiting import Tell, silently
 
 Next = Callable[[JobRecord, Tell], Job | None]
@@ -48,11 +49,12 @@ class RetriedJob(Job):
             DeadlineError: That is not so after ``seconds``, of which the wait for the next attempt takes any number.
             ClientError: The next attempt cannot be submitted.
         """
-        until = None if seconds is None else time.monotonic() + seconds
+        limit = float("inf") if seconds is None else seconds
+        until = time.monotonic() + limit
         while True:
-            left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
-                raise DeadlineError(f"job {self.id} has not ended within {seconds:g} s")
+            left = until - time.monotonic()
+            if left <= 0:
+                raise DeadlineError(f"job {self.id} has not ended within {duration(limit)}")
             record = self._last or self._present.wait(left)
             if not self._goes_on(record, silently):
                 return record

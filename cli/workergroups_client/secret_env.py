@@ -27,7 +27,8 @@ _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _SECONDS = 30
 # Ray gives up on a job that has not started after 15 minutes.
 _KEPT_SECONDS = 3600
-_PATH, _THEN = "/dev/shm/workergroups-env-", " && "
+_PATH, _THEN, _RANDOM_BYTES = "/dev/shm/workergroups-env-", " && ", 8
+_SOURCED = re.compile(rf"\. {_PATH}[0-9a-f]{{{2 * _RANDOM_BYTES}}}{_THEN}")
 _KEEP = 'umask 077 && cat > "$1" && { (sleep "$2"; rm -f "$1") < /dev/null > /dev/null 2>&1 & }'
 
 
@@ -57,7 +58,7 @@ def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]
     if not variables:
         yield ""
         return
-    path = f"{_PATH}{secrets.token_hex(8)}"
+    path = f"{_PATH}{secrets.token_hex(_RANDOM_BYTES)}"
     where = head(cluster, target)
     complaints = bytearray()
     code = execute(
@@ -81,8 +82,8 @@ def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]
 
 
 def as_typed(entrypoint: str) -> str:
-    """Return a job's command without the code that sets the variables."""
-    return entrypoint.partition(_THEN)[2] if entrypoint.startswith(f". {_PATH}") else entrypoint
+    """Return a job's command without the code that sets the variables, and with everything else that runs."""
+    return entrypoint.removeprefix(ours[0]) if (ours := _SOURCED.match(entrypoint)) else entrypoint
 
 
 def script(variables: Mapping[str, bytes], path: str) -> bytes:

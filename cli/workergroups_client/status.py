@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from workergroups_api.manifest import Manifest
 from workergroups_api.vocabulary import GROUP_CONDITIONS, POOL_CONDITIONS, UNTIMED, ConditionType, Reason
 
 from .names import POOL, Target
@@ -15,9 +16,9 @@ from .reading import group_status, pool_status
 if TYPE_CHECKING:
     from workergroups_api.conditions import Condition
     from workergroups_api.failure_policy import KeptFailure
+    from workergroups_api.group_status import WorkerGroupStatus
+    from workergroups_api.pool_status import PoolDrivers, ResourcePoolStatus
     from workergroups_api.report import NodeReport
-    from workergroups_api.resource_pool import PoolDrivers, ResourcePoolStatus
-    from workergroups_api.worker_group import WorkerGroupStatus
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,13 @@ class Status:
     """Nodes of a pool that are not reserved."""
     drivers: PoolDrivers | None = None
     """The drivers on a pool's Ray cluster; ``None`` while nobody has counted them."""
+    manifest: Manifest = field(default_factory=dict, repr=False, compare=False)
+    """The object as the API server has it."""
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether it is the status of a pool, and not of a group."""
+        return self.what == POOL
 
     @property
     def summary(self) -> Condition | None:
@@ -132,6 +140,7 @@ def _status(
         wanted=wanted,
         ready=ready or 0,
         is_current=status.observed_generation == target.generation,
+        manifest=target.manifest,
     )
 
 

@@ -8,6 +8,7 @@ from .cluster import Cluster
 from .errors import ClientError, DeadlineError
 from .names import Target, find
 from .status import status_of
+from .times import duration
 from .waiting import Tell, look_again
 
 
@@ -31,4 +32,4 @@ def wait_until_suspended(cluster: Cluster, target: Target, tell: Tell, seconds: 
             return
         left = suspended.message
         tell(f"{target}: {left}")
-    raise DeadlineError(f"{target} is not suspended within {seconds:.0f} s: {left}")
+    raise DeadlineError(f"{target} is not suspended within {duration(seconds)}: {left}")

@@ -92,13 +92,22 @@ def test_one_rank_is_shown_with_all_of_its_threads():
     assert shown("stacks", "ppo", "--rank", "1") == STACKS[1] + "\n"
 
 
+def test_several_ranks_are_shown_with_all_of_their_threads():
+    assert shown("stacks", "ppo", "--ranks", "2,1") == f"{STACKS[1]}\n{STACKS[2]}\n"
+
+
 def test_scripts_get_the_groups_and_everything_else():
     answer = json.loads(shown("stacks", "ppo", "--output", "json"))
     assert answer["stacks"] == {str(rank): text for rank, text in STACKS.items()}
-    assert answer["groups"][0] == {"ranks": "2", "suspect": True, "where": "in trainer.py:17 in read_shard", "first": 2}
+    assert (answer["kind"], answer["group"]) == ("StackList", "ppo")
+    assert answer["items"][0] == {"ranks": "2", "suspect": True, "where": "in trainer.py:17 in read_shard", "first": 2}
     answer = json.loads(shown("calls", "ppo", "--output", "json"))
-    assert answer["calls"] == CALLS
-    assert [group["ranks"] for group in answer["groups"]] == ["2", "0-1,3", "0-1"]
+    assert answer["calls"] == [{("jobId" if key == "job_id" else key): each[key] for key in each} for each in CALLS]
+    assert [(each["ranks"], each["jobId"]) for each in answer["items"]] == [
+        ("2", "02000000"),
+        ("0-1,3", "02000000"),
+        ("0-1", "02000000"),
+    ]
 
 
 def test_the_command_lists_calls_by_place():

@@ -129,7 +129,7 @@ def test_a_driver_that_fails_is_submitted_again_until_it_succeeds(monkeypatch):
     assert world.submitted == [("train-1", "1"), ("train-2", "2")]
     assert (job.record().id, job.record().exit_code) == ("train-2", 0)
     assert world.told[0] == (
-        "attempt 1 of at most 3 of job train ended: FAILED: exit code 7. The next one begins in 5 s at the earliest, "
+        "attempt 1 of at most 3 of job train ended: FAILED: exit code 7. The next one begins in 5s at the earliest, "
         "when the pool and the groups on it are ready"
     )
     assert world.told[1] == "attempt 2 of job train is job train-2"
@@ -219,7 +219,7 @@ def test_what_is_left_of_an_attempt_holds_up_the_next_one(monkeypatch, story, st
     world = World(monkeypatch, story)
     job = world.submit()
     world.pool["status"] = status or world.pool["status"]
-    with pytest.raises(ClientError, match=f"could not be submitted within 86400 s: {said}"):
+    with pytest.raises(ClientError, match=f"could not be submitted within 1d0h: {said}"):
         list(job.logs(follow=True))
     assert world.submitted == [("train-1", "1")]
 

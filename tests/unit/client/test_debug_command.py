@@ -1,30 +1,43 @@
 """Which of the paused ranks a debugger is led to, and in which order."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 
 from workergroups.debugger import prompt
-from workergroups_api.report import RankPause
-from workergroups_cli import debug_command
 from workergroups_cli.debug_command import Session
 from workergroups_client.errors import NotFoundError
+from workergroups_client.pauses import PausedProcess
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-PAUSE = RankPause(rank=0, where="t.py:1 in f", since=NOON, pod="pod-0", directory="/code", port=5678)
+PAUSE = PausedProcess(
+    who="rank 0",
+    rank=0,
+    job="",
+    pod="pod-0",
+    where="t.py:1 in f",
+    directory="/code",
+    port=5678,
+    since=NOON,
+    attached=False,
+)
 
 
 class Group:
     """A group whose pauses are these, one list for each time that it is asked."""
 
-    name = "ppo"
+    name, noun = "group ppo", "rank"
 
     def __init__(self, *looks):
         self._looks, self.led_to = list(looks), []
 
-    def pauses(self):
+    def now(self):
+        return self.changed()
+
+    def changed(self):
         return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
 
     def tunnel(self, pause, *, local_port):
@@ -34,29 +47,30 @@ class Group:
 
 @pytest.fixture(autouse=True)
 def no_time(monkeypatch):
-    monkeypatch.setattr(debug_command, "_LOOK_SECONDS", 0)
     monkeypatch.setattr(prompt, "talk", lambda port, name: None)
 
 
 def at(rank, **more):
-    return PAUSE.model_copy(update={"rank": rank, "port": 5678 + rank, **more})
+    return replace(PAUSE, **{"who": f"rank {rank}", "rank": rank, "port": 5678 + rank, **more})
 
 
-def session(group, rank=None, to_prompt=True):
-    return Session(group, rank, to_prompt=to_prompt, port=0)
+def session(group, ranks=None, to_prompt=True):
+    return Session(group, ranks, to_prompt=to_prompt, port=0)
 
 
 def test_the_first_rank_that_has_no_debugger_is_chosen():
     assert session(Group([at(0, attached=True), at(1), at(2)])).paused_now().rank == 1
-    assert session(Group([at(1), at(2)]), rank=2).paused_now().rank == 2
+    assert session(Group([at(1), at(2)]), ranks="2").paused_now().rank == 2
+    assert session(Group([at(1), at(2), at(7)]), ranks="2-6,7").paused_now().rank == 2
 
 
 @pytest.mark.parametrize(
     ("pauses", "rank", "said"),
     [
         ([], None, "no rank of group ppo waits for a debugger; paused: none"),
-        ([at(3)], 2, "rank 2 of group ppo does not wait for a debugger; paused: 3"),
-        ([at(2, attached=True)], 2, "rank 2 of group ppo does not wait for a debugger; paused: 2 (attached)"),
+        ([at(3)], "2", "rank 2 of group ppo does not wait for a debugger; paused: rank 3"),
+        ([at(3)], "0-1,5", "rank 0-1 or 5 of group ppo does not wait for a debugger; paused: rank 3"),
+        ([at(2, attached=True)], "2", "rank 2 of group ppo does not wait for a debugger; paused: rank 2 (attached)"),
     ],
 )
 def test_where_nobody_waits_it_says_who_does(pauses, rank, said):

@@ -88,8 +88,16 @@ def test_a_connection_that_is_lost_before_the_end_is_reported():
 
 def test_what_cannot_be_run_is_reported_with_the_kubelets_sentence():
     status = {"status": "Failure", "message": "no such container", "details": {}}
-    with pytest.raises(UnreachableError, match="could not be run in pod pod: no such container"):
+    with pytest.raises(UnreachableError, match=r"could not be run in pod pod: no such container"):
         run(Stream({3: json.dumps(status).encode()}))
+
+
+@pytest.mark.parametrize("said", [b"<html>", b"{", b"[]", b"3", b'{"status": 3, "details": 7}', b"\xff"])
+def test_an_end_that_cannot_be_read_is_an_error_that_shows_it(said):
+    with pytest.raises(
+        UnreachableError, match=r"could not be run in pod pod: .*; kubectl describe pod pod may say more"
+    ):
+        run(Stream({3: said}))
 
 
 def test_what_is_read_goes_to_the_command_and_so_does_its_end():

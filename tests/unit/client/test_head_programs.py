@@ -47,9 +47,10 @@ NO_ANSWER = r"the program ended without an answer \(exit code 1\); its last line
         ('{"answer": {"nod', "", 1, NO_ANSWER + "exit code 1"),
         ("[" * 100_000, "", 1, NO_ANSWER + "exit code 1"),
         ("", OLDER, 1, RECREATE),
+        ("", "No module named 'workergroups.checking'", 1, RECREATE),
         ("", json.dumps({"nodes": []}), 0, RECREATE),
     ],
-    ids=["failed", "crashed", "silent", "cut-off", "no-json", "module-missing", "no-channel"],
+    ids=["failed", "crashed", "silent", "cut-off", "no-json", "module-missing", "package-missing", "no-channel"],
 )
 def test_why_there_is_no_answer_is_reported_in_one_line(monkeypatch, printed, complaints, code, why):
     head_that(monkeypatch, printed, complaints, code)

@@ -1,7 +1,8 @@
 """What the verbs of `job` print, and how they end, for jobs of several attempts and for lost ones."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -111,3 +112,12 @@ def test_the_stop_of_a_lost_job_ends_its_retries():
     assert kept.noted == "ppo-1"
     with pytest.raises(UnreachableError, match="job ppo-1 may still be running"):
         AbsentJob(replace(LOST, state="UNKNOWN"), "ppo", kept).stop()
+
+
+def test_a_list_that_is_no_table_for_people_has_whole_commands(monkeypatch, capsys):
+    command = "python train.py " + "trainer.logger=['console','wandb'] " * 9
+    records = [(SimpleNamespace(name="ppo"), replace(SUCCEEDED, entrypoint=command))]
+    monkeypatch.setattr(job_commands, "Cluster", Cluster)
+    monkeypatch.setattr(job_commands, "all_jobs", lambda *_: nullcontext(records))
+    job_commands.list_jobs()
+    assert command.strip() in capsys.readouterr().out

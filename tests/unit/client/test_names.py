@@ -25,7 +25,10 @@ def test_a_name_means_what_the_verb_wants_first_unless_it_says_the_kind(name, wa
 
 
 def test_an_empty_namespace_names_one_that_is_not():
-    assert none_here(FakeCluster()) == "no pools and no groups in namespace team"
+    assert none_here(FakeCluster()) == (
+        "no pools and no groups in namespace team; no other namespace has any: workergroups up -f FILE creates what "
+        "FILE defines"
+    )
     assert none_here(FakeCluster(group("ppo", namespace="lab"))) == (
         "no pools and no groups in namespace team; there are some in namespace lab: add -n lab"
     )
@@ -49,7 +52,11 @@ def test_a_group_without_pools_is_on_the_pool_of_its_name():
     [
         (BOTH, "there is no pool or group pop in namespace team; did you mean ppo?"),
         (FakeCluster(pool("x"), group("y")), "there is no pool or group pop in namespace team; there are x, y"),
-        (FakeCluster(), "there is no pool or group pop in namespace team, nor any other"),
+        (
+            FakeCluster(),
+            "there is no pool or group pop in namespace team, nor any other; no other namespace has one of this name: "
+            "workergroups up -f FILE creates what FILE defines",
+        ),
         (
             FakeCluster(pool("pop", namespace="lab")),
             "there is no pool or group pop in namespace team, nor any other; there is one in namespace lab: add -n lab",
@@ -72,3 +79,11 @@ def test_a_wrong_name_is_reported_with_what_there_is(cluster, said):
 def test_a_wrong_kind_is_refused(name, said):
     with pytest.raises(ClientError, match=said):
         find(BOTH, name, GROUP)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "pool/", "group/..", "..", "a/b/c?watch=1", "pool/a b", "ppo#", "pool/\n", "ünicode"]
+)
+def test_what_would_name_another_object_in_a_path_is_no_name(name):
+    with pytest.raises(ClientError, match=r"cannot be a name|write pool/NAME or group/NAME"):
+        find(BOTH, name)

@@ -1,7 +1,7 @@
 """What runs in a pool's bundles."""
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
-from workergroups_cli.status_command import _show_occupants
+from workergroups_cli.description import _show_occupants
 from workergroups_client.names import find
 from workergroups_client.occupants import Occupant, occupants
 

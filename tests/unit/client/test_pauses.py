@@ -1,34 +1,58 @@
-"""Which ranks are paused, by their group's status, and how an editor is led there."""
+"""Which processes are paused, and how an editor is led there."""
 
 import json
 
 import pytest
 
-from tests.unit.client.fake_cluster import FakeCluster, condition, group
+from tests.unit.client.fake_cluster import FakeCluster, group, pool
+from workergroups.debugger.pauses import Pause
+from workergroups.processes.tables import ActorRow, DriverRow, GcsTables, PauseRow, TaskRow
 from workergroups_cli import launch_json
 from workergroups_client.errors import ClientError
 from workergroups_client.names import find
-from workergroups_client.pauses import pauses_of
+from workergroups_client.pauses import Pauses
+from workergroups_client.processes import Processes
 
-PAUSE = {"rank": 2, "where": "t.py:1 in f", "since": "2026-01-01T00:00:00.250000Z", "pod": "p"}
+PAUSE = Pause("node", "t.py", 1, "f", "/code", "", 0, 1767225600.25)
+TABLES = GcsTables(
+    actors=(
+        ActorRow("a0", "Actor", "ppo/UID/3/0-of-2", "workergroups", "", "01"),
+        ActorRow("a2", "Actor", "ppo/UID/3/2-of-2", "workergroups", "w2", "01"),
+        ActorRow("other", "Actor", "ppo/another-uid/1/0-of-1", "workergroups", "w3", "01"),
+        ActorRow("plain", "TaskRunner", "", "anybody", "w4", "02"),
+    ),
+    drivers=(DriverRow("02", "ppo-7k", "head", 9),),
+    tasks=(TaskRow("t", "d", "", "w5", "fit", "running", 3.0, "02"),),
+    pauses=tuple(PauseRow(id_, "pod", PAUSE) for id_ in ("a2", "a0", "other", "plain", "w5", "02", "ended")),
+)
 
 
-def pauses(*said, incarnation=3, reason="PausedByDebugger", **more):
-    conditions = [condition("RanksReady", "True", reason)]
-    ranks = {"incarnation": incarnation, "pauses": list(said), **more}
-    status = {"incarnation": 3, "conditions": conditions, "ranks": ranks}
-    return pauses_of(find(FakeCluster(group("ppo", status=status)), "ppo"))
+@pytest.fixture
+def cluster(monkeypatch):
+    monkeypatch.setattr(Processes, "of", lambda *_: Processes("head", ["head"], lambda *_: TABLES.to_json()))
+    ours = group("ppo")
+    ours["metadata"]["uid"] = "UID"
+    return FakeCluster(pool("ppo"), ours)
 
 
-def test_pauses_are_those_of_the_present_incarnation_by_rank():
-    assert [pause.rank for pause in pauses(PAUSE, PAUSE | {"rank": 0})] == [0, 2]
-    assert pauses(PAUSE, incarnation=2) == []
-    assert pauses(PAUSE, reason="RanksStarting") == []  # the agent's words of a Ray that is lost
-    assert (
-        pauses(PAUSE, reason="ProcessDied", failures=[{"rank": 1, "reason": "ProcessDied", "message": "killed"}]) != []
-    )
-    (found,) = pauses(PAUSE | {"port": 5680, "attached": True})
-    assert (found.port, found.attached, found.since.microsecond) == (5680, True, 250000)
+def test_the_pauses_of_a_group_are_those_of_its_ranks(cluster):
+    found = Pauses(cluster, find(cluster, "group/ppo")).now()
+    assert [(pause.who, pause.rank, pause.port) for pause in found] == [("rank 0", 0, None), ("rank 2", 2, None)]
+    assert found[0].since.microsecond == 250000
+
+
+@pytest.mark.parametrize(
+    ("target", "who"),
+    [
+        ("job/ppo-7k", ["driver", "actor TaskRunner", "task fit"]),
+        ("actor/TaskRunner", ["actor TaskRunner"]),
+        ("actor/other", []),
+        ("node/pod", ["actor TaskRunner", "task fit"]),
+    ],
+)
+def test_the_pauses_of_any_process_are_found_by_what_it_is(cluster, target, who):
+    found = Pauses(cluster, find(cluster, "pool/ppo"), target).now()
+    assert sorted(pause.who for pause in found if pause.rank is None) == sorted(who)
 
 
 @pytest.fixture
@@ -49,6 +73,11 @@ def test_the_editors_configuration_is_put_next_to_what_is_there(folder):
     first, second = written(folder)
     assert (first["name"], first["connect"], second) == ("ours", {"host": "127.0.0.1", "port": 2}, {"name": "mine"})
     assert first["pathMappings"] == [{"localRoot": "${workspaceFolder}", "remoteRoot": "/code"}]
+
+
+@pytest.mark.parametrize("text", ["${command:evil}", "/code/${env:TOKEN}", "code", "", "/a\x1b]0;b", "/a\u202eb"])
+def test_a_text_that_is_no_plain_path_does_not_reach_the_editor(text):
+    assert launch_json.configuration("ours", 1, text)["pathMappings"] == []
 
 
 def test_without_a_file_there_is_one_afterwards(folder):

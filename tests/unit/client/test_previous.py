@@ -83,7 +83,7 @@ def test_each_says_when_where_and_why_it_died(monkeypatch):
             NotFoundError,
             r"keeps no lines of rank 2: choose from the ranks whose lines it keeps, 1 \(incarnation 1\), 3",
         ),
-        ({"kept": [dead(1)]}, "one", ClientError, "one is not a range of ranks"),
+        ({"kept": [dead(1)]}, "one", ClientError, "'one' is not a range of ranks"),
     ],
 )
 def test_what_there_is_not_is_reported_with_the_reason(monkeypatch, agent, wanted, error, said):

@@ -12,15 +12,29 @@ RANKS = [RankActor(number, f"actor-{number}", "ALIVE", number, "node") for numbe
 
 @pytest.mark.parametrize(
     ("wanted", "chosen"),
-    [(None, list(range(8))), ("3", [3]), ("0-3", [0, 1, 2, 3]), ("0-1,7", [0, 1, 7]), ("5,2,5", [2, 5])],
+    [
+        (None, list(range(8))),
+        ("3", [3]),
+        ("0-3", [0, 1, 2, 3]),
+        ("0-1,7", [0, 1, 7]),
+        ("5,2,5", [2, 5]),
+        ("0-1, 7", [0, 1, 7]),
+    ],
 )
 def test_ranks_are_chosen_by_ranges(wanted, chosen):
     assert [rank.rank for rank in choose(RANKS, wanted)] == chosen
 
 
+ODD = ["", "a", "1-", "-1", "3-1", "1,,2", "0-99999999999", "1.5", "²", "0 3"]
+
+
 @pytest.mark.parametrize(
     ("wanted", "said"),
-    [("8", "there is no rank 8: the group has ranks 0-7"), ("a", "a is not a range"), ("1-", "1- is not a range")],
+    [
+        ("8", "there is no rank 8: the group has ranks 0-7"),
+        ("0-9,12", "there is no rank 8-9,12:"),
+        *((text, f"{text!r} is not a range of ranks: write 3, 0-3 or 0-3,7") for text in ODD),
+    ],
 )
 def test_what_is_no_rank_is_refused(wanted, said):
     with pytest.raises(ClientError, match=said):

@@ -77,7 +77,7 @@ def test_after_the_timeout_it_says_what_the_objects_wait_for_and_how_long_they_m
     with pytest.raises(DeadlineError) as late:
         wait(LATE, seconds=90)
     assert str(late.value) == (
-        "not ready within 90 s: pool ppo: NoMatchingNode: no node fits (ProgressDeadlineExceeded: the operator keeps "
+        "not ready within 1m30s: pool ppo: NoMatchingNode: no node fits (ProgressDeadlineExceeded: the operator keeps "
         "trying). Everything stays on the cluster: workergroups status shows its progress"
     )
     with pytest.raises(UnreachableError, match="no route"):

@@ -5,10 +5,9 @@ import json
 import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, condition, group, pool
-from workergroups_cli.output import print_json
+from workergroups_cli.json_output import print_list
 from workergroups_client.errors import ClientError
 from workergroups_client.names import find
-from workergroups_client.pauses import pauses_of
 from workergroups_client.reading import dead_rank, group_status, pool_spec, pool_status
 from workergroups_client.status import status_of
 
@@ -53,5 +52,5 @@ def test_scripts_find_the_custom_resources_field_names(capsys):
     dead |= {"time": "2026-01-01T00:00:00Z", "lastWords": "the end"}
     status = {"incarnation": 1, "conditions": [paused], "failures": [dead]}
     found = target(group("ppo", status=status | {"ranks": {"incarnation": 1, "pauses": [pause]}}))
-    print_json([status_of(found).conditions, status_of(found).failures, pauses_of(found)])
-    assert json.loads(capsys.readouterr().out) == [[paused], [dead], [pause]]
+    print_list("Odd", [status_of(found).conditions, status_of(found).failures, group_status(found).ranks.pauses])
+    assert json.loads(capsys.readouterr().out)["items"] == [[paused], [dead], [pause]]

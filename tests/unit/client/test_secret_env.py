@@ -123,6 +123,19 @@ def test_values_are_in_what_the_head_reads_and_nowhere_else(target, monkeypatch)
     assert as_typed(f"{before}a && b") == "a && b" == as_typed("a && b")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ". /dev/shm/workergroups-env-x; evil && real",
+        ". /dev/shm/workergroups-env-0123456789abcdef; evil && real",
+        ". /dev/shm/workergroups-env-0123456789abcdef0 && real",
+        "evil; . /dev/shm/workergroups-env-0123456789abcdef && real",
+    ],
+)
+def test_a_command_that_only_looks_like_ours_is_shown_whole(command):
+    assert as_typed(command) == command
+
+
 def test_a_job_that_cannot_be_submitted_leaves_nothing(target, monkeypatch):
     on_head = Head()
     monkeypatch.setattr(secret_env, "execute", on_head)

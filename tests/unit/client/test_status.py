@@ -1,10 +1,14 @@
 """When waiting is over, and when it is in vain."""
 
+import re
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, pool
-from workergroups_cli.lifecycle_commands import _state
-from workergroups_cli.status_command import _row, _told
+from workergroups_cli.description import _told
+from workergroups_cli.overview import _row
+from workergroups_cli.progress import _state
 from workergroups_client.names import find
 from workergroups_client.readiness import until, why
 from workergroups_client.status import status_of
@@ -71,7 +75,7 @@ def test_the_reason_for_waiting_is_the_conditions_own_sentence():
     ("status", "said"),
     [
         (described(condition("Ready", "True")), ""),
-        (described(condition("Ready", "False"), condition("Progressing", "True"), deadline=LATER), "s left"),
+        (described(condition("Ready", "False"), condition("Progressing", "True"), deadline=LATER), "h left"),
         (described(condition("Ready", "False"), LATE, deadline=SOON), "ProgressDeadlineExceeded: the operator keeps"),
         (described(LATE, deadline=SOON, observed=1), "its deadline has passed"),
         (described(condition("Ready", "False", "DeadlineExceeded"), deadline=SOON), "its deadline has passed"),
@@ -108,3 +112,8 @@ def test_a_failure_is_told_in_one_line(more, words):
 def test_nodes_that_are_not_reserved_are_reported():
     waiting = {"index": 1, "state": "Waiting", "message": "no such pod"}
     assert [node.to_json() for node in described(reservation={"nodes": [waiting]}).unreserved] == [waiting]
+
+
+def test_a_time_has_its_two_largest_units():
+    soon = datetime.now(UTC) + timedelta(minutes=6, seconds=59)
+    assert re.fullmatch(r"6m5\ds left", until(described(condition("Ready", "False"), deadline=soon.isoformat())))

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, condition, group, pool
+from workergroups_api.conditions import Condition
+from workergroups_cli.description import _describe, _mark
 from workergroups_cli.output import Output
-from workergroups_cli.status_command import _describe, _overview
+from workergroups_cli.status_command import _overview
 from workergroups_client import ClientError
 from workergroups_client.names import POOL, Target
 from workergroups_client.status import status_of
@@ -22,7 +24,7 @@ def test_an_object_that_cannot_be_read_is_named_after_the_others(output, capsys)
     shown = capsys.readouterr().out
     assert "ppo" in shown
     if output is Output.json:
-        assert [each["name"] for each in json.loads(shown)] == ["ppo"]
+        assert [each["metadata"]["name"] for each in json.loads(shown)["items"]] == ["ppo"]
 
 
 def test_a_namespace_with_nothing_but_such_an_object_is_not_empty(capsys):
@@ -48,8 +50,8 @@ def test_a_ready_pool_on_which_nothing_runs_since_its_head_was_lost_says_so(caps
 
 def test_a_script_sees_how_many_drivers_there_are(capsys):
     _overview(FakeCluster(pool("ppo", status=LOST), READABLE), Output.json)
-    lost, other = json.loads(capsys.readouterr().out)
-    assert (lost["drivers"]["running"], lost["drivers"]["lost"]["jobs"], other["drivers"]) == (0, ["ppo-1"], None)
+    lost, other = (each["status"] for each in json.loads(capsys.readouterr().out)["items"])
+    assert (lost["drivers"]["lost"]["jobs"], other.get("drivers")) == (["ppo-1"], None)
 
 
 def test_the_description_of_a_pool_names_its_drivers(capsys):
@@ -57,3 +59,21 @@ def test_the_description_of_a_pool_names_its_drivers(capsys):
         status_of(Target(POOL, pool("ppo", status={"drivers": {"session": "s", "running": 1, "jobs": ["ppo-1"]}})))
     )
     assert "drivers connected: 1 ppo-1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("type_", "status", "colour"),
+    [
+        ("Ready", "True", "green"),
+        ("Ready", "False", "red"),
+        ("Ready", "Unknown", "yellow"),
+        ("Failed", "False", None),
+        ("Failed", "True", "red"),
+        ("Stalled", "Unknown", "yellow"),
+        ("Suspended", "True", "yellow"),
+        ("Idle", "False", None),
+        ("FromALaterVersion", "True", "green"),
+    ],
+)
+def test_the_colour_of_a_condition_tells_whether_it_needs_attention(type_, status, colour):
+    assert _mark(Condition.model_validate(condition(type_, status, "R"))) == colour

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from tests.unit.client.fake_cluster import FakeCluster, condition, group, pool
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
-from workergroups_cli import lifecycle_commands
+from workergroups_cli import lifecycle_commands, progress
 from workergroups_cli.app import app
 from workergroups_client.errors import ClientError, DeadlineError
 from workergroups_client.group import Group
@@ -56,7 +56,7 @@ def clock(monkeypatch):
 def test_a_name_is_a_pool_or_else_a_group(monkeypatch, name, kind):
     cluster = Edited(pool("ppo"), group("ppo"), group("only"))
     monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: cluster)
-    monkeypatch.setattr(lifecycle_commands, "wait_until_ready", lambda *_: None)
+    monkeypatch.setattr(progress, "wait_until_ready", lambda *_: None)
     ended = CliRunner().invoke(app, ["suspend", name])
     plain = name.rpartition("/")[2]
     assert (ended.exit_code, cluster.edits) == (0, [(kind, plain, {"suspend": True})])
@@ -77,7 +77,7 @@ def test_it_waits_until_nothing_is_left():
 @pytest.mark.parametrize(
     ("more", "error", "words"),
     [
-        ({"suspended": (LEFT,)}, DeadlineError, "within 60 s: waiting until pod a is deleted"),
+        ({"suspended": (LEFT,)}, DeadlineError, "within 1m0s: waiting until pod a is deleted"),
         ({"generation": 1}, DeadlineError, "the operator has not seen it yet"),
         ({"spec": {"suspend": False}}, ClientError, "somebody has resumed it"),
     ],

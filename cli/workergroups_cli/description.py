@@ -1,0 +1,181 @@
+"""A pool, a group, or both of one name: conditions, pods, jobs, and what runs in the bundles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from workergroups_api.vocabulary import Component, ConditionType, Reason
+from workergroups_client import Cluster, RayConnection
+from workergroups_client.errors import ClientError
+from workergroups_client.head_programs import ray_status
+from workergroups_client.jobs import JobRecord, list_records
+from workergroups_client.kept_records import KeptRecords, merged
+from workergroups_client.names import POOL, Target, find_all, ray_cluster, running_pods
+from workergroups_client.occupants import Occupant, occupants
+from workergroups_client.pod_states import PodState, pod_states
+from workergroups_client.readiness import until
+from workergroups_client.status import Status, status_of
+from workergroups_client.times import age
+
+from .output import note, print_text, table
+from .overview import size
+
+if TYPE_CHECKING:
+    from workergroups_api.conditions import Condition
+    from workergroups_api.failure_policy import KeptFailure
+
+_MARKS = {"True": "green", "False": "red", "Unknown": "yellow"}
+# Of these, True is what a user must look at, or has asked for.
+_NEGATIVE = {
+    ConditionType.FAILED.value: {"True": "red", "Unknown": "yellow"},
+    ConditionType.STALLED.value: {"True": "red", "Unknown": "yellow"},
+    ConditionType.SUSPENDED.value: {"True": "yellow", "Unknown": "yellow"},
+    ConditionType.IDLE.value: {"True": "yellow", "Unknown": "yellow"},
+}
+_JOBS_SHOWN = 5
+_JOBS_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Description:
+    """A pool, a group, or both of one name."""
+
+    statuses: list[Status]
+    pods: list[PodState]
+    """The pods of a pool's Ray cluster."""
+    jobs: list[JobRecord]
+    occupants: list[Occupant]
+    ray: str | None
+    """The output of `ray status`; ``None`` if nobody asked for it, or Ray has not answered."""
+    notes: list[str]
+    """What could not be found out, and why."""
+
+    def show(self) -> None:
+        """Print it."""
+        for each in self.statuses:
+            _describe(each)
+            if each.what == POOL and self.pods:
+                table("  POD", "STATE", "NODE", "AGE", "WHY", rows=[_pod_row(pod) for pod in self.pods])
+            if each.what == POOL:
+                _show_occupants(self.occupants)
+        if self.jobs:
+            table("JOB", "STATE", "STARTED", "COMMAND", rows=[_job_row(job) for job in self.jobs[:_JOBS_SHOWN]])
+        for sentence in self.notes:
+            note(sentence)
+        if self.ray:
+            print_text(self.ray)
+
+
+def look_at(cluster: Cluster, name: str, *, with_ray: bool) -> Description:
+    """Find a pool, a group, or both, and what belongs to them.
+
+    Raises:
+        NotFoundError: There is none of that name.
+    """
+    targets = find_all(cluster, name)
+    statuses = [status_of(target) for target in targets]
+    notes: list[str] = []
+    jobs, found = _running(cluster, targets, notes)
+    pods = pod_states(cluster, ray_cluster(cluster, targets[0])) if targets[0].what == POOL else []
+    of_ray = _of_ray(cluster, targets[0], notes) if with_ray else None
+    return Description(statuses, pods, jobs, found, of_ray, notes)
+
+
+def _describe(status: Status) -> None:
+    incarnation = f", incarnation {status.incarnation}" if status.incarnation else ""
+    restarts = f", restarted {status.restarts}x after failures" if status.restarts else ""
+    waits = f", {until(status)}" if until(status) else ""
+    print_text(
+        f"{status.what} {status.name} in {status.namespace}: {size(status)} ready{incarnation}{restarts}{waits}",
+        "bold",
+    )
+    if status.drivers is not None:
+        print_text(f"  drivers connected: {status.drivers.running} {', '.join(status.drivers.jobs)}".rstrip())
+    if not status.is_current:
+        print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
+    for each in status.conditions:
+        line = f"  {each.type:<16} {each.status:<8} for {age(each.last_transition_time):<8} {each.reason}"
+        mark = _mark(each)
+        print_text(f"{line}: {each.message}" if each.message else line, mark)
+    for node in status.unreserved:
+        print_text(f"  node {node.index}: {node.state}: {node.message or node.pod or ''}", "red")
+    for failure in status.failures:
+        print_text(f"  {_told(failure)}", "red" if failure.incarnation == status.incarnation else None)
+
+
+def _mark(condition: Condition) -> str | None:
+    """Return the colour of a condition."""
+    if condition.reason == Reason.DRIVERS_LOST:
+        return "yellow"
+    return _NEGATIVE.get(str(condition.type), _MARKS).get(condition.status)
+
+
+def _told(failure: KeptFailure) -> str:
+    """Return a failure of a rank in one line."""
+    pod = f" in pod {failure.pod}" if failure.pod else ""
+    node = f" on node {failure.node}" if failure.node else ""
+    end = f"; last words: {failure.last_words}" if failure.last_words else ""
+    who = f"incarnation {failure.incarnation}, rank {failure.rank}{pod}{node}, {age(failure.time)} ago"
+    return f"{who}: {failure.reason}: {failure.message}{end}"
+
+
+def _pod_row(pod: PodState) -> tuple[str, ...]:
+    return f"  {pod.name}", pod.state, pod.node, age(pod.created), pod.why
+
+
+def _show_occupants(found: Sequence[Occupant]) -> None:
+    if found:
+        rows = [
+            (f"  {each.node}", each.who, each.class_name, each.processes, f"{each.devices:g}", age(each.since))
+            for each in found
+        ]
+        table("  NODE", "OCCUPANT", "CLASS", "PROCESSES", "DEVICES", "SINCE", rows=rows)
+
+
+def _running(cluster: Cluster, targets: Sequence[Target], notes: list[str]) -> tuple[list[JobRecord], list[Occupant]]:
+    """Return the jobs of the Ray cluster, also those that it has lost, and what runs in the bundles of the pool."""
+    name = ray_cluster(cluster, targets[0])
+    pool = next((target for target in targets if target.what == POOL), None)
+    records = KeptRecords(cluster, name)
+    try:
+        kept = records.all()
+        heads = records.heads()
+    except ClientError as error:
+        notes.append(f"the kept records of its jobs cannot be read: {error}")
+        kept, heads = [], set()
+    of_ray, found = _asked_of_ray(cluster, name, pool, notes)
+    return merged(of_ray, kept, heads), found
+
+
+def _asked_of_ray(
+    cluster: Cluster, ray_cluster_name: str, pool: Target | None, notes: list[str]
+) -> tuple[list[JobRecord] | None, list[Occupant]]:
+    """Return the jobs that Ray knows, and what it has placed in the pool's bundles.
+
+    There are none if the Ray cluster has no head or does not answer.
+    """
+    if not running_pods(cluster, ray_cluster_name, Component.HEAD):
+        return None, []
+    try:
+        with RayConnection(cluster, ray_cluster_name, seconds=_JOBS_SECONDS) as ray:
+            return list_records(ray.api), occupants(ray.api, pool) if pool else []
+    except ClientError as error:
+        notes.append(f"its jobs, and what runs in its bundles, could not be listed: {error}")
+        return None, []
+
+
+def _of_ray(cluster: Cluster, target: Target, notes: list[str]) -> str | None:
+    """Return the output of `ray status`; none if the Ray cluster has no head or does not answer."""
+    if not running_pods(cluster, ray_cluster(cluster, target), Component.HEAD):
+        return None
+    try:
+        return ray_status(cluster, target).strip()
+    except ClientError as error:
+        notes.append(str(error))
+        return None
+
+
+def _job_row(job: JobRecord) -> tuple[object, ...]:
+    return job.id, job.state, age(job.started), job.entrypoint

@@ -1,0 +1,45 @@
+"""scale: change the number of nodes of a pool."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from workergroups_api.vocabulary import ConditionType
+from workergroups_client import Cluster, Pool
+from workergroups_client.deletion import groups_on
+from workergroups_client.names import POOL, find
+from workergroups_client.status import status_of
+
+from .options import LONGEST_WAIT, Context, Namespace, PoolName, Timeout, seconds_of
+from .output import note, print_text
+from .progress import show_until_ready
+
+
+def scale(
+    pool: PoolName,
+    nodes: Annotated[int, typer.Argument(metavar="N", min=1, help="The number of nodes.")],
+    timeout: Timeout = LONGEST_WAIT,
+    namespace: Namespace = None,
+    context: Context = None,
+) -> None:
+    """Change the size of a pool, and wait until it is ready.
+
+    Ranks that run stay where they are. It names the groups that do not use the new nodes yet, or that hold nodes which
+    the pool should give up.
+    """
+    seconds = seconds_of(timeout)
+    cluster = Cluster(namespace, context)
+    found = Pool(pool, cluster).target
+    before = found.manifest["spec"].get("nodes", 1)
+    cluster.edit(found.kind, found.name, {"nodes": nodes})
+    print_text(f"{found}: {before} -> {nodes} nodes")
+    if found.manifest["spec"].get("suspend"):
+        note(f"{found} is suspended, and has its nodes when it is resumed: workergroups resume {POOL}/{found.name}")
+        return
+    show_until_ready(cluster, [found], seconds)
+    for target in (found, *groups_on(cluster, found)):
+        old = status_of(find(cluster, f"{target.what}/{target.name}")).what_is_old
+        if old is not None:
+            note(f"{target}: {ConditionType.UP_TO_DATE}=False: {old}")

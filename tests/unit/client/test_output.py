@@ -1,0 +1,54 @@
+"""What reaches the user's terminal: no control sequences from the cluster."""
+
+import json
+import sys
+
+import pytest
+
+from workergroups_cli.json_output import print_list
+from workergroups_cli.output import Teller, complain, note, print_output, print_text, table
+from workergroups_client.errors import ClientError
+
+EVIL = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\x9b1md\u202ee\x1b[31mf"
+
+
+def tell(text):
+    with Teller() as teller:
+        teller(text)
+
+
+@pytest.mark.parametrize(
+    "show", [print_text, note, tell, lambda text: table("A", rows=[[text]]), lambda text: complain(ClientError(text))]
+)
+def test_messages_are_printed_without_control_sequences(show, capsys):
+    show(EVIL)
+    shown = "".join(capsys.readouterr())
+    assert "a" in shown
+    assert not set(shown) & set("\x1b\x07\x9b\u202e")
+
+
+def test_json_has_them_escaped(capsys):
+    print_list("Odd", [{"message": EVIL}])
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert json.loads(text)["items"] == [{"message": EVIL}]
+
+
+def test_a_terminal_gets_the_colours_of_a_program_and_nothing_else(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_output(f"{EVIL}\x1b[0m\n50 %\r100 %\t\n")
+    shown = capsys.readouterr().out
+    assert shown.endswith("e\x1b[31mf\x1b[0m\n50 %\r100 %\t\n")
+    assert shown.count("\x1b") == 2
+    assert not set(shown) & set("\x07\x9b\u202e")
+
+
+def test_a_file_gets_what_the_program_has_printed(capsys):
+    print_output(EVIL)
+    assert capsys.readouterr().out == EVIL
+
+
+def test_a_table_is_not_cut_without_a_terminal(capsys):
+    wide = ["x" * 900, "y" * 900]
+    table("A", "B", rows=[wide])
+    assert capsys.readouterr().out.splitlines()[1].split() == wide

@@ -1,0 +1,119 @@
+"""What `up` asks, and what it passes on to the job, without a cluster."""
+
+import contextlib
+from unittest.mock import MagicMock, Mock
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from tests.unit.client.fake_cluster import FakeCluster
+from workergroups_cli import lifecycle_commands, progress
+from workergroups_cli.app import app
+from workergroups_client.errors import ClientError
+
+MANIFEST = {
+    "apiVersion": "workergroups.dev/v1alpha1",
+    "kind": "ResourcePool",
+    "metadata": {"name": "ppo", "namespace": "team"},
+    "spec": {"nodes": 2},
+}
+
+
+class Applied(FakeCluster):
+    """Has one pool or none, and keeps the names of what is applied."""
+
+    def __init__(self, before=None):
+        super().__init__()
+        self.applied, self._before = [], before
+
+    def present(self, _):
+        return self._before
+
+    def apply(self, manifest, *, force, dry_run=False):
+        if manifest["spec"]["nodes"] < 1:
+            raise ClientError("spec.nodes: must be at least 1")
+        if not dry_run:
+            self.applied.append(manifest["metadata"]["name"])
+        return manifest
+
+
+@pytest.fixture
+def submitted():
+    return Mock()
+
+
+@pytest.fixture
+def up(monkeypatch, tmp_path, submitted):
+    """Types `up` with this, on a terminal or not, and returns the result."""
+
+    def typed(cluster, *words, manifests=(MANIFEST,), is_terminal=False, answer=None):
+        (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(manifests))
+        monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: cluster)
+        monkeypatch.setattr(progress, "wait_until_ready", lambda *_: None)
+        monkeypatch.setattr(lifecycle_commands, "Pool", lambda *_: contextlib.nullcontext(Mock(submit=submitted)))
+        if is_terminal:
+            monkeypatch.setattr(lifecycle_commands, "sys", Mock(stdin=Mock(isatty=lambda: True)))
+            monkeypatch.setattr(lifecycle_commands, "err", Mock(is_terminal=True))
+            monkeypatch.setattr(progress, "_Progress", MagicMock())
+        return CliRunner().invoke(app, ["up", "-f", str(tmp_path / "all.yaml"), *words], input=answer)
+
+    return typed
+
+
+@pytest.mark.parametrize(
+    ("words", "is_terminal", "answer", "is_asked", "code"),
+    [
+        ([], True, "y\n", True, 0),
+        ([], True, "n\n", True, 1),
+        ([], True, "", True, 1),
+        (["--yes"], True, None, False, 0),
+        ([], False, None, False, 0),
+    ],
+)
+def test_only_a_terminal_is_asked(up, words, is_terminal, answer, is_asked, code):
+    cluster = Applied()
+    result = up(cluster, *words, is_terminal=is_terminal, answer=answer)
+    assert ("Apply? [y/N]" in result.output, result.exit_code) == (is_asked, code)
+    assert cluster.applied == ([] if code else ["ppo"])
+
+
+def test_nothing_is_asked_if_nothing_changes(up):
+    cluster = Applied(before=MANIFEST)
+    result = up(cluster, is_terminal=True)
+    assert (result.exit_code, cluster.applied) == (0, ["ppo"])
+    assert "Apply?" not in result.output
+
+
+def test_the_plan_is_shown_before_it_is_applied(up):
+    assert up(Applied()).output.splitlines() == [
+        "In namespace team (context example), this will:",
+        "  create ResourcePool ppo",
+        "ResourcePool ppo applied",
+    ]
+    assert up(Applied(before=MANIFEST)).output.splitlines() == [
+        "In namespace team (context example), nothing changes",
+        "ResourcePool ppo applied",
+    ]
+
+
+def test_a_rejected_object_ends_up_before_anything_is_applied(up):
+    cluster = Applied()
+    rejected = {**MANIFEST, "metadata": {"name": "wrong", "namespace": "team"}, "spec": {"nodes": 0}}
+    result = up(cluster, "--yes", manifests=[MANIFEST, rejected])
+    assert (str(result.exception), cluster.applied) == ("spec.nodes: must be at least 1", [])
+
+
+def test_the_options_of_the_command_reach_the_job_and_the_time_limit_the_wait(up, submitted, monkeypatch, tmp_path):
+    waited = []
+    monkeypatch.setattr(lifecycle_commands, "follow", lambda *_: 7)
+    monkeypatch.setattr(lifecycle_commands, "show_until_ready", lambda _, __, seconds: waited.append(seconds))
+    options = ["--working-dir", str(tmp_path), "--env", "A=b", "--env", "C=d=e", "--env-from", "secret/keys"]
+    result = up(Applied(), *options, "--timeout", "90s", "--", "python", "train.py", "--env", "x")
+    assert (result.exit_code, waited) == (7, [90])
+    submitted.assert_called_once_with(
+        ["python", "train.py", "--env", "x"],
+        working_dir=tmp_path,
+        env={"A": "b", "C": "d=e"},
+        env_from=["secret/keys"],
+    )
