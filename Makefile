@@ -14,16 +14,24 @@ PYTHON ?= python3
 UV_VERSION := 0.13.8
 VERL_VERSION := 0.9.1
 VERL := .verl
+OPENRLHF := .openrlhf
 BIN := .venv/bin
-WRITE_REFERENCE := docs/generate_reference.py
-SOURCES := cli crds operator worker_image tools bench tests examples charts $(WRITE_REFERENCE)
+GENERATORS := docs/generators docs/recording docs/site
+# mkdocs-material reaches its end of life in May 2027, and prints that on each run; Zensical is its successor.
+export NO_MKDOCS_2_WARNING := 1
+MERMAID := .site/mermaid.min.js
+# The newest of the major version that mkdocs-material is made for.
+MERMAID_VERSION := 11.17.2
+SOURCES := cli crds operator worker_image tools bench tests examples charts $(GENERATORS)
 # These must run on the oldest Python that Ray supports.
 IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer alive.py exchange.py \
   files.py head_directories.py previous_logs.py listening.py check_image.py ray_start.py when_idle.py)
-TYPED := cli crds operator worker_image tools bench $(addprefix tests/,simulation fuzz truth kills) $(WRITE_REFERENCE)
+TYPED := cli crds operator worker_image tools bench $(addprefix tests/,simulation fuzz truth kills) $(GENERATORS)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
+COPIES_OF_VERSION := charts/workergroups/Chart.yaml worker_image/workergroups.dist-info/METADATA
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready
+DOCS_READY := .venv-docs/ready
 UPGRADE ?=
 TRUTH ?=
 
@@ -58,12 +66,13 @@ clean: ## remove what demo and tests created, including the cluster
 
 .PHONY: test
 test: ## run lint and all tiers, and print how long each took
-	@times=; for phase in lint cluster-up test-unit test-api test-ray test-cluster; do \
+	@times=; for phase in lint cluster-up test-unit test-api test-ray test-release test-cluster; do \
 	  SECONDS=0; $(MAKE) --no-print-directory $$phase; times+="  $$phase $$SECONDS s"$$'\n'; \
 	done; printf 'passed:\n%s' "$$times"
 
 .PHONY: lint
-lint: $(READY) ## check style, types, import contracts and generated files
+lint: $(READY) $(DOCS_READY) ## check style, types, import contracts, generated files and the site
+	.venv-docs/bin/mkdocs build --strict --site-dir=.site/lint
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy $(TYPED)
@@ -73,8 +82,10 @@ lint: $(READY) ## check style, types, import contracts and generated files
 	for directory in $(CRD_DIRECTORIES); do for file in "$$fresh"/*; do \
 	  diff --unified "$$directory/$${file##*/}" "$$file" || { echo 'stale: run `make generate`'; exit 1; }; \
 	done; done; \
-	$(BIN)/python $(WRITE_REFERENCE) "$$fresh/reference.md"; \
-	diff --unified docs/reference.md "$$fresh/reference.md" || { echo 'stale: run `make generate`'; exit 1; }
+	$(BIN)/python -m docs.generators "$$fresh/pages"; $(BIN)/python -m tools.release.version "$$fresh/pages"; \
+	for generated in docs/reference charts/workergroups/README.md $(COPIES_OF_VERSION); do \
+	  diff --unified --recursive --new-file "$$generated" "$$fresh/pages/$$generated" || { echo 'stale: run `make generate`'; exit 1; }; \
+	done
 
 # If pytest finds no test in a tier, it exits with 5, and the tier fails.
 .PHONY: test-unit
@@ -104,14 +115,18 @@ fuzz: $(READY) ## try odd objects, files and names, and edits in any order, one 
 test-ray: $(READY) ## test library and agent on a local Ray
 	$(BIN)/pytest tests/ray --ignore-glob='*/long'
 
+.PHONY: test-release
+test-release: $(READY) ## build what users install, install it in clean places, run the first page
+	$(BIN)/pytest tests/release --ignore-glob='*/long'
+
 .PHONY: test-cluster
 test-cluster: $(READY) ## test the whole path on the cluster; remove the demo's pool, whose devices this needs
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; \
 	$(BIN)/pytest tests/cluster --ignore-glob='*/slow' --ignore-glob='*/long'
 
 .PHONY: test-long
-test-long: $(READY) ## test on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo
-	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long
+test-long: $(READY) ## test on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo; a release's images
+	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long tests/release/long
 
 # Not part of CI: no other target needs GPUs.
 .PHONY: test-gpu
@@ -139,6 +154,17 @@ test-verl: $(VERL)/ready $(BENCH_READY) ## run verl's own tests with our modules
 	  VERL_UTILS=$(CURDIR)/$(VERL)/source/verl/utils $(CURDIR)/$(BIN)/python -P -m pytest --config-file=/dev/null --rootdir=. \
 	  -p no:cacheprovider -p logical_gpus --durations=5 $(addprefix tests/,$(VERL_TESTS))
 	.venv-bench/bin/python -m pytest tests/verl/plugin
+
+.PHONY: test-openrlhf
+test-openrlhf: $(OPENRLHF)/ready $(BENCH_READY) ## run OpenRLHF's own placement groups on pools with and without a reservation
+	OPENRLHF=$(OPENRLHF) .venv-bench/bin/python -m pytest tests/verl/openrlhf
+
+# The package has Python files only, though its name says otherwise.
+$(OPENRLHF)/ready: tests/verl/openrlhf/source.txt | $(READY)
+	rm -rf $(OPENRLHF)
+	$(BIN)/uv pip install --quiet --target=$(OPENRLHF) --no-deps --python-version=3.12 --python-platform=x86_64-manylinux_2_28 \
+	  --require-hashes --requirements=$<
+	@touch $@
 
 # In the source distribution, verl's tests are next to its package. They must not find that package.
 $(VERL)/ready: tests/verl/source.txt | $(READY)
@@ -176,15 +202,47 @@ images: python3 ## build the two images for the local cluster
 	@$(PYTHON) -m tools.local_cluster build-images
 
 .PHONY: generate
-generate: $(READY) ## write the CustomResourceDefinitions and docs/reference.md from the code
+generate: $(READY) ## write the CustomResourceDefinitions, docs/reference and the chart's README from the code, and the version everywhere
 	$(BIN)/python -m workergroups_api.crd $(CRD_DIRECTORIES)
-	$(BIN)/python $(WRITE_REFERENCE) docs/reference.md
+	$(BIN)/python -m docs.generators
+	$(BIN)/python -m tools.release.version
+
+.PHONY: docs
+docs: $(DOCS_READY) $(MERMAID) ## build the documentation site into .site/html; a dead link or anchor, or a page missing from the navigation, fails
+	.venv-docs/bin/mkdocs build --strict
+
+.PHONY: docs-serve
+docs-serve: $(DOCS_READY) $(MERMAID) ## show the site on http://127.0.0.1:8000, and again after each change
+	.venv-docs/bin/mkdocs serve
+
+# VERSION=0.2: the folder of the site, and the name in its menu of versions.
+.PHONY: docs-version
+docs-version: $(DOCS_READY) $(MERMAID) ## commit the site as a version to the local branch gh-pages: VERSION=0.2
+	PATH=$(CURDIR)/.venv-docs/bin:$$PATH mike deploy --update-aliases $(VERSION) latest
+	PATH=$(CURDIR)/.venv-docs/bin:$$PATH mike set-default latest
+
+# First `make cluster-up`, and export what it prints. The pool stays: `workergroups down recording`.
+.PHONY: recording
+recording: $(DOCS_READY) ## record up, status and debug on the cluster that KUBECONFIG names; write docs/recording.svg
+	PATH=$(CURDIR)/$(BIN):$$PATH .venv-docs/bin/python -m docs.recording docs/recording.svg
+
+.PHONY: changelog
+changelog: $(DOCS_READY) ## print what is not released yet, from changelog.d
+	@.venv-docs/bin/towncrier build --draft --version='Not released yet'
+
+# DRY_RUN=1: builds the checkout as it is, and changes nothing in it. IMAGES=no: neither images nor their bills of materials.
+VERSION ?=
+DRY_RUN ?=
+IMAGES ?=
+.PHONY: release
+release: $(READY) ## build all that a release consists of into dist/: VERSION=0.2.0; see docs/releasing.md
+	$(BIN)/python -m tools.release $(VERSION) $(if $(DRY_RUN),--dry-run) $(if $(filter no,$(IMAGES)),--without-images)
 
 .PHONY: lock
 lock: $(READY) ## pin the dependencies of pyproject.toml; UPGRADE=--upgrade renews existing pins
-	for group in operator worker debugger oldest-ray too-old-ray dev bench; do \
+	for group in operator worker debugger cli oldest-ray too-old-ray dev docs bench; do \
 	  $(BIN)/uv pip compile --quiet --universal --group=$$group --generate-hashes --no-annotate --no-header \
-	    --python-version=3.11 $(UPGRADE) --output-file=requirements/$$group.lock; \
+	    --python-version=$$([ $$group = cli ] && echo 3.10 || echo 3.11) $(UPGRADE) --output-file=requirements/$$group.lock; \
 	done
 
 # The checkout's Python environment, recreated when the pins change. Its modules are compiled here: if PYTHONDONTWRITEBYTECODE
@@ -195,6 +253,17 @@ $(READY): requirements/dev.lock pyproject.toml | python3
 	$(BIN)/uv pip sync --quiet --compile-bytecode --require-hashes requirements/dev.lock
 	$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(DOCS_READY): requirements/docs.lock | $(READY)
+	$(PYTHON) -m venv --without-pip .venv-docs
+	$(BIN)/uv pip sync --quiet --python=.venv-docs --require-hashes requirements/docs.lock
+	@touch $@
+
+# npm checks the archive against the registry's digest, and sha256sum against ours.
+$(MERMAID): docs/site/mermaid.sha256
+	mkdir -p $(@D)
+	cd $(@D); npm pack --silent mermaid@$(MERMAID_VERSION); tar --extract --file=mermaid-$(MERMAID_VERSION).tgz --strip-components=2 package/dist/mermaid.min.js
+	rm $(@D)/mermaid-$(MERMAID_VERSION).tgz; cd $(@D); sha256sum --check --quiet ../docs/site/mermaid.sha256; touch mermaid.min.js
 
 # verl without its dependencies. `bench.lock` has those that are needed here.
 $(BENCH_READY): requirements/bench.lock | $(READY)

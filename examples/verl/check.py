@@ -1,5 +1,8 @@
 """verl's own resource pools, worker groups and check of resources, on a ResourcePool that reserves bundles or not."""
 
+import sys
+from itertools import groupby
+
 import ray
 import torch
 from verl import DataProto
@@ -8,13 +11,14 @@ from verl.single_controller.base.decorator import Dispatch, register
 from verl.single_controller.ray import RayClassWithInitArgs, RayWorkerGroup
 from verl.single_controller.ray.base import ResourcePoolManager
 
-PROCESSES_ON_NODES = [4]
+# `check.py 2 2` is for a pool of two nodes with two processes each.
+PROCESSES_ON_NODES = [int(count) for count in sys.argv[1:]] or [4]
 
 
 @ray.remote
 class Actor(Worker):
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
-    def pod(self):
+    def address(self):
         return ray.util.get_node_ip_address()
 
     @register(dispatch_mode=Dispatch.DP_COMPUTE_PROTO)
@@ -29,7 +33,9 @@ def main() -> None:
     manager.create_resource_pool()
     group = RayWorkerGroup(manager.get_resource_pool("actor"), RayClassWithInitArgs(cls=Actor))
     added = group.add_rank(DataProto.from_dict({"a": torch.zeros(8)}))
-    print(group.world_size, "ranks on", len(set(group.pod())), "node:", added.batch["a"].tolist())
+    nodes = {address: len(list(ranks)) for address, ranks in groupby(group.address())}
+    print("ranks of each node, by its address:", nodes)
+    print(group.world_size, "ranks have added their numbers:", added.batch["a"].tolist())
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ _BASE_STRIPPED = (
     *("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian"),
     *("var/lib/apt/lists", "var/cache/apt", "var/log"),
 )
+# What debootstrap copies from this machine. The container engine writes a pod's own.
+_BASE_OF_THIS_MACHINE = ("etc/hostname", "etc/resolv.conf")
 # As in the official Python images: `python` and `pip` exist, and pip may write to the system.
 _BASE_DOCKERFILE = """\
 FROM scratch
@@ -73,7 +75,7 @@ def build_base() -> str:
     """Build the base image of the others, unless it exists; return its reference in the layout."""
     packages.install_for_images()
     _WORK.mkdir(parents=True, exist_ok=True)
-    recipe = repr((_BASE_PACKAGES, _BASE_STRIPPED, _BASE_DOCKERFILE))
+    recipe = repr((_BASE_PACKAGES, _BASE_STRIPPED, _BASE_OF_THIS_MACHINE, _BASE_DOCKERFILE))
     reference = f"localhost/{_BASE}:{_short_hash(recipe.encode())}"
     if reference in oci.references():
         return reference
@@ -90,6 +92,8 @@ def build_base() -> str:
     for path in _BASE_STRIPPED:
         shutil.rmtree(rootfs / path)
         (rootfs / path).mkdir()
+    for path in _BASE_OF_THIS_MACHINE:
+        (rootfs / path).unlink(missing_ok=True)
     run(["tar", "--create", "--file", context / "rootfs.tar", "--directory", rootfs, "."])
     shutil.rmtree(rootfs)
     (context / "Dockerfile").write_text(_BASE_DOCKERFILE)

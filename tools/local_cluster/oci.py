@@ -86,8 +86,6 @@ def _import(reference: str, manifest: dict[str, Any], node: Node) -> None:
     missing = [digest for digest in _closure(manifest) if digest not in present]
     size = sum(_blob(digest).stat().st_size for digest in missing)
     say(f"importing {reference} into node {node.name}: {len(missing)} new blobs, {size / 1e6:.1f} MB")
-    named = {**manifest, "annotations": {_CONTAINERD_NAME: reference}}
-    index = json.dumps({"schemaVersion": 2, "manifests": [named]}).encode()
     with subprocess.Popen(
         ctr(node, "images", "import", "-"),
         stdin=subprocess.PIPE,
@@ -97,15 +95,29 @@ def _import(reference: str, manifest: dict[str, Any], node: Node) -> None:
         assert importer.stdin is not None
         assert importer.stdout is not None
         with importer.stdin, tarfile.open(fileobj=importer.stdin, mode="w|") as archive:
-            for digest in missing:
-                archive.add(_blob(digest), f"blobs/sha256/{_blob(digest).name}")
-            archive.add(LAYOUT / "oci-layout", "oci-layout")
-            entry = tarfile.TarInfo("index.json")
-            entry.size = len(index)
-            archive.addfile(entry, io.BytesIO(index))
+            _add_layout(archive, {**manifest, "annotations": {_CONTAINERD_NAME: reference}}, missing)
         output = importer.stdout.read().decode()
     if importer.returncode != 0:
         raise ToolError(f"cannot import {reference} into node {node.name}:\n{output}")
+
+
+def write_archive(reference: str, name: str, path: Path) -> None:
+    """Write an image of the layout as an OCI archive, in which it has a full name with a tag."""
+    manifest = references()[reference]
+    named = {**manifest, "annotations": {_CONTAINERD_NAME: name, _REFERENCE: name.rpartition(":")[2]}}
+    with tarfile.open(path, mode="w") as archive:
+        _add_layout(archive, named, _closure(manifest))
+
+
+def _add_layout(archive: tarfile.TarFile, manifest: dict[str, Any], digests: list[str]) -> None:
+    """Add a layout with one image, and those of its blobs that the reader lacks."""
+    for digest in digests:
+        archive.add(_blob(digest), f"blobs/sha256/{_blob(digest).name}")
+    archive.add(LAYOUT / "oci-layout", "oci-layout")
+    index = json.dumps({"schemaVersion": 2, "manifests": [manifest]}).encode()
+    entry = tarfile.TarInfo("index.json")
+    entry.size = len(index)
+    archive.addfile(entry, io.BytesIO(index))
 
 
 def _stored_images(node: Node) -> dict[str, str]:

@@ -15,25 +15,31 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
+{{- /* Of a list: the root context, and the name of one of the release's images. */}}
+{{- define "workergroups.releasedImage" -}}
+{{- $root := index . 0 }}
+{{- $root.Values.image.registry }}/{{ index . 1 }}:{{ $root.Values.image.tag | default $root.Chart.AppVersion }}
+{{- end }}
+
 {{- define "workergroups.operatorImage" -}}
-{{ required "operator.image is empty: build operator/Dockerfile, push it to your registry and give its reference" .Values.operator.image }}
+{{ .Values.operator.image | default (include "workergroups.releasedImage" (list . "workergroups-operator")) }}
 {{- end }}
 
 {{- define "workergroups.workerImage" -}}
-{{ required "worker.image is empty: give the reference of an image with Ray, such as one built from worker_image/Dockerfile" .Values.worker.image }}
+{{ .Values.worker.image | default (include "workergroups.releasedImage" (list . "workergroups-worker")) }}
 {{- end }}
 
-{{- define "workergroups.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
+{{- define "workergroups.serviceAccount" -}}
+{{ .Values.operator.serviceAccount.name | default (include "workergroups.name" .) }}
 {{- end }}
 
-{{- define "workergroups.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
+{{- /* What the operator's pod and that of `helm test` have in common. */}}
+{{- define "workergroups.podSettings" -}}
+securityContext:
+  {{- toYaml .Values.operator.podSecurityContext | nindent 2 }}
+{{- range $name, $value := pick .Values.operator "affinity" "imagePullSecrets" "nodeSelector" "priorityClassName" "tolerations" }}
+{{- with $value }}
+{{ toYaml (dict $name .) }}
+{{- end }}
+{{- end }}
 {{- end }}

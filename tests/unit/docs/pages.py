@@ -8,8 +8,6 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[3]
 _FOLDERS = (".", "docs", "examples/**", "changelog.d", "tools/*")
 PAGES = sorted({path for folder in _FOLDERS for path in REPOSITORY.glob(f"{folder}/*.md")})
-# Their blocks are made by programs.
-GENERATED = {"reference.md"}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -36,7 +34,6 @@ def inline(beginning: str) -> list[Sample]:
     return [
         Sample(_name(page), number, "", code)
         for page in PAGES
-        if page.name not in GENERATED
         for number, line in enumerate(page.read_text().splitlines(), 1)
         for code in re.findall(r"`([^`]+)`", line)
         if code.startswith(beginning)
@@ -67,8 +64,6 @@ def section(text: str, heading: str) -> str:
 
 
 def _blocks_of(page: Path) -> Iterator[Sample]:
-    if page.name in GENERATED:
-        return
     text = page.read_text()
     for match in _FENCE.finditer(text):
         yield Sample(_name(page), text.count("\n", 0, match.start()) + 2, match[1], match[2])

@@ -55,7 +55,13 @@ OF_LOGS = {RankEnd.HEAD_LOST}
 # States of a launch that no condition shows: its ranks are created.
 OF_STATUS = {LaunchState.LAUNCHED}
 # A pod's trouble, of which the reference's table speaks under that name, and an example of Kubernetes' own.
-OF_PODS = {Reason.INSUFFICIENT_RESOURCES, Reason.NO_MATCHING_NODE, Reason.IMAGE_PULL_FAILED, Reason.IMAGE_UNFIT}
+OF_PODS = {
+    Reason.INSUFFICIENT_RESOURCES,
+    Reason.NO_MATCHING_NODE,
+    Reason.IMAGE_PULL_FAILED,
+    Reason.IMAGE_UNFIT,
+    Reason.SETUP_FAILED,
+}
 KUBERNETES = {"CrashLoopBackOff"}
 NO_REASONS = {"Kubernetes", "Ready", "True", "Unknown"}
 

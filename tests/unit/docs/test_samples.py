@@ -116,7 +116,7 @@ def test_the_verbs_table_names_options_that_exist():
         words = re.sub(r" \[?-- CMD\]?", "", usage).replace("[", "").replace("]", "").split()
         command = COMMAND_LINE
         while _is_group(command):
-            command = command.commands[words.pop(0)]
+            _, command, words = command.resolve_command(typer.Context(command), words)
         known = {option for parameter in command.params for option in parameter.opts}
         assert [word for word in words if word.startswith("-") and word not in known] == [], usage
 

@@ -1,6 +1,8 @@
-"""docs/training.md answers each line of verl's guide once, in order."""
+"""docs/training.md answers each line of verl's guide once, in order, and names the tests that show the answers."""
 
+import ast
 import re
+from functools import cache
 
 import pytest
 
@@ -9,16 +11,18 @@ from tests.unit.docs.pages import REPOSITORY, tables
 ROWS = [row for _, rows in tables((REPOSITORY / "docs" / "training.md").read_text()) for row in rows]
 REFUSALS = {
     int(number): sentence
-    for number, _, answer in ROWS
+    for number, _, answer, _ in ROWS
     for sentence in re.split(r"(?<=[.;])\s", answer)
     if "not offered" in sentence
 }
+SHOWN_BY = {int(number): cell for number, _, _, cell in ROWS}
+NO_TEST = re.compile(r"none: \w+(\W+\w+){3,}")
 # A reason is a clause of its own, or it is said that the answer is to come.
 REASON = re.compile(r"not offered(?: yet\b|(?:: |, (?:since|because) )(?P<why>\w+(?:\W+\w+){2,}))")
 
 
 def test_each_line_of_the_guide_has_its_row():
-    assert [int(number) for number, _, _ in ROWS] == list(range(1, 87))
+    assert [int(number) for number, *_ in ROWS] == list(range(1, 89))
 
 
 def test_there_are_refusals():
@@ -49,3 +53,44 @@ def test_what_is_not_offered_says_why(number):
 )
 def test_what_gives_no_reason_is_refused(sentence):
     assert not REASON.search(sentence)
+
+
+@cache
+def defined_tests(path):
+    """The tests that a file defines; none if there is no such file."""
+    file = REPOSITORY / "tests" / path
+    tree = ast.parse(file.read_text()) if file.is_file() else ast.Module([], [])
+    return {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def is_shown(cell):
+    """Whether a cell names tests that exist, or says why there is none."""
+    names = [re.fullmatch(r"`([\w/]+/test_\w+\.py)::(test_\w+)`", name) for name in cell.split("<br>")]
+    return bool(NO_TEST.fullmatch(cell)) or all(name and name[2] in defined_tests(name[1]) for name in names)
+
+
+@pytest.mark.parametrize("number", SHOWN_BY)
+def test_each_row_names_its_tests_or_says_why_there_is_none(number):
+    assert is_shown(SHOWN_BY[number]), SHOWN_BY[number]
+
+
+def test_a_row_that_points_to_another_one_without_a_test_says_nothing():
+    for cell in SHOWN_BY.values():
+        if NO_TEST.fullmatch(cell):
+            assert all(not NO_TEST.fullmatch(SHOWN_BY[int(row)]) for row in re.findall(r"\d+", cell))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "",
+        "none",
+        "none: not yet",
+        "`unit/docs/test_training.py::test_that_is_not_there`",
+        "`unit/docs/no_such_file.py::test_each_line_of_the_guide_has_its_row`",
+        "`unit/docs/test_training.py::defined_tests`",
+        "a test",
+    ],
+)
+def test_what_names_no_test_is_refused(cell):
+    assert not is_shown(cell)
