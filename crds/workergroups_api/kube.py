@@ -24,7 +24,8 @@ from kubernetes.aio.watch import Watch
 
 from workergroups_api.bounded_json import ExceededLimit, Limits, RefusedJson, parse
 from workergroups_api.manifest import Kind, Manifest, kind_of
-from workergroups_api.safe_paths import InvalidName, SafeResource, SafeSubresource
+from workergroups_api.path_segment import InvalidName
+from workergroups_api.safe_paths import SafeResource, SafeSubresource
 
 # What a call raises if the API server refuses, cannot be reached, does not answer, or breaks off its answer.
 API_ERRORS = (

@@ -17,6 +17,8 @@ MANIFEST_ANNOTATION = f"{GROUP}/manifest"
 TEMPLATE_ANNOTATION = f"{GROUP}/template"
 # On Ray's pods: digests of the fields of the spec that they were created from, as JSON.
 MADE_FROM_ANNOTATION = f"{GROUP}/made-from"
+# On Ray's pods: what `ray start` is given that a pod template has no field for, as JSON.
+RAY_START_ANNOTATION = f"{GROUP}/ray-start"
 # On the pods of a pool: name of the last restart before they were created; see the operator's `policy.roll`.
 ROLL_ANNOTATION = f"{GROUP}/roll"
 # On a RayCluster: UID of the head's pod that a restart must replace.

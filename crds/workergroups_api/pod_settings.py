@@ -134,6 +134,37 @@ class Volume(ApiModel):
         return self.pods is not MountedIn.HEAD
 
 
+class Setup(ApiModel):
+    """A script that prepares a pod before Ray starts in it."""
+
+    script: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=16384,
+            description="Bash script that runs in an init container with the image, the environment, the volumes, the "
+            "resources and the user of Ray's container. It stops at the first command that fails. Only what it writes "
+            "to volumes outlives it. If it fails, kubelet runs it again, so it must bear repetition.",
+            json_schema_extra=schema(
+                cel(
+                    "!self.contains('\\u0000')",
+                    "spec.setup.script contains a NUL character, which no process can be given: remove it",
+                )
+            ),
+        ),
+    ]
+    timeout_seconds: Annotated[
+        int, Field(ge=1, le=86400, description="A script that runs longer is ended, and has failed.")
+    ] = 1800
+    pods: Annotated[
+        MountedIn,
+        Field(
+            description="Which pods run the script. All: head and nodes. Nodes: the nodes only. Head: only the head, "
+            "in which drivers run. The head runs the script of the cluster's oldest pool."
+        ),
+    ] = MountedIn.ALL
+
+
 class Toleration(ApiModel):
     """As `corev1.Toleration`."""
 
@@ -377,6 +408,15 @@ class Head(Placement):
             json_schema_extra=resource_rules("spec.head.resources"),
         ),
     ] = ClaimingResources()
+    spare_cpus: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1000,
+            description="Number of logical CPUs that Ray counts in the head. Default: none, so tasks and actors that "
+            "need CPUs run on the nodes. Drivers that are Ray jobs run in the head in any case.",
+        ),
+    ] = 0
     pod_template: Annotated[
         PodTemplate | None, Field(description="Merged into the head's pod, whose container is `ray-head`.")
     ] = None

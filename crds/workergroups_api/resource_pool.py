@@ -1,12 +1,10 @@
 """ResourcePool: processes reserved on accelerator nodes, verl's resource pool as a Kubernetes object."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
-from workergroups_api.conditions import Conditions
-from workergroups_api.model import WHOLE, ApiModel, ApiObject, cel, immutable, schema
+from workergroups_api.model import ApiModel, ApiObject, cel, immutable, schema
 from workergroups_api.pod_settings import (
     Agent,
     ClaimingResources,
@@ -18,14 +16,16 @@ from workergroups_api.pod_settings import (
     PodTemplate,
     PriorityClassName,
     Quantity,
+    Setup,
     Tolerations,
     Volumes,
     resource_rules,
 )
-from workergroups_api.report import DriverJobs, PoolReport
-from workergroups_api.retries import Retries
+from workergroups_api.pool_status import ResourcePoolStatus
+from workergroups_api.ray_node import RayNode
 from workergroups_api.vocabulary import (
     IdleAction,
+    MountedIn,
     OnDeadline,
     Preflight,
     Reservation,
@@ -37,7 +37,6 @@ from workergroups_api.vocabulary import (
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 # The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
 MAX_NAME = 40
-MAX_VICTIMS = 16
 
 RESOURCE_NAMES = {Vendor.NVIDIA: "nvidia.com/gpu", Vendor.AMD: "amd.com/gpu"}
 PRODUCT_LABELS = {Vendor.NVIDIA: "nvidia.com/gpu.product", Vendor.AMD: "amd.com/gpu.product-name"}
@@ -299,6 +298,9 @@ class ResourcePoolSpec(ApiModel):
             "`resources.requests.cpu` if that is more.",
         ),
     ] = None
+    ray: Annotated[RayNode, Field(description="What Ray knows each node of the pool by, besides its devices.")] = (
+        RayNode()
+    )
     reservation: Annotated[
         Reservation,
         Field(
@@ -339,12 +341,19 @@ class ResourcePoolSpec(ApiModel):
         Volumes,
         Field(description="Volumes, each with its mount, of the head and the nodes, and so of drivers and ranks."),
     ] = ()
+    setup: Annotated[
+        Setup | None,
+        Field(
+            description="A script that prepares head and nodes before Ray starts, such as one that creates a virtual "
+            "environment on a volume. The operator checks the image afterwards, so `env` may put the script's Python "
+            "on PATH."
+        ),
+    ] = None
     resources: Annotated[
         ClaimingResources,
         Field(
             description="What each node requests, and may use, in addition to the accelerators. By default, it "
-            "requests 100m CPU and 256Mi, without limits. Plain Ray tasks can use as many CPUs as it requests whole "
-            "ones (4 if `cpu` is not set).",
+            "requests 100m CPU and 256Mi, without limits.",
             json_schema_extra=resource_rules("spec.resources"),
         ),
     ] = ClaimingResources()
@@ -449,6 +458,16 @@ class ResourcePoolSpec(ApiModel):
         return tuple(volume.mount_path for volume in self.volumes if volume.is_in_nodes and not volume.read_only)
 
     @property
+    def head_setup(self) -> Setup | None:
+        """The script that the head runs before Ray starts."""
+        return None if self.setup is None or self.setup.pods is MountedIn.NODES else self.setup
+
+    @property
+    def node_setup(self) -> Setup | None:
+        """The script that each node runs before Ray starts."""
+        return None if self.setup is None or self.setup.pods is MountedIn.HEAD else self.setup
+
+    @property
     def described_accelerators(self) -> str:
         """Return how many devices of which kind all nodes have together, for people."""
         accelerator = self.accelerator
@@ -489,133 +508,6 @@ SPEC_RULES = schema(
         )
     ),
 )
-
-
-class Victim(ApiModel):
-    """A group that would lose nodes if the pool gave them up."""
-
-    group: Annotated[str, Field(description="Name of the group.")]
-    nodes: Annotated[str, Field(description="The nodes that it holds beyond `spec.nodes`, as ranges, such as `2-3`.")]
-
-
-class LostDrivers(ApiModel):
-    """Drivers that ended since Ray's head was lost."""
-
-    count: Annotated[int, Field(description="Number of drivers that were connected.")]
-    jobs: DriverJobs = ()
-    time: Annotated[AwareDatetime, Field(description="When the operator noticed that the head was lost.")]
-
-
-class PoolDrivers(ApiModel):
-    """The drivers on the pool's Ray cluster, in the latest Ray session that the agent has reported."""
-
-    session: Annotated[str, Field(description="The Ray session in which they were counted.")]
-    running: Annotated[
-        int, Field(description="Number of drivers when the agent last looked; 0 once the session has ended.")
-    ] = 0
-    jobs: DriverJobs = ()
-    lost: Annotated[
-        LostDrivers | None,
-        Field(
-            description="The drivers that ended with the head of an earlier session. Absent if there were none, or if "
-            "a driver has connected since."
-        ),
-    ] = None
-
-
-class PoolIdle(ApiModel):
-    """Since when nobody has used a pool, and whether the operator has suspended it."""
-
-    since: Annotated[AwareDatetime | None, Field(description="Since when the pool is idle. Absent if it is not.")] = (
-        None
-    )
-    suspended: Annotated[
-        bool | None, Field(description="true: the operator has suspended the pool, until somebody wants it.")
-    ] = None
-    wake_at: Annotated[
-        str | None,
-        Field(description="The value of the annotation workergroups.dev/wake-at that the operator has seen."),
-    ] = None
-
-
-class ResourcePoolStatus(ApiModel):
-    """What was observed: the operator writes the conditions, the agent the reservation."""
-
-    conditions: Conditions = ()
-    observed_generation: Annotated[
-        int | None, Field(description="The generation of the spec that the operator last observed.")
-    ] = None
-    deadline: Annotated[
-        datetime | None,
-        Field(description="When the pool must be ready. Absent if it is ready, or if waiting cannot make it ready."),
-    ] = None
-    cluster_name: Annotated[str | None, Field(description="Name of the RayCluster that the pool is part of.")] = None
-    nodes: Annotated[
-        int | None,
-        Field(
-            description="Number of nodes that the pool should have now: `spec.nodes`, or more while it shrinks. "
-            "`kubectl scale` and autoscalers read it."
-        ),
-    ] = None
-    selector: Annotated[
-        str | None,
-        Field(description="Label selector of the pods of the pool's nodes, for `kubectl` and autoscalers."),
-    ] = None
-    victims: Annotated[
-        tuple[Victim, ...] | None,
-        Field(
-            max_length=MAX_VICTIMS,
-            description="The groups that keep the pool from shrinking to `spec.nodes`; the first 16. Nodes with a "
-            "group's ranks are never removed: the pool shrinks when these groups are deleted, or run on fewer nodes.",
-            json_schema_extra=WHOLE,
-        ),
-    ] = None
-    ready_nodes: Annotated[
-        int | None,
-        Field(
-            description="Number of nodes that are ready now: all of their bundles are reserved, or they have "
-            "joined Ray if the pool has `reservation: None`."
-        ),
-    ] = None
-    accelerators: Annotated[
-        str | None,
-        Field(
-            description="How many devices all nodes have together, and their product or else their resource, such as "
-            "`16 x nvidia.com/gpu`; `none` for processes on CPUs."
-        ),
-    ] = None
-    release: Annotated[
-        Retries | None,
-        Field(
-            description="How often in a row the pool has given back its nodes because it did not get all of them in "
-            "time (`onDeadline: Release`), and when the next try begins or began. Absent once it is ready."
-        ),
-    ] = None
-    idle: Annotated[
-        PoolIdle | None, Field(description="Whether somebody uses the pool. Absent without `spec.idle`.")
-    ] = None
-    ray_version: Annotated[str | None, Field(description="The version of Ray that was found in the nodes' image.")] = (
-        None
-    )
-    drivers: Annotated[
-        PoolDrivers | None,
-        Field(
-            description="Programs that use the pool's Ray cluster, such as jobs. Absent until the agent has counted "
-            "them."
-        ),
-    ] = None
-    roll: Annotated[
-        str | None,
-        Field(
-            description="Name of the last restart that began: a digest of the annotation "
-            "workergroups.dev/restarted-at, and with RollingUpdate also of the nodes' template. Absent if the pool was "
-            "never restarted."
-        ),
-    ] = None
-    template: Annotated[
-        str | None, Field(description="Digest of the nodes' template from which pods have run. Absent if none has.")
-    ] = None
-    reservation: Annotated[PoolReport | None, Field(description="What the agent observes of the pool in Ray.")] = None
 
 
 class ResourcePool(ApiObject):

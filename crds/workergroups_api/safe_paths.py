@@ -1,16 +1,8 @@
-"""Names become single segments of a URL's path, or no request is sent."""
-
-import re
+"""Kinds whose requests go to the object that is named, or nowhere."""
 
 from kubernetes.aio.dynamic import Resource, Subresource
 
-from workergroups_api.text import plain
-
-_SEGMENT = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]{0,252}")
-
-
-class InvalidName(ValueError):
-    """The name of an object is not valid."""
+from workergroups_api.path_segment import path_segment
 
 
 class _Safe:
@@ -18,8 +10,8 @@ class _Safe:
 
     def path(self, name: str | None = None, namespace: str | None = None) -> str:
         for segment in (name, namespace):
-            if segment is not None and not _SEGMENT.fullmatch(segment):
-                raise InvalidName(f"{plain(ascii(segment), 100)} is no name of an object")
+            if segment is not None:
+                path_segment(segment)
         path: str = super().path(name, namespace)  # type: ignore[misc]
         return path
 

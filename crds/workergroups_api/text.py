@@ -16,7 +16,7 @@ def plain(text: str, limit: int) -> str:
 
     What is too long loses its middle: beginning and end say most. However long it is, only these are looked at.
     """
-    line = " ".join(_fit(_shorter(text, _LOOKED_AT * limit)).split())
+    line = " ".join(without_controls(_shorter(text, _LOOKED_AT * limit)).split())
     return _shorter(line, limit)
 
 
@@ -27,8 +27,11 @@ def _shorter(text: str, limit: int) -> str:
     return text[: limit - len(_ELLIPSIS) - end] + _ELLIPSIS + text[-end:]
 
 
-def _fit(text: str) -> str:
-    """Return the same number of characters, with the odd ones replaced."""
+def without_controls(text: str) -> str:
+    """Return the text with control characters replaced, and so without control sequences of terminals.
+
+    Spaces, tabs and ends of lines stay.
+    """
     unfit = {ord(each): "\N{REPLACEMENT CHARACTER}" for each in set(text) if _is_unfit(each)}
     return text.translate(unfit) if unfit else text
 

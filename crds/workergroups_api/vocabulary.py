@@ -176,6 +176,8 @@ class Reason(Word):
     NO_MATCHING_NODE = "NoMatchingNode"
     IMAGE_PULL_FAILED = "ImagePullFailed"
     IMAGE_UNFIT = "ImageUnfit"
+    SETTING_UP = "SettingUp"
+    SETUP_FAILED = "SetupFailed"
     RAY_VERSION_CONFLICT = "RayVersionConflict"
     NODES_STARTING = "NodesStarting"
     PODS_CHANGED = "PodsChanged"
@@ -285,6 +287,8 @@ class Container(Word):
     REPORTER = "reporter"
     # The init container that looks at the image in which Ray runs.
     CHECK = "check-image"
+    # The init container that runs `spec.setup`, before the check.
+    SETUP = "run-setup"
 
 
 class Vendor(Word):
@@ -306,7 +310,7 @@ class TopologyMode(Word):
 
 
 class MountedIn(Word):
-    """Which pods of a pool mount a volume."""
+    """Which pods of a pool mount a volume, or run the set-up script."""
 
     ALL = "All"
     NODES = "Nodes"

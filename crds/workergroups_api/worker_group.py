@@ -1,23 +1,19 @@
 """WorkerGroup: Ray actors, one for each rank, on the bundles of one or more pools."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from workergroups_api.conditions import Conditions
-from workergroups_api.failure_policy import MAX_KEPT_FAILURES, FailurePolicy, KeptFailure, RestartHistory
+from workergroups_api.failure_policy import FailurePolicy
 from workergroups_api.group_settings import CODE_RULES, ENV_FROM_RULES, ENV_VAR_RULES, Code, EnvVar
+from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
-from workergroups_api.model import ANYTHING, WHOLE, ApiModel, ApiObject, cel, immutable, list_map, schema
+from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
-from workergroups_api.plan import MAX_BIRTHS, PlannedBundles
 from workergroups_api.pod_settings import EnvFrom
-from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
-from workergroups_api.retries import Retries
-from workergroups_api.run import Run, RunStatus
+from workergroups_api.run import Run
 from workergroups_api.vocabulary import Debug, Resize
 
 _RECREATE = "delete the group and create it again"
@@ -303,78 +299,6 @@ SPEC_RULES = schema(
         ".ttlSecondsAfterFinished",
     ),
 )
-
-
-class WorkerGroupStatus(ApiModel):
-    """What was observed: the operator writes the conditions, the agent the ranks."""
-
-    conditions: Conditions = ()
-    observed_generation: Annotated[
-        int | None, Field(description="The generation of the spec that the operator last observed.")
-    ] = None
-    deadline: Annotated[
-        datetime | None,
-        Field(description="When the group must be ready. Absent if it is ready, or if waiting cannot make it ready."),
-    ] = None
-    world_size: Annotated[int | None, Field(description="Number of ranks that the group should have.")] = None
-    ready_ranks: Annotated[int | None, Field(description="Number of ranks that are ready now.")] = None
-    incarnation: Annotated[
-        int | None,
-        Field(
-            description="Number of the current set of ranks, from 1. It grows each time that the ranks are "
-            "recreated and their memory is lost."
-        ),
-    ] = None
-    revision: Annotated[
-        str | None,
-        Field(
-            description="Digest of what this incarnation was created from: `worker` or `roles`, `env`, `envFrom`, "
-            "`debug`, the content of the code's ConfigMap, the annotation workergroups.dev/restarted-at, and its "
-            "bundles."
-        ),
-    ] = None
-    environment: Annotated[
-        str | None,
-        Field(
-            description="Digest of the values that `env[].valueFrom` and `envFrom` have in this incarnation, with a "
-            "secret key. Absent if there are none, or if they are not known yet."
-        ),
-    ] = None
-    session: Annotated[str | None, Field(description="The Ray session in which this incarnation runs.")] = None
-    bundles: Annotated[
-        tuple[PlannedBundles, ...] | None,
-        Field(
-            max_length=16,
-            description="The bundles of this incarnation, in rank order.",
-            json_schema_extra=WHOLE,
-        ),
-    ] = None
-    retries: Annotated[
-        Retries | None, Field(description="Retries of launches that were cut short. Absent if the last launch was not.")
-    ] = None
-    restarts: Annotated[
-        RestartHistory | None, Field(description="Restarts after failures. Absent if there was no failure.")
-    ] = None
-    run: Annotated[
-        RunStatus | None, Field(description="The run of the method that `spec.run` names. Absent without `spec.run`.")
-    ] = None
-    births: Annotated[
-        dict[int, int] | None,
-        Field(
-            max_length=MAX_BIRTHS,
-            description="The ranks of this incarnation that were recreated alone, each with the number of the latest "
-            "such restart: of at most 256 ranks. Absent if there are none.",
-        ),
-    ] = None
-    failures: Annotated[
-        tuple[KeptFailure, ...],
-        Field(
-            max_length=MAX_KEPT_FAILURES,
-            description="The ten latest failures of ranks, the latest first.",
-            json_schema_extra=WHOLE,
-        ),
-    ] = ()
-    ranks: Annotated[GroupReport | None, Field(description="What the agent observes of the ranks in Ray.")] = None
 
 
 class WorkerGroup(ApiObject):

@@ -3,6 +3,7 @@
 import asyncio
 import faulthandler
 import logging
+import os
 import sys
 
 import kopf
@@ -11,6 +12,7 @@ from workergroups_operator import handlers  # noqa: F401 (registers the handlers
 from workergroups_operator.timings import Timings
 
 LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
+LOG_FORMATS = {"text": kopf.LogFormat.FULL, "json": kopf.LogFormat.JSON}
 # For how long the process outlives its event loop, or the first of its tasks that ends; how often it renews that.
 LAST_SECONDS = 9.0
 EXTEND_SECONDS = 1.0
@@ -18,10 +20,16 @@ EXTEND_SECONDS = 1.0
 
 def main() -> None:
     """Serve all namespaces until stopped; exit with an error if anything but a signal stops it."""
-    kopf.configure(verbose=False)
+    configure_log()
+    asyncio.run(serve())
+
+
+def configure_log() -> None:
+    """Log as LOG_FORMAT and LOG_LEVEL say; by default as text, from the level info on."""
+    kopf.configure(log_format=LOG_FORMATS[os.environ.get("LOG_FORMAT", "text")])
+    logging.getLogger().setLevel(os.environ.get("LOG_LEVEL", "info").upper())
     for chatty in ("aiohttp.access", "kopf.objects"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    asyncio.run(serve())
 
 
 async def serve() -> None:

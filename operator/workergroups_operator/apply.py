@@ -7,7 +7,7 @@ If the API server refuses one object, the operator still writes the others.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -62,6 +62,11 @@ class Changes:
     # Pools that nobody uses, and why they are deleted.
     unused: tuple[tuple[ResourcePool, Explanation], ...] = ()
 
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of what must be written."""
+        return frozenset(manifest["kind"] for manifest in self.write)
+
 
 class Applier:
     """Changes what exists to what is desired, with one batch of writes at a time for each cluster."""
@@ -84,9 +89,11 @@ class Applier:
         if not due.delete and not due.write and not due.unused:
             self.forget(key)
             return Failures(due.failed)
-        if await self.writes.run(key, {key: partial(self._write, key, due)}):
-            self._unreported.pop(key, None)
-        return self._failed.get(key, Failures(due.failed))
+        ended = await self.writes.run(key, {key: partial(self._write, key, due)})
+        if key not in ended:
+            return replace(self._failed.get(key, Failures(due.failed)), unwritten=due.kinds)
+        self._unreported.pop(key, None)
+        return ended[key]
 
     def forget(self, key: ClusterKey) -> None:
         """Forget what failed."""
@@ -149,7 +156,7 @@ def _old_head(observed: Observed, decisions: Decisions) -> Manifest | None:
 
 async def write(client: Kube, due: Changes) -> Failures:
     """Make the changes."""
-    failed = dict(due.failed)
+    failed, written = dict(due.failed), set[str]()
     if due.delete is not None:
         try:
             await client.delete(due.delete)
@@ -161,12 +168,12 @@ async def write(client: Kube, due: Changes) -> Failures:
     # Objects of a batch do not wait for each other, since admission may be slow.
     for is_last in (False, True):
         batch = [manifest for manifest in pending if (manifest["kind"] in _NEED_OTHERS) is is_last]
-        reasons = await asyncio.gather(*(_apply(client, manifest) for manifest in batch))
-        failed |= {each["kind"]: why for each, why in zip(batch, reasons, strict=True) if why is not None}
+        are_written = await asyncio.gather(*(_is_written(client, manifest, failed) for manifest in batch))
+        written |= {each["kind"] for each, is_written in zip(batch, are_written, strict=True) if is_written}
     for pool, why in due.unused:
         refused = await _delete_pool(client, pool, why)
         failed |= {RESOURCE_POOL.kind: refused} if refused is not None else {}
-    return Failures(failed)
+    return Failures(failed, due.kinds - written)
 
 
 async def _is_created(client: Kube, manifest: Manifest, failed: dict[str, Explanation]) -> bool:
@@ -197,16 +204,16 @@ async def _delete_pool(client: Kube, pool: ResourcePool, why: Explanation) -> Ex
     return None
 
 
-async def _apply(client: Kube, manifest: Manifest) -> Explanation | None:
-    """Write the object. Return why it could not be written."""
+async def _is_written(client: Kube, manifest: Manifest, failed: dict[str, Explanation]) -> bool:
+    """Write the object. If somebody was quicker, that change starts another turn, which decides again."""
     try:
         await client.apply(manifest)
-    except ConflictError as error:
-        # Somebody was quicker, and that change starts another turn, which decides again.
-        return None if "resourceVersion" in manifest["metadata"] else _explanation(manifest, error)
     except Exception as error:  # Not only API errors: an object may hold what cannot be sent.
-        return _explanation(manifest, error)
-    return None
+        is_outrun = isinstance(error, ConflictError) and "resourceVersion" in manifest["metadata"]
+        if not is_outrun:
+            failed[manifest["kind"]] = _explanation(manifest, error)
+        return False
+    return True
 
 
 def is_applied(live: Manifest, wanted: Manifest) -> bool:

@@ -7,8 +7,9 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import REPLACED_HEAD_ANNOTATION
 from workergroups_api.plan import PlannedBundles, PlannedPreflight
+from workergroups_api.pool_status import PoolDrivers, PoolIdle
 from workergroups_api.report import PoolReport
-from workergroups_api.resource_pool import PoolDrivers, PoolIdle, ResourcePool
+from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import Component
 from workergroups_operator.group_decisions import decide_groups
@@ -125,8 +126,8 @@ def decide(
         refused_pods={**refused_pods, **templates.too_large},
         obstacle=obstacle(observed, is_off=off),
         restart=why_restart,
-        restarts=restarts(observed, why_restart, is_connected=agent.is_believed),
-        restarted=restarted(observed, agent),
+        restarts=restarts(observed, why_restart, is_over=agent.is_believed or off),
+        restarted=None if off else restarted(observed, agent),
         rolls={name: roll for name, roll in rolls.items() if name not in resting},
         blocked_rolls={**templates.too_large_rolls, **blocked_rolls},
         old_head=old_head,

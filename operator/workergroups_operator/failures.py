@@ -17,6 +17,9 @@ class Failures:
     """Why objects could not be written, by kind. The operator retries with back-off."""
 
     by_kind: Mapping[str, Explanation]
+    # The kinds of objects that differ from what is wanted, and are not known to be written: the write was left out, or
+    # has not ended.
+    unwritten: frozenset[str] = frozenset()
 
     @property
     def summary(self) -> str | None:
@@ -26,6 +29,10 @@ class Failures:
     def of(self, *kinds: Kind) -> Explanation | None:
         """Return why one of these kinds could not be written; None if all could."""
         return next((self.by_kind[kind.kind] for kind in kinds if kind.kind in self.by_kind), None)
+
+    def is_written(self, kind: Kind) -> bool:
+        """Return whether the objects of this kind are known to be as wanted."""
+        return kind.kind not in self.by_kind and kind.kind not in self.unwritten
 
 
 def internal_error(error: Exception, way_out: str) -> Explanation:

@@ -13,7 +13,7 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.kube import Kube, RefusedObject, api_error_message
 from workergroups_api.launch import MAX_ENV_BYTES
 from workergroups_api.manifest import SECRET, Kind, Manifest
-from workergroups_api.safe_paths import InvalidName
+from workergroups_api.path_segment import InvalidName
 from workergroups_api.vocabulary import LaunchState
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import GroupEnv

@@ -17,6 +17,10 @@ from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.timings import Timings
 
+# Longer than an answer of the API server takes. What is older than what was seen before that is no late answer:
+# somebody has restored the API server from a backup.
+_OVERTAKEN_SECONDS = 30.0
+
 
 @dataclass
 class _Heartbeat:
@@ -36,6 +40,9 @@ class _Heartbeat:
     known: tuple[str, str] | None = None
     # Why the agent does not vouch for an object's status, by UID.
     doubts: Mapping[str, str] = field(default_factory=dict)
+    # The latest version of the Lease, 0 if it is not known, and when it was last seen.
+    version: int = 0
+    seen: float = 0.0
 
 
 class Heartbeats:
@@ -47,14 +54,23 @@ class Heartbeats:
         self._beats: dict[ClusterKey, _Heartbeat] = {}
 
     def note(self, key: ClusterKey, lease: Manifest | None) -> bool:
-        """Take note of a Lease as it is now. Return whether it has news for which a turn is due."""
-        spec = (lease or {}).get("spec") or {}
+        """Take note of a Lease. Return whether it has news for which a turn is due.
+
+        Turns read the Lease, and a watch reports it. Either may be late: what is older than what is known already is no
+        renewal.
+        """
+        spec, now, version = (lease or {}).get("spec") or {}, self._clock(), _version(lease)
         doubts = from_annotation(_annotations(lease).get(DOUBTS_ANNOTATION))
         renewed, session = spec.get("renewTime"), spec.get("holderIdentity")
         beat = self._beats.get(key)
         if beat is None:
-            self._beats[key] = _Heartbeat(renewed, session, self._clock(), known=_known(lease), doubts=doubts)
+            known = _known(lease)
+            self._beats[key] = _Heartbeat(renewed, session, now, known=known, doubts=doubts, version=version, seen=now)
             return True
+        if version:
+            if version < beat.version and now - beat.seen < _OVERTAKEN_SECONDS:
+                return False
+            beat.version, beat.seen = version, now
         # The operator recreates a Lease that was deleted, with what it said before.
         beat.known = _known(lease) or beat.known
         # Only a holder withdraws a doubt: an agent that has just started does not know its predecessor's doubts.
@@ -62,7 +78,6 @@ class Heartbeats:
         has_other_doubts = beat.doubts.keys() != before.keys()
         if (renewed, session) == (beat.renewed, beat.session):
             return has_other_doubts
-        now = self._clock()
         # From this renewal on, the Lease is about the present head.
         is_of_head = beat.changed < beat.head_seen + self._timings.session_stale <= now
         is_other = has_other_doubts or session != beat.session
@@ -124,3 +139,9 @@ def _known(lease: Manifest | None) -> tuple[str, str] | None:
     annotations = _annotations(lease)
     head, session = annotations.get(HEAD_ANNOTATION), annotations.get(SESSION_ANNOTATION)
     return (str(head), str(session)) if head and session else None
+
+
+def _version(lease: Manifest | None) -> int:
+    """Return the Lease's resource version, which the API server counts up from 1; 0 if it is not a number."""
+    version = str((lease or {"metadata": {}})["metadata"].get("resourceVersion"))
+    return int(version) if version.isdecimal() else 0

@@ -65,7 +65,7 @@ class Reconciler:
         refused, blocked = separated(tried.refused, observed, templates)
         if blocked:
             templates = templates_of(observed, self.settings, blocked.keys())
-            refused |= not_kept(blocked, templates)
+            refused |= not_kept(blocked, tried.refused, templates)
         decisions = decide(observed, templates, refused, self.timings, blocked)
         wanted = desired(observed, templates, decisions, fresh_token=secrets.token_urlsafe(32))
         failures = await self.applier.apply(observed, decisions, wanted)

@@ -7,7 +7,7 @@ without other pools, so that a template that is refused there does not block the
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -170,15 +170,18 @@ def separated(
     return {name: why for name, why in refused.items() if name not in of_rolls}, blocked
 
 
-def not_kept(blocked: Mapping[str, Explanation], templates: Templates) -> dict[str, Explanation]:
-    """Return the rolls that cannot begin, of node groups whose present template is unknown and cannot be kept. Pure.
+def not_kept(
+    blocked: Mapping[str, Explanation], refused: Collection[str], templates: Templates
+) -> dict[str, Explanation]:
+    """Return the rolls that cannot begin, of node groups that have no earlier template to keep. Pure.
 
     They would get what their specs ask for, which the API server has just refused, and so would refuse the RayCluster.
+    If it refused only the head, the nodes may have what the spec asks for. `refused` are the pods that it refused.
     """
     return {
         name: why
         for name, why in blocked.items()
-        if digest_of(templates.workers[name]) == digest_of(templates.asked_workers[name])
+        if name in refused and digest_of(templates.workers[name]) == digest_of(templates.asked_workers[name])
     }
 
 

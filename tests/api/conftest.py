@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from tests.api.command_line import CommandLine
 from tests.simulation.control_plane import control_plane
 
 CLOSE_SECONDS = 120
@@ -41,6 +42,12 @@ def scene(access, runner, namespace_labels):
     opened.start_operator()
     yield opened
     runner.run(asyncio.wait_for(stack.aclose(), CLOSE_SECONDS))
+
+
+@pytest.fixture
+def command(scene, access, tmp_path):
+    """The command line in the scene's namespace."""
+    return CommandLine(scene, access, tmp_path)
 
 
 def pytest_collection_modifyitems(items):

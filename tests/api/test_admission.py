@@ -161,6 +161,29 @@ BAD_POOLS = {
         {"priorityClassName": "No Class"},
     ),
     "spec.nodeSelector must hold label keys and values": ("spec.nodeSelector", {"rack": "row 7"}),
+    "spec.ray.resources cannot set what Ray counts itself: for CPUs, set spec.spareCpus": (
+        "spec.ray",
+        {"resources": {"CPU": 2}},
+    ),
+    "for devices, set spec.accelerator; for memory": ("spec.ray", {"resources": {"teacher": 1, "Gpu": 2}}),
+    "for memory, set spec.resources; or rename the resource": ("spec.ray", {"resources": {"object_store_memory": 2}}),
+    "spec.ray.resources must have names of at most 63 letters": ("spec.ray", {"resources": {"node:10.0.0.1": 1}}),
+    "spec.ray.resources.teacher in body must be of type integer": ("spec.ray", {"resources": {"teacher": 0.5}}),
+    "spec.ray.resources.teacher in body should be greater than or equal to 1": (
+        "spec.ray",
+        {"resources": {"teacher": 0}},
+    ),
+    "spec.ray.labels must hold keys and values of Kubernetes labels": ("spec.ray", {"labels": {"zone": "row 7"}}),
+    "spec.ray.labels cannot set labels of Kubernetes, Ray or WorkerGroups": (
+        "spec.ray",
+        {"labels": {"ray.io/node-group": "other"}},
+    ),
+    "use a prefix of your own": ("spec.ray", {"labels": {"kueue.x-k8s.io/queue-name": "other"}}),
+    "spec.setup.script contains a NUL character, which no process can be given: remove it": (
+        "spec.setup",
+        {"script": "echo a\0b"},
+    ),
+    "spec.head.spareCpus in body should be greater than or equal to 0": ("spec.head", {"spareCpus": -1}),
     "spec.env[].name must be letters, digits and '_'": ("spec.env", [{"name": "1ST", "value": ""}]),
     "spec.env[].name is set by WorkerGroups, KubeRay or Ray: remove it": (
         "spec.env",
@@ -384,6 +407,8 @@ def test_a_groups_pools_stay(cluster, fixed, value):
         ("spec.tolerations", [{"operator": "Exists"}]),
         ("spec.priorityClassName", "other"),
         ("spec.head", {"resources": {"requests": {"cpu": 2}}}),
+        ("spec.head", {"spareCpus": 2}),
+        ("spec.ray", {"resources": {"teacher": 2, "nvlink_domain_7": 1}, "labels": {"zone": "a", "a.b/rack": "r7"}}),
         ("spec.updateStrategy", {"type": "RollingUpdate"}),
     ],
 )

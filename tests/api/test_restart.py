@@ -8,7 +8,7 @@ from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.launch import digest
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
-from workergroups_api.names import RESTARTED_AT_ANNOTATION
+from workergroups_api.names import COMPONENT_LABEL, RESTARTED_AT_ANNOTATION
 from workergroups_api.vocabulary import Component
 
 ENV = [{"name": "A", "value": "2"}]
@@ -69,25 +69,30 @@ async def test_a_lost_pod_comes_back_as_the_others_are_and_a_change_that_is_take
     await scene.until(RESOURCE_POOL, "p", "UpToDate", "True")
 
 
+async def fewest_until_replaced(scene, olds):
+    """Return how many nodes' pods there were at least, by each event of the pods, until none of `olds` is left."""
+    present, fewest = set(olds), len(olds)
+    async for event, pod in scene.api.watch(kinds.POD, scene.namespace):
+        uid = pod["metadata"]["uid"]
+        if event == "DELETED" or "deletionTimestamp" in pod["metadata"]:
+            present.discard(uid)
+        elif pod["metadata"]["labels"][COMPONENT_LABEL] == Component.WORKER:
+            present.add(uid)
+        fewest = min(fewest, len(present))
+        if not olds & present:
+            return fewest
+
+
 async def test_a_restart_replaces_one_node_at_a_time_and_the_group_once(scene):
     old = await ready(scene)
     before, heads = pods(scene), pods(scene, Component.HEAD)
     await scene.edit(RESOURCE_POOL, "p", {"resources": {"requests": {"cpu": "2"}}})
-    fewest = 3
-
-    async def watch():
-        nonlocal fewest
-        while True:
-            fewest = min(fewest, len(pods(scene)))
-            await asyncio.sleep(0.02)
-
-    watching = asyncio.create_task(watch())
+    watching = asyncio.create_task(fewest_until_replaced(scene, set(before)))
     await restart(scene)
     said = condition(await scene.until(RESOURCE_POOL, "p", "Ready", "False", "Rolling"))
     assert "of 3 are replaced" in said["message"]
     await restarted(scene)
-    watching.cancel()
-    assert fewest == 2
+    assert await asyncio.wait_for(watching, 10) == 2
     assert not pods(scene).keys() & before.keys()
     assert {pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in pods(scene).values()} == {"2"}
     assert pods(scene, Component.HEAD).keys() == heads.keys(), "resources of nodes are no reason for a new head"

@@ -36,7 +36,7 @@ async def test_a_suspended_pool_holds_nothing_and_comes_back_with_new_ranks(scen
     scene.start_operator()
     await suspend(scene, RESOURCE_POOL, "p", value=False)
     new = await scene.ready(WORKER_GROUP, "p", seconds=20)
-    assert new["status"]["incarnation"] == old["status"]["incarnation"] + 1
+    assert new["status"]["incarnation"] == old["status"]["incarnation"] + 1, new["status"]
     assert new["status"]["session"] != old["status"]["session"]
     pool = await scene.ready(RESOURCE_POOL, "p")
     assert (condition(pool, "Suspended")["status"], condition(pool, "Suspended")["reason"]) == ("False", "Resumed")
@@ -50,6 +50,38 @@ async def test_a_pool_that_is_created_suspended_waits_for_its_user(scene):
     assert await pods(scene) == []
     await suspend(scene, RESOURCE_POOL, "p", value=False)
     assert (await scene.ready(WORKER_GROUP, "p"))["status"]["incarnation"] == 1
+
+
+@pytest.mark.parametrize("end", ["suspended", "deleted"])
+async def test_pods_that_kuberay_has_forgotten_go_with_their_pool(scene, end):
+    """Their group left the spec while KubeRay was creating them."""
+    await scene.pool("p", clusterName="c")
+    await scene.pool("q", clusterName="c")
+    await scene.ready(RESOURCE_POOL, "p")
+    await scene.ready(RESOURCE_POOL, "q")
+    await scene.stop_operator()
+    cluster = await scene.get(kinds.RAY_CLUSTER, "c")
+    others = [each for each in cluster["spec"]["workerGroupSpecs"] if not each["groupName"].startswith("p-")]
+    await scene.edit(kinds.RAY_CLUSTER, "c", {"workerGroupSpecs": others})
+    if end == "suspended":
+        await suspend(scene, RESOURCE_POOL, "p")
+    else:
+        await scene.delete(RESOURCE_POOL, "p")
+
+    async def of_p():
+        found = [pod["metadata"] for pod in await pods(scene)]
+        return [pod["name"] for pod in found if pod["labels"].get("workergroups.dev/pool") == "p"]
+
+    async def is_gone():
+        return not await of_p()
+
+    assert await of_p()
+    scene.start_operator()
+    await eventually("the forgotten pods are gone", is_gone, 20)
+    await scene.ready(RESOURCE_POOL, "q", seconds=20)
+    await scene.rest(2.0)
+    groups = (await scene.get(kinds.RAY_CLUSTER, "c"))["spec"]["workerGroupSpecs"]
+    assert [each["groupName"].split("-")[0] for each in groups] == ["q"]
 
 
 async def test_on_and_off_and_on_at_once_ends_as_written_last(scene):

@@ -75,8 +75,9 @@ async def test_an_object_whose_status_is_refused_is_unknown_and_its_neighbours_s
 
 async def test_a_pool_whose_status_is_refused_is_unknown(ready):
     ready.proxy.rule(Rule(reports_on("resourcepools", "q"), WEBHOOK, times=10**6))
-    await ready.world.delete_pod(ready.world.pods("p", "worker")[0], at_once=True)
-    await ready.world.delete_pod(ready.world.pods("p", "worker")[-1], at_once=True)
+    # Both pods are looked up before the first is deleted: KubeRay replaces it at once, and the new one is listed last.
+    for pod in ready.world.pods("p", "worker"):
+        await ready.world.delete_pod(pod, at_once=True)
     await ready.until(RESOURCE_POOL, "q", "NodesReady", "Unknown", "StatusNotWritten", seconds=UNWRITTEN_SECONDS)
     await ready.ready(RESOURCE_POOL, "p", seconds=20)
 

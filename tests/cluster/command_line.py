@@ -37,6 +37,10 @@ class CommandLine:
         """The same for what it prints for scripts."""
         return json.loads(self(*words, "-o", "json", code=code, stderr=subprocess.DEVNULL))
 
+    def items(self, *words, code=0):
+        """The objects in what it prints for scripts."""
+        return self.json(*words, code=code)["items"]
+
 
 def read_until(terminal, words):
     """What is printed on a terminal until these words have come."""

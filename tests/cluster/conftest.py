@@ -1,23 +1,19 @@
 """The running cluster, by kubeconfig; each test module has its own namespace, and leaves nothing behind."""
 
-import uuid
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.kubectl import Namespace, config_map, kubectl
+from tests.cluster.kubectl import config_map, new_namespace
 
 ACCUMULATOR = (Path(__file__).parent / "accumulator.py").read_text()
 
 
 @pytest.fixture(scope="module")
 def namespace():
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    kubectl("create", "namespace", name)
-    namespace = Namespace(name)
-    namespace.apply(config_map("accumulator", accumulator=ACCUMULATOR))
-    yield namespace
-    kubectl("delete", "namespace", name, "--wait=true", "--timeout=120s", timeout=130)
+    with new_namespace("test") as namespace:
+        namespace.apply(config_map("accumulator", accumulator=ACCUMULATOR))
+        yield namespace
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ import json
 import re
 import subprocess
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -89,6 +91,15 @@ class Namespace:
         """Name of the one Kubernetes node with a label."""
         (node,) = json.loads(kubectl("get", "nodes", "-l", label, "-o", "json"))["items"]
         return str(node["metadata"]["name"])
+
+
+@contextmanager
+def new_namespace(prefix: str) -> Iterator[Namespace]:
+    """A namespace that exists within the context, and leaves nothing behind."""
+    name = f"{prefix}-{uuid.uuid4().hex[:8]}"
+    kubectl("create", "namespace", name)
+    yield Namespace(name)
+    kubectl("delete", "namespace", name, "--wait=true", "--timeout=120s", timeout=130)
 
 
 # What operator and agent write, and nobody else in a test's cluster.

@@ -5,9 +5,9 @@ import ray
 from ray._private import services
 from ray.cluster_utils import Cluster
 
-from tests.ray.agent.conftest import agent, executor  # noqa: F401
+from tests.ray.agent.conftest import agent  # noqa: F401
 from tests.ray.agent.planned import NODE_GROUP
-from tests.ray.conftest import ray_environment, rays  # noqa: F401
+from tests.ray.conftest import ray_environment  # noqa: F401
 from workergroups.naming import NAMESPACE
 from workergroups_agent.ray_start import our_start_process
 from workergroups_api.vocabulary import Variable

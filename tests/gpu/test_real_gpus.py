@@ -3,14 +3,12 @@
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
-import workergroups
 from tests.ray.agent.planned import Group, pool
 from tests.ray.agent.test_executor import all_ready, ranks
-from workergroups.warm import places
+from tests.ray.agent.test_warm_ranks import call, is_ready, next_of, until_warm
 from workergroups_api.plan import PlannedPreflight
 
 CODE = """
@@ -43,10 +41,6 @@ def planned(gpus):
     return build
 
 
-def call(method):
-    return workergroups.attach("trainer").execute_all_sync(method)
-
-
 @pytest.mark.parametrize("level", ["Basic", "Fabric"])
 def test_a_preflight_passes_and_measures_nccl(agent, planned, gpus, level):
     began = time.monotonic()
@@ -69,18 +63,13 @@ def test_forked_ranks_use_their_own_devices_and_meet_through_nccl(agent, planned
     agent.until(all_ready, first, pools=(planned(),), seconds=150)
     expected = [(gpus * (gpus + 1) / 2, 1, str(rank)) for rank in range(gpus)]
     assert call("whole_sum") == expected
-    directory = Path(call("server")[0])
-    deadline = time.monotonic() + 150
-    while not places.socket_of(directory).exists():
-        assert time.monotonic() < deadline, "no fork server"
-        time.sleep(0.1)
-    server = int(places.lock_of(directory).read_text())
+    server = until_warm()
 
     os.kill(call("parent")[1][0], signal.SIGKILL)
     killed = time.monotonic()
     agent.go_on_until(lambda said: ranks(said).failures, 20)
-    second = Group(uid=first.uid, incarnation=2, bundles=first.bundles, code=CODE)
-    agent.until(lambda said: all_ready(said) and ranks(said).incarnation == 2, second, pools=(planned(),), seconds=150)
+    second = next_of(first)
+    agent.until(is_ready(second), second, pools=(planned(),), seconds=150)
     assert {parent for _, parent in call("parent")} == {server}
     print(f"{time.monotonic() - killed:.1f} s from the kill to the ranks of the next incarnation")
     assert call("whole_sum") == expected

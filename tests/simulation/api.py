@@ -155,27 +155,29 @@ class Api:
         found = await self.request("POST", path, body)
         return str(found["status"]["token"])
 
-    async def watch(self, kind: Kind, namespace: str) -> AsyncIterator[tuple[str, Manifest]]:
-        """Yield all objects of the namespace as ADDED, then each change; watch again when the watch ends."""
+    async def watch(self, kind: Kind, namespace: str, name: str | None = None) -> AsyncIterator[tuple[str, Manifest]]:
+        """Yield all objects of the namespace (and name) as ADDED, then each change; watch again when the watch ends."""
+        path = path_of(kind, namespace)
+        selector = {} if name is None else {"fieldSelector": f"metadata.name={name}"}
         known: dict[str, Manifest] = {}
         while True:
-            listed = await self.request("GET", path_of(kind, namespace))
+            listed = await self.request("GET", path, **selector)
             items = {item["metadata"]["uid"]: item for item in listed["items"] or []}
             for uid in known.keys() - items.keys():
                 yield "DELETED", known.pop(uid)
             for uid, item in items.items():
                 known[uid] = item
                 yield "ADDED", {"apiVersion": kind.api_version, "kind": kind.kind} | item
-            async for type_, item in self._changes(kind, namespace, listed["metadata"]["resourceVersion"]):
+            query = selector | {"watch": "true", "resourceVersion": listed["metadata"]["resourceVersion"]}
+            async for type_, item in self._changes(path, query):
                 if type_ == "DELETED":
                     known.pop(item["metadata"]["uid"], None)
                 else:
                     known[item["metadata"]["uid"]] = item
                 yield type_, item
 
-    async def _changes(self, kind: Kind, namespace: str, version: str) -> AsyncIterator[tuple[str, Manifest]]:
-        query = {"watch": "true", "resourceVersion": version}
-        async with self._session.get(path_of(kind, namespace), params=query) as answer:
+    async def _changes(self, path: str, query: dict[str, str]) -> AsyncIterator[tuple[str, Manifest]]:
+        async with self._session.get(path, params=query) as answer:
             buffer = b""
             async for chunk in answer.content.iter_any():
                 *lines, buffer = (buffer + chunk).split(b"\n")

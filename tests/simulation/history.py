@@ -17,12 +17,13 @@ from tests.simulation.diary import Diary
 from tests.simulation.monitor import Monitor, Turn
 from tests.simulation.scene import Scene, condition, group, pool
 from tests.simulation.story import FAILING_CLASS, FAILURE, Story
-from workergroups_api.manifest import LEASE, RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import LEASE, RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
 # KubeRay waits 30 s for a pod that was gone before KubeRay saw it, and looks again within another 10 s.
+# Until then it neither creates nor deletes pods of that group.
 CONVERGE_SECONDS = 60.0
-FRESH_SECONDS = 30.0
+FRESH_SECONDS = 45.0
 # On a busy machine, a watch of the garbage collector breaks now and then; it retries after up to 30 s.
 EMPTY_SECONDS = 60.0
 REST_SECONDS = 1.0
@@ -83,7 +84,8 @@ async def run(access: Access, seed: int, course: Course = EVERYTHING) -> History
         except Violation as violation:
             history.violations.append(str(violation))
             history.violations += scene.world.overview()
-            history.violations += [json.dumps(lease) for lease in await scene.api.list(LEASE, namespace)]
+            for kind in (LEASE, RAY_CLUSTER):
+                history.violations += [json.dumps(body) for body in await scene.api.list(kind, namespace)]
             history.violations += diary.lines
         finally:
             await scene.stop_operator()

@@ -103,7 +103,9 @@ def _unsuspended(subject: ResourcePool | WorkerGroup, left: Collection[object]) 
     """Return what a suspended object still has, or does not say."""
     ready, suspended = condition_of(subject), condition_of(subject, ConditionType.SUSPENDED)
     says = f"{subject.name} is suspended and says {ready}, {suspended}"
-    if ready is None or (ready.reason, ready.observed_generation) != (Reason.SUSPENDED, subject.generation):
+    # A run that has ended stays Complete, as a Job does.
+    expected = Reason.COMPLETE if isinstance(subject, WorkerGroup) and is_complete(subject) else Reason.SUSPENDED
+    if ready is None or (ready.reason, ready.observed_generation) != (expected, subject.generation):
         return [says]
     is_said = suspended is not None and suspended.status == "True"
     return [f"{says}, and has {left}"] if left or not is_said else []
@@ -122,9 +124,10 @@ def _unsettled_group(
     scene: Scene, monitor: Monitor, story: Story, group: WorkerGroup, pools: Mapping[str, ResourcePool]
 ) -> list[str]:
     ready, cluster, status = condition_of(group), monitor.cluster_of(group), group.status
-    if story.groups[group.name].is_suspended:
-        return _unsuspended(group, _live_ranks(scene, group, cluster))
     says = f"group {group.name} says {ready}"
+    if story.groups[group.name].is_suspended:
+        untrue = contradiction(scene.world, group, cluster) if is_complete(group) else None
+        return [f"{says}, but {untrue}"] if untrue else _unsuspended(group, _live_ranks(scene, group, cluster))
     if ready is None or ready.observed_generation != group.generation:
         return [f"{says}, not of generation {group.generation}"]
     if is_complete(group):

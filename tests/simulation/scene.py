@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from tests.simulation.api import Api, eventually
+from tests.simulation.api import Api
 from tests.simulation.control_plane import Access
 from tests.simulation.faults import WEBHOOK, Faults, Request, Rule
 from tests.simulation.operator import operator, use_api_server
@@ -167,21 +167,19 @@ class Scene:
     async def until(
         self, kind: Kind, name: str, type_: str, status: str, reason: str | None = None, seconds: float = 10.0
     ) -> Manifest:
-        """Wait until the object has a condition with this status (and reason); return it."""
+        """Wait until the object has a condition with this status (and reason), however briefly; return it."""
         last: Manifest = {}
-
-        async def holds() -> Manifest | None:
-            nonlocal last
-            last = await self.get(kind, name)
-            found = condition(last, type_)
-            is_so = found.get("status") == status and reason in (None, found.get("reason"))
-            return last if is_so else None
-
         try:
-            result: Manifest = await eventually(f"{kind.kind} {name}: {type_}={status} {reason or ''}", holds, seconds)
-        except AssertionError as error:
-            raise AssertionError(f"{error}; it is {last.get('status')}") from None
-        return result
+            async with asyncio.timeout(seconds):
+                async for event, last in self.api.watch(kind, self.namespace, name):
+                    found = condition(last, type_)
+                    is_so = found.get("status") == status and reason in (None, found.get("reason"))
+                    if is_so and event != "DELETED":
+                        return last
+        except TimeoutError:
+            what = f"{kind.kind} {name}: {type_}={status} {reason or ''}"
+            raise AssertionError(f"not within {seconds} s: {what}; it is {last.get('status')}") from None
+        raise AssertionError("a watch never ends")
 
     async def rest(self, quiet: float, within: float = 20.0, besides: str | None = None) -> None:
         """Wait until nothing was written for `quiet` seconds, except in the namespace `besides`."""

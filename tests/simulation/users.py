@@ -115,17 +115,25 @@ class Users:
         return f"scale pool {name} to {nodes}"
 
     async def agree_on_sizes(self) -> list[str]:
-        """Restart each group that has another size than its pool, once; delete it if it still holds nodes."""
+        """Restart each group that has another size than its pool, once; delete it if it still holds nodes.
+
+        Delete groups that are complete and whose pools are gone, too: they need none, unlike new ones of that spec.
+        """
         pools = await self.scene.api.list(RESOURCE_POOL, self.scene.namespace)
+        names = {pool["metadata"]["name"] for pool in pools}
         victims = {each["group"] for pool in pools for each in pool["status"].get("victims", ())}
         said = []
         for body in await self.scene.api.list(WORKER_GROUP, self.scene.namespace):
             name, annotations = body["metadata"]["name"], body["metadata"].get("annotations", {})
             is_restarted = annotations.get(RESTARTED_AT_ANNOTATION) == _FOR_ITS_SIZE
-            if name in victims and is_restarted:
+            lacks_pools = not {pool["name"] for pool in body["spec"]["pools"]} <= names
+            is_over = lacks_pools and condition(body, "Complete").get("status") == "True"
+            if is_over or (name in victims and is_restarted):
                 del self.story.groups[name]
                 await self.scene.delete(WORKER_GROUP, name)
-                said.append(f"delete group {name}, which holds nodes")
+                said.append(
+                    f"delete group {name}, which {'is complete and lacks a pool' if is_over else 'holds nodes'}"
+                )
             elif not is_restarted and (name in victims or condition(body, "UpToDate").get("reason") == Reason.OLD_SIZE):
                 await self.scene.annotate(WORKER_GROUP, name, RESTARTED_AT_ANNOTATION, _FOR_ITS_SIZE)
                 said.append(f"restart group {name}, which has another size than its pool")

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from workergroups_api.conditions import find
+from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
 from workergroups_api.names import API_VERSION
+from workergroups_api.pool_status import ResourcePoolStatus
 from workergroups_api.report import PoolReport
-from workergroups_api.resource_pool import ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
-from workergroups_api.worker_group import WorkerGroupStatus
 
 POOLS, GROUPS = RESOURCE_POOL.plural, WORKER_GROUP.plural
 _API = f"/apis/{API_VERSION}"

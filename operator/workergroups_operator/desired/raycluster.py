@@ -7,12 +7,13 @@ from workergroups_api.names import (
     DEFAULT_IMAGE_ANNOTATION,
     HEAD_IMAGE_ANNOTATION,
     LIBRARY_IMAGE_ANNOTATION,
+    POOL_LABEL,
     REPLACED_HEAD_ANNOTATION,
     TOKEN_ANNOTATION,
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Component
+from workergroups_api.vocabulary import Component, Container
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
 from workergroups_operator.policy.admission import keeps_refused
 from workergroups_operator.policy.carried_on import carried_node_groups
@@ -22,11 +23,7 @@ from workergroups_operator.policy.pod_owners import mistaken_nodes
 from workergroups_operator.policy.roll import Roll
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.outdated import superseded
-from workergroups_operator.templates.pods import (
-    cpu_count,
-    device_count,
-    head_cpus,
-)
+from workergroups_operator.templates.ray_start import head_start, node_start
 
 # KubeRay requires a version that supports tokens. An init container finds out which one an image really has.
 _AT_LEAST = "2.52.0"
@@ -64,6 +61,7 @@ def ray_cluster(
         if pool.name not in suspended
         and (group := _node_group(observed, templates, refused, pool, replicas[pool.name], rolls))
     ]
+    retiring = _retiring_node_groups(observed, {str(group["groupName"]) for group in groups}, suspended)
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -83,11 +81,8 @@ def ray_cluster(
             "rayVersion": _AT_LEAST,
             # Without an explicit mode, KubeRay would create a Secret and leave the pods open.
             "authOptions": {"mode": "token", "secretName": token_secret_name(key.name)},
-            "headGroupSpec": {
-                "rayStartParams": {"dashboard-host": "0.0.0.0", "num-gpus": "0", **head_cpus(observed.pools[0])},
-                "template": templates.head,
-            },
-            "workerGroupSpecs": [*groups, *_retiring_node_groups(observed, {group["groupName"] for group in groups})],
+            "headGroupSpec": {**head_start(templates.head), "template": templates.head},
+            "workerGroupSpecs": [*groups, *retiring],
         },
     }
 
@@ -127,10 +122,7 @@ def _node_group(
     return {
         "groupName": name,
         **_count(size.count),
-        "rayStartParams": {
-            "num-cpus": str(cpu_count(pool)),
-            **device_count(pool),
-        },
+        **node_start(pool, template),
         "template": template,
         **_to_delete(to_delete),
     }
@@ -145,7 +137,7 @@ def _to_delete(names: Iterable[str]) -> Manifest:
     return {"scaleStrategy": {"workersToDelete": found}} if (found := list(names)) else {}
 
 
-def _retiring_node_groups(observed: Observed, wanted: set[str]) -> list[Manifest]:
+def _retiring_node_groups(observed: Observed, wanted: set[str], suspended: Collection[str]) -> list[Manifest]:
     """Return the groups of deleted and suspended pools, without replicas, until their pods are gone too.
 
     KubeRay forgets the pods of a group that is no longer in the spec: they would hold their devices for ever. Groups of
@@ -154,8 +146,28 @@ def _retiring_node_groups(observed: Observed, wanted: set[str]) -> list[Manifest
     live = (observed.ray_cluster or {}).get("spec", {}).get("workerGroupSpecs") or ()
     populated = {pod["metadata"]["labels"].get(NODE_GROUP_LABEL) for pod in observed.pods}
     carried = carried_node_groups(observed)
-    return [
+    retiring = [
         group if group["groupName"] in carried else group | {"replicas": 0, "minReplicas": 0}
         for group in live
         if group["groupName"] not in wanted and (group.get("replicas") or group["groupName"] in populated)
     ]
+    kept = {node_group_of(pool) for pool in observed.pools if pool.name not in suspended}
+    listed = {group["groupName"] for group in live} | wanted | carried | kept
+    return [*retiring, *map(_without_pods, _unlisted(observed, listed))]
+
+
+def _unlisted(observed: Observed, listed: set[str]) -> list[str]:
+    """Return the node groups of pods that are not listed.
+
+    KubeRay may create a pod while it has not seen yet that its group has left the spec. A pod that somebody has
+    relabelled is left alone.
+    """
+    labels = [pod["metadata"]["labels"] for pod in observed.pods_of(Component.WORKER)]
+    groups = {str(each.get(NODE_GROUP_LABEL)): f"{each.get(POOL_LABEL)}-" for each in labels}
+    return sorted(name for name, prefix in groups.items() if name not in listed and name.startswith(prefix))
+
+
+def _without_pods(name: str) -> Manifest:
+    """Return a node group for which KubeRay deletes all pods and creates none, so the template does not matter."""
+    template = {"spec": {"containers": [{"name": Container.WORKER.value}]}}
+    return {"groupName": name, **_count(0), "maxReplicas": 1, "rayStartParams": {}, "template": template}

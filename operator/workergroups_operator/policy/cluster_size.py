@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workergroups_api.conditions import Explanation
+from workergroups_api.pod_settings import Setup
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 from workergroups_operator.observed import Observed, node_group_of
@@ -21,11 +22,13 @@ def without_room(observed: Observed) -> dict[str, Explanation]:
     """Explain which pools do not fit, by the name of their node group. Those in the RayCluster keep their place."""
     if not observed.pools:
         return {}
-    used = _size(observed.pools[0].spec.model_dump(mode="json", include=_OF_HEAD, exclude_none=True)) + _POD_BYTES
+    oldest = observed.pools[0].spec
+    used = _template_size(oldest.model_dump(mode="json", include=_OF_HEAD, exclude_none=True), oldest.head_setup)
     refused: dict[str, Explanation] = {}
     for pool in _in_turn(observed):
         name = node_group_of(pool)
-        size = _size(pool.spec.model_dump(mode="json", exclude={"head"}, exclude_none=True)) + _POD_BYTES
+        fields = pool.spec.model_dump(mode="json", exclude={"head", "setup"}, exclude_none=True)
+        size = _template_size(fields, pool.spec.node_setup)
         if used + size > MAX_BYTES:
             refused[name] = _explanation(pool, used + size)
             # If the RayCluster has its group, the group stays as it is.
@@ -39,6 +42,14 @@ def _in_turn(observed: Observed) -> Sequence[ResourcePool]:
     return sorted(observed.pools, key=lambda pool: observed.live_node_group(node_group_of(pool)) is None)
 
 
+def _template_size(fields: Any, setup: Setup | None) -> int:
+    """Return the size of a pod template from the fields of its pool.
+
+    The container that runs the script is like Ray's. In the script, each `$` is doubled.
+    """
+    return _POD_BYTES + (_size(fields) if setup is None else 2 * (_size(fields) + _size(setup.script)))
+
+
 def _size(part: Any) -> int:
     return len(json.dumps(part))
 
@@ -47,6 +58,6 @@ def _explanation(pool: ResourcePool, size: int) -> Explanation:
     return Explanation(
         Reason.CLUSTER_TOO_LARGE,
         f"with pool {pool.name} the RayCluster of cluster {pool.cluster} would have {size} bytes, and may have "
-        f"{MAX_BYTES}: move what is large in spec.env or spec.podTemplate into a ConfigMap, or give the pool another "
-        "spec.clusterName",
+        f"{MAX_BYTES}: move what is large in spec.env, spec.setup or spec.podTemplate into a ConfigMap, or give the "
+        "pool another spec.clusterName",
     )

@@ -6,8 +6,8 @@ pool remembers that there were some.
 
 from datetime import datetime
 
+from workergroups_api.pool_status import LostDrivers, PoolDrivers
 from workergroups_api.report import PoolReport
-from workergroups_api.resource_pool import LostDrivers, PoolDrivers
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness
 

@@ -10,7 +10,8 @@ from itertools import chain
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import WAKE_AT_ANNOTATION
-from workergroups_api.resource_pool import PoolIdle, ResourcePool
+from workergroups_api.pool_status import PoolIdle
+from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ConditionType, EventReason, IdleAction
 from workergroups_api.vouching import doubt
 from workergroups_operator.observed import Observed

@@ -9,12 +9,12 @@ from datetime import datetime
 from enum import Enum, auto
 
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
+from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.plan import PlannedBundles, PlannedGroup
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import LaunchState, Restart
-from workergroups_api.worker_group import WorkerGroupStatus
 from workergroups_operator.policy.births import NO_BIRTHS, Births, births_after, present_report
 from workergroups_operator.policy.healing import NO_RESTARTS, Healing, healing, restarted
 from workergroups_operator.policy.rank_failures import GroupFailure

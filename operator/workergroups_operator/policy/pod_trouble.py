@@ -17,6 +17,7 @@ DECISIVE = {
     Reason.NO_MATCHING_NODE,
     Reason.IMAGE_PULL_FAILED,
     Reason.IMAGE_UNFIT,
+    Reason.SETUP_FAILED,
     Reason.RAY_VERSION_CONFLICT,
 }
 # A container's termination message may have 4096 bytes.
@@ -46,9 +47,37 @@ def pod_trouble(pod: Manifest) -> Explanation | None:
     return None
 
 
+def setting_up(pods: Iterable[Manifest]) -> Explanation | None:
+    """Explain that the set-up script runs in some of these pods, and since when; None if it runs in none."""
+    since = sorted(
+        (str(state["startedAt"]), str(pod["metadata"]["name"]))
+        for pod in pods
+        if (state := _state_of(pod, Container.SETUP).get("running")) and state.get("startedAt")
+    )
+    if not since:
+        return None
+    started, pod = since[0]
+    more = f" and in {len(since) - 1} more" if len(since) > 1 else ""
+    return Explanation(
+        Reason.SETTING_UP,
+        f"spec.setup runs in pod {pod} since {started}{more}: to see its output, kubectl logs {pod} -c "
+        f"{Container.SETUP} --follow",
+    )
+
+
+def _state_of(pod: Manifest, container: str) -> Mapping[str, Any]:
+    """Return the state of an init container; empty if kubelet has reported none."""
+    for status in pod.get("status", {}).get("initContainerStatuses", ()):
+        if status["name"] == container:
+            return dict(status.get("state") or {})
+    return {}
+
+
 def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | None:
     if container["name"] == Container.CHECK and (lacking := _lacking(container)):
         return Explanation(Reason.IMAGE_UNFIT, f"pod {pod}, image {container['image']}: {lacking}")
+    if container["name"] == Container.SETUP and (failed := _failed(container)):
+        return Explanation(Reason.SETUP_FAILED, _of_setup(pod, failed))
     waiting = container.get("state", {}).get("waiting", {})
     reason = waiting.get("reason")
     if reason is None or reason in _WAITING_IS_FINE:
@@ -65,12 +94,23 @@ def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | 
 
 
 def _lacking(check: Mapping[str, Any]) -> str | None:
-    """Return what the container that looks at the image reported: now or, while it restarts, the last time."""
-    for state in (check.get("state", {}), check.get("lastState", {})):
-        ended = state.get("terminated") or {}
-        if ended.get("exitCode"):
-            return plain(str(ended.get("message") or f"its Python ended with {ended.get('reason')}"), _MAX_MESSAGE)
-    return None
+    """Return what the container that looks at the image reported."""
+    if (ended := _failed(check)) is None:
+        return None
+    return plain(str(ended.get("message") or f"its Python ended with {ended.get('reason')}"), _MAX_MESSAGE)
+
+
+def _failed(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return how an init container failed, now or, while it runs again, the last time; None if it did not."""
+    ended = container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated") or {}
+    return ended if ended.get("exitCode") else None
+
+
+def _of_setup(pod: str, failed: Mapping[str, Any]) -> str:
+    """Return what happened to the set-up script, with the end of its output."""
+    last_lines = str(failed.get("message") or "").strip()[-_MAX_MESSAGE:]
+    output = plain(last_lines, _MAX_MESSAGE) or "it has printed nothing"
+    return f"pod {pod}: spec.setup ended with exit code {failed.get('exitCode')}, and runs again: {output}"
 
 
 def _unschedulable(pod: Manifest, scheduler_says: str) -> Explanation:

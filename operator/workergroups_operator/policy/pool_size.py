@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import count, takewhile
 
 from workergroups_api.plan import PlannedBundles
+from workergroups_api.pool_status import MAX_VICTIMS, Victim
 from workergroups_api.ranges import numbers, ranges
 from workergroups_api.report import PoolReport, expanded
-from workergroups_api.resource_pool import MAX_VICTIMS, ResourcePool, Victim
+from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentLiveness

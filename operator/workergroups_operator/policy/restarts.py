@@ -23,11 +23,14 @@ class Restarts:
     is_due: bool = False
 
 
-def restarts(observed: Observed, why: str | None, *, is_connected: bool) -> Restarts:
-    """Return what to do about a reason `why` to restart the cluster. `is_connected` is whether the agent is."""
+def restarts(observed: Observed, why: str | None, *, is_over: bool) -> Restarts:
+    """Return what to do about a reason `why` to restart the cluster.
+
+    `is_over` is whether the last restart is: the agent is connected, or the cluster needs no Ray any more.
+    """
     before = _recorded(observed)
     if why is None:
-        return Restarts(Retries() if is_connected else before)
+        return Restarts(Retries() if is_over else before)
     if "deletionTimestamp" in (observed.ray_cluster or {"metadata": {}})["metadata"]:
         return Restarts(before)
     is_counted = before.next is not None or is_exhausted(before)

@@ -9,7 +9,8 @@ from datetime import UTC
 
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.manifest import RESOURCE_POOL
-from workergroups_api.resource_pool import PoolIdle, ResourcePool
+from workergroups_api.pool_status import PoolIdle
+from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup

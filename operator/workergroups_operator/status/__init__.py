@@ -6,10 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from workergroups_api.conditions import Explanation, find
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
-from workergroups_api.resource_pool import LostDrivers, ResourcePool, ResourcePoolStatus
+from workergroups_api.group_status import WorkerGroupStatus
+from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.pool_status import LostDrivers, ResourcePoolStatus
+from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import IN_QUEUE, ConditionType
-from workergroups_api.worker_group import WorkerGroup, WorkerGroupStatus
+from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
@@ -26,6 +28,7 @@ from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.unreadable import unreadable
 from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.templates import Templates
+from workergroups_operator.templates.live import last_roll
 from workergroups_operator.timings import Timings
 
 
@@ -83,13 +86,23 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) ->
         ready_nodes=_known(pools.ready_nodes(pool, situation), pool, situation),
         ray_version=found.ray if (found := pools.node_versions(pool, situation)) else None,
         drivers=situation.decisions.drivers.get(pool.name),
-        roll=situation.templates.roll(pool),
+        roll=_roll(pool, situation),
         template=pools.template_that_ran(pool, situation),
     )
     ready_before = find(pool.status.conditions, ConditionType.READY)
     is_news = _lost(after) not in (None, _lost(before))
     news = pools.drivers_lost(pool, situation) if is_news else None
     return StatusUpdate(RESOURCE_POOL, pool.metadata, before, after, ready_before, concluded.ready, news=news)
+
+
+def _roll(pool: ResourcePool, situation: Situation) -> str | None:
+    """Return the name of the last roll that the RayCluster is known to have.
+
+    The next turn relies on it if the RayCluster has no node group of the pool. If the status had the roll before the
+    RayCluster, a turn that reads the RayCluster in between would take it for done, and write the old head again.
+    """
+    is_written = situation.failures.is_written(RAY_CLUSTER)
+    return situation.templates.roll(pool) if is_written else last_roll(situation.observed, pool)
 
 
 def _expiry(group: WorkerGroup, concluded: Conclusion) -> datetime | None:

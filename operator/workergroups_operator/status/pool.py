@@ -31,7 +31,7 @@ from workergroups_operator.policy.believed_report import believed_report
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_owners import mistaken_heads
-from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble
+from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble, setting_up
 from workergroups_operator.policy.pool_size import reserved_pods
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.policy.roll import Roll, has_begun
@@ -209,6 +209,8 @@ def _head_missing(situation: Situation) -> Explanation | None:
     trouble = first_trouble(heads)
     if trouble:
         return Explanation(trouble.reason, f"head: {trouble.message}")
+    if (runs := setting_up(heads)) is not None:
+        return Explanation(runs.reason, f"head: {runs.message}")
     if heads:
         return Explanation(Reason.HEAD_STARTING, "waiting for the Ray head's pod to run")
     refused = situation.decisions.refused_pods.get(Component.HEAD)
@@ -343,6 +345,8 @@ def _nodes_missing(
             Reason.PODS_CHANGED,
             f"pods were created or deleted; waiting for Ray to notice ({count} when the agent last looked)",
         )
+    if (runs := setting_up(pods)) is not None:
+        return Explanation(runs.reason, f"{count}: {runs.message}")
     complaint = situation.observed.complaint if len(pods) < total else None
     said = f"; KubeRay: {complaint}" if complaint else ""
     return Explanation(Reason.NODES_STARTING, f"{count}; {len(pods)} of {total} pods created{said}")

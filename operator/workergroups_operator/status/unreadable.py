@@ -6,10 +6,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from workergroups_api.conditions import Condition, Finding, find, merge
+from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import RESOURCE_POOL
-from workergroups_api.resource_pool import ResourcePoolStatus
+from workergroups_api.pool_status import ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
-from workergroups_api.worker_group import WorkerGroupStatus
 from workergroups_operator.observed import UnreadableObject
 from workergroups_operator.status.failed import failed
 from workergroups_operator.status.progressing import progressing

@@ -73,17 +73,19 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
     asked_head = head_template(observed.key, as_asked(images, pools[0]), pools[0])
     large = {**too_large(pools), **without_room(observed)}
     running = _running(observed)
-    new_rolls = _new_rolls(observed, asked, asked_head, running)
+    kept_head, _ = _head(observed, images, as_asked(images, pools[0]), running, is_roll=False)
+    is_head_old = digest_of(kept_head) != digest_of(asked_head)
+    new_rolls = _new_rolls(observed, asked, asked_head, running, is_head_old=is_head_old)
     rolls = {name: roll for name, roll in new_rolls.items() if name not in blocked and name not in large}
     is_offered = bool(rolls) and _is_whole_cluster(observed)
     new_images = as_offered(images, pools[0]) if is_offered else as_asked(images, pools[0])
     is_roll = node_group_of(pools[0]) in rolls
     head, head_images = _head(observed, images, new_images, running, is_roll=is_roll)
+    waiting = new_rolls.keys() - rolls.keys()
     workers = {
-        node_group_of(pool): _nodes(
-            observed, pool, asked[node_group_of(pool)], new_images, rolls, has_run=pool.name in running
-        )
+        name: _nodes(observed, pool, asked[name], new_images, rolls, waiting, has_run=pool.name in running)
         for pool in pools
+        for name in [node_group_of(pool)]
     }
     before = live_head(observed)
     return Templates(
@@ -116,11 +118,12 @@ def _running(observed: Observed) -> frozenset[str]:
 
 
 def _new_rolls(
-    observed: Observed, asked: Mapping[str, Manifest], asked_head: Manifest, running: Set[str]
+    observed: Observed, asked: Mapping[str, Manifest], asked_head: Manifest, running: Set[str], *, is_head_old: bool
 ) -> dict[str, str]:
-    """Return the names of the rolls that should begin now, by node group. Pods that never ran need none.
+    """Return the names of the rolls that should begin now, by node group.
 
-    None begins while a queue runs the RayCluster as it was admitted, since the operator may not write it.
+    A pool of which no pod runs has nothing to restart except the head, if it shapes that. No roll begins while a queue
+    runs the RayCluster as it was admitted, since the operator may not write it.
     """
     found: dict[str, str] = {}
     if is_held(observed):
@@ -129,9 +132,10 @@ def _new_rolls(
         last = last_roll(observed, pool)
         changed = _changed_spec(observed, pool, asked[node_group_of(pool)], asked_head)
         roll = asked_roll(pool.metadata, last)
-        if roll is None and changed is not None:
+        if roll is None and changed is not None and pool.name in running:
             roll = automatic_roll(pool, last, changed, _interrupted(observed, pool))
-        if roll is not None and pool.name in running:
+        is_due = pool.name in running or (is_head_old and pool is observed.pools[0])
+        if roll is not None and is_due:
             found[node_group_of(pool)] = roll
     return found
 
@@ -157,15 +161,20 @@ def _nodes(
     asked: Manifest,
     new_images: Images,
     rolls: Mapping[str, str],
+    waiting: Set[str],
     *,
     has_run: bool,
 ) -> Manifest:
-    """Return the template of a pool's nodes: what the spec asks for, or what the running pods were created from."""
+    """Return the template of a pool's nodes: what the spec asks for, or what the running pods were created from.
+
+    `rolls` begin now, and `waiting` are the node groups whose rolls cannot begin yet.
+    """
     name, last, live = node_group_of(pool), last_roll(observed, pool), live_nodes(observed, pool)
     if name in rolls:
         return with_roll(worker_template(observed.key, pool, new_images), rolls[name])
     if not has_run and not is_held(observed):
-        return with_roll(asked, asked_roll(pool.metadata, last) or last)
+        is_done = name not in waiting
+        return with_roll(asked, (asked_roll(pool.metadata, last) if is_done else None) or last)
     # Without a live template, somebody has changed it: all that is known is what the spec asks for.
     return with_roll(asked, last) if live is None or digest_of(live) == digest_of(asked) else live
 

@@ -1,13 +1,16 @@
 """The library and the agent's code in pods whose image has neither: two init containers, a volume, and PYTHONPATH.
 
 The first container runs the operator's image and copies the code, which is pure Python, so that it fits any image. The
-second runs the pod's own image, and checks whether Ray can run in it.
+second runs the pod's own image, and checks whether Ray can run in it. A pool's set-up script runs between them, so that
+the check finds the Python that it installs.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from workergroups_api.pod_settings import Setup
 from workergroups_api.vocabulary import Container
+from workergroups_operator.templates.setup import setup_containers
 
 _VOLUME = "workergroups-library"
 _DIRECTORY = "/opt/workergroups-library"
@@ -30,8 +33,17 @@ _SECURITY = {
 _PYTHON_VARIABLES = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"}
 
 
-def with_library(spec: Mapping[str, Any], container_name: str, library_image: str) -> dict[str, Any]:
-    """Return the pod's spec with the library in the container of that name.
+def with_library(
+    spec: Mapping[str, Any],
+    container_name: str,
+    library_image: str,
+    setup: Setup | None = None,
+    *,
+    is_on_volumes: bool = False,
+) -> dict[str, Any]:
+    """Return the pod's spec with the library in the container of that name, and the set-up script before it.
+
+    `is_on_volumes` is whether the container's Python may be on one of its volumes, so that the check needs them.
 
     The spec includes a user's template, which may be any JSON. A spec that is no pod stays as it is; the API server
     explains what is wrong with it.
@@ -44,7 +56,12 @@ def with_library(spec: Mapping[str, Any], container_name: str, library_image: st
         return dict(spec)
     return {
         **spec,
-        "initContainers": [_copy(library_image), _check(main), *first],
+        "initContainers": [
+            _copy(library_image),
+            *setup_containers(main, setup),
+            _check(main, is_on_volumes=is_on_volumes),
+            *first,
+        ],
         "containers": [_importing(each) if each is main else each for each in containers],
         "volumes": [*volumes, {"name": _VOLUME, "emptyDir": {}}],
     }
@@ -63,18 +80,19 @@ def _copy(library_image: str) -> dict[str, Any]:
     }
 
 
-def _check(main: Mapping[str, Any]) -> dict[str, Any]:
+def _check(main: Mapping[str, Any], *, is_on_volumes: bool) -> dict[str, Any]:
     """Return the init container that looks at the main container's image, as its user."""
     taken = {
         field: main[field] for field in ("image", "imagePullPolicy", "envFrom", "securityContext") if field in main
     }
+    volumes = (main.get("volumeMounts") or []) if is_on_volumes else []
     return {
         "name": Container.CHECK,
         **taken,
         "command": ["python3", f"{_DIRECTORY}/workergroups_agent/check_image.py"],
         "env": [each for each in main.get("env") or [] if _name(each) in _PYTHON_VARIABLES],
         "resources": _RESOURCES,
-        "volumeMounts": [_mount()],
+        "volumeMounts": [*volumes, _mount()],
     }
 
 

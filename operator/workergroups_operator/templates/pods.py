@@ -1,6 +1,5 @@
 """The pod templates of a RayCluster: the head's, and one for each pool."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from workergroups_api.names import (
     POOL_LABEL,
     group_env_name,
 )
-from workergroups_api.pod_settings import Head, PodTemplate
+from workergroups_api.pod_settings import Head, PodTemplate, Setup
 from workergroups_api.resource_pool import PRODUCT_LABELS, ResourcePool
 from workergroups_api.vocabulary import Component, Container, TopologyMode, Variable
 from workergroups_operator.membership import ClusterKey
@@ -31,10 +30,10 @@ from workergroups_operator.templates.pod_parts import (
     resources,
     tolerations,
     volumes,
-    whole_cpus,
     with_dns,
 )
 from workergroups_operator.templates.probes import with_probes
+from workergroups_operator.templates.ray_start import head_note, node_note
 from workergroups_operator.templates.stamp import stamped_head, stamped_nodes
 
 _GROUP_ENV = "workergroups-group-env"
@@ -48,9 +47,6 @@ _NO_PROCESSES_AHEAD = {"RAY_prestart_worker_first_driver": "0"}
 # Drivers run in the head; a pool can ask for more.
 _HEAD_LIMITS = {"cpu": "8", "memory": "16Gi"}
 _WORKER_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
-# What verl's trainers start beside their ranks, on one node: TransferQueue holds 9 CPUs, and of the fully asynchronous
-# trainers each holds 10.
-SPARE_CPUS = 24
 # The GCS declares a node dead that does not answer three requests of three seconds each.
 _NODE_HEALTH = {
     "RAY_health_check_period_ms": "1000",
@@ -83,7 +79,10 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
         ],
     }
     template = {
-        "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.HEAD}},
+        "metadata": {
+            "labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.HEAD},
+            **given("annotations", head_note(head)),
+        },
         "spec": {
             **placement(oldest, head),
             "automountServiceAccountToken": False,
@@ -92,19 +91,8 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
             "containers": [container],
         },
     }
-    merged = with_executor(_with_users(template, head.pod_template, Container.HEAD, images))
+    merged = with_executor(_with_users(template, head.pod_template, Container.HEAD, images, oldest.spec.head_setup))
     return stamped_head(merged, oldest, images.head)
-
-
-def head_cpus(oldest: ResourcePool) -> dict[str, str]:
-    """Return the `rayStartParams` that set how many CPUs Ray counts in the head.
-
-    By default, KubeRay takes the limit, which is more than the head requests, and Ray would send it too many tasks.
-    """
-    head = oldest.spec.head or Head()
-    if "cpu" in named_resources(head.pod_template, Container.HEAD):
-        return {}
-    return {"num-cpus": str(whole_cpus(head.resources.amount("cpu") or "1"))}
 
 
 def _head_resources(head: Head) -> dict[str, Any]:
@@ -134,7 +122,10 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
         "volumeMounts": [*mounts(mounted), {"name": _GROUP_ENV, "mountPath": _GROUP_ENV_DIRECTORY, "readOnly": True}],
     }
     template = {
-        "metadata": {"labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.WORKER, POOL_LABEL: pool.name}},
+        "metadata": {
+            "labels": {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.WORKER, POOL_LABEL: pool.name},
+            **given("annotations", node_note(pool)),
+        },
         "spec": {
             **named_pull_secrets(pool),
             "automountServiceAccountToken": False,
@@ -147,7 +138,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
             "containers": [container],
         },
     }
-    merged = _with_users(template, pool.spec.pod_template, Container.WORKER, images)
+    merged = _with_users(template, pool.spec.pod_template, Container.WORKER, images, pool.spec.node_setup)
     return stamped_nodes(merged, pool, image_of(pool, images))
 
 
@@ -173,14 +164,16 @@ def _with_devices(pool: ResourcePool, asked: Mapping[str, Any]) -> dict[str, Any
     return {**asked, **{part: {**asked.get(part, {}), **devices} for part in ("requests", "limits")}}
 
 
-def _with_users(template: Manifest, user: PodTemplate | None, container: str, images: Images) -> Manifest:
+def _with_users(
+    template: Manifest, user: PodTemplate | None, container: str, images: Images, setup: Setup | None
+) -> Manifest:
     """Merge the user's template over ours. Our labels and the library stay, and our probes where the user sets none."""
     merged = overlay(overlay(template, user.to_json() if user else {}), {"metadata": template["metadata"]})
     spec = merged["spec"]
     if not isinstance(spec, dict):
         return merged
     spec = with_dns(with_probes(spec, container))
-    return merged | {"spec": with_library(spec, container, images.library)}
+    return merged | {"spec": with_library(spec, container, images.library, setup, is_on_volumes=True)}
 
 
 def _group_env(key: ClusterKey) -> Manifest:
@@ -190,24 +183,6 @@ def _group_env(key: ClusterKey) -> Manifest:
 
 def _variables(values: Mapping[str, str]) -> list[Manifest]:
     return [{"name": name, "value": value} for name, value in values.items()]
-
-
-def cpu_count(pool: ResourcePool) -> int:
-    """Return the logical CPUs of each node of the pool: one for each rank that fits, and some for tasks and helpers.
-
-    Ray's count must not restrict what the bundles allow. The bundles hold the CPUs of the ranks.
-    """
-    spec, asked = pool.spec, pool.spec.resources.amount("cpu")
-    spare = max(whole_cpus(asked) if asked else 0, SPARE_CPUS) if spec.spare_cpus is None else spec.spare_cpus
-    return spec.processes_per_node * spec.max_colocate_count + spare
-
-
-def device_count(pool: ResourcePool) -> dict[str, str]:
-    """Return the `rayStartParams` that set how many devices Ray counts on each node of the pool."""
-    count, name = pool.spec.devices_per_node, pool.spec.accelerator.ray_name
-    if name == "GPU":
-        return {"num-gpus": str(count)}
-    return {"num-gpus": "0", "resources": f"'{json.dumps({name: count})}'"}
 
 
 def _node_selector(pool: ResourcePool) -> dict[str, str]:

@@ -16,13 +16,14 @@ _OF_BOTH = (
     "env",
     "env_from",
     "volumes",
+    "setup",
     "shared_memory",
     "node_selector",
     "tolerations",
     "priority_class_name",
     "pod_template",
 )
-_OF_NODES = (*_OF_BOTH, "resources")
+_OF_NODES = (*_OF_BOTH, "resources", "ray")
 _OF_HEAD = (*_OF_BOTH, "head")
 _UID, _IMAGE = "uid", "image"
 

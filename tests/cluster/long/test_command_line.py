@@ -6,16 +6,15 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 import time
-import urllib.error
-import urllib.request
-from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.command_line import CommandLine, read_until
 from tests.cluster.kubectl import config_map, group, kubectl, manifest, pool
+from tests.unit.client.browser import Browser
 from workergroups.client import Cluster, Pool
 
 RANKS = """
@@ -48,6 +47,20 @@ sys.exit(7)
 """
 
 
+# Of seed 001.
+SQUARES = """
+import ray
+ray.init(log_to_driver=False)
+
+@ray.remote
+def example_task(x):
+    return x * x
+
+print(ray.get([example_task.remote(i) for i in range(10)]))
+"""
+RAY = str(Path(sys.executable).with_name("ray"))
+
+
 @pytest.fixture(scope="module")
 def run(namespace, tmp_path_factory):
     """The command, with a pool and a group on it, brought up by it."""
@@ -61,6 +74,7 @@ def run(namespace, tmp_path_factory):
     for name, text in {
         "train.py": TRAIN,
         "hang.py": HANG,
+        "squares.py": SQUARES,
         "lib/__init__.py": "",
         "lib/model.py": "SIZE = 41",
         "notes.txt": "ignored by git",
@@ -107,7 +121,7 @@ def test_a_job_has_its_files_its_environment_its_arguments_and_its_exit_code(run
         *("--", "python", "train.py", "trainer.logger=['console','wandb']"),
         code=7,
     )
-    files = ["hang.py", "lib", "train.py"]
+    files = ["hang.py", "lib", "squares.py", "train.py"]
     assert f"""41 {[".gitignore", *files]} ["trainer.logger=['console','wandb']"]\n""" in printed
     seen = {"FLAVOUR": "mint", "COLOUR": "green", "WG_NODES": "1", "WG_PROCESSES_PER_NODE": "2"}
     assert f"{seen}\n" in printed
@@ -118,8 +132,8 @@ def test_a_job_can_be_listed_and_asked_for_after_its_end(run):
     job = run("job", "submit", "pool/tiny", "--no-wait", "--", "echo", "done", stderr=None).strip()
     assert "done\n" in run("job", "logs", job, "-f")
     assert "done\n" in run("job", "logs", "tiny")
-    assert run.json("job", "status")["id"] == job
-    (listed,) = [each for each in run.json("job", "list", "tiny") if each["id"] == job]
+    assert run.items("job", "status")[0]["id"] == job
+    (listed,) = [each for each in run.items("job", "list", "tiny") if each["id"] == job]
     assert (listed["state"], listed["exitCode"], listed["entrypoint"]) == ("SUCCEEDED", 0, "echo done")
     assert f"there is no job {job}x in namespace {run.namespace.name}; did you mean {job}" in run(
         "job", "logs", f"{job}x", code=1
@@ -139,7 +153,7 @@ def test_it_says_within_10_s_where_a_group_hangs(run, hanging, question):
             (0, "hang", "running"),
             (1, "hang", "running"),
         ]
-    (group,) = answer["groups"]
+    (group,) = answer["items"]
     assert (group["ranks"], group["suspect"]) == ("0-1", False)
     assert re.fullmatch(r"in sleeper.py:\d+ in hang", group["where"])
 
@@ -182,18 +196,24 @@ def test_any_tool_finds_ray_through_connect(run):
     assert '"ray_version"' in run("connect", "tiny", "--", "sh", "-c", ask, code=9)
 
 
+def test_rays_own_command_submits_and_lists_jobs_through_connect(run):
+    job = (RAY, "job", "submit", "--log-color=false", "--working-dir=code", "--", "python", "squares.py")
+    printed = run("connect", "tiny", "--", *job)
+    assert "[0, 1, 4, 9, 16, 25, 36, 49, 64, 81]\n" in printed
+    assert "entrypoint='python squares.py'" in run("connect", "tiny", "--", RAY, "job", "list")
+
+
 def test_the_dashboard_opens_logged_in_and_only_for_who_has_the_address(run):
     process = run.start("dashboard", "tiny", stderr=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     address = process.stdout.readline().removeprefix("open ").strip()
-    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-    with browser.open(address, timeout=30) as page:
-        jobs = page.url + "api/jobs/"
-        assert b"<!doctype html>" in page.read()
-    assert browser.open(jobs, timeout=30).status == 200
-    for asked, refusal in ((jobs, 401), (address, 404)):
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(asked, timeout=30)
-        assert refused.value.code == refusal
+    browser = Browser()
+    answer, page = browser.get(address)
+    assert (answer.status, b'content="0; url=/"' in page) == (200, True)
+    site = address.rpartition("/")[0]
+    assert b"<!doctype html>" in browser.get(f"{site}/")[1]
+    assert browser.get(f"{site}/api/jobs/")[0].status == 200
+    for asked in (f"{site}/api/jobs/", address):
+        assert Browser().get(asked)[0].status == 403
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 0
@@ -208,13 +228,13 @@ def test_status_shows_the_chain_the_pods_and_the_jobs(run):
     for condition in ("ClusterReady", "NodesReady", "BundlesReserved", "PoolsReady", "RanksCreated", "RanksReady"):
         assert re.search(rf"  {condition} +True +for \d+", printed), printed
     assert run.namespace.head("tiny") in printed
-    assert [each["ready"] for each in run.json("status")] == [True, True]
+    assert [each["ready"] for each in run.items("status")] == [True, True]
 
 
 def test_ranks_are_recreated_when_asked_for(run):
-    before = run.json("status", "group/tiny")
+    before = run.items("status", "group/tiny")
     assert "group tiny: incarnation 2\n" in run("restart", "tiny")
-    after = run.json("status", "group/tiny")
+    after = run.items("status", "group/tiny")
     assert [status["ready"] for status in (*before, *after)] == [True, True]
 
 

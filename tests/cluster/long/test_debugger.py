@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from tests.cluster.command_line import CommandLine
+from tests.cluster.dial import dial
 from tests.cluster.kubectl import config_map, group, pool
 from workergroups.debugger.dap import Attached
 
@@ -36,13 +37,6 @@ print(workergroups.attach("stops").step(2))
 FAIL = """
 import workergroups
 workergroups.attach("stops").fail()
-"""
-DIAL = """
-import socket, sys
-try:
-    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5)
-except OSError as error:
-    print(type(error).__name__)
 """
 LISTED_SECONDS = 5
 
@@ -79,7 +73,7 @@ def pauses(run, seconds=60):
     """The ranks that wait for a debugger, once one can attach to them; and when they were listed."""
     deadline = time.monotonic() + seconds
     while True:
-        listed = run.json("debug", "stops")
+        listed = run.items("debug", "stops")
         if listed and all(pause.get("port") for pause in listed):
             return listed, time.time()
         assert time.monotonic() < deadline, run("status", "stops")
@@ -103,7 +97,7 @@ def test_a_rank_at_a_breakpoint_is_listed_and_an_editor_lets_it_continue(run):
     assert listed - datetime.fromisoformat(pause["since"]).timestamp() < LISTED_SECONDS
     assert (pause["rank"], pause["attached"]) == (2, False)
     assert re.search(r"stopper\.py:\d+ in Stopper\.step$", pause["where"])
-    assert ready(run) == ("True", "PausedByDebugger")
+    run.namespace.until(lambda: ready(run), lambda seen: seen == ("True", "PausedByDebugger"), LISTED_SECONDS)
     assert (
         "rank 2 waits for a debugger at /tmp/workergroups/code/"
         in run.namespace.ready("workergroup", "stops")["message"]
@@ -131,10 +125,9 @@ def test_no_other_pod_reaches_a_paused_rank_and_the_prompt_does(run):
     job = start(run, "step")
     (pause,), _ = pauses(run)
     address = run.namespace.get("pod", pause["pod"])["status"]["podIP"]
-    dial = ("--", "python", "-c", DIAL, address, str(pause["port"]))
-    assert run("exec", "stops", *dial) == "ConnectionRefusedError\n"
+    assert run("exec", "stops", *dial(address, pause["port"])) == "ConnectionRefusedError\n"
     assert "no rank of group" not in run("debug", "stops")
-    assert "rank 1 of group stops does not wait for a debugger; paused: 2" in run(
+    assert "rank 1 of group stops does not wait for a debugger; paused: rank 2" in run(
         "debug", "stops", "--rank", "1", code=1
     )
     shown = run("debug", "stops", "--pdb", input="p total\ntotal = 70\nc\n")
@@ -146,7 +139,7 @@ def test_ranks_made_anew_are_not_paused(run):
     job = start(run, "step")
     pauses(run)
     run("restart", "stops")
-    assert run.json("debug", "stops") == []
+    assert run.items("debug", "stops") == []
     goes_on(run, job, "IncarnationReplacedError", code=1)
 
 

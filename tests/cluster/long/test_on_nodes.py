@@ -49,7 +49,7 @@ def run(namespace, tmp_path_factory):
 
 
 def wrong(said):
-    return {each["subject"]: each["message"] for each in said["findings"] if not each["is_well"]}
+    return {each["subject"]: each["message"] for each in said["items"] if not each["isWell"]}
 
 
 def test_a_pool_whose_nodes_have_what_it_asks_for_is_well(run):
@@ -69,8 +69,8 @@ def test_what_is_wrong_is_reported_with_the_node_and_the_rest_continues(run):
     }
     assert said["answer"]["all_reduce"]["backend"] == "gloo"
     assert said["answer"]["all_reduce"]["processes"] == 2
-    connections = [each for each in said["findings"] if each["subject"] == "connections"]
-    assert connections[0]["is_well"]
+    connections = [each for each in said["items"] if each["subject"] == "connections"]
+    assert connections[0]["isWell"]
 
 
 def test_on_a_pool_that_reserves_nothing_an_all_reduce_leaves_nothing_behind(run):
@@ -84,8 +84,8 @@ def test_on_a_pool_that_reserves_nothing_an_all_reduce_leaves_nothing_behind(run
 
 def test_ray_says_itself_what_it_has(run):
     assert "Node status" in run("status", "pair", "--ray")
-    assert "Node status" in run.json("status", "pair", "--ray")[0]["ray"]
-    assert "ray" not in run.json("status", "pair")[0]
+    assert "Node status" in run.items("status", "pair", "--ray")[0]["rayStatus"]
+    assert "rayStatus" not in run.items("status", "pair")[0]
 
 
 def test_a_command_reads_what_is_piped_in_and_every_byte_arrives(run):

@@ -41,7 +41,7 @@ def test_a_driver_that_fails_is_submitted_again(run):
     assert "attempt 1 of at most 3 of job fails ended: FAILED" in printed
     assert "attempt 2 of incarnation 1 [0]\n" in printed
     assert "job fails: SUCCEEDED" in printed
-    assert [(job["id"], job["attempt"]) for job in run.json("job", "list") if job["job"] == "fails"] == [
+    assert [(job["id"], job["attempt"]) for job in run.items("job", "list") if job["job"] == "fails"] == [
         ("fails-2", 2),
         ("fails-1", 1),
     ]
@@ -65,9 +65,9 @@ def test_a_driver_that_is_lost_with_the_head_is_submitted_to_the_next_one(run, n
     assert following.returncode == 0, printed + rest
     assert "attempt 1 of at most 3 of job lost ended: LOST: Ray's head is gone" in rest
     assert "attempt 2 of incarnation 2 [0]\n" in rest
-    states = {job["id"]: (job["state"], job["exitCode"]) for job in run.json("job", "list") if job["job"] == "lost"}
+    states = {job["id"]: (job["state"], job["exitCode"]) for job in run.items("job", "list") if job["job"] == "lost"}
     assert states == {"lost-1": ("LOST", 1), "lost-2": ("SUCCEEDED", 0)}
-    assert run.json("job", "status", "lost")["id"] == "lost-2"
+    assert run.items("job", "status", "lost")[0]["id"] == "lost-2"
     assert "there is no output of job lost-1, which is LOST" in run("job", "logs", "lost-1", code=1)
     events = [event for event in namespace.get("events") if event["reason"] == "DriversLost"]
     assert ["with 1 driver (lost-1)" in event["message"] for event in events] == [True]
@@ -88,7 +88,7 @@ def test_a_pool_whose_driver_is_lost_says_so_until_another_one_connects(run, nam
         180,
     )
     assert f"with 1 driver ({job}), and none has connected since" in run("status")
-    assert run.json("job", "status", job, code=1)["state"] == "LOST"
+    assert run.items("job", "status", job, code=1)[0]["state"] == "LOST"
     run(*submit("again", "fail"))
     assert namespace.until(
         lambda: namespace.ready("resourcepool", "tries")["reason"], lambda reason: reason == "Reserved", 20

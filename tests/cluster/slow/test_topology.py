@@ -9,7 +9,7 @@ from workergroups_api.report import expanded
 
 RACK = "test.workergroups.dev/rack"
 POOL = {"workergroups.dev/cluster": "racks", "workergroups.dev/component": "worker"}
-# Two racks, of which one has two Kubernetes nodes. Otherwise the pods would all be in one rack.
+# One of the two racks has two Kubernetes nodes. Without this, the pods would all be in one rack.
 ON_ALL_NODES = {
     "spec": {
         "topologySpreadConstraints": [

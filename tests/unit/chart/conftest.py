@@ -1,17 +1,13 @@
 """Fixtures over the rendered chart."""
 
-import shutil
-
 import pytest
 
-from tests.unit.chart.helm import Helm, local_clusters_helm
+from tests.unit.chart.helm import Helm, installed_helm
 
 
 @pytest.fixture(scope="session")
 def helm() -> Helm:
-    binary = shutil.which("helm") or local_clusters_helm()
-    assert binary, "there is no helm: put one on PATH, or run `make cluster-up`, which builds one"
-    return Helm(binary)
+    return Helm(installed_helm())
 
 
 @pytest.fixture(scope="session")

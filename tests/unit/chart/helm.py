@@ -35,8 +35,10 @@ class Helm:
         return done.stdout
 
 
-def local_clusters_helm() -> str | None:
-    """Where `make cluster-up` has put one, if it has."""
+def installed_helm() -> str:
+    """The machine's, or where `make cluster-up` has put one."""
     command = [sys.executable, "-m", "tools.local_cluster", "bin"]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
-    return shutil.which("helm", path=done.stdout.strip()) if done.returncode == 0 else None
+    binary = shutil.which("helm") or shutil.which("helm", path=done.stdout.strip())
+    assert binary, "there is no helm: put one on PATH, or run `make cluster-up`, which builds one"
+    return binary

@@ -1,11 +1,13 @@
 """What the chart installs."""
 
 import ast
+import json
 
 import pytest
 import yaml
 
 from tests.unit.chart.helm import CHART, IMAGES, Refused
+from tools.release import version
 from workergroups_operator.settings import Settings
 
 NAME = "workergroups-operator"
@@ -66,18 +68,74 @@ def test_liveness_asks_kopf(find):
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": port["name"]}
 
 
+POD_SETTINGS = {
+    "nodeSelector": {"pool": "system"},
+    "tolerations": [{"key": "system", "operator": "Exists"}],
+    "imagePullSecrets": [{"name": "registry"}],
+    "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+    "priorityClassName": "system-cluster-critical",
+}
+
+
 def test_pod_settings_reach_the_operator_and_the_test(helm):
-    manifests = helm.render(
-        '--set-json=operator.nodeSelector={"pool":"system"}',
-        '--set-json=operator.tolerations=[{"key":"system","operator":"Exists"}]',
-        '--set-json=operator.imagePullSecrets=[{"name":"registry"}]',
-    )
+    for pod in _pods(
+        helm.render(*(f"--set-json=operator.{name}={json.dumps(it)}" for name, it in POD_SETTINGS.items()))
+    ):
+        assert pod.items() >= POD_SETTINGS.items()
+
+
+def test_pods_have_no_empty_settings(manifests):
+    for pod in _pods(manifests):
+        assert POD_SETTINGS.keys() & pod.keys() == set()
+
+
+def test_security_settings_can_be_changed_one_by_one(helm):
+    values = ("podSecurityContext.runAsUser=null", "podSecurityContext.fsGroup=7", "securityContext.runAsNonRoot=true")
+    for pod in _pods(helm.render(*(f"--set=operator.{value}" for value in values))):
+        seccomp = {"type": "RuntimeDefault"}
+        group = {"runAsGroup": 65532, "fsGroup": 7}
+        assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": seccomp, **group}
+        (container,) = pod["containers"]
+        assert container["securityContext"].items() >= {"runAsNonRoot": True, "readOnlyRootFilesystem": True}.items()
+
+
+def test_labels_and_annotations_are_of_the_deployment_and_its_pod(helm, find):
+    labels, annotations = {"team": "ml"}, {"example.com/scrape": "true"}
+    added = ("--set=operator.labels.team=ml", r"--set-string=operator.annotations.example\.com/scrape=true")
+    (deployment,) = _of_kind(helm.render(*added), "Deployment")
+    plain = find("Deployment", NAME)
+    assert deployment["spec"]["selector"] == plain["spec"]["selector"]
+    for changed, before in ((deployment, plain), (deployment["spec"]["template"], plain["spec"]["template"])):
+        assert changed["metadata"]["labels"] == before["metadata"]["labels"] | labels
+        assert changed["metadata"]["annotations"] == annotations
+
+
+def test_variables_are_added_to_the_operators(helm, find):
+    added = {"name": "KUBERNETES_CLIENT", "value": "x"}
+    (deployment,) = _of_kind(helm.render(f"--set-json=operator.env={json.dumps([added])}"), "Deployment")
+    (container,), (before,) = deployment["spec"]["template"]["spec"]["containers"], _pod_spec(find)["containers"]
+    assert container["env"] == [*before["env"], added]
+
+
+def test_the_log_is_as_the_values_say(helm):
+    (deployment,) = _of_kind(helm.render("--set=operator.log.level=debug,operator.log.format=json"), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    variables = {variable["name"]: variable["value"] for variable in container["env"]}
+    assert (variables["LOG_LEVEL"], variables["LOG_FORMAT"]) == ("debug", "json")
+
+
+def test_the_service_account_can_be_somebody_elses(helm):
+    manifests = helm.render("--set=operator.serviceAccount.create=false,operator.serviceAccount.name=theirs")
     (deployment,) = _of_kind(manifests, "Deployment")
-    (test,) = _of_kind(manifests, "Pod")
-    for pod in (deployment["spec"]["template"]["spec"], test["spec"]):
-        assert pod["nodeSelector"] == {"pool": "system"}
-        assert pod["tolerations"] == [{"key": "system", "operator": "Exists"}]
-        assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    (binding,) = _of_kind(manifests, "ClusterRoleBinding")
+    assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == "theirs"
+    assert [subject["name"] for subject in binding["subjects"]] == ["theirs"]
+    assert {each["metadata"]["name"] for each in _of_kind(manifests, "ServiceAccount")} == {f"{NAME}-test"}
+
+
+def test_the_service_account_has_its_annotations(helm):
+    (account, _) = _of_kind(helm.render("--set=operator.serviceAccount.annotations.role=arn"), "ServiceAccount")
+    assert (account["metadata"]["name"], account["metadata"]["annotations"]) == (NAME, {"role": "arn"})
 
 
 def test_the_hook_leaves_nothing_behind(manifests):
@@ -97,10 +155,21 @@ def test_the_hook_runs_the_script(find):
     assert container["args"] == [NAME, "somewhere"]
 
 
-@pytest.mark.parametrize("image", ["operator.image", "worker.image"])
-def test_a_missing_image_is_named(helm, image):
-    with pytest.raises(Refused, match=f"{image} is empty: .*Dockerfile"):
-        helm.render(f"--set={image}=")
+@pytest.mark.parametrize(
+    ("settings", "registry", "tag"),
+    [
+        ([], "ghcr.io/workergroups", version.current()),
+        (["--set=image.registry=mirror.example:5000/a/b,image.tag=nightly"], "mirror.example:5000/a/b", "nightly"),
+    ],
+)
+def test_without_other_images_it_installs_the_releases(helm, settings, registry, tag):
+    manifests = helm.render("--set=operator.image=,worker.image=", *settings)
+    (deployment,), (test,) = _of_kind(manifests, "Deployment"), _of_kind(manifests, "Pod")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    variables = {variable["name"]: variable["value"] for variable in container["env"]}
+    operator, worker = f"{registry}/workergroups-operator:{tag}", f"{registry}/workergroups-worker:{tag}"
+    assert (container["image"], test["spec"]["containers"][0]["image"]) == (operator, operator)
+    assert (variables["OPERATOR_IMAGE"], variables["WORKER_IMAGE"]) == (operator, worker)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +183,26 @@ def test_a_missing_image_is_named(helm, image):
         ("--set=operator.resources.limits.memory=lots", "memory"),
         ("--set=operator.resources.claims=x", "claims"),
         ('--set-json=operator.tolerations=[{"effect":"Never"}]', "effect"),
+        ("--set=operator.affinity.node=x", "affinity"),
+        ("--set=operator.log.format=yaml", "format"),
+        ("--set=operator.log.level=loud", "level"),
+        ("--set=operator.labels.app\\.kubernetes\\.io/name=x", "app.kubernetes.io/name"),
+        ("--set=operator.annotations.a=1", "annotations"),
+        ('--set-json=operator.env=[{"name":"WORKER_IMAGE","value":"x"}]', "env"),
+        ("--set=operator.serviceAccount.create=false", "name"),
+        ("--set=image.registry=", "registry"),
+        ("--set=image.registry=example.com/", "registry"),
     ],
 )
 def test_values_are_checked(helm, setting, complaint):
     with pytest.raises(Refused, match=f"(?s)don't meet the specifications.*{complaint}"):
         helm.render(setting)
+
+
+def _pods(manifests: list[dict]) -> list[dict]:
+    """The operator's pod, and that of the test."""
+    (deployment,), (test,) = _of_kind(manifests, "Deployment"), _of_kind(manifests, "Pod")
+    return [deployment["spec"]["template"]["spec"], test["spec"]]
 
 
 def _pod_spec(find) -> dict:

@@ -12,6 +12,7 @@ from tests.unit.operator import make
 from tests.unit.operator.make import KEY, TIMINGS, built, decided, observed, pool
 from tests.unit.operator.virtual_time import now, run
 from workergroups_api.conditions import Explanation
+from workergroups_api.manifest import RAY_CLUSTER
 from workergroups_operator.apply import Applier, Changes, covers, is_applied, write
 from workergroups_operator.desired import desired
 
@@ -152,6 +153,15 @@ def test_who_comes_second_where_a_queue_may_write_has_not_failed(metadata, is_fa
     manifest = {"kind": "RayCluster", "metadata": {"name": "actors"} | metadata}
     failures = run(write(Quicker(), Changes(None, None, (manifest,), {}, "")))
     assert bool(failures.by_kind) is is_failure
+
+
+@pytest.mark.parametrize("seconds", [0.01, 10])
+def test_a_turn_that_leaves_a_write_does_not_know_that_it_is_written(seconds):
+    async def scenario():
+        failures = await turn(Applier(ApiServer(seconds), lambda _: None, TIMINGS))
+        return failures.is_written(RAY_CLUSTER)
+
+    assert run(scenario()) is (seconds < 1)
 
 
 def test_pods_come_after_what_they_need():

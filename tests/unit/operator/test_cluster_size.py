@@ -33,3 +33,12 @@ def test_the_oldest_that_fit_are_in_the_cluster(kilobytes, without):
 def test_a_pool_in_the_cluster_keeps_its_place_though_an_older_one_changes():
     small, older, younger = sized("p0", 1), sized("p1", 800), sized("p2", 800)
     assert refused(small, older, younger, live=(small, younger)) == ["p1"]
+
+
+def test_a_set_up_script_counts_with_what_its_container_copies():
+    script = {"setup": {"script": "$" * 16_000}}
+    large = [{"name": f"A{n}", "value": "x" * 4_000} for n in range(100)]
+    assert refused(pool("p0", env=large), pool("p1")) == []
+    assert refused(pool("p0", env=large, **script), pool("p1")) == ["p0"]
+    scripts = [pool(f"p{number}", **script) for number in range(40)]
+    assert refused(*scripts) == [each.name for each in scripts[30:]]

@@ -42,6 +42,8 @@ SITUATIONS = {
                 nodeSelector={"zone": "a"},
                 tolerations=[{"key": "team", "operator": "Exists"}],
                 podTemplate=OVERLAY,
+                ray={"resources": {"teacher": 2}, "labels": {"zone": "a"}},
+                head={"spareCpus": 1},
             ),
         )
     },
@@ -326,18 +328,44 @@ def in_template(**resources):
 @pytest.mark.parametrize(
     ("head", "expected"),
     [
-        ({}, ("1", "8")),
-        ({"resources": {"requests": {"cpu": 4}}}, ("4", "8")),
-        ({"resources": {"requests": {"cpu": "12"}}}, ("12", "13")),
-        ({"resources": {"limits": {"cpu": 4}}}, ("4", "4")),
-        ({"resources": {"requests": {"cpu": 2}, "limits": {"cpu": 4}}}, ("2", "4")),
-        # KubeRay counts what the template sets.
-        (in_template(limits={"cpu": "3"}), (None, "3")),
-        (in_template(requests={"cpu": "30"}), (None, None)),
+        ({}, ("0", "8")),
+        ({"resources": {"requests": {"cpu": 4}}}, ("0", "8")),
+        ({"resources": {"requests": {"cpu": "12"}}}, ("0", "13")),
+        ({"resources": {"limits": {"cpu": 4}}}, ("0", "4")),
+        ({"resources": {"requests": {"cpu": 2}, "limits": {"cpu": 4}}, "spareCpus": 3}, ("3", "4")),
+        (in_template(limits={"cpu": "3"}), ("0", "3")),
+        (in_template(requests={"cpu": "30"}), ("0", None)),
     ],
 )
-def test_the_heads_limit_is_no_number_of_cpus_for_tasks(head, expected):
+def test_the_head_runs_tasks_only_if_it_is_asked_to(head, expected):
     assert head_cpus(**head) == expected
+
+
+NAMED = {"resources": {"teacher": 2}, "labels": {"zone": "a"}}
+
+
+def node_group(**situation):
+    (group_,) = of_kind("RayCluster", **situation)["spec"]["workerGroupSpecs"]
+    return group_
+
+
+def test_nodes_have_the_resources_and_labels_that_the_pool_names():
+    npu = other("ASCEND_RT_VISIBLE_DEVICES")
+    for accelerator, resources in (({}, {"teacher": 2}), (npu, {"teacher": 2, "NPU": 2})):
+        found = node_group(pools=(pool(ray=NAMED, accelerator=accelerator),))
+        assert json.loads(found["rayStartParams"]["resources"].strip("'")) == resources
+        assert found["labels"] == {"zone": "a"}
+    plain = node_group(pools=(pool(),))
+    assert "labels" not in plain
+    assert "resources" not in plain["rayStartParams"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"resources": 3}', '{"spareCpus": "many"}'])
+def test_an_annotation_of_the_users_in_place_of_ours_counts_for_nothing(text):
+    template = {"metadata": {"annotations": {"workergroups.dev/ray-start": text}}}
+    spec = of_kind("RayCluster", pools=(pool(podTemplate=template, head={"podTemplate": template}),))["spec"]
+    assert spec["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+    assert "resources" not in spec["workerGroupSpecs"][0]["rayStartParams"]
 
 
 @pytest.mark.parametrize(
@@ -452,6 +480,40 @@ def test_a_pool_that_left_is_scaled_to_nothing_before_its_group_goes():
     assert replicas_with(worker_group("gone", 1), worker) == {NODE_GROUP: 2, "gone": 0}
     assert replicas_with(worker_group("gone", 0), worker) == {NODE_GROUP: 2, "gone": 0}
     assert replicas_with(worker_group("gone", 0)) == {NODE_GROUP: 2}
+
+
+def of_group(name, belongs_to="actors"):
+    worker = pod("worker", f"{name}-worker-x")
+    worker["metadata"]["labels"] |= {"ray.io/group": name, "workergroups.dev/pool": belongs_to}
+    return worker
+
+
+@pytest.mark.parametrize(
+    ("pools", "pods", "expected"),
+    [
+        # The pool was deleted, or is suspended, and KubeRay created the pod after its group had left the spec.
+        ((pool(),), (of_group("critics-uid-crit", "critics"),), {NODE_GROUP: 2, "critics-uid-crit": 0}),
+        ((pool(), pool("critics", suspend=True)), (of_group("critics-uid-crit", "critics"),), {"critics-uid-crit": 0}),
+        # Somebody has relabelled the pod, or it is being deleted.
+        ((pool(),), (of_group("quarantine"),), {NODE_GROUP: 2}),
+        ((pool(),), (of_group("critics-uid-crit", "critics") | {"deleted": True},), {NODE_GROUP: 2}),
+    ],
+)
+def test_pods_that_kuberay_has_forgotten_are_deleted_by_a_group_without_replicas(pools, pods, expected):
+    for each in pods:
+        if each.pop("deleted", False):
+            each["metadata"]["deletionTimestamp"] = "now"
+    cluster = of_kind("RayCluster", pools=pools, children=ray_cluster(), pods=(pod("head"), *pods))
+    groups = {group["groupName"]: group for group in cluster["spec"]["workerGroupSpecs"]}
+    assert expected.items() <= {name: group["replicas"] for name, group in groups.items()}.items()
+    assert groups.keys() == {NODE_GROUP, *expected}
+    assert all(group["maxReplicas"] == 1 for name, group in groups.items() if name != NODE_GROUP)
+
+
+def test_pods_of_a_refused_pool_stay_though_the_raycluster_has_no_group_for_them():
+    refused = {NODE_GROUP: Explanation("PodsRefused", "quota")}
+    cluster = of_kind("RayCluster", pools=(pool(),), children=ray_cluster(), pods=workers("p-0"), refused_pods=refused)
+    assert cluster["spec"]["workerGroupSpecs"] == []
 
 
 def test_a_pool_whose_pods_are_refused_keeps_what_it_has_and_never_holds_the_others_up():

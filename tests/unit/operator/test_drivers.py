@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.operator.make import CONNECTED, HEAD, NOW, SESSION, observed, pod, pool, ready_pool, status_of, workers
+from workergroups_api.pool_status import LostDrivers, PoolDrivers
 from workergroups_api.report import PoolReport
-from workergroups_api.resource_pool import LostDrivers, PoolDrivers
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy.agent_liveness import AgentLiveness, AgentState
 from workergroups_operator.policy.drivers import drivers, is_over

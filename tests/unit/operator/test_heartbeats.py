@@ -142,3 +142,35 @@ def test_only_a_holder_takes_a_doubt_back(world):
     assert world.sign().doubts == {"u": "403"}
     world.beat()
     assert world.sign().doubts == {}
+
+
+def reading(version, count, **spec):
+    return {"metadata": {"resourceVersion": version}, "spec": {"renewTime": str(count)} | spec}
+
+
+def test_a_reading_that_another_one_has_overtaken_is_no_sign(world):
+    """As of a turn that reads the Lease of an agent that is about to end, and takes note of it when the next began."""
+    before = reading("99", 10, holderIdentity="old")
+    world.beats.note(KEY, before)
+    assert world.sign(has_pod=False).away_seconds > 0
+    assert world.beats.note(KEY, reading("100", 11))
+    assert not world.beats.note(KEY, before)
+    sign = world.sign(after=1)
+    assert (sign.session, sign.away_seconds) == (None, 1)
+    assert world.beats.note(KEY, reading("101", 12, holderIdentity="new"))
+    assert (world.sign().session, world.sign().away_seconds) == ("new", 0)
+
+
+def test_a_lease_of_a_backup_counts_after_a_while(world):
+    world.beats.note(KEY, reading("99", 10, holderIdentity="s"))
+    assert not world.beats.note(KEY, reading("50", 5, holderIdentity="t"))
+    world.now += 31
+    assert world.beats.note(KEY, reading("51", 6, holderIdentity="t"))
+    assert world.beats.note(KEY, reading("52", 7, holderIdentity="u"))
+    assert world.sign().session == "u"
+
+
+def test_a_lease_whose_version_is_no_number_counts_as_it_comes(world):
+    world.beats.note(KEY, reading("b", 10, holderIdentity="x"))
+    world.beats.note(KEY, reading("a", 11, holderIdentity="y"))
+    assert world.sign().session == "y"

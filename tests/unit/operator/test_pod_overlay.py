@@ -25,6 +25,21 @@ def test_containers_merge_by_name():
     assert sidecar == {"name": "sidecar"}
 
 
+def test_an_affinity_joins_ours():
+    together = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    large = {"key": "nvidia.com/gpu.memory", "operator": "Gt", "values": ["80000"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [large]}]}
+    theirs = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    assert overlay({"affinity": together}, {"affinity": theirs}) == {"affinity": together | theirs}
+
+
+def test_a_pod_has_the_users_and_rights_of_the_template():
+    user = {"runAsUser": 1000, "runAsGroup": 1000}
+    rights = {"capabilities": {"add": ["SYS_PTRACE"]}, "seccompProfile": {"type": "Unconfined"}}
+    spec = patched(securityContext=user, containers=[{"name": "ray-worker", "securityContext": rights}])
+    assert (spec["securityContext"], spec["containers"][0]["securityContext"]) == (user, rights)
+
+
 def test_volumes_come_in_where_there_were_none():
     assert patched(volumes=[{"name": "data"}])["volumes"] == [{"name": "data"}]
 

@@ -244,10 +244,10 @@ def lease(retries):
     return child("Lease", "actors-agent", metadata={"annotations": {"workergroups.dev/restarts": retries}})
 
 
-def next_restarts(retries, why="the Secret was changed", is_connected=False, **cluster):
+def next_restarts(retries, why="the Secret was changed", is_over=False, **cluster):
     recorded = lease(retries if isinstance(retries, str) else retries.model_dump_json())
     children = recorded | child("RayCluster", "actors", metadata=cluster)
-    return restarts(observed(pools=(pool(),), children=children), why, is_connected=is_connected)
+    return restarts(observed(pools=(pool(),), children=children), why, is_over=is_over)
 
 
 def again(failures, next_in=None):
@@ -269,7 +269,7 @@ def again(failures, next_in=None):
         (next_restarts(again(2), deletionTimestamp="now"), again(2), False),
         # The new cluster starts; it answers.
         (next_restarts(again(2), why=None), again(2), False),
-        (next_restarts(again(6), why=None, is_connected=True), again(0), False),
+        (next_restarts(again(6), why=None, is_over=True), again(0), False),
     ],
 )
 def test_a_cluster_is_restarted_with_growing_pauses_and_not_for_ever(found, retries, is_due):

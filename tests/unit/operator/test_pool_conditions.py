@@ -20,10 +20,11 @@ from tests.unit.operator.make import (
     reservation,
     status_of,
     statuses,
+    wanted,
     workers,
 )
 from workergroups_api.conditions import Explanation, find
-from workergroups_api.names import RESTART_ANNOTATION
+from workergroups_api.names import DOUBTS_ANNOTATION, MANIFEST_ANNOTATION, RESTART_ANNOTATION, RESTARTS_ANNOTATION
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import AgentSign
 
@@ -188,6 +189,22 @@ def test_a_cluster_that_is_restarted_says_why_until_its_agent_is_connected():
     starting = ready_of(pool(), children=noted, agent=AgentSign())
     assert (starting.reason, why in starting.message) == ("AgentStarting", True)
     assert why not in ready_of(pool(), children=noted, agent=CONNECTED).message
+
+
+def test_a_cluster_whose_pools_are_all_suspended_has_no_restarts_behind_it():
+    noted = {
+        RESTART_ANNOTATION: "the Secret was deleted",
+        RESTARTS_ANNOTATION: '{"failures": 3}',
+        DOUBTS_ANNOTATION: "a",
+    }
+    seen = observed(
+        pools=(pool(suspend=True),),
+        children=child("Lease", "actors-agent", metadata={"annotations": noted}),
+        pods=(),
+        agent=AgentSign(),
+    )
+    (lease,) = [each for each in wanted(seen) if each["kind"] == "Lease"]
+    assert lease["metadata"]["annotations"].keys() == {MANIFEST_ANNOTATION}
 
 
 def test_a_head_that_is_gone_is_seen_at_once_whatever_was_reported():

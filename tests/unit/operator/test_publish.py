@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.operator.make import NOW, group
 from workergroups_api.conditions import Condition
+from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import WORKER_GROUP
-from workergroups_api.worker_group import WorkerGroupStatus
 from workergroups_operator.publish import event, is_news
 from workergroups_operator.status.update import StatusUpdate
 

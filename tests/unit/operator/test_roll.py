@@ -9,6 +9,7 @@ import pytest
 from tests.unit.operator.make import (
     NODE_GROUP,
     SESSION,
+    SETTINGS,
     built,
     child,
     decided,
@@ -36,12 +37,13 @@ from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.apply import changes
 from workergroups_operator.desired import desired
+from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed, Queueing
 from workergroups_operator.policy.roll import asked_roll, automatic_roll, has_begun, has_live_ranks, roll_of
 from workergroups_operator.settings import Settings
 from workergroups_operator.templates import templates_of
 from workergroups_operator.templates.stamp import as_applied, changed_fields, with_roll
-from workergroups_operator.try_pods import separated, trials_of
+from workergroups_operator.try_pods import not_kept, separated, trials_of
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 RUNS = {"containerStatuses": [{"name": "ray-worker", "state": {"running": {}}, "restartCount": 0}]}
@@ -88,6 +90,12 @@ def ray_cluster(seen: Observed) -> Any:
 def templates(seen: Observed) -> list[Any]:
     spec = ray_cluster(seen)["spec"]
     return [spec["headGroupSpec"]["template"], *(each["template"] for each in spec["workerGroupSpecs"])]
+
+
+def rays_own(seen: Observed) -> list[Any]:
+    """What head and nodes are in Ray, which the RayCluster has next to the templates."""
+    spec = ray_cluster(seen)["spec"]
+    return [(each["rayStartParams"], each.get("labels")) for each in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
 
 
 def pods_of(template: Any) -> Any:
@@ -250,6 +258,9 @@ CHANGES: list[tuple[dict[str, Any], str, bool]] = [
     ({"imagePullSecrets": [{"name": "a"}]}, "imagePullSecrets", True),
     ({"podTemplate": {"metadata": {"labels": {"a": "b"}}}}, "podTemplate", False),
     ({"head": {"resources": {"requests": {"cpu": 4}}}}, "head", True),
+    ({"head": {"spareCpus": 2}}, "head", True),
+    ({"ray": {"resources": {"teacher": 2}}}, "ray", False),
+    ({"ray": {"labels": {"zone": "a"}}}, "ray", False),
 ]
 
 
@@ -262,10 +273,13 @@ def test_a_change_is_reported_by_field_and_restarts_nothing(spec, fields, in_hea
     assert (said.status, said.reason) == ("False", "OldImage" if "image" in spec else "OldTemplate")
     assert said.message.startswith(f"{fields}: ")
     assert said.message.endswith("to replace what is old: workergroups restart pool/actors")
-    assert (" the head" in said.message) is in_head
-    both = "2 of 2 nodes are older than the spec, and so is the head"
-    assert (both in said.message) is (in_head and "head" not in spec)
+    is_head_alone = "head" in spec and fields == "head"
+    assert ("nodes are older than the spec, and so is the head, with which" in said.message) is (
+        in_head and not is_head_alone
+    )
+    assert ("the nodes are as the spec says, but the head is older, with which" in said.message) is is_head_alone
     assert [pods_of(each) for each in templates(seen)] == [pods_of(each) for each in templates(before)]
+    assert rays_own(seen) == rays_own(before)
     assert decided(seen).rolls == {}
     assert status_of(seen).ready.status == status_of(before).ready.status
 
@@ -305,6 +319,80 @@ def test_a_restart_begins_with_the_head_if_it_has_changed():
     gone = Observed(**{**after.__dict__, "pods": (other, *after.pods[1:])})
     assert changes(gone, decided(gone), ()).delete is None
     assert up_to_date(gone).message.endswith("2 of 2 nodes are older than the spec; a restart is replacing them")
+
+
+def with_critics(restarted: str | None, **spec: Any) -> Observed:
+    """A cluster whose oldest pool has another image now and no pods, while the nodes of another pool run."""
+    critics = pool("critics", clusterName="actors")
+    cluster = ray_cluster(observed(pools=(of_pool(), critics), pods=()))
+    template = cluster["spec"]["workerGroupSpecs"][1]["template"]
+    theirs = node("c-0", template)
+    theirs["metadata"]["labels"]["ray.io/group"] = cluster["spec"]["workerGroupSpecs"][1]["groupName"]
+    oldest = of_pool(restarted, image="example.test/worker:2", **spec)
+    return observed(pools=(oldest, critics), pods=(pod("head", **RUNS), theirs), children=applied(cluster))
+
+
+def without_head(seen: Observed) -> Observed:
+    return replace(seen, pods=seen.pods[1:])
+
+
+def with_edited_head(seen: Observed) -> Observed:
+    cluster = copy.deepcopy(seen.ray_cluster)
+    cluster["spec"]["headGroupSpec"]["template"]["spec"]["hostNetwork"] = True
+    return replace(seen, children=applied(cluster))
+
+
+@pytest.mark.parametrize("change", [lambda seen: seen, without_head, with_edited_head])
+@pytest.mark.parametrize("is_suspended", [False, True])
+def test_a_restart_of_the_pool_that_shapes_the_head_replaces_an_old_head_though_none_of_its_pods_has_run(
+    change, is_suspended
+):
+    seen = change(with_critics(ASKED, suspend=is_suspended))
+    assert built(seen).replaces_head
+    assert built(seen).roll(seen.pools[0]) == digest(ASKED)
+    assert ray_cluster(seen)["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"].endswith(":2")
+    noted = of_pool(ASKED, image="example.test/worker:2", suspend=is_suspended, status={"roll": digest(ASKED)})
+    after = replace(seen, pools=(noted, seen.pools[1]), children=applied(ray_cluster(seen)))
+    assert not built(after).replaces_head
+    assert up_to_date(after).status == "True"
+
+
+def test_a_restart_counts_as_done_only_if_it_has_replaced_an_old_head():
+    seen = with_critics(ASKED)
+    oldest, head = seen.pools[0], seen.ray_cluster["spec"]["headGroupSpec"]["template"]
+    blocked = templates_of(seen, SETTINGS, {NODE_GROUP})
+    assert not blocked.replaces_head
+    assert blocked.head == head
+    assert blocked.roll(oldest) is None
+
+
+NOT_WRITTEN = [Failures({}, frozenset({"RayCluster"})), Failures({"RayCluster": Explanation("ApplyFailed", "no")})]
+
+
+def without_node_group(seen: Observed) -> Observed:
+    cluster = copy.deepcopy(seen.ray_cluster)
+    del cluster["spec"]["workerGroupSpecs"][0]
+    return replace(seen, children=applied(cluster))
+
+
+@pytest.mark.parametrize("failures", NOT_WRITTEN, ids=["under way", "refused"])
+@pytest.mark.parametrize("change", [lambda seen: seen, without_node_group])
+def test_a_restart_is_noted_in_the_status_once_the_ray_cluster_has_it(change, failures):
+    seen = change(with_critics(ASKED))
+    assert statuses(seen).updates[0].after.roll == digest(ASKED)
+    said = statuses(seen, failures).updates[0].after
+    assert said.roll is None
+    # A turn that reads the RayCluster as it was before the write decides the same again.
+    again = seen.pools[0].model_copy(update={"status": said})
+    assert built(replace(seen, pools=(again, seen.pools[1]))).replaces_head
+
+
+def test_pods_of_a_new_pool_are_created_although_its_new_head_is_refused():
+    seen = with_critics(ASKED)
+    tried = {"head": Explanation("PodsRefused", "no account")}
+    refused, blocked = separated(tried, seen, built(seen))
+    assert (refused, list(blocked)) == ({}, [NODE_GROUP])
+    assert not_kept(blocked, tried, templates_of(seen, SETTINGS, blocked.keys())) == {}
 
 
 def test_a_restart_replaces_the_nodes_only_if_the_head_has_not_changed():
@@ -476,11 +564,11 @@ def asked_image(template: Any) -> str:
 
 
 @pytest.mark.parametrize("restarted", [None, ASKED])
-def test_a_suspended_pool_has_nothing_to_restart_and_starts_again_with_its_present_spec(restarted):
+def test_a_suspended_pool_has_only_the_head_to_restart_and_starts_again_with_its_present_spec(restarted):
     other = pool("critics", 1, 1, clusterName="actors")
     seen = running(of_pool(), resting(restarted, suspend=True), other)
     assert decided(seen).rolls == {}
-    assert not built(seen).beginning
+    assert built(seen).replaces_head is (restarted is not None)
     assert [each["replicas"] for each in ray_cluster(seen)["spec"]["workerGroupSpecs"]] == [1, 0]
     said = statuses(seen).updates[0].after
     assert said.template is None

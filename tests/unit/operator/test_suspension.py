@@ -97,7 +97,11 @@ def test_a_cluster_with_another_pool_loses_only_the_nodes_of_the_suspended_one(i
     pools = (suspended, other) if is_head_shaper else (other, suspended)
     seen = observed(pools=pools, children={**RAY_CLUSTER, **ACCOUNT})
     cluster = manifest("RayCluster", seen)
-    assert [each["groupName"] for each in cluster["spec"]["workerGroupSpecs"]] == ["critics-uid-crit"]
+    groups = [(each["groupName"], each["replicas"]) for each in cluster["spec"]["workerGroupSpecs"]]
+    assert groups == [("critics-uid-crit", 1), (NODE_GROUP, 0)]
+    without = replace(seen, pods=(pod("head"),))
+    groups = [each["groupName"] for each in manifest("RayCluster", without)["spec"]["workerGroupSpecs"]]
+    assert groups == ["critics-uid-crit"]
     running = observed(pools=(replaced(suspended, suspend=False), other), children={**RAY_CLUSTER, **ACCOUNT})
     if is_head_shaper:
         assert cluster["spec"]["headGroupSpec"] == manifest("RayCluster", running)["spec"]["headGroupSpec"]

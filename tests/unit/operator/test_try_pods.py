@@ -187,4 +187,4 @@ def test_a_refused_template_is_refused_where_no_other_one_can_be_kept(kept, refu
         workers={"actors-uid-acto": template(kept)},
         asked_workers={"actors-uid-acto": template("the same")},
     )
-    assert list(not_kept(blocked, templates)) == refused
+    assert list(not_kept(blocked, blocked, templates)) == refused

@@ -1,0 +1,140 @@
+"""The status of a ResourcePool. It needs few models, so that a reader of statuses imports little."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field
+
+from workergroups_api.conditions import Conditions
+from workergroups_api.model import WHOLE, ApiModel
+from workergroups_api.report import DriverJobs, PoolReport
+from workergroups_api.retries import Retries
+
+MAX_VICTIMS = 16
+
+
+class Victim(ApiModel):
+    """A group that would lose nodes if the pool gave them up."""
+
+    group: Annotated[str, Field(description="Name of the group.")]
+    nodes: Annotated[str, Field(description="The nodes that it holds beyond `spec.nodes`, as ranges, such as `2-3`.")]
+
+
+class LostDrivers(ApiModel):
+    """Drivers that ended since Ray's head was lost."""
+
+    count: Annotated[int, Field(description="Number of drivers that were connected.")]
+    jobs: DriverJobs = ()
+    time: Annotated[AwareDatetime, Field(description="When the operator noticed that the head was lost.")]
+
+
+class PoolDrivers(ApiModel):
+    """The drivers on the pool's Ray cluster, in the latest Ray session that the agent has reported."""
+
+    session: Annotated[str, Field(description="The Ray session in which they were counted.")]
+    running: Annotated[
+        int, Field(description="Number of drivers when the agent last looked; 0 once the session has ended.")
+    ] = 0
+    jobs: DriverJobs = ()
+    lost: Annotated[
+        LostDrivers | None,
+        Field(
+            description="The drivers that ended with the head of an earlier session. Absent if there were none, or if "
+            "a driver has connected since."
+        ),
+    ] = None
+
+
+class PoolIdle(ApiModel):
+    """Since when nobody has used a pool, and whether the operator has suspended it."""
+
+    since: Annotated[AwareDatetime | None, Field(description="Since when the pool is idle. Absent if it is not.")] = (
+        None
+    )
+    suspended: Annotated[
+        bool | None, Field(description="true: the operator has suspended the pool, until somebody wants it.")
+    ] = None
+    wake_at: Annotated[
+        str | None,
+        Field(description="The value of the annotation workergroups.dev/wake-at that the operator has seen."),
+    ] = None
+
+
+class ResourcePoolStatus(ApiModel):
+    """What was observed: the operator writes the conditions, the agent the reservation."""
+
+    conditions: Conditions = ()
+    observed_generation: Annotated[
+        int | None, Field(description="The generation of the spec that the operator last observed.")
+    ] = None
+    deadline: Annotated[
+        datetime | None,
+        Field(description="When the pool must be ready. Absent if it is ready, or if waiting cannot make it ready."),
+    ] = None
+    cluster_name: Annotated[str | None, Field(description="Name of the RayCluster that the pool is part of.")] = None
+    nodes: Annotated[
+        int | None,
+        Field(
+            description="Number of nodes that the pool should have now: `spec.nodes`, or more while it shrinks. "
+            "`kubectl scale` and autoscalers read it."
+        ),
+    ] = None
+    selector: Annotated[
+        str | None,
+        Field(description="Label selector of the pods of the pool's nodes, for `kubectl` and autoscalers."),
+    ] = None
+    victims: Annotated[
+        tuple[Victim, ...] | None,
+        Field(
+            max_length=MAX_VICTIMS,
+            description="The groups that keep the pool from shrinking to `spec.nodes`; the first 16. Nodes with a "
+            "group's ranks are never removed: the pool shrinks when these groups are deleted, or run on fewer nodes.",
+            json_schema_extra=WHOLE,
+        ),
+    ] = None
+    ready_nodes: Annotated[
+        int | None,
+        Field(
+            description="Number of nodes that are ready now: all of their bundles are reserved, or they have "
+            "joined Ray if the pool has `reservation: None`."
+        ),
+    ] = None
+    accelerators: Annotated[
+        str | None,
+        Field(
+            description="How many devices all nodes have together, and their product or else their resource, such as "
+            "`16 x nvidia.com/gpu`; `none` for processes on CPUs."
+        ),
+    ] = None
+    release: Annotated[
+        Retries | None,
+        Field(
+            description="How often in a row the pool has given back its nodes because it did not get all of them in "
+            "time (`onDeadline: Release`), and when the next try begins or began. Absent once it is ready."
+        ),
+    ] = None
+    idle: Annotated[
+        PoolIdle | None, Field(description="Whether somebody uses the pool. Absent without `spec.idle`.")
+    ] = None
+    ray_version: Annotated[str | None, Field(description="The version of Ray that was found in the nodes' image.")] = (
+        None
+    )
+    drivers: Annotated[
+        PoolDrivers | None,
+        Field(
+            description="Programs that use the pool's Ray cluster, such as jobs. Absent until the agent has counted "
+            "them."
+        ),
+    ] = None
+    roll: Annotated[
+        str | None,
+        Field(
+            description="Name of the last restart that began: a digest of the annotation "
+            "workergroups.dev/restarted-at, and with RollingUpdate also of the nodes' template. Absent if the pool was "
+            "never restarted."
+        ),
+    ] = None
+    template: Annotated[
+        str | None, Field(description="Digest of the nodes' template from which pods have run. Absent if none has.")
+    ] = None
+    reservation: Annotated[PoolReport | None, Field(description="What the agent observes of the pool in Ray.")] = None
