@@ -80,8 +80,8 @@ async def _make_healthy(scene, letter):
         await scene.pool(name, clusterName=cluster_of(letter, number))
         await scene.group(name)
     for name in names:
-        await scene.ready(RESOURCE_POOL, name, seconds=200)
-        await scene.ready(WORKER_GROUP, name, seconds=200)
+        await scene.ready(RESOURCE_POOL, name, seconds=250)
+        await scene.ready(WORKER_GROUP, name, seconds=250)
 
 
 async def _broken_are_broken(scene):

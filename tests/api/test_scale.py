@@ -41,7 +41,7 @@ async def of_size(scene, nodes, name="p"):
     async def holds():
         pool = await scene.get(RESOURCE_POOL, name)
         status = pool["status"]
-        sizes = {status["nodes"], status["readyNodes"], len(scene.world.pods(name, Component.WORKER))}
+        sizes = {status["nodes"], status.get("readyNodes"), len(scene.world.pods(name, Component.WORKER))}
         is_so = condition(pool)["status"] == condition(pool, "UpToDate")["status"] == "True"
         return (
             pool

@@ -195,7 +195,7 @@ def _message(text: str) -> str:
         return text[:500]
 
 
-async def eventually(what: str, check: Any, seconds: float = 10.0, every: float = 0.05) -> Any:
+async def eventually(what: str, check: Any, seconds: float = 30.0, every: float = 0.05) -> Any:
     """Return the first true value of `check`, which may be a coroutine function and may raise AssertionError."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:

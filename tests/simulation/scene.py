@@ -160,12 +160,12 @@ class Scene:
         """Return a condition; it is empty while it does not exist."""
         return condition(await self.get(kind, name), type_)
 
-    async def ready(self, kind: Kind, name: str, seconds: float = 10.0) -> Manifest:
+    async def ready(self, kind: Kind, name: str, seconds: float = 30.0) -> Manifest:
         """Wait until the object is Ready; return it."""
         return await self.until(kind, name, "Ready", "True", seconds=seconds)
 
     async def until(
-        self, kind: Kind, name: str, type_: str, status: str, reason: str | None = None, seconds: float = 10.0
+        self, kind: Kind, name: str, type_: str, status: str, reason: str | None = None, seconds: float = 30.0
     ) -> Manifest:
         """Wait until the object has a condition with this status (and reason), however briefly; return it."""
         last: Manifest = {}

@@ -132,7 +132,7 @@ def test_whatever_has_a_files_name_keeps_nobody_waiting(lines, tmp_path, put):
     assert lines.of_group("uid-g") == [dead()]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(content=CONTENTS)
 def test_whatever_a_file_holds_it_is_read_or_told_why_not(content):
     with tempfile.TemporaryDirectory() as directory:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workergroups import DataProto, DataProtoConfig
@@ -77,7 +77,6 @@ def travel(data):
     return pickle.loads(stream, buffers=[memoryview(bytes(buffer)) for buffer in buffers])
 
 
-@settings(deadline=None)
 @given(data=batches(), chunks=st.integers(1, 5))
 def test_concat_after_chunk_is_the_identity(data, chunks):
     padded, _ = pad_dataproto_to_divisor(data, chunks)
@@ -85,7 +84,6 @@ def test_concat_after_chunk_is_the_identity(data, chunks):
     assert_same(DataProto.concat(travel(padded).chunk(chunks)), padded)
 
 
-@settings(deadline=None)
 @given(data=batches(), divisor=st.integers(1, 7))
 def test_unpad_after_pad_is_the_identity(data, divisor):
     padded, added = pad_dataproto_to_divisor(data, divisor)
@@ -93,7 +91,6 @@ def test_unpad_after_pad_is_the_identity(data, divisor):
     assert_same(unpad_dataproto(padded, added), data)
 
 
-@settings(deadline=None)
 @given(data=batches())
 def test_batches_arrive_as_they_left(data):
     assert_same(travel(data), data)
@@ -104,7 +101,6 @@ def test_batches_arrive_as_they_left(data):
         assert_same(decoded, DataProto(data.batch, data.non_tensor_batch))
 
 
-@settings(deadline=None)
 @given(parts=st.lists(st.integers(0, 3), min_size=1, max_size=4))
 def test_joining_what_arrived_from_several_ranks(parts):
     columns = torch.arange(sum(parts) * 2).view(-1, 2)
@@ -114,7 +110,6 @@ def test_joining_what_arrived_from_several_ranks(parts):
     assert_same(DataProto.concat(pieces), whole)
 
 
-@settings(deadline=None)
 @given(data=batches(), ranks=st.integers(1, 5))
 def test_collecting_what_was_dispatched_is_the_identity(data, ranks):
     group = SimpleNamespace(world_size=ranks)

@@ -99,7 +99,7 @@ def within(value, shape):
     return [{key: kept for key, inner in value.items() if key in shape for kept in within(inner, shape[key])}]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(value=JSON, size=st.integers(1, 50), ascii=st.booleans())
 def test_any_json_is_read_as_json_loads_would(value, size, ascii):
     text = json.dumps(value, ensure_ascii=ascii).encode("utf-8", "surrogatepass" if ascii else "replace")
@@ -107,14 +107,14 @@ def test_any_json_is_read_as_json_loads_would(value, size, ascii):
     assert skeleton(text, size=size) == (expected[0] if expected else None)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(values=st.lists(JSON, max_size=4), size=st.integers(1, 50))
 def test_each_line_is_an_event_wherever_the_chunks_end(values, size):
     text = b"".join(json.dumps(value).encode() + b"\n" for value in values)
     assert lines(text, size) == [skeleton(json.dumps(value).encode()) for value in values]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(text):
     with suppress(UnexpectedAnswer):
