@@ -6,7 +6,6 @@ import ray
 from ray.util import placement_group_table
 
 from tests.ray.agent.planned import Group, pool
-from workergroups.waiting import poll
 from workergroups_api.plan import PlannedPreflight
 
 
@@ -41,7 +40,7 @@ def test_a_group_waits_for_the_check_and_is_launched_when_it_has_passed(agent, t
     found = reported(reports)
     assert f"cannot write to {missing}" in found.message
     assert "has not passed its preflight" in reports.groups["trainer"].report.message
-    assert poll(lambda: processes() == [], timeout=10)
+    agent.go_on_until(lambda _: processes() == [])
     # The spec is corrected.
     again = checked().model_copy(update={"generation": 2})
     reports = agent.until(lambda said: said.groups["trainer"].report.ready_count == 2, group, pools=(again,))
@@ -57,7 +56,7 @@ def test_an_all_reduce_is_measured_and_nothing_is_left(agent):
     found = reported(reports)
     assert (found.state, found.passed) == ("Passed", "0-1"), json.dumps(found.to_json())
     assert "GB/s bus bandwidth (gloo, 2 processes" in found.message
-    assert poll(lambda: processes() == [], timeout=10)
+    agent.go_on_until(lambda _: processes() == [])
     assert len(reserved()) == 2
 
 
@@ -67,4 +66,4 @@ def test_what_a_check_holds_is_free_as_soon_as_nobody_wants_it(agent):
     agent.until(lambda _: "Adder" in " ".join(processes()), pools=(asked,), seconds=120)
     assert reserved()
     agent.until(lambda said: reported(said) is None, pools=(asked.model_copy(update={"preflight": None}),))
-    assert poll(lambda: processes() == [] and not reserved(), timeout=15)
+    agent.go_on_until(lambda _: processes() == [] and not reserved())
