@@ -6,8 +6,7 @@ import pytest
 
 from workergroups import Dispatch, Execute, Worker, collect_all_to_all, register
 from workergroups.single_controller.base import WorkerGroup
-from workergroups.single_controller.base.bound_methods import bound_methods
-from workergroups.single_controller.base.decorator import registered_methods
+from workergroups.single_controller.base.decorator import bound_methods, registered_methods
 
 
 class Model:

@@ -6,7 +6,7 @@ from typing import Any
 
 from workergroups.lazy import np, tensordict, torch
 
-from .tensor_bytes import Encoded, decode, encode
+from .packing import Encoded, decode, encode
 
 
 def serialize_single_tensor(obj: Any) -> Encoded:

@@ -1,17 +1,17 @@
-"""``@register``: declare how a group calls a worker's method on its ranks."""
+"""``@register``: declare how a group calls a worker's method on its ranks; and the call, on the group's side."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from workergroups.errors import InvalidTypeError
 
-from .batches import materialize
-from .call_notes import allowing_discard, take_discard
+from .batches import cut_padding, materialize
+from .call_notes import allowing_discard, take_discard, take_padding
 from .dispatch import (
     DispatchFns,
     collect_all_to_all,
@@ -24,6 +24,7 @@ from .dispatch import (
 from .mesh_dispatch import make_nd_compute_dataproto_dispatch_fn
 from .modes import Dispatch, Execute
 from .registry import get_predefined_dispatch_fn, register_dispatch_mode, update_dispatch_mode
+from .worker_group import WorkerGroup
 
 __all__ = [
     "MAGIC_ATTR",
@@ -31,6 +32,7 @@ __all__ = [
     "DispatchFns",
     "Execute",
     "RegisteredMethod",
+    "bound_methods",
     "collect_all_to_all",
     "collect_dp_compute_data_proto",
     "dispatch_all_to_all",
@@ -155,3 +157,26 @@ def registered_methods(cls: type) -> dict[str, RegisteredMethod]:
         if isinstance(registered, RegisteredMethod):
             found[name] = registered
     return found
+
+
+def bound_methods(handle: WorkerGroup, methods: Mapping[str, RegisteredMethod]) -> dict[str, Callable[..., Any]]:
+    """Return an attribute of the group for each registered method: it dispatches, executes and collects."""
+    return {name: _bound_method(handle, name, registered) for name, registered in methods.items()}
+
+
+def _bound_method(handle: WorkerGroup, name: str, registered: RegisteredMethod) -> Callable[..., Any]:
+    fns = registered.dispatch_fns()
+    dispatch_fn, collect_fn = fns["dispatch_fn"], fns["collect_fn"]
+    is_for_all, blocking = registered.execute_mode is Execute.ALL, registered.blocking
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        group = handle._for_one_call()
+        args, kwargs = dispatch_fn(group, *args, **kwargs)
+        padding = take_padding(kwargs)
+        execute = group.execute_all if is_for_all else group.execute_rank_zero
+        output = execute(name, *args, **kwargs)
+        collected = collect_fn(group, group._get(name, output) if blocking else output)
+        return collected if padding is None else cut_padding(collected, padding)
+
+    call.__name__ = call.__qualname__ = name
+    return call

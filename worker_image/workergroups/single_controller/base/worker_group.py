@@ -77,7 +77,7 @@ class ClassWithInitArgs:
 class WorkerGroup(ABC):
     """Ranks that a driver calls together: a subclass says how a method runs on them.
 
-    `bound_methods.bound_methods` are those that its ranks' class registers.
+    `decorator.bound_methods` are those that its ranks' class registers.
     """
 
     def __init__(self) -> None:

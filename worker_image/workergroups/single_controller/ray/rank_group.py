@@ -17,12 +17,10 @@ from ray.exceptions import GetTimeoutError
 from workergroups.errors import GroupClosedError, NotAttachedError
 from workergroups.rank_death import CALL_ERRORS, error_of_call
 from workergroups.single_controller.base import WorkerGroup
-from workergroups.single_controller.base.bound_methods import bound_methods
 from workergroups.single_controller.base.call_forms import first_by_name
-from workergroups.single_controller.base.decorator import RegisteredMethod
+from workergroups.single_controller.base.decorator import RegisteredMethod, bound_methods
 
 from . import progress
-from .call_progress import CallProgress
 from .calls import Calls, calls_in_flight
 from .closing import Closing
 from .group_ranks import GroupRanks
@@ -295,7 +293,7 @@ class RankGroup(Closing, WorkerGroup):
         workers, timeout = self._ranks.workers, self._handle.call_timeout
         refs = output if isinstance(output, list) else [output]
         try:
-            return progress.get(output, timeout=timeout, describe=CallProgress(method_name, refs, workers))
+            return progress.get(output, timeout=timeout, describe=progress.CallProgress(method_name, refs, workers))
         except CALL_ERRORS as error:  # first, since a method's own exception may be a GetTimeoutError as well
             named = error_of_call(error, refs, workers, self.name_prefix)
             if named is error:
