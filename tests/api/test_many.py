@@ -11,7 +11,8 @@ from tests.simulation.scene import condition, pool
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 
-COUNT = 50
+# Twice as many keep one processor busy for minutes, and show no more: the fuzzer has fifty odd objects at a time.
+COUNT = 28
 
 
 def container(**fields):
@@ -58,7 +59,7 @@ def broken_groups():
 
 
 @pytest.mark.timeout(600)
-async def test_fifty_healthy_pools_next_to_fifty_broken_objects(scene):
+async def test_healthy_pools_next_to_as_many_broken_objects(scene):
     scene.world.failing["train.Failing"] = "RuntimeError: \N{COLLISION SYMBOL}" + "x" * 40_000
     monitor = Monitor(scene)
     watching = asyncio.create_task(monitor.run())
