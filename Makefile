@@ -94,7 +94,7 @@ test-unit: $(READY) ## test pure functions, golden YAML, the chart's templates, 
 
 .PHONY: test-api
 test-api: $(READY) ## test operator and reporter with a real API server, in a simulated world
-	$(BIN)/pytest --numprocesses=3 --dist=worksteal tests/api
+	$(BIN)/pytest --numprocesses=3 --dist=worksteal --durations=10 tests/api
 
 # FIRST: by default a number that no earlier run used. MINUTES=0: all SEEDS.
 SEEDS ?= 1000
@@ -113,7 +113,7 @@ fuzz: $(READY) ## try odd objects, files and names, and edits in any order, one 
 
 .PHONY: test-ray
 test-ray: $(READY) ## test library and agent on a local Ray
-	$(BIN)/pytest tests/ray --ignore-glob='*/long'
+	$(BIN)/pytest --durations=10 tests/ray --ignore-glob='*/long'
 
 .PHONY: test-release
 test-release: $(READY) ## build what users install, install it in clean places, run the first page

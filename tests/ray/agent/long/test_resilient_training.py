@@ -18,7 +18,7 @@ from workergroups.naming import NAMESPACE, RankName
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
 
-EXAMPLE = Path(__file__).parents[3] / "examples/resilient-training"
+EXAMPLE = Path(__file__).parents[4] / "examples/resilient-training"
 KILLS = 5
 STEPS = 600
 # Kills come before this step, so that none is left when a fast machine has ended the training.
