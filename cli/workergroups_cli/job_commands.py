@@ -45,6 +45,15 @@ def submit(
     env: Env = None,
     env_from: EnvFrom = None,
     name: Annotated[str | None, typer.Option(metavar="JOB", help="The id of the job.")] = None,
+    node: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Run CMD on a node of the pool, by its number from 0, not on the head. It sees the devices of the "
+            "node, and reserves none.",
+        ),
+    ] = None,
     retries: Annotated[
         int,
         typer.Option(
@@ -58,7 +67,7 @@ def submit(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Run a command as a job on the head of a pool's cluster.
+    """Run a command as a job on the head of a pool's cluster, or on a node.
 
     It prints the output of the job, and exits with its code. With --retries, it also submits the job again while it
     runs, when the pool and the groups on it are ready.
@@ -79,6 +88,7 @@ def submit(
             env=variables,
             env_from=env_from or (),
             job_id=name,
+            node=node,
             retries=retries,
             on_retry=lambda sentence: _note_between(tell, sentence),
         )

@@ -253,8 +253,9 @@ def submit(
     *,
     before: str = "",
     metadata: Mapping[str, str] | None = None,
+    resources: Mapping[str, float] | None = None,
 ) -> Job:
-    """Start a command on the head of a Ray cluster.
+    """Start a command on a Ray cluster.
 
     Args:
         ray: The API of the Ray cluster.
@@ -264,6 +265,7 @@ def submit(
         job_id: The submission id; by default the pool's name and some random letters.
         before: Shell code that runs before the command.
         metadata: What Ray's record of the job should hold in addition.
+        resources: What Ray reserves for the driver, on any node that has it; without any, the driver runs on the head.
     """
     if not command:
         raise ClientError("the command of the job is empty: say what to run, such as python train.py")
@@ -272,6 +274,7 @@ def submit(
         "submission_id": job_id or f"{pool}-{secrets.token_hex(3)}",
         "runtime_env": dict(runtime_env),
         "metadata": dict(metadata or {}),
+        **({"entrypoint_resources": dict(resources)} if resources else {}),
     }
     return Job(str(ray.post("/api/jobs/", body)["submission_id"]), ray, pool)
 

@@ -57,10 +57,11 @@ class Pool(Handle):
         env: Mapping[str, str] | None = None,
         env_from: Iterable[str] = (),
         job_id: str | None = None,
+        node: int | None = None,
         retries: int = 0,
         on_retry: Tell = silently,
     ) -> Job:
-        """Start a command as a Ray job on the head of the pool's Ray cluster.
+        """Start a command as a Ray job of the pool's Ray cluster.
 
         The variables WG_NODES and WG_PROCESSES_PER_NODE tell the command the size of the pool, and WG_ATTEMPT which
         attempt of the job it is.
@@ -76,13 +77,15 @@ class Pool(Handle):
                 ``env`` for that. ``env`` wins over a key of the same name.
             job_id: The submission id; by default the pool's name and some random letters. With ``retries``, each
                 attempt has its own id, which is this one with the number of the attempt.
+            node: The number of the node of the pool on which the driver runs, from 0; by default it runs on the head.
+                On a node, it sees all devices of the node. It reserves none: ranks and other processes keep theirs.
             retries: How often to submit the job again if its driver fails, or is lost with Ray's head. This happens
                 while the program is in the job's ``wait`` or ``logs(follow=True)``, and only when the attempt before
                 has surely ended, and the pool and the groups on it are ready.
             on_retry: Called with why an attempt ended, and when the next one begins.
         """
         self.wake()
-        submission = Submission.of(self.target, command, working_dir, runtime_env, env, env_from, job_id)
+        submission = Submission.of(self.target, command, working_dir, runtime_env, env, env_from, job_id, node)
         return Attempts(self, submission, retries, on_retry).job(self._tell)
 
     def wake(self) -> None:

@@ -1,7 +1,7 @@
 """Variables of a job from Secrets. The values reach the job's driver without being part of the job's record.
 
 All who can see a job can see its command and its runtime environment. So the values are written to a file in the memory
-of the head's container, which only Ray's user can read. The job's command first sources the file, and the file first
+of the driver's container, which only Ray's user can read. The job's command first sources the file, and the file first
 deletes itself.
 """
 
@@ -12,15 +12,14 @@ import re
 import secrets
 import shlex
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from workergroups_api.manifest import SECRET
 
 from .cluster import Cluster
 from .errors import ClientError, NotFoundError
 from .execution import execute
-from .names import Target
-from .pods import head
+from .pods import PodContainer
 from .suggestions import did_you_mean
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
@@ -50,16 +49,19 @@ def variables_of(cluster: Cluster, sources: Iterable[str]) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]) -> Iterator[str]:
+def handed_over(
+    cluster: Cluster, container: Callable[[], PodContainer], variables: Mapping[str, bytes]
+) -> Iterator[str]:
     """Yield shell code for the beginning of the job's command that sets the variables; empty without variables.
 
-    If the block fails, the job was not submitted, and the file with the variables is removed.
+    `container` finds where the driver will run. If the block fails, the job was not submitted, and the file with the
+    variables is removed.
     """
     if not variables:
         yield ""
         return
     path = f"{_PATH}{secrets.token_hex(_RANDOM_BYTES)}"
-    where = head(cluster, target)
+    where = container()
     complaints = bytearray()
     code = execute(
         cluster,
@@ -72,7 +74,7 @@ def handed_over(cluster: Cluster, target: Target, variables: Mapping[str, bytes]
     )
     if code:
         why = complaints.decode(errors="replace").strip()
-        raise ClientError(f"the variables could not be written to the memory of the head of {target}: {why}")
+        raise ClientError(f"the variables could not be written to the memory of pod {where.pod}: {why}")
     try:
         yield f". {path}{_THEN}"
     except BaseException:

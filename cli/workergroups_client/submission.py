@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workergroups_api.vocabulary import JobVariable
 
 from . import jobs, secret_env
+from .driver_place import DriverPlace
 from .errors import ClientError, NotFoundError
 from .jobs import Job
 from .names import Target
@@ -34,6 +35,8 @@ class Submission:
     runtime_env: PackedEnv
     env: Mapping[str, str]
     env_from: Sequence[str]
+    node: int | None = None
+    """The number of the node on which the driver runs; ``None`` for the head."""
     key: str = field(default_factory=lambda: secrets.token_hex(8))
     """What only the attempts of this submission have in their records."""
 
@@ -47,6 +50,7 @@ class Submission:
         env: Mapping[str, str] | None,
         env_from: Iterable[str],
         job_id: str | None,
+        node: int | None = None,
     ) -> Submission:
         """Pack the working directory as it is now; see `Pool.submit`."""
         directory = Path(working_dir) if working_dir is not None else None
@@ -55,7 +59,8 @@ class Submission:
             raise ClientError(
                 f"the id of a job may have {_MOST_CHARACTERS} characters, and {job[:20]}... has {len(job)}"
             )
-        return cls(job, command, packed(merged(runtime_env or {}, directory, {})), env or {}, tuple(env_from))
+        env_of_ray = packed(merged(runtime_env or {}, directory, {}))
+        return cls(job, command, env_of_ray, env or {}, tuple(env_from), node)
 
     def start(self, pool: Pool, job_id: str, attempt: int, patience: float) -> Job:
         """Submit one attempt; if it was submitted already, return it.
@@ -72,8 +77,14 @@ class Submission:
         self.runtime_env.send(pool.ray.api)
         hidden = {name: value for name, value in hidden.items() if name not in wanted["env_vars"]}
         metadata = jobs.attempt_metadata(self.job, attempt, self.key)
-        with secret_env.handed_over(pool.cluster, pool.target, hidden) as before:
-            jobs.submit(pool.ray.api, pool.name, self.command, wanted, job_id, before=before, metadata=metadata)
+        place = DriverPlace.of(pool.cluster, pool.ray.api, pool.target, self.node)
+        with secret_env.handed_over(pool.cluster, place.container, hidden) as before:
+            jobs.submit(
+                *(pool.ray.api, pool.name, self.command, wanted, job_id),
+                before=before,
+                metadata=metadata,
+                resources=place.resources,
+            )
         return job
 
     def _has_submitted(self, job_id: str, pool: Pool) -> bool:

@@ -16,6 +16,7 @@ from tests.cluster.command_line import CommandLine, read_until
 from tests.cluster.kubectl import kubectl, pool
 from tests.cluster.packages import mounted
 from workergroups.client import Cluster, Pool
+from workergroups_api.report import expanded
 
 PACKAGES = mounted(Path(find_spec("torch").origin).parents[1])
 SETTINGS = {
@@ -143,6 +144,30 @@ def test_a_job_has_a_secrets_variables_and_nobody_sees_them(run):
     ).strip()
     assert run("job", "logs", job, "-f", stderr=None).endswith("\nTrue mine\n")
     assert in_memory(run) == []
+
+
+WHERE = "import os, ray; ray.init(); print(os.uname().nodename, os.environ['OTHER'], len(ray.nodes()))"
+
+
+def test_a_driver_on_a_node_has_what_the_nodes_pod_has(run):
+    pods = expanded(run.namespace.get("resourcepool", "pair")["status"]["reservation"]["pods"])
+    for number, pod in enumerate(pods):
+        job = (
+            "job",
+            "submit",
+            "pair",
+            "--node",
+            str(number),
+            "--env-from",
+            "secret/keys:OTHER",
+            "--name",
+            f"on-{number}",
+        )
+        printed = run(*job, "--", "python", "-c", WHERE)
+        assert f"\n{pod} x 4\n" in printed, printed
+    assert in_memory(run) == []
+    refused = run("job", "submit", "pair", "--node", "2", "--", "true", code=1)
+    assert "pool pair has no node 2 in Ray: choose from 0, 1" in refused
 
 
 def test_no_record_of_the_job_has_the_values(run):

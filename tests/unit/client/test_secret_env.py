@@ -9,7 +9,7 @@ import pytest
 from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_client import secret_env
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
-from workergroups_client.names import find
+from workergroups_client.pods import PodContainer
 from workergroups_client.secret_env import as_typed, handed_over, script, variables_of
 
 AWKWARD = b'it\'s "$HOME" `id`\n\\ \xff end\n'
@@ -105,16 +105,14 @@ class Head:
         return self.code
 
 
-@pytest.fixture
-def target(monkeypatch):
-    monkeypatch.setattr(secret_env, "head", lambda *_: ("head", "ray-head"))
-    return find(CLUSTER, "ppo")
+def in_head():
+    return PodContainer("ppo-head", "ray-head")
 
 
-def test_values_are_in_what_the_head_reads_and_nowhere_else(target, monkeypatch):
+def test_values_are_in_what_the_head_reads_and_nowhere_else(monkeypatch):
     on_head = Head()
     monkeypatch.setattr(secret_env, "execute", on_head)
-    with handed_over(CLUSTER, target, {"KEY": b"precious"}) as before:
+    with handed_over(CLUSTER, in_head, {"KEY": b"precious"}) as before:
         assert before.startswith(". /dev/shm/workergroups-env-")
     ((*_, path, _),) = on_head.commands
     assert before == f". {path} && "
@@ -136,21 +134,21 @@ def test_a_command_that_only_looks_like_ours_is_shown_whole(command):
     assert as_typed(command) == command
 
 
-def test_a_job_that_cannot_be_submitted_leaves_nothing(target, monkeypatch):
+def test_a_job_that_cannot_be_submitted_leaves_nothing(monkeypatch):
     on_head = Head()
     monkeypatch.setattr(secret_env, "execute", on_head)
-    with pytest.raises(UnreachableError), handed_over(CLUSTER, target, {"KEY": b"precious"}) as before:
+    with pytest.raises(UnreachableError), handed_over(CLUSTER, in_head, {"KEY": b"precious"}) as before:
         raise UnreachableError("Ray is away")
     assert on_head.commands[-1] == ["rm", "-f", before.split()[1]]
 
 
-def test_a_head_that_does_not_take_them_says_why(target, monkeypatch):
+def test_a_head_that_does_not_take_them_says_why(monkeypatch):
     monkeypatch.setattr(secret_env, "execute", Head(code=1))
-    refused = pytest.raises(ClientError, match="could not be written to the memory of the head of pool ppo: disk full")
-    with refused, handed_over(CLUSTER, target, {"KEY": b"precious"}):
+    refused = pytest.raises(ClientError, match="could not be written to the memory of pod ppo-head: disk full")
+    with refused, handed_over(CLUSTER, in_head, {"KEY": b"precious"}):
         pass
 
 
-def test_without_variables_nothing_is_asked_of_the_head(target):
-    with handed_over(CLUSTER, target, {}) as before:
+def test_without_variables_nothing_is_asked_of_the_head():
+    with handed_over(CLUSTER, in_head, {}) as before:
         assert before == ""

@@ -1,0 +1,61 @@
+"""Where the driver of a job runs: on Ray's head, or on a node of the pool, whose devices it sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workergroups_api.vocabulary import Component, Container
+
+from . import names
+from .cluster import Cluster
+from .errors import NotFoundError
+from .names import Target
+from .nodes import node_id
+from .pods import PodContainer, head
+from .ranks import node_addresses
+from .ray_api import RayApi
+
+# Ray gives each node a resource of its address. As little as possible, so that any number of drivers fit.
+_SHARE = 0.001
+
+
+@dataclass(frozen=True)
+class DriverPlace:
+    """The head, or a node."""
+
+    cluster: Cluster
+    pool: Target
+    address: str | None = None
+    """The address of the node; ``None`` for the head."""
+
+    @classmethod
+    def of(cls, cluster: Cluster, ray: RayApi, pool: Target, node: int | None) -> DriverPlace:
+        """Return the node of this number, which `nodes.node_id` explains; without a number, the head.
+
+        Raises:
+            NotFoundError: There is no such node; the message lists the existing ones.
+        """
+        if node is None:
+            return cls(cluster, pool)
+        return cls(cluster, pool, node_addresses(ray)[node_id(cluster, ray, pool, node)])
+
+    @property
+    def resources(self) -> dict[str, float]:
+        """What the job asks Ray for, so that Ray starts the driver there; nothing for the head."""
+        return {} if self.address is None else {f"node:{self.address}": _SHARE}
+
+    def container(self) -> PodContainer:
+        """Return the container in which the driver will run.
+
+        Raises:
+            NotFoundError: Its pod is not running.
+        """
+        if self.address is None:
+            return head(self.cluster, self.pool)
+        for pod in names.running_pods(self.cluster, names.ray_cluster(self.cluster, self.pool), Component.WORKER):
+            if pod["status"].get("podIP") == self.address:
+                return PodContainer(pod["metadata"]["name"], Container.WORKER)
+        raise NotFoundError(
+            f"the pod of the node with address {self.address} is not running: workergroups status {self.pool.name} "
+            f"says why"
+        )
