@@ -22,12 +22,11 @@ from workergroups.protocol import (
     union_numpy_dict,
     unpad_dataproto,
 )
-from workergroups.single_controller.base.batches import cut_padding, pad_arguments
-from workergroups.single_controller.base.call_notes import Padding, take_padding
 from workergroups.single_controller.base.decorator import (
     collect_dp_compute_data_proto,
     dispatch_dp_compute_data_proto,
 )
+from workergroups.single_controller.base.dispatch import Padding, cut_padding, pad_arguments, take_padding
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float8_e4m3fn, torch.int64, torch.uint8, torch.bool]
 

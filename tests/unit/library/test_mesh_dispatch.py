@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workergroups import Dispatch, Worker
-from workergroups.single_controller.base.call_notes import take_discard
+from workergroups.single_controller.base.dispatch import take_discard
 from workergroups.single_controller.base.mesh_dispatch import MeshPlan
 from workergroups.single_controller.base.parallel_ranks import ParallelRanks
 from workergroups.single_controller.base.registry import (

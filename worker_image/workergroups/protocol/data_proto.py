@@ -13,9 +13,9 @@ from workergroups.errors import InvalidTypeError, InvalidValueError, UnknownKeyE
 from workergroups.lazy import np, tensordict, torch
 
 from . import columns
-from .batch_store import BatchStore
 from .config import DataProtoConfig
 from .meta_info import merge_meta_info, union_meta_info
+from .packing import BatchStore
 from .union import union_numpy_dict, union_tensor_dict
 
 if TYPE_CHECKING:

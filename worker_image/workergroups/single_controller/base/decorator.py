@@ -10,16 +10,19 @@ from typing import Any, TypeVar, cast
 
 from workergroups.errors import InvalidTypeError
 
-from .batches import cut_padding, materialize
-from .call_notes import allowing_discard, take_discard, take_padding
 from .dispatch import (
     DispatchFns,
+    allowing_discard,
     collect_all_to_all,
     collect_dp_compute_data_proto,
+    cut_padding,
     dispatch_all_to_all,
     dispatch_dp_compute,
     dispatch_dp_compute_data_proto,
     dispatch_one_to_all,
+    materialize,
+    take_discard,
+    take_padding,
 )
 from .mesh_dispatch import make_nd_compute_dataproto_dispatch_fn
 from .modes import Dispatch, Execute

@@ -1,21 +1,31 @@
-"""The dispatch modes: each a pair of functions that split arguments over ranks and collect results.
+"""What a group does to the arguments of a call and to its results: the dispatch modes, and what they are made of.
 
+A dispatch mode is a pair of functions that split arguments over ranks and collect results.
 ``dispatch_fn(group, *args, **kwargs)`` returns ``(args, kwargs)`` for `WorkerGroup.execute_all`: when every value in
 them is a list of ``group.world_size``, element i goes to rank i. ``collect_fn(group, output)`` gets the list of the
 ranks' results (or their futures, for a method that does not block) and returns what the caller sees.
 
-Here are the modes that treat all ranks alike; `mesh_dispatch` has those of ranks that form a mesh.
+Here are the modes that treat all ranks alike; `mesh_dispatch` has those of ranks that form a mesh. A batch is anything
+with a length and ``chunk(chunks)``: a `DataProto`, a `DataProtoFuture`, a TensorDict, none of which must be installed.
+
+What a dispatch function tells its group, and the group its ranks, about one call (padding, and unwanted results)
+travels among the keywords of the call, under names that no user's argument has. There is no other way: a dispatch
+function returns ``(args, kwargs)``, users wrap these functions and pass on what they return, and a rank gets the
+arguments of a Ray actor's method and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypedDict
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
+
+import ray
 
 from workergroups.errors import InvalidTypeError, InvalidValueError
+from workergroups.protocol import DataProtoFuture
+from workergroups.protocol.joining import join
 
-from .batches import chunk_arguments, concat, pad_arguments
-from .call_notes import with_padding
 from .worker_group import WorkerGroup
 
 DispatchFn = Callable[..., tuple[Any, Any]]
@@ -23,6 +33,8 @@ CollectFn = Callable[..., Any]
 
 _LARGE = 100_000
 """A value for all ranks that has at least this many bytes is stored once instead of sent once per rank."""
+_PADDING = "_workergroups_padding"
+_DISCARD = "_workergroups_discard"
 
 
 class DispatchFns(TypedDict):
@@ -30,6 +42,15 @@ class DispatchFns(TypedDict):
 
     dispatch_fn: DispatchFn
     collect_fn: CollectFn
+
+
+class Padding(NamedTuple):
+    """How a batch was padded so that it divides over the ranks."""
+
+    rows: int
+    """The batch's length."""
+    padded_rows: int
+    """Its length with padding."""
 
 
 def dispatch_one_to_all(
@@ -111,6 +132,99 @@ def dispatch_direct_rollout(worker_group: WorkerGroup, /, *args: Any, **kwargs: 
     raise NotImplementedError("a DIRECT_ROLLOUT_METHOD is called on the rank's actor, not through the group")
 
 
+def pad_arguments(
+    chunks: int, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any], Padding | None]:
+    """Return padded copies of the batches that have padding on and do not divide by ``chunks``.
+
+    The caller's batches do not change. If no batch needs padding, the padding is ``None``.
+
+    Raises:
+        ValueError: Batches to be padded differ in length, so that no one padding could be cut off the result.
+    """
+    named = {**{f"argument {index}": arg for index, arg in enumerate(args)}, **kwargs}
+    lengths = {name: len(value) for name, value in named.items() if _wants_padding(value)}
+    if not lengths or not any(length % chunks for length in lengths.values()):
+        return list(args), dict(kwargs), None
+    if len(set(lengths.values())) > 1:
+        raise InvalidValueError(f"batches that are padded must have one length, not {lengths}")
+    rows = next(iter(lengths.values()))
+    padding = Padding(rows, rows + -rows % chunks)
+
+    def padded(value: Any) -> Any:
+        return value.padded(padding.padded_rows - rows) if _wants_padding(value) else value
+
+    return [padded(arg) for arg in args], {key: padded(value) for key, value in kwargs.items()}, padding
+
+
+def chunk_arguments(
+    chunks: int, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[list[Any]], dict[str, list[Any]]]:
+    """Split each argument into ``chunks`` batches of equal length.
+
+    Raises:
+        ValueError: One does not divide.
+        TypeError: One is no batch.
+    """
+    return (
+        [_chunk(f"argument {index}", arg, chunks) for index, arg in enumerate(args)],
+        {key: _chunk(f"argument {key!r}", value, chunks) for key, value in kwargs.items()},
+    )
+
+
+def concat(output: Sequence[Any]) -> Any:
+    """Join what ranks returned: batches to a batch, and Ray references to a `DataProtoFuture`.
+
+    Raises:
+        TypeError: The ranks did not return batches of one type.
+    """
+    return DataProtoFuture.concat(list(output)) if isinstance(output[0], ray.ObjectRef) else join(output)
+
+
+def materialize(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with the data of those that are futures of batches."""
+    if any(_is_future(value) for value in (*args, *kwargs.values())):
+        args = tuple(arg.get() if _is_future(arg) else arg for arg in args)
+        kwargs = {key: value.get() if _is_future(value) else value for key, value in kwargs.items()}
+    return args, kwargs
+
+
+def cut_padding(output: Any, padding: Padding) -> Any:
+    """Return the output without padding, if it is a batch with a row for each row of the padded input."""
+    cut = getattr(output, "without_padding", None)
+    return output if cut is None else cut(*padding)
+
+
+def with_padding(kwargs: Mapping[str, Any], padding: Padding | None) -> dict[str, Any]:
+    """Return the keywords with a note for the group: cut this padding off the result."""
+    return dict(kwargs) if padding is None else {**kwargs, _PADDING: padding}
+
+
+def take_padding(kwargs: dict[str, Any]) -> Padding | None:
+    """Remove the note about padding from the keywords, and return it."""
+    padding: Padding | None = kwargs.pop(_PADDING, None)
+    return padding
+
+
+def with_discards(kwargs: Mapping[str, Any], discards: Sequence[bool]) -> dict[str, Any]:
+    """Return the keywords with a note for each rank, in rank order: whether nobody collects its result."""
+    return {**kwargs, _DISCARD: list(discards)} if any(discards) else dict(kwargs)
+
+
+def take_discard(kwargs: dict[str, Any]) -> bool:
+    """Remove a rank's note from the keywords; return whether nobody collects its result."""
+    return bool(kwargs.pop(_DISCARD, False))
+
+
+def allowing_discard(signature: inspect.Signature) -> inspect.Signature:
+    """Return the signature of a rank's method, against which Ray checks calls, with room for the rank's note."""
+    parameters = list(signature.parameters.values())
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return signature
+    discard = inspect.Parameter(_DISCARD, inspect.Parameter.KEYWORD_ONLY, default=False)
+    return signature.replace(parameters=[*parameters, discard])
+
+
 def _shared(worker_group: WorkerGroup, value: Any) -> Any:
     return worker_group.share(value) if getattr(value, "nbytes", 0) >= _LARGE else value
 
@@ -120,3 +234,26 @@ def _one_per_rank(name: str, value: Any, size: int) -> list[Any]:
         got = f"{len(value)} elements" if isinstance(value, list | tuple) else f"a {type(value).__name__}"
         raise InvalidValueError(f"{name} must be a list or tuple with one element for each of {size} ranks, not {got}")
     return list(value)
+
+
+def _wants_padding(value: Any) -> bool:
+    enabled = getattr(value, "is_padding_enabled", None)
+    return enabled is not None and bool(enabled())
+
+
+def _chunk(name: str, value: Any, chunks: int) -> list[Any]:
+    if not hasattr(value, "chunk"):
+        raise InvalidTypeError(
+            f"{name} is a {type(value).__name__}, which cannot be split over ranks: pass a DataProto or a TensorDict, "
+            "or put what every rank needs into meta_info"
+        )
+    if hasattr(value, "__len__") and len(value) % chunks:
+        raise InvalidValueError(
+            f"{name} has {len(value)} rows, which do not divide into {chunks} chunks of equal length: pass "
+            f"{len(value) + -len(value) % chunks} rows, or a DataProto with auto_padding=True"
+        )
+    return list(value.chunk(chunks))
+
+
+def _is_future(value: Any) -> bool:
+    return isinstance(value, DataProtoFuture)

@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .batches import chunk_arguments, concat
-from .call_notes import with_discards
-from .dispatch import DispatchFns, dispatch_one_to_all
+from .dispatch import DispatchFns, chunk_arguments, concat, dispatch_one_to_all, with_discards
 from .parallel_ranks import ParallelRanks
 from .worker_group import WorkerGroup
 
