@@ -128,10 +128,16 @@ def _pod_row(pod: PodState) -> tuple[str, ...]:
 def _show_occupants(found: Sequence[Occupant]) -> None:
     if found:
         rows = [
-            (f"  {each.node}", each.who, each.class_name, each.processes, f"{each.devices:g}", age(each.since))
+            (f"  {each.node}", each.who, each.class_name, each.processes, _devices(each), age(each.since))
             for each in found
         ]
         table("  NODE", "OCCUPANT", "CLASS", "PROCESSES", "DEVICES", "SINCE", rows=rows)
+
+
+def _devices(occupant: Occupant) -> str:
+    """Return the devices; of processes that each have a part of one, how many there are and the part."""
+    part = occupant.devices / occupant.processes
+    return f"{occupant.processes} x {part:g}" if 0 < part < 1 else f"{occupant.devices:g}"
 
 
 def _running(cluster: Cluster, targets: Sequence[Target], notes: list[str]) -> tuple[list[JobRecord], list[Occupant]]:

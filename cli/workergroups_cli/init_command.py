@@ -42,7 +42,9 @@ spec:
   processesPerNode: {processes}
 {accelerator}
 ---
-# A rank for each process of the pool of the same name.
+# A rank for each process of the pool of the same name. Once they are ready, this calls all of them:
+#   workergroups exec {name} -- python -c "from workergroups import *; print(attach('{name}').execute_all_sync('add', 1))"
+# For a program, use workergroups job submit {name} -- python driver.py.
 apiVersion: workergroups.dev/v1alpha1
 kind: WorkerGroup
 metadata:

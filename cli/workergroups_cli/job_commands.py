@@ -67,10 +67,10 @@ def submit(
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Run a command as a job on the head of a pool's cluster, or on a node.
+    """Run a command as a job on the head of a pool's cluster.
 
-    It prints the output of the job, and exits with its code. With --retries, it also submits the job again while it
-    runs, when the pool and the groups on it are ready.
+    With --node, it runs on a node. It prints the output of the job, and exits with its code. With --retries, it also
+    submits the job again while it runs, when the pool and the groups on it are ready.
     """
     if retries and no_wait:
         raise typer.BadParameter("--retries needs this command to follow the job: leave out --no-wait")
@@ -250,6 +250,7 @@ def _took(record: JobRecord) -> str:
 
 
 def _short(entrypoint: str) -> str:
-    """Return the command in a form that fits into a line of a terminal; elsewhere, all of it."""
+    """Return the command in one line, which fits into a terminal; elsewhere, all of it."""
+    entrypoint = " ".join(entrypoint.split())
     is_short = len(entrypoint) <= _LONGEST or not out.is_terminal
     return entrypoint if is_short else f"{entrypoint[: _LONGEST - 3]}..."

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from workergroups.processes.targets import ALL, is_target
+from workergroups.processes.listing import ALL, is_target
 from workergroups_client.errors import ClientError
 from workergroups_client.rank_ranges import numbers
 

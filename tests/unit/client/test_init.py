@@ -1,5 +1,7 @@
 """What `init` writes, and the names that it chooses."""
 
+import re
+
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -22,6 +24,13 @@ def test_the_api_has_all_fields_of_the_manifests(words):
         assert left_out(manifest["spec"], known["spec"]) == []
     assert ours[1]["spec"]["code"]["configMap"]["name"] == code["metadata"]["name"]
     compile(code["data"]["adder.py"], "adder.py", "exec")
+
+
+def test_the_file_says_how_to_call_the_ranks():
+    said = run("tiny", "--file", "-").output
+    (call,) = re.findall(r'workergroups exec tiny -- python -c "(.+)"', said)
+    assert "attach('tiny').execute_all_sync('add', 1)" in call
+    compile(call, "call", "exec")
 
 
 @pytest.mark.parametrize(

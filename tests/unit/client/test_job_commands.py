@@ -121,3 +121,12 @@ def test_a_list_that_is_no_table_for_people_has_whole_commands(monkeypatch, caps
     monkeypatch.setattr(job_commands, "all_jobs", lambda *_: nullcontext(records))
     job_commands.list_jobs()
     assert command.strip() in capsys.readouterr().out
+
+
+def test_a_command_of_several_lines_is_one_line_of_the_list(monkeypatch, capsys):
+    records = [(SimpleNamespace(name="ppo"), replace(SUCCEEDED, entrypoint="python -c '\nimport ray\n\nray.init()'"))]
+    monkeypatch.setattr(job_commands, "Cluster", Cluster)
+    monkeypatch.setattr(job_commands, "all_jobs", lambda *_: nullcontext(records))
+    job_commands.list_jobs()
+    _, row = capsys.readouterr().out.splitlines()
+    assert row.rstrip().endswith("python -c ' import ray ray.init()'")

@@ -1,5 +1,7 @@
 """What runs in a pool's bundles."""
 
+import pytest
+
 from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_cli.description import _show_occupants
 from workergroups_client.names import find
@@ -73,6 +75,14 @@ def test_each_is_a_line(capsys):
     shown = capsys.readouterr().out
     heads, line = shown.splitlines()
     assert heads.split() == ["NODE", "OCCUPANT", "CLASS", "PROCESSES", "DEVICES", "SINCE"]
-    assert line.split() == ["1", "job", "ppo-1", "Critic", "4", "2", "-"]
+    assert line.split() == ["1", "job", "ppo-1", "Critic", "4", "4", "x", "0.5", "-"]
     _show_occupants([])
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("processes", "devices", "shown"), [(2, 0.2, "2 x 0.1"), (2, 2.0, "2"), (2, 4.0, "4"), (3, 0.0, "0")]
+)
+def test_a_part_of_a_device_is_shown_for_each_process(capsys, processes, devices, shown):
+    _show_occupants([Occupant("group a", "Actor", 0, processes, devices, None)])
+    assert f" {processes}          {shown} " in capsys.readouterr().out

@@ -22,6 +22,7 @@ from pathlib import Path
 from workergroups.own_processes import open_file, open_files
 from workergroups.ray_private.default_worker import FILE_NAME, answer, signals, write_to_memory
 
+_NO_ANSWER = "no stacks: it has ended, or cannot be asked yet (a driver can once it attaches to a group or a pool)"
 _DUMP_TIMEOUT = 3.0
 _OPEN_TIMEOUT = 1.5
 """A process that waits for a result of Ray runs signal handlers once a second."""
@@ -72,7 +73,7 @@ def dump_processes(pids: Iterable[int]) -> dict[int, str]:
     asked = {pid: _ask(pid) for pid in willing}
     deadline = time.monotonic() + _DUMP_TIMEOUT
     answers = {pid: _answer(file, deadline) for pid, file in asked.items()}
-    return {pid: answers.get(pid, "no stacks: it ended, or was not started to be asked") for pid in catches}
+    return {pid: answers.get(pid, _NO_ANSWER) for pid in catches}
 
 
 def _catches(pid: int, signal: int) -> bool:
