@@ -43,7 +43,7 @@ spec:
 {accelerator}
 ---
 # A rank for each process of the pool of the same name. Once they are ready, this calls all of them:
-#   workergroups exec {name} -- python -c "from workergroups import *; print(attach('{name}').execute_all_sync('add', 1))"
+#   {call}
 # For a program, use workergroups job submit {name} -- python driver.py.
 apiVersion: workergroups.dev/v1alpha1
 kind: WorkerGroup
@@ -56,6 +56,10 @@ spec:
     configMap:
       name: {name}-code
 """
+_CALL = (
+    "workergroups exec {name} -- python -c "
+    """"import workergroups; print(workergroups.attach('{name}').execute_all_sync('add', 10))\""""
+)
 _GPUS = """\
   # Each process has a GPU of NVIDIA. For only one product, such as H100, uncomment the line: its value is that of the
   # node label nvidia.com/gpu.product. For GPUs of AMD, write vendor: amd.
@@ -87,7 +91,8 @@ def init(
             f"with a letter first, and a letter or a digit last",
             param_hint="NAME",
         )
-    text = _MANIFESTS.format(name=chosen, processes=processes, accelerator=_CPUS if cpus else _GPUS)
+    devices = _CPUS if cpus else _GPUS
+    text = _MANIFESTS.format(name=chosen, processes=processes, accelerator=devices, call=_CALL.format(name=chosen))
     if file == "-":
         sys.stdout.write(text)
         return

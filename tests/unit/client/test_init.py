@@ -29,7 +29,7 @@ def test_the_api_has_all_fields_of_the_manifests(words):
 def test_the_file_says_how_to_call_the_ranks():
     said = run("tiny", "--file", "-").output
     (call,) = re.findall(r'workergroups exec tiny -- python -c "(.+)"', said)
-    assert "attach('tiny').execute_all_sync('add', 1)" in call
+    assert "attach('tiny').execute_all_sync('add', 10)" in call
     compile(call, "call", "exec")
 
 
