@@ -12,7 +12,8 @@ from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs, address_of_this_node
 from workergroups.ray_private.records import ActorRecord
 
-from .tables import ActorRow, DeadActorRow
+from .in_gcs import actor_row
+from .tables import DeadActorRow
 
 _MOST = 1000
 
@@ -39,11 +40,6 @@ def _row(record: ActorRecord, submission_id: str, pods: dict[str, str]) -> DeadA
         reason=death.reason,
         message=death.message,
     )
-
-
-def actor_row(record: ActorRecord) -> ActorRow:
-    """Return the row of an actor."""
-    return ActorRow(record.actor_id, record.class_name, record.name, record.namespace, record.worker_id, record.job_id)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from workergroups.ray_private import records
 from workergroups.ray_private.calls_in_flight import CallReader
 from workergroups.ray_private.cluster_state import UnfinishedTask, unfinished_task
 from workergroups.ray_private.gcs import Gcs, address_of_this_node
+from workergroups.ray_private.records import ActorRecord
 
-from .dead_actors import actor_row
-from .tables import DriverRow, GcsTables, PauseRow, TaskRow, digest
+from .tables import ActorRow, DriverRow, GcsTables, PauseRow, TaskRow, digest
 
 WAIT_SECONDS = 20.0
 _LOOK_SECONDS = 0.2
@@ -51,6 +51,11 @@ def tables(gcs: Gcs, pods: Mapping[str, str]) -> GcsTables:
         tuple(_task(unfinished_task(event), now) for event in CallReader(gcs.address).events()),
         _pauses(gcs, pods),
     )
+
+
+def actor_row(record: ActorRecord) -> ActorRow:
+    """Return the row of an actor."""
+    return ActorRow(record.actor_id, record.class_name, record.name, record.namespace, record.worker_id, record.job_id)
 
 
 def _pauses(gcs: Gcs, pods: Mapping[str, str]) -> tuple[PauseRow, ...]:
