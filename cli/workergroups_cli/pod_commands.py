@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from workergroups.processes.targets import is_target
+from workergroups.processes.listing import is_target
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.execution import Write, execute
 from workergroups_client.group import Group

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from workergroups.naming import RankName
+from workergroups.processes.listing import Process, matches
 from workergroups.processes.tables import PauseRow
-from workergroups.processes.targets import Process, matches
 
 from .cluster import Cluster
 from .errors import NotFoundError

@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workergroups.processes.listing import Call
-from workergroups.processes.targets import Process
+from workergroups.processes.listing import Call, Process
 from workergroups.rank_stack import RankStack, parse
 from workergroups.stack_groups import diagnose
 

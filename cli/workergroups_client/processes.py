@@ -10,9 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from workergroups.processes import listing
-from workergroups.processes.listing import Call
+from workergroups.processes.listing import ALL, DRIVER, JOB, NODE, Call, Process, chosen
 from workergroups.processes.tables import ActorRow, DeadActorRow, GcsTables, NodeProcess, PauseRow, digest
-from workergroups.processes.targets import ALL, DRIVER, JOB, NODE, Process, chosen
 
 from . import names
 from .cluster import Cluster
