@@ -15,7 +15,7 @@ from .rank_ranges import numbers
 from .reading import dead_rank
 
 if TYPE_CHECKING:
-    from workergroups_api.dead_rank import DeadRank
+    from workergroups_api.report import DeadRank
 
 _MODULE = "workergroups_agent.previous_logs"
 

@@ -12,10 +12,10 @@ from .errors import ClientError
 from .names import Target
 
 if TYPE_CHECKING:
-    from workergroups_api.dead_rank import DeadRank
     from workergroups_api.group_status import WorkerGroupStatus
     from workergroups_api.model import ApiModel
     from workergroups_api.pool_status import ResourcePoolStatus
+    from workergroups_api.report import DeadRank
     from workergroups_api.resource_pool import ResourcePoolSpec
 
     _Model = TypeVar("_Model", bound=ApiModel)
@@ -60,7 +60,7 @@ def dead_rank(group: Target, answer: Any) -> DeadRank:
     Raises:
         ClientError: The answer has a value that this version cannot read.
     """
-    from workergroups_api.dead_rank import DeadRank
+    from workergroups_api.report import DeadRank
 
     return _read(DeadRank, group, "the agent's record of a dead rank", answer)
 
