@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from workergroups.processes.listing import ALL, is_target
 from workergroups_client.errors import ClientError
 from workergroups_client.rank_ranges import numbers
 
@@ -66,6 +65,9 @@ def variable(text: str) -> tuple[str, str]:
 
 def processes_of(target: str | None, pool: str | None, every: bool) -> str | None:
     """Return the target if it names processes, ``all`` with --all; ``None`` if it names a group."""
+    # As above: --help must not wait for what only a request needs.
+    from workergroups.processes.listing import ALL, is_target
+
     if every:
         if target is not None:
             raise typer.BadParameter(f"--all means all processes: leave out {target}")

@@ -21,6 +21,7 @@ from workergroups_client.logs import LogFile, Part, names_on_node, read
 from workergroups_client.names import GROUP, POOL, find, ray_cluster
 from workergroups_client.nodes import node_id
 from workergroups_client.pods import PodContainer, head, nodes, nodes_of_ranks, ray_pods
+from workergroups_client.previous import previous_logs
 from workergroups_client.processes import Processes, pool_of
 from workergroups_client.rank_ranges import numbers
 from workergroups_client.waiting import Tell
@@ -141,7 +142,7 @@ def logs(
     if file is not None:
         raise typer.BadParameter("--file needs --node: each node has its own files")
     if previous:
-        _previous_logs(Group(name, cluster), ranks, tail)
+        _previous_logs(cluster, name, ranks, tail)
         return
     with Teller() as tell, Group(name, cluster, tell) as group:
         for number, line in group.logs(ranks, follow=follow, tail=tail, since=earliest):
@@ -149,8 +150,8 @@ def logs(
             _print_line(f"[rank {number}] ", line)
 
 
-def _previous_logs(group: Group, ranks: str | None, tail: int | None) -> None:
-    for log in group.previous_logs(ranks):
+def _previous_logs(cluster: Cluster, name: str, ranks: str | None, tail: int | None) -> None:
+    for log in previous_logs(cluster, find(cluster, name, GROUP), ranks):
         dead = log.dead_rank
         where = f" in pod {dead.pod}" if dead.pod else ""
         print_text(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workergroups.checking.findings import CheckFinding
     from workergroups_api.conditions import Condition
-    from workergroups_api.dead_rank import DeadRank
+    from workergroups_api.report import DeadRank
 
     from .checks import Check
     from .cluster import Cluster
@@ -54,7 +54,7 @@ _MODULES = {
     "ClientError": ".errors",
     "Cluster": ".cluster",
     "Condition": "workergroups_api.conditions",
-    "DeadRank": "workergroups_api.dead_rank",
+    "DeadRank": "workergroups_api.report",
     "DeadlineError": ".errors",
     "Group": ".group",
     "Job": ".jobs",

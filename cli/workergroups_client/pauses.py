@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from workergroups.naming import RankName
+from workergroups.processes import listing
 from workergroups.processes.listing import Process, matches
-from workergroups.processes.tables import PauseRow
+from workergroups.processes.tables import GcsTables, PauseRow, digest
 
 from .cluster import Cluster
 from .errors import NotFoundError
 from .names import GROUP, Target
-from .processes import Processes
+from .pod_programs import ask_for_processes, understood
+from .pods import head
 from .tunnel import Tunnel
 
 
@@ -47,11 +49,14 @@ class Pauses:
         cluster: Where to look.
         on: A pool or group on the Ray cluster of the processes; if it is a group, only its ranks count.
         target: For a pool: ``job/ID``, ``actor/NAME``, ``actor/CLASS``, ``node/POD`` or ``all``.
+
+    Raises:
+        NotRunningError: The head of the Ray cluster is not running.
     """
 
     def __init__(self, cluster: Cluster, on: Target, target: str = "") -> None:
         self._cluster, self._on, self._target = cluster, on, target
-        self._processes = Processes.of(cluster, on)
+        self._head = head(cluster, on)
         self._seen = ""
 
     @property
@@ -89,8 +94,10 @@ class Pauses:
         return Tunnel(self._cluster, lambda: pause.pod, pause.port, local_port)
 
     def _look(self, seen: str) -> list[PausedProcess]:
-        paused, self._seen = self._processes.paused(seen)
-        found = [self._paused(process, row) for process, row in paused if self._is_wanted(process)]
+        said = ask_for_processes(self._cluster, self._head, "in_gcs", *([seen] if seen else []))
+        tables = understood(GcsTables.from_json, said)
+        self._seen = digest(tables.pauses)
+        found = [self._paused(process, row) for process, row in listing.paused(tables) if self._is_wanted(process)]
         return sorted(found, key=lambda pause: -1 if pause.rank is None else pause.rank)
 
     def _is_wanted(self, process: Process) -> bool:

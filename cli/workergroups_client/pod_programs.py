@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from workergroups.answering import ANSWER, FAILURE, answer_command
 
@@ -15,7 +15,10 @@ from .execution import execute
 from .pods import PodContainer
 
 ANSWER_SECONDS = 30
+_PROCESSES_SECONDS = 40
 _OLDER = "an older operator started the pool, and its library cannot answer: recreate the pool"
+
+_Answer = TypeVar("_Answer")
 
 
 class Output(NamedTuple):
@@ -65,6 +68,30 @@ def ask(
     if ANSWER in said:
         return said[ANSWER]
     raise ClientError(f"{what}: {said.get(FAILURE) or _why_nothing(output)}")
+
+
+def ask_for_processes(cluster: Cluster, container: PodContainer, module: str, *words: str) -> Any:
+    """Run a module of ``workergroups.processes`` in a pod, and return its answer; see `ask`."""
+    what = f"pod {container.pod} could not be asked for its processes"
+    return ask(cluster, container, f"workergroups.processes.{module}", *words, what=what, seconds=_PROCESSES_SECONDS)
+
+
+def understood(read: Callable[[Any], _Answer], said: Any) -> _Answer:
+    """Return what a pod has answered as a value of our types.
+
+    Args:
+        read: Returns that value. It raises a TypeError or a ValueError for an answer of another version.
+        said: The answer; see `ask`.
+
+    Raises:
+        ClientError: The pod's library has another version.
+    """
+    try:
+        return read(said)
+    except (TypeError, ValueError) as error:
+        raise ClientError(
+            f"the pool's library answers in another way ({error}): install the command line of the operator's version"
+        ) from error
 
 
 def _parsed(printed: str) -> dict[str, Any]:

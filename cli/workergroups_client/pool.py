@@ -144,7 +144,7 @@ class Pool(Handle):
 
     @property
     def processes(self) -> Processes:
-        """All processes of the pool's Ray cluster: what they do, where they pause, and what they printed last."""
+        """All processes of the pool's Ray cluster: what they do, and what they printed last."""
         return Processes.of(self.cluster, self.target)
 
     def jobs(self) -> list[JobRecord]:

@@ -12,10 +12,10 @@ from .names import Target
 from .pod_programs import ask
 from .pods import agent
 from .rank_ranges import numbers
-from .reading import dead_rank
+from .reading import read
 
 if TYPE_CHECKING:
-    from workergroups_api.dead_rank import DeadRank
+    from workergroups_api.report import DeadRank
 
 _MODULE = "workergroups_agent.previous_logs"
 
@@ -51,6 +51,18 @@ def previous_logs(cluster: Cluster, group: Target, wanted: str | None) -> list[P
     chosen = _latest(group, dead, wanted)
     texts = ask_agent(str(chosen[0].incarnation), *(str(each.rank) for each in chosen))
     return [PreviousLog(each, _lines(text)) for each, text in zip(chosen, texts, strict=True)]
+
+
+def dead_rank(group: Target, answer: Any) -> DeadRank:
+    """Return a dead rank of a group from what the group's agent answers.
+
+    Raises:
+        ClientError: The answer has a value that this version cannot read.
+    """
+    # As in `reading`: pydantic, which this needs, takes a noticeable time.
+    from workergroups_api.report import DeadRank
+
+    return read(DeadRank, group, "the agent's record of a dead rank", answer)
 
 
 def _why_none(group: Target, since: str | None) -> str:

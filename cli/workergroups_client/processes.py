@@ -11,17 +11,16 @@ from typing import Any
 
 from workergroups.processes import listing
 from workergroups.processes.listing import ALL, DRIVER, JOB, NODE, Call, Process, chosen
-from workergroups.processes.tables import ActorRow, DeadActorRow, GcsTables, NodeProcess, PauseRow, digest
+from workergroups.processes.tables import ActorRow, DeadActorRow, GcsTables, NodeProcess
 
 from . import names
 from .cluster import Cluster
 from .errors import ClientError, NotFoundError
 from .names import Target
-from .pod_programs import ask
+from .pod_programs import ask_for_processes, understood
 from .pods import ray_pods
 
 _AT_ONCE = 64
-_SECONDS = 40
 MOST_DEAD = 32
 """Dead actors whose last lines are read, the latest."""
 
@@ -72,10 +71,7 @@ class Processes:
         containers = {each.pod: each for each in ray_pods(cluster, target)}
 
         def ask_pod(pod: str, module: str, *words: str) -> Any:
-            what = f"pod {pod} could not be asked for its processes"
-            return ask(
-                cluster, containers[pod], f"workergroups.processes.{module}", *words, what=what, seconds=_SECONDS
-            )
+            return ask_for_processes(cluster, containers[pod], module, *words)
 
         first, *_ = containers
         return cls(first, list(containers), ask_pod)
@@ -128,15 +124,6 @@ class Processes:
         texts = self._of_each("logs", wanted, "(no lines: {})\n")
         return [(row, texts.get(row.actor.actor_id, "")) for row in latest]
 
-    def paused(self, seen: str = "") -> tuple[list[tuple[Process, PauseRow]], str]:
-        """Return the processes that are paused for a debugger, and a digest of that.
-
-        Args:
-            seen: The digest of the last look: wait until it changes, 20 s at most.
-        """
-        tables = _tables(self._ask(self._head, "in_gcs", *([seen] if seen else [])))
-        return listing.paused(tables), digest(tables.pauses)
-
     def _look(self) -> tuple[list[Process], GcsTables, list[str]]:
         """Return all processes, what Ray's control service knows, and which pods could not be asked."""
         with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -144,7 +131,7 @@ class Processes:
             on_nodes = dict(zip(self._pods, threads.map(self._on_node, self._pods), strict=True))
         said, trouble = from_gcs.result()
         troubles = [each for each in (trouble, *(why for _, why in on_nodes.values())) if each is not None]
-        tables = _tables(said) if trouble is None else GcsTables((), (), (), ())
+        tables = understood(GcsTables.from_json, said) if trouble is None else GcsTables((), (), (), ())
         workers = {pod: [NodeProcess(*each) for each in found or ()] for pod, (found, _) in on_nodes.items()}
         return listing.processes(tables, workers), tables, troubles
 
@@ -182,15 +169,6 @@ def _answer_or_why_not(ask: Ask, pod: str, module: str, *words: str) -> tuple[An
         return ask(pod, module, *words), None
     except ClientError as error:
         return None, str(error)
-
-
-def _tables(said: Any) -> GcsTables:
-    try:
-        return GcsTables.from_json(said)
-    except (TypeError, ValueError) as error:
-        raise ClientError(
-            f"the pool's library answers in another way ({error}): install the command line of the operator's version"
-        ) from error
 
 
 def _chosen(target: str, known: Sequence[Process], troubles: Sequence[str]) -> list[Process]:

@@ -12,7 +12,6 @@ from .errors import ClientError
 from .names import Target
 
 if TYPE_CHECKING:
-    from workergroups_api.dead_rank import DeadRank
     from workergroups_api.group_status import WorkerGroupStatus
     from workergroups_api.model import ApiModel
     from workergroups_api.pool_status import ResourcePoolStatus
@@ -29,7 +28,7 @@ def pool_spec(pool: Target) -> ResourcePoolSpec:
     """
     from workergroups_api.resource_pool import ResourcePoolSpec
 
-    return _read(ResourcePoolSpec, pool, "spec", pool.manifest["spec"])
+    return read(ResourcePoolSpec, pool, "spec", pool.manifest["spec"])
 
 
 def pool_status(pool: Target) -> ResourcePoolStatus:
@@ -40,7 +39,7 @@ def pool_status(pool: Target) -> ResourcePoolStatus:
     """
     from workergroups_api.pool_status import ResourcePoolStatus
 
-    return _read(ResourcePoolStatus, pool, "status", pool.manifest.get("status") or {})
+    return read(ResourcePoolStatus, pool, "status", pool.manifest.get("status") or {})
 
 
 def group_status(group: Target) -> WorkerGroupStatus:
@@ -51,21 +50,21 @@ def group_status(group: Target) -> WorkerGroupStatus:
     """
     from workergroups_api.group_status import WorkerGroupStatus
 
-    return _read(WorkerGroupStatus, group, "status", group.manifest.get("status") or {})
+    return read(WorkerGroupStatus, group, "status", group.manifest.get("status") or {})
 
 
-def dead_rank(group: Target, answer: Any) -> DeadRank:
-    """Return a dead rank of a group from what the group's agent answers.
+def read(model: type[_Model], target: Target, part: str, value: Any) -> _Model:
+    """Return a value as an object of a model.
+
+    Args:
+        model: The model.
+        target: The pool or group that the value belongs to, for messages.
+        part: What the value is of the pool or group, for messages, such as ``spec``.
+        value: The value, as parsed from JSON.
 
     Raises:
-        ClientError: The answer has a value that this version cannot read.
+        ClientError: This version cannot read the value; the message names the field.
     """
-    from workergroups_api.dead_rank import DeadRank
-
-    return _read(DeadRank, group, "the agent's record of a dead rank", answer)
-
-
-def _read(model: type[_Model], target: Target, part: str, value: Any) -> _Model:
     from pydantic import ValidationError
 
     try:

@@ -2,12 +2,12 @@
 
 Each report names the Ray session in which it was observed, and a group's report also the incarnation. A report of
 another session or another incarnation does not count.
+
+`DeadRank` is in no status: the agent keeps it with the rank's last lines, and the command line shows it.
 """
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
-from itertools import takewhile
 from typing import Annotated
 
 from pydantic import AwareDatetime, Field
@@ -157,6 +157,19 @@ class RankFailure(ApiModel):
     pod: Annotated[str | None, Field(description="Pod in which the rank ran.")] = None
 
 
+class DeadRank(RankFailure):
+    """A rank of one incarnation of a group that died, and when."""
+
+    uid: Annotated[str, Field(description="The group's UID.")]
+    incarnation: Annotated[int, Field(description="The incarnation of the group that the rank belonged to.")]
+    died: Annotated[datetime, Field(description="When the agent saw that it had died, by the agent's clock.")]
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What tells it from all other dead ranks: UID, incarnation and rank."""
+        return self.uid, self.incarnation, self.rank
+
+
 class LastWords(ApiModel):
     """The end of what a rank printed that died, in this incarnation or in an earlier one."""
 
@@ -283,22 +296,3 @@ class GroupReport(ApiModel):
 def pods_digest(pods: Iterable[str]) -> str:
     """Return a short name for a set of pods."""
     return digest(sorted(pods))
-
-
-_BRACES = re.compile(r"([^{},]*)\{([^{}]*)\}")
-
-
-def braces(names: Sequence[str]) -> str:
-    """Return names as one text: [`a-x`, `a-y`] -> `a-{x,y}`. The names of a pool's pods differ in their ends only."""
-    if len(names) < 2:
-        return "".join(names)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(min(names), max(names), strict=False)))
-    return f"{names[0][:shared]}{{{','.join(name[shared:] for name in names)}}}"
-
-
-def expanded(text: str) -> list[str]:
-    """Return the names in a text, the inverse of `braces`."""
-    found = _BRACES.fullmatch(text)
-    if found is None:
-        return [text] if text else []
-    return [found[1] + end for end in found[2].split(",")]

@@ -4,7 +4,7 @@ from tests.simulation.faults import Refuse, Rule
 from tests.simulation.nodes import NODES, RACK
 from tests.simulation.scene import condition
 from workergroups_api.manifest import NODE, POD, RESOURCE_POOL, WORKER_GROUP
-from workergroups_api.report import expanded
+from workergroups_api.ranges import expanded
 from workergroups_api.vocabulary import Component
 
 ALONG_RACKS = {"topology": {"key": RACK}}

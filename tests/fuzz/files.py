@@ -22,10 +22,9 @@ from workergroups_agent.exchange import Exchange, PreparedLaunch, ReportedGroup,
 from workergroups_agent.files import UnreadableFile
 from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.subtrees import subtrees
-from workergroups_api.dead_rank import DeadRank
 from workergroups_api.launch import Launch
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool
-from workergroups_api.report import GroupReport, PoolReport
+from workergroups_api.report import DeadRank, GroupReport, PoolReport
 from workergroups_api.vocabulary import RankEnd
 
 # Reading everything once must take less, whatever the files contain.

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from workergroups.answering import give
 from workergroups_agent.files import UnreadableFile, read_file, write_file
 from workergroups_api.bounded_json import Limits, parse
-from workergroups_api.dead_rank import DeadRank
+from workergroups_api.report import DeadRank
 from workergroups_api.vocabulary import REPORTS, Variable
 
 # The directory has 128 MiB, which the reports share.

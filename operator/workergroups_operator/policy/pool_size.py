@@ -10,8 +10,8 @@ from itertools import count, takewhile
 
 from workergroups_api.plan import PlannedBundles
 from workergroups_api.pool_status import MAX_VICTIMS, Victim
-from workergroups_api.ranges import numbers, ranges
-from workergroups_api.report import PoolReport, expanded
+from workergroups_api.ranges import expanded, numbers, ranges
+from workergroups_api.report import PoolReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import Observed, is_running, node_group_of

@@ -17,7 +17,11 @@ from ray.cluster_utils import Cluster
 from workergroups.answering import answer_command
 from workergroups.debugger.dap import Attached
 from workergroups_agent.ray_start import our_start_process
+from workergroups_client import pauses
 from workergroups_client.errors import NotFoundError
+from workergroups_client.names import POOL, Target
+from workergroups_client.pauses import Pauses
+from workergroups_client.pods import PodContainer
 from workergroups_client.processes import Processes
 
 
@@ -159,27 +163,35 @@ def stop_here(total):
     return total
 
 
-def test_a_breakpoint_in_a_plain_task_waits_on_the_loopback_and_a_debugger_lets_it_continue(processes):
+@pytest.fixture
+def paused(processes, monkeypatch):
+    """The processes that are paused, as `debug` asks for them."""
+    monkeypatch.setattr(pauses, "head", lambda *_: PodContainer(socket.gethostname(), "ray-head"))
+    monkeypatch.setattr(pauses, "ask_for_processes", lambda _, container, *words: ask(container.pod, *words))
+    return Pauses(None, Target(POOL, {}), "all")
+
+
+def test_a_breakpoint_in_a_plain_task_waits_on_the_loopback_and_a_debugger_lets_it_continue(paused):
     call = stop_here.remote(40)
-    seen, deadline = "", time.monotonic() + 120
-    while not (paused := processes.paused(seen))[0] or not paused[0][0][1].pause.port:
-        seen = paused[1]
+    found, deadline = paused.now(), time.monotonic() + 120
+    while not found or not found[0].port:
         assert time.monotonic() < deadline
-    ((process, row),), _ = paused
-    assert (process.kind, process.label, row.pod) == ("task", "stop_here", socket.gethostname())
-    assert row.pause.function == "stop_here"
+        found = paused.changed()
+    (pause,) = found
+    assert (pause.who, pause.pod) == ("task stop_here", socket.gethostname())
+    assert pause.where.endswith(" in stop_here")
     listening = subprocess.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"], capture_output=True, text=True).stdout
     addresses = [line.split()[1] for line in listening.splitlines() if line.split()[3] == "0A"]
-    assert [each for each in addresses if each.endswith(f":{row.pause.port:04X}")] == [f"0100007F:{row.pause.port:04X}"]
-    editor = Attached(row.pause.port)
+    assert [each for each in addresses if each.endswith(f":{pause.port:04X}")] == [f"0100007F:{pause.port:04X}"]
+    editor = Attached(pause.port)
     thread = editor.wait_until_stopped()
     frame = editor.frames(thread)[0]
     assert (frame.name, editor.evaluate("total", frame)) == ("stop_here", "40")
     editor.ask("continue", threadId=thread)
     editor.close()
     assert ray.get(call) == 40
-    processes.paused(paused[1])
-    assert processes.paused()[0] == []
+    paused.changed()
+    assert paused.now() == []
 
 
 def test_the_last_lines_of_an_actor_that_died_are_kept_with_the_reason(processes):

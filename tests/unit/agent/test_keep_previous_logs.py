@@ -13,7 +13,7 @@ from workergroups_agent.observer.keep_previous_logs import (
     SETTLE_SECONDS,
     PreviousLogKeeper,
 )
-from workergroups_agent.observer.tails import Tails
+from workergroups_agent.observer.printed_lines import Tails
 from workergroups_agent.previous_logs import PreviousLogs
 
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from workergroups_agent.observer import listen
-from workergroups_agent.observer.tails import GAP, Tails
+from workergroups_agent.observer import printed_lines
+from workergroups_agent.observer.printed_lines import GAP, Listener, Tails
 
 RANK = ("10.0.0.1", 7)
 NOTHING = {"ip": "", "pid": "", "lines": []}
@@ -25,10 +25,10 @@ class Ray:
         for each in batches:
             self.batches.put(each)
         self.subscriptions, self.lost = 0, threading.Event()
-        monkeypatch.setattr(listen, "subscribe_to_logs", self.subscribe)
+        monkeypatch.setattr(printed_lines, "subscribe_to_logs", self.subscribe)
         self.tails = Tails()
         self.tails.claim({RANK})
-        self.listener = listen.Listener("address", self.tails, self.lost.set)
+        self.listener = Listener("address", self.tails, self.lost.set)
         self.listener.start()
 
     def subscribe(self, _address):
@@ -66,7 +66,7 @@ def test_lines_of_workers_are_read_and_others_are_not(monkeypatch):
 
 def test_the_memory_of_long_lines_is_given_back(monkeypatch):
     given_back = threading.Event()
-    monkeypatch.setattr(listen, "_give_memory_back", given_back.set)
+    monkeypatch.setattr(printed_lines, "_give_memory_back", given_back.set)
     ray = Ray(monkeypatch, batch("short"))
     ray.until_printed("short")
     assert not given_back.is_set()
@@ -76,7 +76,7 @@ def test_the_memory_of_long_lines_is_given_back(monkeypatch):
 
 @pytest.mark.parametrize("failure", [NOTHING, RuntimeError("a user's secret")], ids=["unavailable", "error"])
 def test_a_head_that_does_not_answer_is_reported_and_asked_again(monkeypatch, caplog, failure):
-    monkeypatch.setattr(listen, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(printed_lines, "RETRY_SECONDS", 0.01)
     ray = Ray(monkeypatch, batch("before"), failure, batch("after"))
     assert ray.until_printed("after") == f"before\n{GAP}\nafter\n"
     assert ray.lost.is_set()
@@ -86,9 +86,9 @@ def test_a_head_that_does_not_answer_is_reported_and_asked_again(monkeypatch, ca
 
 def test_a_flood_is_read_for_a_part_of_the_time_and_nobody_is_subscribed_for_the_rest(monkeypatch):
     # Without pauses, in which a window could pass with its budget unspent.
-    monkeypatch.setattr(listen, "PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(listen, "WINDOW_SECONDS", 0.05)
-    monkeypatch.setattr(listen, "BUDGET_SECONDS", 0.002)
+    monkeypatch.setattr(printed_lines, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(printed_lines, "WINDOW_SECONDS", 0.05)
+    monkeypatch.setattr(printed_lines, "BUDGET_SECONDS", 0.002)
     ray = Ray(monkeypatch, *[batch("x")] * 20_000, batch("end"))
     text = ray.until_printed("end")
     assert text.count(GAP) == ray.subscriptions - 1 > 0

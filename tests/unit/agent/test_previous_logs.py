@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from tests.unit.agent.odd_files import CONTENTS, NO_FILES
 from workergroups_agent.files import UnreadableFile
 from workergroups_agent.previous_logs import PreviousLogs
-from workergroups_api.dead_rank import DeadRank
+from workergroups_api.report import DeadRank
 from workergroups_api.vocabulary import REPORTS
 
 TEXT = b"\0 \x1b[31mred\r\xff\n{}\n\n"

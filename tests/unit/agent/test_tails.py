@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups_agent.observer.tails import GAP, Tails
+from workergroups_agent.observer.printed_lines import GAP, Tails
 
 RANK, OTHER = ("10.0.0.1", 7), ("10.0.0.2", 7)
 

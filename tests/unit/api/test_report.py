@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workergroups_api.ranges import numbers, ranges
-from workergroups_api.report import GroupReport, PoolReport, braces, expanded, pods_digest
+from workergroups_api.ranges import braces, expanded, numbers, ranges
+from workergroups_api.report import GroupReport, PoolReport, pods_digest
 
 
 @pytest.mark.parametrize(

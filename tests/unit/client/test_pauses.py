@@ -8,10 +8,10 @@ from tests.unit.client.fake_cluster import FakeCluster, group, pool
 from workergroups.debugger.pauses import Pause
 from workergroups.processes.tables import ActorRow, DriverRow, GcsTables, PauseRow, TaskRow
 from workergroups_cli import launch_json
+from workergroups_client import pauses
 from workergroups_client.errors import ClientError
 from workergroups_client.names import find
 from workergroups_client.pauses import Pauses
-from workergroups_client.processes import Processes
 
 PAUSE = Pause("node", "t.py", 1, "f", "/code", "", 0, 1767225600.25)
 TABLES = GcsTables(
@@ -29,7 +29,8 @@ TABLES = GcsTables(
 
 @pytest.fixture
 def cluster(monkeypatch):
-    monkeypatch.setattr(Processes, "of", lambda *_: Processes("head", ["head"], lambda *_: TABLES.to_json()))
+    monkeypatch.setattr(pauses, "head", lambda *_: ("head", "ray-head"))
+    monkeypatch.setattr(pauses, "ask_for_processes", lambda *_: TABLES.to_json())
     ours = group("ppo")
     ours["metadata"]["uid"] = "UID"
     return FakeCluster(pool("ppo"), ours)

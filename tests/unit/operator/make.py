@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from workergroups_api.launch import digest, revision
-from workergroups_api.ranges import ranges
-from workergroups_api.report import GroupReport, braces, pods_digest
+from workergroups_api.ranges import braces, ranges
+from workergroups_api.report import GroupReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions, decide

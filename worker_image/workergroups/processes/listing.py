@@ -1,6 +1,6 @@
-"""The processes of a Ray cluster, and the calls between them that have not returned, from the tables of its pods.
+"""The processes of a Ray cluster: which there are, the calls between them, and which of them a target names.
 
-A person names processes by a target: ``job/ID``, ``actor/NAME``, ``actor/CLASS``, ``node/POD`` or ``all``.
+Processes and calls come from the tables of the pods. A target is ``job/ID``, ``actor/NAME``, ``node/POD`` or ``all``.
 """
 
 from __future__ import annotations

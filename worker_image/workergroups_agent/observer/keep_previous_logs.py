@@ -9,12 +9,11 @@ from datetime import datetime
 
 from workergroups.naming import RankName
 from workergroups_agent.files import UnreadableFile
+from workergroups_agent.observer.printed_lines import Tails
 from workergroups_agent.observer.report import failure_of
-from workergroups_agent.observer.tails import Tails
 from workergroups_agent.previous_logs import Key, PreviousLogs, now
 from workergroups_agent.ray_state import RankActor, RayState
-from workergroups_api.dead_rank import DeadRank
-from workergroups_api.report import MAX_FAILURES, MAX_LAST_WORDS, LastWords, RankFailure
+from workergroups_api.report import MAX_FAILURES, MAX_LAST_WORDS, DeadRank, LastWords, RankFailure
 from workergroups_api.text import plain
 from workergroups_api.vocabulary import RankEnd
 

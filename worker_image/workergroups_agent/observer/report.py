@@ -23,7 +23,7 @@ from workergroups_agent.preflight_state import preflight_report
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
-from workergroups_api.ranges import ranges
+from workergroups_api.ranges import braces, ranges
 from workergroups_api.report import (
     MAX_DRIVER_JOBS,
     MAX_FAILURES,
@@ -37,7 +37,6 @@ from workergroups_api.report import (
     RankFailure,
     RankPause,
     RunReport,
-    braces,
     pods_digest,
 )
 from workergroups_api.text import plain
