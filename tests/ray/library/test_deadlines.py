@@ -23,6 +23,10 @@ from workergroups import (
     Worker,
     register,
 )
+from workergroups.processes import in_gcs
+from workergroups.ray_private.cluster_state import unfinished_tasks
+from workergroups.ray_private.gcs import Gcs
+from workergroups.single_controller.ray.calls import calls_in_flight
 from workergroups.waiting import poll
 
 pytestmark = pytest.mark.usefixtures("local_ray")
@@ -158,6 +162,33 @@ def test_a_second_process_sees_the_calls_in_flight(group):
     assert re.fullmatch(rf"leave: queued for [\d.]+ s on rank 0 \(job {job}\)", queued)
     ray.get(refs)
     assert poll(lambda: str(group.calls()) == "no calls in flight", timeout=10)
+
+
+@ray.remote(num_cpus=0)
+class Orphan:
+    def __init__(self):
+        self.is_constructed = True
+
+
+@ray.remote(num_cpus=0)
+class Caller:
+    def create(self):
+        actor = Orphan.options(lifetime="detached").remote()
+        ray.get(actor.__ray_ready__.remote())
+        return actor._actor_id.hex()
+
+
+def test_a_constructor_that_has_returned_is_no_call_in_flight_although_its_caller_was_killed(local_ray):
+    callers = [Caller.remote() for _ in range(4)]
+    orphans = []
+    for caller in callers:
+        orphans.append(ray.get(caller.create.remote()))
+        ray.kill(caller)  # mostly before it reports that the constructor has returned
+    time.sleep(2)  # within which Ray's processes report
+    assert "Orphan.__init__" in {task.name for task in unfinished_tasks() if task.actor_id in orphans}
+    assert "__init__" not in {call.method for call in calls_in_flight(orphans)}
+    seen = in_gcs.tables(Gcs.connect(ray.get_runtime_context().gcs_address), {})
+    assert "Orphan.__init__" not in {task.name for task in seen.tasks}
 
 
 def _print_in_another_process(group, expression):

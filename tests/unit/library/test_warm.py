@@ -110,6 +110,15 @@ def test_installed_modules_are_imported_in_advance_and_those_of_the_code_are_not
     assert not {"json", "__main__", __name__} & set(found)
 
 
+def test_packages_of_an_environment_that_python_was_pointed_to_count_as_installed(tmp_path, monkeypatch):
+    other = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
+    for directory in (tmp_path / "code", other):
+        directory.mkdir(parents=True)
+        monkeypatch.syspath_prepend(directory)
+    assert str(other) in preload.site_directories()
+    assert str(tmp_path / "code") not in preload.site_directories()
+
+
 @pytest.mark.parametrize(("free", "short"), [(4 * 2**30, False), (0.9 * 2**30, True), (1.5 * 2**30, True)])
 def test_a_server_ends_when_memory_is_short(monkeypatch, free, short):
     monkeypatch.setattr(server, "memory", lambda: free_memory.Memory(20 * 2**30, int(free)))

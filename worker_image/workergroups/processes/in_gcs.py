@@ -23,7 +23,7 @@ from .tables import ActorRow, DriverRow, GcsTables, PauseRow, TaskRow, digest
 
 WAIT_SECONDS = 20.0
 _LOOK_SECONDS = 0.2
-_NOT_DEAD = ("ALIVE", "PENDING_CREATION", "DEPENDENCIES_UNREADY", "RESTARTING")
+_NOT_ALIVE_YET = ("PENDING_CREATION", "DEPENDENCIES_UNREADY", "RESTARTING")
 
 
 def answer(seen: str = "") -> Any:
@@ -38,7 +38,10 @@ def answer(seen: str = "") -> Any:
 
 def tables(gcs: Gcs, pods: Mapping[str, str]) -> GcsTables:
     """Return what the GCS knows now; ``pods`` has the pod of each Ray node."""
-    actors = [records.actor(raw) for state in _NOT_DEAD for raw in gcs.actors(state)]
+    alive = list(map(records.actor, gcs.actors("ALIVE")))
+    actors = [*alive, *(records.actor(raw) for state in _NOT_ALIVE_YET for raw in gcs.actors(state))]
+    constructed = {each.actor_id for each in alive}
+    tasks = map(unfinished_task, CallReader(gcs.address).events())
     drivers = [driver for driver in map(records.driver, gcs.drivers()) if driver.ended is None]
     now = time.time()
     return GcsTables(
@@ -48,7 +51,7 @@ def tables(gcs: Gcs, pods: Mapping[str, str]) -> GcsTables:
             for each in drivers
             if not each.namespace.startswith(records.INTERNAL_NAMESPACES)
         ),
-        tuple(_task(unfinished_task(event), now) for event in CallReader(gcs.address).events()),
+        tuple(_task(task, now) for task in tasks if not (task.is_constructor and task.actor_id in constructed)),
         _pauses(gcs, pods),
     )
 

@@ -69,6 +69,14 @@ class UnfinishedTask:
     job_id: str
     """The Ray job of its caller."""
 
+    @property
+    def is_constructor(self) -> bool:
+        """Whether it constructs an actor.
+
+        The caller reports its end, and not if it is killed within the same second. That the actor is alive is sure.
+        """
+        return self.method == "__init__"
+
 
 _ENDED = {TaskStatus.FINISHED, TaskStatus.FAILED}
 _STATES = {

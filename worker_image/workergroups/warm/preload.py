@@ -51,10 +51,14 @@ def _noting_variables(written: set[str]) -> Iterator[None]:
 
 
 def site_directories() -> list[str]:
-    """Return the directories of installed packages."""
+    """Return the directories of installed packages, also those of another environment that Python was pointed to.
+
+    A .pth file or PYTHONPATH does that, for example with an environment on a volume.
+    """
     paths = sysconfig.get_paths()
     found = [paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()]
-    return list(dict.fromkeys(found))
+    others = [each for each in sys.path if Path(each).name in ("site-packages", "dist-packages")]
+    return list(dict.fromkeys([*found, *others]))
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workergroups.debugger import announced
-from workergroups.ray_private.cluster_state import unfinished_tasks
+from workergroups.ray_private.cluster_state import UnfinishedTask, actor_state, unfinished_tasks
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,13 @@ def calls_in_flight(actor_ids: Sequence[str]) -> Calls:
                     task.job_id,
                 )
                 for task in unfinished_tasks()
-                if task.actor_id in ranks
+                if task.actor_id in ranks and not _is_constructed(task)
             ),
             key=lambda call: (call.rank, not call.state.startswith("running"), -call.seconds),
         )
     )
+
+
+def _is_constructed(task: UnfinishedTask) -> bool:
+    actor = actor_state(task.actor_id) if task.is_constructor else None
+    return actor is not None and actor.state == "ALIVE"
