@@ -23,10 +23,9 @@ from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
-from workergroups_operator.status.conclusion import Conclusion, Situation
+from workergroups_operator.status.conclusion import Conclusion, Situation, StatusUpdate
 from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.unreadable import unreadable
-from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import last_roll
 from workergroups_operator.timings import Timings

@@ -1,10 +1,12 @@
-"""What the conditions of pools and groups rest on, and the one way to sum them up."""
+"""What the conditions of pools and groups rest on, the one way to sum them up, and the update that writes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from workergroups_api.conditions import Condition, ConditionStatus, Explanation, Finding, merge
+from workergroups_api.manifest import Kind, Manifest
+from workergroups_api.model import ApiModel
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ConditionType
 from workergroups_api.worker_group import WorkerGroup
@@ -38,6 +40,22 @@ class Conclusion:
     weakest: Finding
     deadline: datetime | None
     requeue_after: float
+
+
+@dataclass(frozen=True)
+class StatusUpdate:
+    """An object, and the operator's part of its status as it was and as it should be."""
+
+    kind: Kind
+    metadata: Manifest
+    before: ApiModel | None
+    after: ApiModel
+    ready_before: Condition | None
+    ready: Condition
+    # False if the operator cannot read the object: its schema may refuse any status of it.
+    is_readable: bool = True
+    # What else an event should report; its reason is an `EventReason`.
+    news: Explanation | None = None
 
 
 def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool) -> Finding:
