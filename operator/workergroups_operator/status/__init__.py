@@ -23,7 +23,7 @@ from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
-from workergroups_operator.status.conclusion import Conclusion, Situation, StatusUpdate
+from workergroups_operator.status.conclusion import Conclusion, Situation, StatusUpdate, unvouched
 from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.unreadable import unreadable
 from workergroups_operator.templates import Templates
@@ -157,7 +157,7 @@ def _recorded(incarnation: GroupIncarnation) -> dict[str, Any]:
 
 
 def _known(count: int, subject: ResourcePool | WorkerGroup, situation: Situation) -> int | None:
-    return None if pools.unvouched(subject, situation) else count
+    return None if unvouched(subject, situation) else count
 
 
 def _restarts(situation: Situation) -> Iterator[datetime]:
