@@ -16,9 +16,9 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering
-from workergroups_operator.policy.healing import stored
 from workergroups_operator.policy.idle import ends_at
 from workergroups_operator.policy.incarnation import GroupIncarnation
+from workergroups_operator.policy.rank_failures import stored
 from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
