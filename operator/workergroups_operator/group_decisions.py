@@ -15,7 +15,6 @@ from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness
-from workergroups_operator.policy.births import NO_BIRTHS, present_report
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
 from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
 from workergroups_operator.policy.held_bundles import Held
@@ -34,7 +33,7 @@ from workergroups_operator.policy.incarnation import (
 )
 from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.pool_size import Room
-from workergroups_operator.policy.rank_failures import GroupFailure, group_failure
+from workergroups_operator.policy.rank_failures import NO_BIRTHS, GroupFailure, group_failure, present_report
 from workergroups_operator.policy.run import how_it_ended, present_run, started
 from workergroups_operator.policy.suspension import in_turn, suspended_groups
 from workergroups_operator.policy.token import present_token

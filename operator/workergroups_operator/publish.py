@@ -18,7 +18,7 @@ from workergroups_api.vocabulary import EventReason, RankEnd, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.events import object_event, tell
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.status.update import StatusUpdate
+from workergroups_operator.status.conclusion import StatusUpdate
 from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
 

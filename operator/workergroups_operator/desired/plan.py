@@ -11,9 +11,9 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
-from workergroups_operator.policy.healing import stored
 from workergroups_operator.policy.incarnation import Failed, is_final
 from workergroups_operator.policy.plan_size import is_planned
+from workergroups_operator.policy.rank_failures import stored
 
 
 def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:

@@ -15,9 +15,17 @@ from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import LaunchState, Restart
-from workergroups_operator.policy.births import NO_BIRTHS, Births, births_after, present_report
-from workergroups_operator.policy.healing import NO_RESTARTS, Healing, healing, restarted
-from workergroups_operator.policy.rank_failures import GroupFailure
+from workergroups_operator.policy.rank_failures import (
+    NO_BIRTHS,
+    NO_RESTARTS,
+    Births,
+    GroupFailure,
+    Healing,
+    births_after,
+    healing,
+    present_report,
+    restarted,
+)
 from workergroups_operator.policy.retry import after_failure, begun, is_due, is_exhausted
 
 FIRST = 1

@@ -1,20 +1,34 @@
-"""Which ranks of a group have failed, and why, from the agent's report and the pods.
+"""The failure policy: which ranks of a group have failed and why, and whether, when and how they are recreated.
 
 Ray knows why a process ended, and Kubernetes why a pod did. For a rank whose pod is leaving, the pod's reason counts.
+
+With `failurePolicy.restart: Rank`, failed ranks are recreated alone, while the others of their incarnation keep
+running. The birth of a rank is the number of the restart that created it. The plan has the births, and each report says
+which it knows of. So a report of a death that was answered already counts no second time.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
+from workergroups_api.backoff import Backoff
+from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.manifest import Manifest
-from workergroups_api.ranges import numbers
+from workergroups_api.plan import MAX_BIRTHS
+from workergroups_api.ranges import numbers, ranges
 from workergroups_api.report import GroupReport, HangReport, RankFailure
-from workergroups_api.vocabulary import Container, RankEnd, Restart
+from workergroups_api.vocabulary import Container, LaunchState, RankEnd, Restart
 from workergroups_operator.observed import disruption
-from workergroups_operator.policy.births import NO_BIRTHS, Births
 
 # Ends that Ray reports of ranks whose pod is evicted, deleted or out of memory.
 _ENDS_WITH_POD = (RankEnd.PROCESS_EXITED, RankEnd.PROCESS_DIED, RankEnd.NODE_LOST, RankEnd.REMOVED)
+NO_RESTARTS = RestartHistory()
+LONGEST_PAUSE_SECONDS = 300.0
+# The next launch waits for a node after these, so that restarts cannot follow each other closely.
+_WAITS_FOR_NODE = {RankEnd.NODE_LOST, RankEnd.PREEMPTED}
+# Rank -> with which restart of the group it was last created alone.
+Births = Mapping[int, int]
+NO_BIRTHS: Births = {}
 
 
 @dataclass(frozen=True)
@@ -92,3 +106,101 @@ def _is_out_of_memory(pod: Manifest) -> bool:
         if container["name"] == Container.WORKER:
             return next((end.get("reason") == "OOMKilled" for end in ends if end), False)
     return False
+
+
+@dataclass(frozen=True)
+class Healing:
+    """What follows from the failure of an incarnation."""
+
+    # When its ranks are recreated; None if they are not.
+    restart_at: datetime | None
+    # Whether the restart counts towards the budget.
+    counts: bool = True
+    # How many restarts have counted within the window before.
+    spent: int = 0
+
+    def is_due(self, now: datetime) -> bool:
+        """Return whether the ranks must be recreated now."""
+        return self.restart_at is not None and now >= self.restart_at
+
+
+def healing(policy: FailurePolicy, history: RestartHistory, reasons: Collection[str], failed_at: datetime) -> Healing:
+    """Return what follows from ranks that failed for these reasons, as far as the operator knows since `failed_at`.
+
+    It depends on no other time, so a final failure stays final when the window has passed.
+    """
+    counts = set(policy.unlimited_for).isdisjoint(reasons)
+    spent = len(_within(history.recent, policy, failed_at))
+    if policy.restart is Restart.NEVER or (counts and spent >= policy.max_restarts):
+        return Healing(None, counts, spent)
+    pause = timedelta(seconds=_pause(policy, reasons, spent, counts=counts))
+    # Whole seconds, as messages and statuses have them.
+    at = (failed_at + pause).replace(microsecond=0) if pause else failed_at
+    return Healing(at, counts, spent)
+
+
+def _pause(policy: FailurePolicy, reasons: Collection[str], spent: int, *, counts: bool) -> float:
+    if not _WAITS_FOR_NODE.isdisjoint(reasons) or policy.backoff_seconds == 0:
+        return 0.0
+    longest = max(LONGEST_PAUSE_SECONDS, policy.backoff_seconds)
+    return Backoff(policy.backoff_seconds, longest).after(spent if counts else 1)
+
+
+def restarted(history: RestartHistory, policy: FailurePolicy, now: datetime, *, counts: bool) -> RestartHistory:
+    """Return the history with a restart that happens now."""
+    recent = _within(history.recent, policy, now)
+    if counts:
+        recent = (*recent, now.replace(microsecond=0))[-policy.max_restarts :]  # the plan has room for no more
+    return RestartHistory(count=history.count + 1, recent=recent)
+
+
+def stored(history: RestartHistory) -> RestartHistory | None:
+    """Return the history as status and plan store it: None if there is nothing to remember."""
+    return None if history == NO_RESTARTS else history
+
+
+def _within(times: tuple[datetime, ...], policy: FailurePolicy, now: datetime) -> tuple[datetime, ...]:
+    window = timedelta(seconds=policy.window_seconds)
+    return tuple(time for time in times if now - time < window)
+
+
+def births_after(births: Births, failed: Collection[int], world_size: int, number: int) -> Births | None:
+    """Return the births once the failed ranks are recreated alone by the restart of this number.
+
+    None if they cannot be: no rank is left that would keep what it has in memory, or more have failed than the plan has
+    room for. The births of the ranks that were recreated longest ago are forgotten.
+    """
+    if not failed or len(failed) >= min(world_size, MAX_BIRTHS + 1):
+        return None
+    others = sorted((birth, rank) for rank, birth in births.items() if rank not in failed)
+    kept = others[max(0, len(others) + len(failed) - MAX_BIRTHS) :]
+    return {rank: birth for birth, rank in kept} | dict.fromkeys(failed, number)
+
+
+def present_report(report: GroupReport, births: Births) -> GroupReport:
+    """Return what a report says of the ranks that there should be: nothing about those that were recreated since."""
+    gone = _born_after(births, report.birth)
+    hang = report.hang
+    if hang is not None and (recreated := _born_after(births, hang.birth)) and recreated >= set(numbers(hang.ranks)):
+        hang = None
+    if not gone:
+        return report if hang is report.hang else report.model_copy(update={"hang": hang})
+    ready = set(numbers(report.ready)) - gone
+    is_launched = report.state == LaunchState.LAUNCHED
+    return report.model_copy(
+        update={
+            "state": LaunchState.LAUNCHING.value if is_launched else report.state,
+            "created": max(0, report.created - len(gone)),
+            "ready_count": len(ready),
+            "ready": ranges(ready),
+            "failed": ranges(set(numbers(report.failed)) - gone),
+            "failures": tuple(each for each in report.failures if each.rank not in gone),
+            "paused": ranges(set(numbers(report.paused)) - gone),
+            "pauses": tuple(each for each in report.pauses if each.rank not in gone),
+            "hang": hang,
+        }
+    )
+
+
+def _born_after(births: Births, known: int | None) -> set[int]:
+    return {rank for rank, birth in births.items() if birth > (known or 0)}

@@ -16,17 +16,16 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering
-from workergroups_operator.policy.healing import stored
 from workergroups_operator.policy.idle import ends_at
 from workergroups_operator.policy.incarnation import GroupIncarnation
+from workergroups_operator.policy.rank_failures import stored
 from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
-from workergroups_operator.status.conclusion import Conclusion, Situation
+from workergroups_operator.status.conclusion import Conclusion, Situation, StatusUpdate, unvouched
 from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.unreadable import unreadable
-from workergroups_operator.status.update import StatusUpdate
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import last_roll
 from workergroups_operator.timings import Timings
@@ -158,7 +157,7 @@ def _recorded(incarnation: GroupIncarnation) -> dict[str, Any]:
 
 
 def _known(count: int, subject: ResourcePool | WorkerGroup, situation: Situation) -> int | None:
-    return None if pools.unvouched(subject, situation) else count
+    return None if unvouched(subject, situation) else count
 
 
 def _restarts(situation: Situation) -> Iterator[datetime]:

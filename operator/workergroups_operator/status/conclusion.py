@@ -1,20 +1,29 @@
-"""What the conditions of pools and groups rest on, and the one way to sum them up."""
+"""What the conditions of pools and groups rest on, the one way to sum them up, and the update that writes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from workergroups_api import names
 from workergroups_api.conditions import Condition, ConditionStatus, Explanation, Finding, merge
+from workergroups_api.manifest import DEPLOYMENT, Kind, Manifest
+from workergroups_api.model import ApiModel, ApiObject
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import ConditionType
+from workergroups_api.vocabulary import Component, ConditionType, Reason
+from workergroups_api.vouching import EVERY, doubt
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.deadline import Wait, wait_for_ready
+from workergroups_operator.policy.generated_names import without_generated_names
+from workergroups_operator.policy.pod_trouble import first_trouble
 from workergroups_operator.status.failed import failed
 from workergroups_operator.status.progressing import progressing
 from workergroups_operator.templates import Templates
+
+_MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not answer"
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,22 @@ class Conclusion:
     weakest: Finding
     deadline: datetime | None
     requeue_after: float
+
+
+@dataclass(frozen=True)
+class StatusUpdate:
+    """An object, and the operator's part of its status as it was and as it should be."""
+
+    kind: Kind
+    metadata: Manifest
+    before: ApiModel | None
+    after: ApiModel
+    ready_before: Condition | None
+    ready: Condition
+    # False if the operator cannot read the object: its schema may refuse any status of it.
+    is_readable: bool = True
+    # What else an event should report; its reason is an `EventReason`.
+    news: Explanation | None = None
 
 
 def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool) -> Finding:
@@ -81,3 +106,39 @@ def _wait(subject: ResourcePool | WorkerGroup, now: datetime, tried_since: datet
     if deadline_before and tried_since and deadline_before < tried_since:
         deadline_before = None
     return wait_for_ready(deadline_before, subject.spec.progress_deadline_seconds, now)
+
+
+def agent_lost(situation: Situation) -> Explanation:
+    """Explain that nobody knows what is true now, and why, as far as the operator can see."""
+    trouble = agent_trouble(situation.observed)
+    why = trouble.message if trouble else situation.observed.agent.doubts.get(EVERY, _MAY_BE)
+    return Explanation(
+        Reason.AGENT_LOST,
+        f"there has been no sign of the agent for some seconds, so nobody knows: {why}; ranks that ran keep running",
+    )
+
+
+def unvouched(subject: ApiObject, situation: Situation) -> Explanation | None:
+    """Return why nobody knows what is true of an object in Ray; None if the agent vouches for what it last reported."""
+    agent = situation.decisions.agent
+    if agent.state is AgentState.LOST:
+        return agent_lost(situation)
+    why = doubt(subject.uid, situation.observed.agent.doubts)
+    if why is None or not agent.is_believed:
+        return None
+    return Explanation(
+        Reason.STATUS_NOT_WRITTEN, f"nobody knows what is true in Ray now: {why}; ranks that ran keep running"
+    )
+
+
+def agent_trouble(observed: Observed) -> Explanation | None:
+    """Return what keeps the agent's pod from running; None if the operator sees nothing."""
+    trouble = first_trouble(observed.pods_of(Component.AGENT))
+    if trouble:
+        return Explanation(trouble.reason, f"agent: {trouble.message}")
+    deployment = observed.child(DEPLOYMENT, names.agent_name(observed.key.name)) or {}
+    for condition in deployment.get("status", {}).get("conditions") or ():
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+            why = without_generated_names(str(condition.get("message", "")))
+            return Explanation(Reason.PODS_REFUSED, f"agent: {why}")
+    return None

@@ -12,16 +12,14 @@ from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import IN_QUEUE, ConditionType, LaunchState, RankEnd, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.policy.births import present_report
 from workergroups_operator.policy.deadline import clock
-from workergroups_operator.policy.healing import Healing
 from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, births_of_restart, healing_of
-from workergroups_operator.policy.rank_failures import GroupFailure
+from workergroups_operator.policy.rank_failures import GroupFailure, Healing, present_report
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.complete import group_complete, how_ended
-from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
+from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding, unvouched
 from workergroups_operator.status.kept_failures import kept_failures
-from workergroups_operator.status.pool import holds, unvouched
+from workergroups_operator.status.pool import holds
 from workergroups_operator.status.suspended import group_suspended, not_ready
 from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment
 

@@ -6,8 +6,7 @@ from datetime import datetime
 from workergroups_api.failure_policy import MAX_KEPT_FAILURES, KeptFailure
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.rank_failures import GroupFailure
-from workergroups_operator.status.conclusion import Situation
-from workergroups_operator.status.pool import unvouched
+from workergroups_operator.status.conclusion import Situation, unvouched
 
 # Incarnation, rank and its birth.
 _Key = tuple[int, int, int]

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from datetime import UTC
 from functools import partial
 
-from workergroups_api import names
 from workergroups_api.conditions import Explanation, Finding
 from workergroups_api.manifest import (
     CONFIG_MAP,
@@ -16,20 +15,17 @@ from workergroups_api.manifest import (
     SECRET,
     SERVICE_ACCOUNT,
 )
-from workergroups_api.model import ApiObject
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TOKEN_ANNOTATION
 from workergroups_api.ranges import numbers
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Preflight, PreflightState, Reason
-from workergroups_api.vouching import EVERY, doubt
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering, is_held, is_suspended, queue_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.believed_report import believed_report
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
-from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble, setting_up
 from workergroups_operator.policy.pool_size import reserved_pods
@@ -37,13 +33,20 @@ from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.policy.roll import Roll, has_begun
 from workergroups_operator.policy.suspension import at_rest
 from workergroups_operator.status.admitted import admitted
-from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding
+from workergroups_operator.status.conclusion import (
+    Conclusion,
+    Situation,
+    agent_lost,
+    agent_trouble,
+    conclude,
+    finding,
+    unvouched,
+)
 from workergroups_operator.status.suspended import not_ready, pool_idle, pool_suspended
 from workergroups_operator.status.up_to_date import pool_up_to_date
 from workergroups_operator.templates.outdated import superseded
 from workergroups_operator.templates.stamp import digest_of
 
-_MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not answer"
 _cluster_finding = partial(finding, ConditionType.CLUSTER_READY)
 _nodes_finding = partial(finding, ConditionType.NODES_READY)
 _bundles_finding = partial(finding, ConditionType.BUNDLES_RESERVED)
@@ -135,29 +138,6 @@ def template_that_ran(pool: ResourcePool, situation: Situation) -> str | None:
     return present if any(map(has_begun, pods)) else pool.status.template
 
 
-def agent_lost(situation: Situation) -> Explanation:
-    """Explain that nobody knows what is true now, and why, as far as the operator can see."""
-    trouble = _agent_trouble(situation.observed)
-    why = trouble.message if trouble else situation.observed.agent.doubts.get(EVERY, _MAY_BE)
-    return Explanation(
-        Reason.AGENT_LOST,
-        f"there has been no sign of the agent for some seconds, so nobody knows: {why}; ranks that ran keep running",
-    )
-
-
-def unvouched(subject: ApiObject, situation: Situation) -> Explanation | None:
-    """Return why nobody knows what is true of an object in Ray; None if the agent vouches for what it last reported."""
-    agent = situation.decisions.agent
-    if agent.state is AgentState.LOST:
-        return agent_lost(situation)
-    why = doubt(subject.uid, situation.observed.agent.doubts)
-    if why is None or not agent.is_believed:
-        return None
-    return Explanation(
-        Reason.STATUS_NOT_WRITTEN, f"nobody knows what is true in Ray now: {why}; ranks that ran keep running"
-    )
-
-
 def selector(pool: ResourcePool) -> str:
     """Return the label selector of the pods of the pool's nodes."""
     labels = {CLUSTER_LABEL: pool.cluster, POOL_LABEL: pool.name, COMPONENT_LABEL: Component.WORKER}
@@ -247,19 +227,7 @@ def _head_not_made(observed: Observed) -> Explanation:
 def _agent_missing(observed: Observed, situation: Situation) -> Explanation:
     failure = situation.failures.of(SECRET, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, LEASE, DEPLOYMENT)
     waiting = Explanation(Reason.AGENT_STARTING, "waiting for the agent to join the Ray cluster")
-    return _agent_trouble(observed) or failure or waiting
-
-
-def _agent_trouble(observed: Observed) -> Explanation | None:
-    trouble = first_trouble(observed.pods_of(Component.AGENT))
-    if trouble:
-        return Explanation(trouble.reason, f"agent: {trouble.message}")
-    deployment = observed.child(DEPLOYMENT, names.agent_name(observed.key.name)) or {}
-    for condition in deployment.get("status", {}).get("conditions") or ():
-        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
-            why = without_generated_names(str(condition.get("message", "")))
-            return Explanation(Reason.PODS_REFUSED, f"agent: {why}")
-    return None
+    return agent_trouble(observed) or failure or waiting
 
 
 def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:

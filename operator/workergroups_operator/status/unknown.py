@@ -7,7 +7,7 @@ from workergroups_api.conditions import Condition, Explanation, Finding, find, m
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.vocabulary import ConditionType
 from workergroups_operator.observed import Observed
-from workergroups_operator.status.update import StatusUpdate
+from workergroups_operator.status.conclusion import StatusUpdate
 
 
 def unknown(observed: Observed, why: Explanation, now: datetime) -> Iterator[StatusUpdate]:

@@ -11,9 +11,9 @@ from workergroups_api.manifest import RESOURCE_POOL
 from workergroups_api.pool_status import ResourcePoolStatus
 from workergroups_api.vocabulary import ConditionType
 from workergroups_operator.observed import UnreadableObject
+from workergroups_operator.status.conclusion import StatusUpdate
 from workergroups_operator.status.failed import failed
 from workergroups_operator.status.progressing import progressing
-from workergroups_operator.status.update import StatusUpdate
 
 
 def unreadable(odd: UnreadableObject, now: datetime) -> StatusUpdate:

@@ -15,7 +15,7 @@ from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AgentSign, Observed
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import Statuses, status
-from workergroups_operator.status.update import StatusUpdate
+from workergroups_operator.status.conclusion import StatusUpdate
 from workergroups_operator.templates import Templates, templates_of
 from workergroups_operator.timings import Timings
 

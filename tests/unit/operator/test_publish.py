@@ -9,7 +9,7 @@ from workergroups_api.conditions import Condition
 from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_operator.publish import event, is_news
-from workergroups_operator.status.update import StatusUpdate
+from workergroups_operator.status.conclusion import StatusUpdate
 
 
 def ready(status: Any, reason: str, message: str = "") -> Condition:

@@ -1,106 +1,16 @@
-"""Whether and when a group whose ranks failed gets new ones, and what its status says of that."""
+"""A group whose ranks fail, turn by turn: when it gets new ones, and what its status says of that."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.unit.operator.make import NOW, SESSION, decided, group, observed, pod, ready_pool, statuses, workers
+from tests.unit.operator.make import NOW, SESSION, decided, group, observed, ready_pool, statuses
 from workergroups_api.conditions import find
-from workergroups_api.failure_policy import FailurePolicy, RestartHistory
-from workergroups_api.report import GroupReport
 from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.observed import AgentSign
-from workergroups_operator.policy.healing import healing, restarted
-from workergroups_operator.policy.rank_failures import group_failure
 
 HEAD = "uid-actors-head/life-1"
-
-
-def ago(*seconds):
-    return tuple(NOW - timedelta(seconds=each) for each in seconds)
-
-
-@pytest.mark.parametrize(
-    ("policy", "recent", "reasons", "pause", "counts"),
-    [
-        ({}, (), {"ProcessDied"}, 0, True),
-        ({}, ago(100), {"ProcessDied"}, 10, True),
-        ({}, ago(200, 100), {"ConstructorFailed"}, 20, True),
-        ({}, ago(300, 200, 100), {"ProcessDied"}, None, True),
-        # A restart counts within the window only.
-        ({}, ago(600, 200, 100), {"ProcessDied"}, 20, True),
-        ({"windowSeconds": 150}, ago(300, 200, 100), {"ProcessDied"}, 10, True),
-        ({"maxRestarts": 4}, ago(300, 200, 100), {"ProcessDied"}, 40, True),
-        ({"maxRestarts": 100}, ago(*range(90)), {"ProcessDied"}, 300, True),
-        ({"maxRestarts": 0}, (), {"ProcessDied"}, None, True),
-        ({"backoffSeconds": 0}, ago(200, 100), {"ProcessDied"}, 0, True),
-        ({"backoffSeconds": 3600}, ago(200, 100), {"ProcessDied"}, 3600, True),
-        # What the user does not count needs no budget.
-        ({}, ago(300, 200, 100), {"NodeLost"}, 0, False),
-        ({}, ago(300, 200, 100), {"NodeLost", "ProcessDied"}, 0, False),
-        ({}, (), {"Preempted"}, 0, False),
-        ({"unlimitedFor": []}, (), {"NodeLost"}, 0, True),
-        ({"unlimitedFor": []}, ago(300, 200, 100), {"NodeLost"}, None, True),
-        # But a group that fails without end does not keep the cluster busy.
-        ({"unlimitedFor": ["ConstructorFailed"]}, (), {"ConstructorFailed"}, 10, False),
-        ({"restart": "Never"}, (), {"ProcessDied"}, None, True),
-        ({"restart": "Never"}, (), {"NodeLost"}, None, False),
-        # A reason of a newer agent counts.
-        ({}, (), {"AReasonOfTheFuture"}, 0, True),
-    ],
-)
-def test_the_policy_decides_when_ranks_are_restarted(policy, recent, reasons, pause, counts):
-    found = healing(FailurePolicy.model_validate(policy), RestartHistory(recent=recent), reasons, NOW)
-    at = None if pause is None else NOW + timedelta(seconds=pause)
-    assert (found.restart_at, found.counts) == (at, counts)
-
-
-def test_the_history_keeps_no_more_than_the_policy_looks_at():
-    policy = FailurePolicy(max_restarts=2)
-    history = RestartHistory(count=7, recent=ago(900, 300, 200), failed_at=NOW)
-    assert restarted(history, policy, NOW, counts=True) == RestartHistory(count=8, recent=(*ago(200), NOW))
-    assert restarted(history, policy, NOW, counts=False) == RestartHistory(count=8, recent=ago(300, 200))
-
-
-def died(reason="ProcessDied", name="p-0"):
-    return GroupReport.model_validate(
-        {"incarnation": 3, "failures": [{"rank": 1, "reason": reason, "message": "Ray's", "pod": name}]}
-    )
-
-
-def ended(reason, key="lastState"):
-    return {"containerStatuses": [{"name": "ray-worker", key: {"terminated": {"reason": reason}}}]}
-
-
-EVICTED = {"conditions": [{"type": "DisruptionTarget", "status": "True", "message": "preempted by team-b/x"}]}
-
-
-@pytest.mark.parametrize(
-    ("reason", "pods", "expected"),
-    [
-        ("ProcessDied", workers("p-0"), "ProcessDied"),
-        ("ProcessDied", (pod("worker", "p-0", **EVICTED),), "Preempted"),
-        ("NodeLost", (pod("worker", "p-0", **EVICTED),), "Preempted"),
-        ("ProcessExited", (), "NodeLost"),
-        ("NodeLost", (pod("worker", "p-0", **ended("OOMKilled")),), "OutOfMemory"),
-        ("NodeLost", (pod("worker", "p-0", **ended("OOMKilled", "state")),), "OutOfMemory"),
-        ("NodeLost", (pod("worker", "p-0", **ended("Error")),), "NodeLost"),
-        # The container ended for memory some time ago, and this rank did not end with it.
-        ("ProcessDied", (pod("worker", "p-0", **ended("OOMKilled")),), "ProcessDied"),
-        # The code's own failure stays that, even if the pod goes afterwards.
-        ("ConstructorFailed", (pod("worker", "p-0", **EVICTED),), "ConstructorFailed"),
-        ("OutOfMemory", (), "OutOfMemory"),
-    ],
-)
-def test_of_a_rank_that_ended_with_its_pod_kubernetes_knows_why(reason, pods, expected):
-    assert group_failure(died(reason), pods).reasons == {expected}
-
-
-def test_a_pod_that_is_being_deleted_counts_as_lost():
-    (leaving,) = workers("p-0")
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
-    assert group_failure(died(), (leaving,)).reasons == {"NodeLost"}
 
 
 class Failing:
@@ -352,12 +262,6 @@ def test_the_status_keeps_the_latest_failures_with_where_and_when():
         "time": "2026-01-01T12:00:00Z",
         "lastWords": "killed in the middle of",
     }
-
-
-def test_the_status_keeps_the_kubernetes_node_of_a_failed_rank():
-    (worker,) = workers("p-0")
-    worker["spec"]["nodeName"] = "gpu-7"
-    assert group_failure(died(), (worker,)).nodes == {"p-0": "gpu-7"}
 
 
 def test_the_status_keeps_ten_failures():
