@@ -269,7 +269,7 @@ $(MERMAID): docs/site/mermaid.sha256
 $(BENCH_READY): requirements/bench.lock | $(READY)
 	$(PYTHON) -m venv --without-pip .venv-bench
 	$(BIN)/uv pip sync --quiet --compile-bytecode --python=.venv-bench --require-hashes requirements/bench.lock
-	$(BIN)/uv pip install --quiet --python=.venv-bench --no-deps verl==$(VERL_VERSION)
+	$(BIN)/uv pip install --quiet --compile-bytecode --python=.venv-bench --no-deps verl==$(VERL_VERSION)
 	$(BIN)/uv pip install --quiet --python=.venv-bench --no-deps --no-build-isolation --editable .
 	@touch $@
 

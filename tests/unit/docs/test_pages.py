@@ -199,3 +199,11 @@ def _anchors(text: str) -> set[str]:
     """As GitHub makes them from headings."""
     headings = re.findall(r"(?m)^#+ (.+)$", re.sub(r"(?ms)^```.*?^```$", "", text))
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_ways_through_the_code_name_files_that_exist():
+    found = {str(each.relative_to(REPOSITORY)) for each in REPOSITORY.glob("[a-z]*/workergroups*/**/*.py")}
+    ways = section((REPOSITORY / "docs" / "architecture.md").read_text(), "## Ways through the code")
+    named = re.findall(r"`([\w/]+\.py)`", ways)
+    assert len(named) > 60
+    assert [name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in found)] == []
