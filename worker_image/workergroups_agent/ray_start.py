@@ -8,13 +8,15 @@ Ray does these things in sequence, and need not:
   the head announces them before its raylet has joined, so that both raylets start at the same time.
 - A worker imports Ray while the head's GCS starts.
 - A worker process with environment variables of its own imports Ray twice; `ray_private.setup_worker` imports it once.
+- Ray gives up on a node that has not joined after 30 s, and its container starts again. Where the CPUs are busy, the
+  next try takes as long. Here a node has more time.
 
 A worker process can be asked for its stacks, whatever it runs, and `breakpoint()` pauses it on its loopback: see
 `ray_private.default_worker`.
 
 It also watches whether the kernel ends processes of a worker's container for lack of memory, which Ray does not know.
 
-Ray has no options for this, so two functions of Ray are replaced: see `workergroups.ray_private.start`.
+Ray has no options for this, so three functions of Ray are replaced: see `workergroups.ray_private.start`.
 """
 
 import logging
@@ -25,7 +27,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from subprocess import Popen
 from typing import Any, NamedTuple
 
 from workergroups import memory_kills
@@ -43,6 +47,8 @@ NICE = 10
 # After this, a worker asks for the head's node in Ray's own way, which reports what is wrong.
 SECONDS = 20.0
 POLL_SECONDS = 0.1
+# For so long, a node may take to join.
+JOIN_SECONDS = 180.0
 _LOCAL = ("127.0.0.1", "localhost")
 # Where Ray keeps the dashboard's address, in the GCS's key-value store.
 _KEY = _NAMESPACE = b"dashboard"
@@ -75,8 +81,11 @@ def announce(dashboard: Dashboard) -> None:
         print(f"Ray waits for its dashboard, since the GCS refuses its address: {type(error).__name__}", flush=True)
 
 
-def our_start_process(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return our start of a process of Ray: some wait for an idle CPU, and a raylet gets our workers' programs."""
+def our_start_process(theirs: Callable[..., Any], raylets: list[Popen[bytes]] | None = None) -> Callable[..., Any]:
+    """Return our start of a process of Ray: some wait for an idle CPU, and a raylet gets our workers' programs.
+
+    Each raylet that it starts is added to `raylets`.
+    """
 
     def start(command: list[str], process_type: str, *positional: Any, **named: Any) -> Any:
         if process_type == "raylet":
@@ -89,6 +98,8 @@ def our_start_process(theirs: Callable[..., Any]) -> Callable[..., Any]:
         if process_type in _MAY_WAIT:
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, started.process.pid, NICE)
+        if process_type == "raylet" and raylets is not None:
+            raylets.append(started.process)
         if process_type == "dashboard" and (dashboard := dashboard_of(command)) is not None:
             announce(dashboard)
         return started
@@ -108,6 +119,26 @@ def our_find_head_node(theirs: Callable[..., Any]) -> Callable[..., Any]:
                 return nodes
             time.sleep(POLL_SECONDS)
         return theirs(gcs, timeout_per_retry=timeout_per_retry, **choice)
+
+    return ask
+
+
+def our_get_node(theirs: Callable[..., Any], raylets: Sequence[Popen[bytes]]) -> Callable[..., Any]:
+    """Return our way to wait until a node has joined: Ray's, which waits for 30 s, while the raylet runs."""
+
+    def ask(gcs_address: str, node_id: str) -> Any:
+        deadline = time.monotonic() + JOIN_SECONDS
+        while True:
+            try:
+                return theirs(gcs_address, node_id)
+            except RuntimeError as error:
+                if ended := [raylet.returncode for raylet in raylets if raylet.poll() is not None]:
+                    # Ray would ask again after a RuntimeError.
+                    raise ChildProcessError(f"the raylet has ended with code {ended[0]}: see raylet.out") from error
+                if time.monotonic() > deadline:
+                    raise
+                print(f"this node has not joined yet: {error}", flush=True)
+                time.sleep(POLL_SECONDS)
 
     return ask
 
@@ -134,8 +165,10 @@ def tell_memory_kills(gcs_address: str, groups: Path = memory_kills.GROUPS) -> N
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    ray_private.replace(ray_private.START_PROCESS, our_start_process)
+    raylets: list[Popen[bytes]] = []
+    ray_private.replace(ray_private.START_PROCESS, partial(our_start_process, raylets=raylets))
     ray_private.replace(ray_private.FIND_HEAD_NODE, our_find_head_node)
+    ray_private.replace(ray_private.GET_NODE, partial(our_get_node, raylets=raylets))
     if (gcs := gcs_of(sys.argv)) is not None:
         wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)

@@ -11,7 +11,14 @@ from workergroups.ray_private import default_worker, setup_worker
 from workergroups.ray_private import start as ray_private
 from workergroups_agent import head_directories, ray_start
 from workergroups_agent.head_directories import HeadDirectories
-from workergroups_agent.ray_start import Dashboard, dashboard_of, gcs_of, our_find_head_node, our_start_process
+from workergroups_agent.ray_start import (
+    Dashboard,
+    dashboard_of,
+    gcs_of,
+    our_find_head_node,
+    our_get_node,
+    our_start_process,
+)
 
 PROGRAM = ("python3", "dashboard.py")
 SESSION = "/tmp/ray/session_2026-11-23_08-00-00_1_7"
@@ -148,7 +155,7 @@ def test_the_raylet_starts_workers_by_our_file(start):
 
 def test_rays_functions_that_are_replaced_are_there():
     """With another version of Ray, starts would only be slower; here somebody should notice."""
-    for module, name in (ray_private.START_PROCESS, ray_private.FIND_HEAD_NODE):
+    for module, name in (ray_private.START_PROCESS, ray_private.FIND_HEAD_NODE, ray_private.GET_NODE):
         assert callable(getattr(sys.modules[module], name))
 
 
@@ -157,3 +164,43 @@ def test_what_ray_reads_of_the_heads_node_is_announced():
     head_directories.announce(gcs, SESSION)
     (written,) = gcs.kept.values()
     assert json.loads(written) == ["/tmp/ray", SESSION]
+
+
+class Raylet:
+    """A raylet, and the answers of the GCS to the question whether its node has joined."""
+
+    def __init__(self, *answers, returncode=None):
+        self.answers, self.returncode = list(answers), returncode
+
+    def poll(self):
+        return self.returncode
+
+    def ask(self, *_):
+        match self.answers.pop(0):
+            case None:
+                raise RuntimeError("RPC error: Deadline Exceeded")
+            case node:
+                return node
+
+
+@pytest.fixture
+def no_pause(monkeypatch):
+    monkeypatch.setattr(ray_start.time, "sleep", lambda _: None)
+
+
+def test_a_node_that_joins_late_is_waited_for(no_pause):
+    raylet = Raylet(None, None, {"node_id": "a"})
+    assert our_get_node(raylet.ask, [raylet])("10.1.2.3:6379", "a") == {"node_id": "a"}
+
+
+def test_a_node_that_never_joins_is_given_up(no_pause, monkeypatch):
+    monkeypatch.setattr(ray_start, "JOIN_SECONDS", -1)
+    raylet = Raylet(None, {"node_id": "too late"})
+    with pytest.raises(RuntimeError, match="Deadline Exceeded"):
+        our_get_node(raylet.ask, [raylet])("10.1.2.3:6379", "a")
+
+
+def test_a_raylet_that_has_ended_is_not_waited_for(no_pause):
+    raylet = Raylet(None, {"node_id": "of another"}, returncode=7)
+    with pytest.raises(ChildProcessError, match=r"the raylet has ended with code 7: see raylet\.out"):
+        our_get_node(raylet.ask, [raylet])("10.1.2.3:6379", "a")

@@ -13,6 +13,7 @@ from ray.scripts.scripts import main as ray_command
 
 __all__ = [
     "FIND_HEAD_NODE",
+    "GET_NODE",
     "RAYS_DEFAULT_WORKER",
     "RAYS_SETUP_WORKER",
     "START_PROCESS",
@@ -33,6 +34,8 @@ START_PROCESS = (ray._private.services.__name__, "start_ray_process")
 """Starts each process of a node."""
 FIND_HEAD_NODE = (ray._private.node.__name__, "get_all_node_info_until_retrieved")
 """Asks the GCS for the head's node, on a worker; since Ray 2.60."""
+GET_NODE = (ray._private.services.__name__, "get_node")
+"""Waits until this node has joined, for 30 s."""
 
 
 def replace(function: tuple[str, str], ours: Callable[[Function], Function]) -> None:
