@@ -8,7 +8,7 @@ from workergroups_api.vocabulary import Component, Container
 
 from . import names
 from .cluster import Cluster
-from .errors import NotFoundError
+from .errors import NotFoundError, NotRunningError
 from .names import Target
 from .nodes import node_id
 from .pods import PodContainer, head
@@ -34,10 +34,17 @@ class DriverPlace:
 
         Raises:
             NotFoundError: There is no such node; the message lists the existing ones.
+            NotRunningError: Ray has lost the node.
         """
         if node is None:
             return cls(cluster, pool)
-        return cls(cluster, pool, node_addresses(ray)[node_id(cluster, ray, pool, node)])
+        address = node_addresses(ray).get(node_id(cluster, ray, pool, node))
+        if address is None:
+            raise NotRunningError(
+                f"Ray has lost node {node} of {pool}, and its bundles are not reserved again yet: workergroups status "
+                f"{pool.name} says why"
+            )
+        return cls(cluster, pool, address)
 
     @property
     def resources(self) -> dict[str, float]:

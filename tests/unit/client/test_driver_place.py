@@ -5,7 +5,7 @@ import pytest
 from tests.unit.client.fake_cluster import FakeCluster, head, pool
 from tests.unit.client.test_attempts import World
 from workergroups_client.driver_place import DriverPlace
-from workergroups_client.errors import NotFoundError
+from workergroups_client.errors import NotFoundError, NotRunningError
 from workergroups_client.names import find
 from workergroups_client.pods import PodContainer
 
@@ -54,6 +54,12 @@ def test_a_number_is_that_of_the_nodes_reservation():
 def test_a_node_that_does_not_exist_is_refused_with_those_that_do():
     with pytest.raises(NotFoundError, match="pool ppo has no node 2 in Ray: choose from 0, 1"):
         place(FakeCluster(pool("ppo")), 2)
+
+
+def test_a_node_that_ray_has_lost_is_not_there_yet(monkeypatch):
+    monkeypatch.setitem(TABLES, "/api/v0/nodes", [{"node_id": "b", "node_ip": "10.0.0.2", "state": "DEAD"}])
+    with pytest.raises(NotRunningError, match="Ray has lost node 0 of pool ppo"):
+        place(FakeCluster(pool("ppo")), 0)
 
 
 def test_a_node_whose_pod_is_gone_is_named():
