@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workergroups_api.vocabulary import Component, Container
-
-from . import names
 from .cluster import Cluster
 from .errors import NotFoundError, NotRunningError
-from .names import Target
+from .names import Target, ray_cluster
 from .nodes import node_id
-from .pods import PodContainer, head
+from .pods import PodContainer, head, nodes_by_address
 from .ranks import node_addresses
 from .ray_api import RayApi
 
@@ -59,10 +56,10 @@ class DriverPlace:
         """
         if self.address is None:
             return head(self.cluster, self.pool)
-        for pod in names.running_pods(self.cluster, names.ray_cluster(self.cluster, self.pool), Component.WORKER):
-            if pod["status"].get("podIP") == self.address:
-                return PodContainer(pod["metadata"]["name"], Container.WORKER)
-        raise NotFoundError(
-            f"the pod of the node with address {self.address} is not running: workergroups status {self.pool.name} "
-            f"says why"
-        )
+        found = nodes_by_address(self.cluster, ray_cluster(self.cluster, self.pool)).get(self.address)
+        if found is None:
+            raise NotFoundError(
+                f"the pod of the node with address {self.address} is not running: workergroups status {self.pool.name} "
+                f"says why"
+            )
+        return found

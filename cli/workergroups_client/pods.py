@@ -62,6 +62,12 @@ def nodes(cluster: Cluster, target: Target) -> list[PodContainer]:
     return [PodContainer(pod, Container.WORKER) for pod in found]
 
 
+def nodes_by_address(cluster: Cluster, ray_cluster_name: str) -> dict[str, PodContainer]:
+    """Return the containers of all nodes of a Ray cluster that run, by the addresses of their pods."""
+    pods = names.running_pods(cluster, ray_cluster_name, Component.WORKER)
+    return {pod["status"].get("podIP", ""): PodContainer(pod["metadata"]["name"], Container.WORKER) for pod in pods}
+
+
 def nodes_of_ranks(cluster: Cluster, group: Target, wanted: str, tell: Tell = silently) -> list[PodContainer]:
     """Return the containers of the nodes on which ranks of the group are, each once, in rank order.
 
@@ -73,9 +79,8 @@ def nodes_of_ranks(cluster: Cluster, group: Target, wanted: str, tell: Tell = si
     with RayConnection(cluster, name, tell=tell) as ray:
         chosen = choose(ranks_of(ray.api, group), wanted)
         addresses = node_addresses(ray.api)
-    pods = names.running_pods(cluster, name, Component.WORKER)
-    by_address = {pod["status"].get("podIP"): str(pod["metadata"]["name"]) for pod in pods}
-    found: dict[str, None] = {}
+    by_address = nodes_by_address(cluster, name)
+    found: dict[PodContainer, None] = {}
     for rank in chosen:
         pod = by_address.get(addresses.get(rank.node_id, ""))
         if pod is None:
@@ -84,4 +89,4 @@ def nodes_of_ranks(cluster: Cluster, group: Target, wanted: str, tell: Tell = si
                 f"workergroups status {group.name} says why"
             )
         found[pod] = None
-    return [PodContainer(pod, Container.WORKER) for pod in found]
+    return list(found)
