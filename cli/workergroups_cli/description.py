@@ -84,6 +84,11 @@ def look_at(cluster: Cluster, name: str, *, with_ray: bool) -> Description:
 
 
 def _describe(status: Status) -> None:
+    drivers, unreserved, failures = (
+        status.drivers,
+        status.unreserved,
+        status.failures,
+    )  # First, as they may be unreadable.
     incarnation = f", incarnation {status.incarnation}" if status.incarnation else ""
     restarts = f", restarted {status.restarts}x after failures" if status.restarts else ""
     waits = f", {until(status)}" if until(status) else ""
@@ -91,17 +96,17 @@ def _describe(status: Status) -> None:
         f"{status.what} {status.name} in {status.namespace}: {size(status)} ready{incarnation}{restarts}{waits}",
         "bold",
     )
-    if status.drivers is not None:
-        print_text(f"  drivers connected: {status.drivers.running} {', '.join(status.drivers.jobs)}".rstrip())
+    if drivers is not None:
+        print_text(f"  drivers connected: {drivers.running} {', '.join(drivers.jobs)}".rstrip())
     if not status.is_current:
         print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
     for each in status.conditions:
         line = f"  {each.type:<16} {each.status:<8} for {age(each.last_transition_time):<8} {each.reason}"
         mark = _mark(each)
         print_text(f"{line}: {each.message}" if each.message else line, mark)
-    for node in status.unreserved:
+    for node in unreserved:
         print_text(f"  node {node.index}: {node.state}: {node.message or node.pod or ''}", "red")
-    for failure in status.failures:
+    for failure in failures:
         print_text(f"  {_told(failure)}", "red" if failure.incarnation == status.incarnation else None)
 
 

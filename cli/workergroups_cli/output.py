@@ -28,8 +28,8 @@ _open_streams()
 _WIDEST = 1_000_000
 # Without a terminal, nothing is cut or wrapped, and nothing is redrawn, also if FORCE_COLOR makes rich believe in one.
 _ELSEWHERE: dict[str, Any] = {"width": _WIDEST, "force_interactive": False}
-out = Console(highlight=False, soft_wrap=True, **({} if sys.stdout.isatty() else _ELSEWHERE))
-err = Console(highlight=False, soft_wrap=True, stderr=True, **({} if sys.stderr.isatty() else _ELSEWHERE))
+out = Console(emoji=False, highlight=False, soft_wrap=True, **({} if sys.stdout.isatty() else _ELSEWHERE))
+err = Console(emoji=False, highlight=False, soft_wrap=True, stderr=True, **({} if sys.stderr.isatty() else _ELSEWHERE))
 _COLOURS = re.compile(r"(\x1b\[[0-9;:]*m)")
 
 

@@ -1,17 +1,21 @@
-"""The status of a pool or a group, with its conditions in the order in which they become true."""
+"""The status of a pool or a group, with its conditions in the order in which they become true.
+
+Whether it is ready is read at once, and its details when they are asked for: their models take longer than the rest.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from workergroups_api.manifest import Manifest
 from workergroups_api.vocabulary import GROUP_CONDITIONS, POOL_CONDITIONS, UNTIMED, ConditionType, Reason
 
 from .names import POOL, Target
-from .reading import group_status, pool_status
+from .reading import group_status, group_summary, pool_status, pool_summary
 
 if TYPE_CHECKING:
     from workergroups_api.conditions import Condition
@@ -19,15 +23,13 @@ if TYPE_CHECKING:
     from workergroups_api.group_status import WorkerGroupStatus
     from workergroups_api.pool_status import PoolDrivers, ResourcePoolStatus
     from workergroups_api.report import NodeReport
+    from workergroups_api.status_summary import StatusSummary
 
 
 @dataclass(frozen=True)
 class Status:
     """The status of a pool or a group."""
 
-    what: str
-    name: str
-    namespace: str
     conditions: tuple[Condition, ...]
     deadline: datetime | None
     """By when it must be ready; ``None`` if it is ready, waits for a person, or waiting does not help."""
@@ -39,16 +41,56 @@ class Status:
     """Whether the operator has seen the latest spec."""
     incarnation: int | None = None
     """Of a group."""
-    restarts: int = 0
-    """How often the ranks of a group were restarted after failures."""
-    failures: tuple[KeptFailure, ...] = ()
-    """The latest failures of a group's ranks, also of earlier incarnations, the latest first."""
-    unreserved: tuple[NodeReport, ...] = ()
-    """Nodes of a pool that are not reserved."""
-    drivers: PoolDrivers | None = None
-    """The drivers on a pool's Ray cluster; ``None`` while nobody has counted them."""
-    manifest: Manifest = field(default_factory=dict, repr=False, compare=False)
+    target: Target = field(kw_only=True, repr=False, compare=False)
     """The object as the API server has it."""
+
+    @property
+    def what(self) -> str:
+        """``pool`` or ``group``."""
+        return self.target.what
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        return self.target.name
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object."""
+        return self.target.namespace
+
+    @property
+    def manifest(self) -> Manifest:
+        """The object as the API server has it."""
+        return self.target.manifest
+
+    @property
+    def restarts(self) -> int:
+        """How often the ranks of a group were restarted after failures."""
+        return self._group.restarts.count if self._group and self._group.restarts else 0
+
+    @property
+    def failures(self) -> tuple[KeptFailure, ...]:
+        """The latest failures of a group's ranks, also of earlier incarnations, the latest first."""
+        return self._group.failures if self._group else ()
+
+    @property
+    def unreserved(self) -> tuple[NodeReport, ...]:
+        """Nodes of a pool that are not reserved."""
+        return self._pool.reservation.nodes if self._pool and self._pool.reservation else ()
+
+    @property
+    def drivers(self) -> PoolDrivers | None:
+        """The drivers on a pool's Ray cluster; ``None`` while nobody has counted them."""
+        return self._pool.drivers if self._pool else None
+
+    @cached_property
+    def _pool(self) -> ResourcePoolStatus | None:
+        return pool_status(self.target) if self.is_pool else None
+
+    @cached_property
+    def _group(self) -> WorkerGroupStatus | None:
+        return None if self.is_pool else group_status(self.target)
 
     @property
     def is_pool(self) -> bool:
@@ -104,43 +146,40 @@ def status_of(target: Target) -> Status:
     """Return the status of a pool or a group.
 
     Raises:
-        ClientError: The object has a value that this version cannot read.
+        ClientError: What tells whether it is ready has a value that this version cannot read; so do its details later.
     """
     return _pool_status(target) if target.what == POOL else _group_status(target)
 
 
 def _pool_status(pool: Target) -> Status:
-    status = pool_status(pool)
-    known = _status(pool, status, POOL_CONDITIONS, wanted=status.nodes, ready=status.ready_nodes)
-    return replace(known, unreserved=status.reservation.nodes if status.reservation else (), drivers=status.drivers)
+    found = pool_summary(pool)
+    return _status(pool, found, POOL_CONDITIONS, wanted=found.nodes, ready=found.ready_nodes)
 
 
 def _group_status(group: Target) -> Status:
-    status = group_status(group)
-    known = _status(group, status, GROUP_CONDITIONS, wanted=status.world_size, ready=status.ready_ranks)
-    restarts = status.restarts.count if status.restarts else 0
-    return replace(known, incarnation=status.incarnation, restarts=restarts, failures=status.failures)
+    found = group_summary(group)
+    numbers = {"wanted": found.world_size, "ready": found.ready_ranks, "incarnation": found.incarnation}
+    return _status(group, found, GROUP_CONDITIONS, **numbers)
 
 
 def _status(
     target: Target,
-    status: ResourcePoolStatus | WorkerGroupStatus,
+    found: StatusSummary,
     order: tuple[ConditionType, ...],
     *,
     wanted: int | None,
     ready: int | None,
+    incarnation: int | None = None,
 ) -> Status:
     """Return what the statuses of pools and groups have in common."""
     return Status(
-        what=target.what,
-        name=target.name,
-        namespace=target.namespace,
-        conditions=_in_order(status.conditions, order),
-        deadline=status.deadline,
+        target=target,
+        conditions=_in_order(found.conditions, order),
+        deadline=found.deadline,
         wanted=wanted,
         ready=ready or 0,
-        is_current=status.observed_generation == target.generation,
-        manifest=target.manifest,
+        is_current=found.observed_generation == target.generation,
+        incarnation=incarnation,
     )
 
 

@@ -1,39 +1,21 @@
 """The status of a WorkerGroup. It needs few models, so that a reader of statuses imports little."""
 
-from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
-from workergroups_api.conditions import Conditions
 from workergroups_api.failure_policy import MAX_KEPT_FAILURES, KeptFailure, RestartHistory
-from workergroups_api.model import WHOLE, ApiModel
+from workergroups_api.model import WHOLE
 from workergroups_api.plan import MAX_BIRTHS, PlannedBundles
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
+from workergroups_api.status_summary import GroupSummary
 
 
-class WorkerGroupStatus(ApiModel):
+class WorkerGroupStatus(GroupSummary):
     """What was observed: the operator writes the conditions, the agent the ranks."""
 
-    conditions: Conditions = ()
-    observed_generation: Annotated[
-        int | None, Field(description="The generation of the spec that the operator last observed.")
-    ] = None
-    deadline: Annotated[
-        datetime | None,
-        Field(description="When the group must be ready. Absent if it is ready, or if waiting cannot make it ready."),
-    ] = None
-    world_size: Annotated[int | None, Field(description="Number of ranks that the group should have.")] = None
-    ready_ranks: Annotated[int | None, Field(description="Number of ranks that are ready now.")] = None
-    incarnation: Annotated[
-        int | None,
-        Field(
-            description="Number of the current set of ranks, from 1. It grows each time that the ranks are "
-            "recreated and their memory is lost."
-        ),
-    ] = None
     revision: Annotated[
         str | None,
         Field(

@@ -1,14 +1,13 @@
-"""The status of a ResourcePool. It needs few models, so that a reader of statuses imports little."""
+"""The status of a ResourcePool."""
 
-from datetime import datetime
 from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
-from workergroups_api.conditions import Conditions
 from workergroups_api.model import WHOLE, ApiModel
 from workergroups_api.report import DriverJobs, PoolReport
 from workergroups_api.retries import Retries
+from workergroups_api.status_summary import PoolSummary
 
 MAX_VICTIMS = 16
 
@@ -60,25 +59,10 @@ class PoolIdle(ApiModel):
     ] = None
 
 
-class ResourcePoolStatus(ApiModel):
+class ResourcePoolStatus(PoolSummary):
     """What was observed: the operator writes the conditions, the agent the reservation."""
 
-    conditions: Conditions = ()
-    observed_generation: Annotated[
-        int | None, Field(description="The generation of the spec that the operator last observed.")
-    ] = None
-    deadline: Annotated[
-        datetime | None,
-        Field(description="When the pool must be ready. Absent if it is ready, or if waiting cannot make it ready."),
-    ] = None
     cluster_name: Annotated[str | None, Field(description="Name of the RayCluster that the pool is part of.")] = None
-    nodes: Annotated[
-        int | None,
-        Field(
-            description="Number of nodes that the pool should have now: `spec.nodes`, or more while it shrinks. "
-            "`kubectl scale` and autoscalers read it."
-        ),
-    ] = None
     selector: Annotated[
         str | None,
         Field(description="Label selector of the pods of the pool's nodes, for `kubectl` and autoscalers."),
@@ -90,13 +74,6 @@ class ResourcePoolStatus(ApiModel):
             description="The groups that keep the pool from shrinking to `spec.nodes`; the first 16. Nodes with a "
             "group's ranks are never removed: the pool shrinks when these groups are deleted, or run on fewer nodes.",
             json_schema_extra=WHOLE,
-        ),
-    ] = None
-    ready_nodes: Annotated[
-        int | None,
-        Field(
-            description="Number of nodes that are ready now: all of their bundles are reserved, or they have "
-            "joined Ray if the pool has `reservation: None`."
         ),
     ] = None
     accelerators: Annotated[

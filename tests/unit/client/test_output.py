@@ -9,6 +9,13 @@ from workergroups_cli.json_output import print_list
 from workergroups_cli.output import Teller, complain, note, print_output, print_text, table
 from workergroups_client.errors import ClientError
 
+SHOWS = [
+    print_text,
+    note,
+    lambda text: tell(text),
+    lambda text: table("A", rows=[[text]]),
+    lambda text: complain(ClientError(text)),
+]
 EVIL = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\x9b1md\u202ee\x1b[31mf"
 
 
@@ -17,14 +24,18 @@ def tell(text):
         teller(text)
 
 
-@pytest.mark.parametrize(
-    "show", [print_text, note, tell, lambda text: table("A", rows=[[text]]), lambda text: complain(ClientError(text))]
-)
+@pytest.mark.parametrize("show", SHOWS)
 def test_messages_are_printed_without_control_sequences(show, capsys):
     show(EVIL)
     shown = "".join(capsys.readouterr())
     assert "a" in shown
     assert not set(shown) & set("\x1b\x07\x9b\u202e")
+
+
+@pytest.mark.parametrize("show", SHOWS)
+def test_what_looks_like_markup_is_printed_as_it_is(show, capsys):
+    show("train:bug: [red]r[/] 3")
+    assert "train:bug: [red]r[/] 3" in "".join(capsys.readouterr())
 
 
 def test_json_has_them_escaped(capsys):

@@ -33,6 +33,15 @@ def test_a_namespace_with_nothing_but_such_an_object_is_not_empty(capsys):
     assert "no pools" not in capsys.readouterr().err
 
 
+def test_a_detail_that_cannot_be_read_leaves_the_list_whole_and_is_named_before_anything_is_told(capsys):
+    odd = pool("odd", status={"drivers": 3, "observedGeneration": 2})
+    _overview(FakeCluster(odd, READABLE), Output.text)
+    assert "odd" in capsys.readouterr().out
+    with pytest.raises(ClientError, match=r"pool odd: status\.drivers cannot be read"):
+        _describe(status_of(Target(POOL, odd)))
+    assert not capsys.readouterr().out
+
+
 LOST = {
     "conditions": [condition("Ready", "True", "DriversLost", "Ray's head was lost with 1 driver (ppo-1)")],
     "observedGeneration": 2,
