@@ -10,7 +10,9 @@ from tests.simulation.api import eventually
 from tests.simulation.faults import WEBHOOK, Delay, Refuse, Rule
 from tests.simulation.monitor import SLACK_SECONDS
 from tests.simulation.scene import NEVER_RESTARTED, OPERATOR, condition
-from workergroups_api.manifest import EVENT, RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import EVENT, LEASE, RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import DOUBTS_ANNOTATION, agent_name
+from workergroups_api.vouching import from_annotation
 
 # Until an operator that is told by the Lease has written Unknown.
 UNWRITTEN_SECONDS = 4 + SLACK_SECONDS
@@ -71,6 +73,29 @@ async def test_an_object_whose_status_is_refused_is_unknown_and_its_neighbours_s
     await ready.until(WORKER_GROUP, "q", "Ready", "False", "ProcessDied", seconds=1 + SLACK_SECONDS)
     ready.proxy.end_faults()
     await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=10 + SLACK_SECONDS)
+
+
+async def test_an_api_server_that_answered_nobody_for_a_while_leaves_no_doubt(ready):
+    """What it was told meanwhile arrives when it goes on, also if nobody waits for the answer any more."""
+    uid = (await ready.get(RESOURCE_POOL, "p"))["metadata"]["uid"]
+    ready.proxy.begin_faults()
+    ready.proxy.rule(Rule(lambda request: not request.is_watch, Delay(60.0), times=10**6))
+    ready.world.gcs["p"].drivers[:] = ["ppo-1"]
+    await asyncio.sleep(8)
+    ready.proxy.end_faults()
+    said: set[str] = set()
+
+    async def written():
+        lease = await ready.get(LEASE, agent_name("p"))
+        said.update(from_annotation(lease["metadata"].get("annotations", {}).get(DOUBTS_ANNOTATION)))
+        said.add((await ready.condition(RESOURCE_POOL, "p"))["reason"])
+        return (await ready.get(RESOURCE_POOL, "p"))["status"]["drivers"].get("jobs") == ["ppo-1"]
+
+    await eventually("the driver in the status", written)
+    ends = asyncio.get_running_loop().time() + 3
+    while asyncio.get_running_loop().time() < ends:
+        await written()
+    assert said == {"Reserved"}, f"{uid} was in doubt"
 
 
 async def test_a_pool_whose_status_is_refused_is_unknown(ready):

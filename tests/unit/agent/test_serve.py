@@ -95,8 +95,12 @@ def test_reports_that_could_not_be_read_for_another_reason_are_read_again_after_
 
 def test_all_is_told_when_it_is_written_or_in_doubt(writer, observer):
     observer.write_reports(REPORTS)
+    writer.answered(0.0)
     writer.look(0.0)
     assert not writer.has_told(SESSION, 1.0)
+    assert not writer.has_told(SESSION, 3.0), "perhaps the API server answers nobody"
+    assert writer.suspects(3.0) == {"uid-p"}
+    writer.answered(3.0)
     assert writer.has_told(SESSION, 3.0), "it could not be written, and is in doubt"
     assert writer.doubts(3.0).keys() == {"uid-p"}
     assert not writer.has_told("session-2", 3.0)

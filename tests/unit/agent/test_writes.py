@@ -3,6 +3,7 @@
 import pytest
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
+from workergroups_agent.reporter.reach import Reach
 from workergroups_agent.reporter.subtrees import StatusSubtree
 from workergroups_agent.reporter.timings import Timings
 from workergroups_agent.reporter.writes import Write, is_gone, next_failure
@@ -21,6 +22,14 @@ class Refusal:
 
 
 FORBIDDEN = DynamicApiError(Refusal(403))
+
+
+def answering(*times):
+    """An API server that answered at these times."""
+    reach = Reach()
+    for time in times:
+        reach.answered(time)
+    return reach
 
 
 def written(subtree=A):
@@ -72,18 +81,48 @@ def test_after_a_failure_nobody_knows_what_the_status_holds():
 
 def test_a_status_is_vouched_for_until_it_has_been_behind_for_too_long():
     write = written()
-    assert write.doubt(100.0) is None
+    assert write.doubt(answering(0.0, 100.0)) is None
     write.want(B, 100.0)
-    assert write.doubt(100.0 + TIMINGS.status_grace) is None
-    assert "has not answered" in write.doubt(100.0 + LATE)
+    assert not write.is_late(100.0 + TIMINGS.status_grace)
+    assert write.doubt(answering(0.0, 100.0 + TIMINGS.status_grace)) is None
+    assert write.is_late(100.0 + LATE)
+    assert "has not answered" in write.doubt(answering(0.0, 100.0 + LATE))
     write.succeed(write.begin())
-    assert write.doubt(1000.0) is None
+    assert not write.is_late(1000.0)
+    assert write.doubt(answering(0.0, 1000.0)) is None
 
 
 def test_a_write_in_flight_for_too_long_counts_as_unwritten():
     write = Write(A, 0.0, TIMINGS)
     write.begin()
-    assert write.doubt(LATE) is not None
+    assert write.doubt(answering(0.0, LATE)) is not None
+
+
+def test_while_the_api_server_answers_nothing_there_is_no_new_doubt_nor_just_after():
+    write, reach = written(), answering(0.0)
+    write.want(B, 0.1)
+    write.begin()
+    assert write.doubt(reach) is None, "nobody knows yet whether it answers"
+    reach.failed()
+    assert write.doubt(reach) is None
+    reach.answered(20.0)
+    assert write.doubt(reach) is None
+    reach.answered(20.0 + LATE)
+    assert write.doubt(reach) is not None
+
+
+def test_a_doubt_outlives_a_time_without_answers():
+    write, reach = written(), answering(0.0, LATE)
+    write.want(B, 0.0)
+    assert write.doubt(reach) is not None
+    reach.failed()
+    assert write.doubt(reach) is not None
+    reach.answered(20.0)
+    assert write.doubt(reach) is not None
+    write.succeed(write.begin())
+    assert write.doubt(reach) is None
+    write.want(A, 21.0)
+    assert write.doubt(reach) is None
 
 
 def test_reports_that_change_all_the_time_are_vouched_for_as_long_as_each_write_is_quick():
@@ -94,7 +133,7 @@ def test_reports_that_change_all_the_time_are_vouched_for_as_long_as_each_write_
         flying = write.begin()
         write.want(B if subtree == A else A, now + 0.2)
         write.succeed(flying)
-        assert write.doubt(now + 0.4) is None
+        assert write.doubt(answering(0.0, now + 0.4)) is None
 
 
 def test_the_reason_is_the_api_servers_and_stays_while_the_same_happens():
@@ -103,11 +142,11 @@ def test_the_reason_is_the_api_servers_and_stays_while_the_same_happens():
     for number in range(3):
         write.begin()
         write.fail(DynamicApiError(Refusal(403, f"request {number}")), 1.0)
-    first = write.doubt(LATE)
+    first = write.doubt(answering(0.0, LATE))
     assert first.startswith("its status cannot be written: 403")
     write.begin()
     write.fail(DynamicApiError(Refusal(422)), 2.0)
-    assert "422" in write.doubt(LATE)
+    assert "422" in write.doubt(answering(0.0, LATE))
 
 
 def test_a_failed_write_is_retried_later_and_later():
@@ -116,6 +155,17 @@ def test_a_failed_write_is_retried_later_and_later():
         failure = next_failure(FORBIDDEN, failure, 100.0, TIMINGS.status_retry)
         delays.append(failure.retry_at - 100.0)
     assert delays == [0.5, 1, 2, 4, 8, 16, 30, 30]
+
+
+def test_what_failed_is_tried_again_as_soon_as_the_api_server_answers():
+    write = written()
+    write.want(B, 0.0)
+    for _ in range(8):
+        write.begin()
+        write.fail(TimeoutError(), 1.0)
+    assert not write.is_due(2.0)
+    write.retry(2.0)
+    assert write.is_due(2.0)
 
 
 def test_another_report_is_tried_sooner_but_not_at_once():

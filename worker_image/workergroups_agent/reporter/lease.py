@@ -30,11 +30,13 @@ class Statement:
 
     holder: str | None = None
     doubts: Mapping[str, str] = field(default_factory=dict)
+    suspects: frozenset[str] = frozenset()
+    """Whose statuses are late. The Lease does not have them: its next renewal tells whether the API server answers."""
 
     @property
-    def news(self) -> tuple[str | None, frozenset[str]]:
-        """The part that is written at once when it changes."""
-        return self.holder, frozenset(self.doubts)
+    def news(self) -> tuple[str | None, frozenset[str], frozenset[str]]:
+        """The part for which the Lease is renewed at once when it changes."""
+        return self.holder, frozenset(self.doubts), self.suspects
 
 
 def lease_manifest(namespace: str, name: str, uid: str, statement: Statement, now: datetime) -> Manifest:
@@ -138,7 +140,7 @@ class LeaseKeeper:
         holder = self._holder.of(session, now)
         if holder is None and trouble:
             return Statement(None, {EVERY: f"the agent's reporter cannot read what its observer reports: {trouble}"})
-        return Statement(holder, self._writer.doubts(now))
+        return Statement(holder, self._writer.doubts(now), self._writer.suspects(now))
 
     def _pulse(self) -> tuple[Pulse | None, str | None]:
         """Return the pulse, or why it cannot be read."""
@@ -158,8 +160,10 @@ class LeaseKeeper:
             written = False
         if written:
             self._beats.succeeded(statement, time.monotonic())
+            self._writer.answered(time.monotonic())
         else:
             self._beats.failed(time.monotonic())
+            self._writer.unanswered()
 
     async def _write(self, statement: Statement) -> bool:
         if self._uid is None:

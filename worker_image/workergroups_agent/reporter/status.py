@@ -8,6 +8,7 @@ from workergroups_agent.exchange import POLL_SECONDS, Exchange, Reports
 from workergroups_agent.files import Stamp, UnreadableFile
 from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.known import Known
+from workergroups_agent.reporter.reach import Reach
 from workergroups_agent.reporter.subtrees import FIELDS, StatusSubtree, count_unplanned, subtrees, unreported
 from workergroups_agent.reporter.timings import Timings
 from workergroups_agent.reporter.writes import Write
@@ -38,6 +39,7 @@ class StatusWriter:
         # Why the reports do not cover an object, and since when.
         self._unreported: dict[str, tuple[str, float]] = {}
         self._unplanned = 0
+        self._reach = Reach()
         self._slots = asyncio.Semaphore(MAX_WRITES)
 
     async def run(self) -> None:
@@ -83,10 +85,25 @@ class StatusWriter:
         # Deleted objects must not crowd out the others: they will soon leave the plan.
         return {uid: why for uid, why in doubts.items() if uid not in self._writes or not self._writes[uid].is_gone}
 
+    def suspects(self, now: float) -> frozenset[str]:
+        """Return whose status is late, by UID. They are in doubt as soon as the API server is known to answer."""
+        return frozenset(uid for uid, write in self._writes.items() if write.is_late(now))
+
+    def answered(self, now: float) -> None:
+        """Note that the API server answers. If it did not before, write at once what has failed."""
+        if not self._reach.is_known:
+            for write in self._writes.values():
+                write.retry(now)
+        self._reach.answered(now)
+
+    def unanswered(self) -> None:
+        """Note that the API server did not answer."""
+        self._reach.failed()
+
     def _all_doubts(self, now: float) -> dict[str, str]:
         limit = self._timings.unreported
         late = {uid: why for uid, (why, since) in self._unreported.items() if now - since > limit}
-        behind = {uid: why for uid, write in self._writes.items() if (why := write.doubt(now)) is not None}
+        behind = {uid: why for uid, write in self._writes.items() if (why := write.doubt(self._reach)) is not None}
         return late | behind
 
     def _read(self, now: float) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from workergroups_agent.reporter.follow import describe
+from workergroups_agent.reporter.reach import Reach
 from workergroups_agent.reporter.subtrees import StatusSubtree
 from workergroups_agent.reporter.timings import Timings
 from workergroups_api.backoff import Backoff
@@ -54,6 +55,8 @@ class Write:
         # Since when something other than the write in flight has been wanted.
         self._changed: float | None = None
         self._failure: Failure | None = None
+        # Whether the status has been in doubt since it was last written.
+        self._is_doubted = False
 
     def want(self, subtree: StatusSubtree, now: float) -> None:
         """Set what the status should hold now."""
@@ -86,14 +89,31 @@ class Write:
         self._is_in_flight, self._written, self._failure = False, subtree, None
         self._behind = None if subtree == self._wanted else self._changed
 
+    def retry(self, now: float) -> None:
+        """Write now what failed: the API server has begun to answer again."""
+        if self._failure is not None:
+            self._failure = replace(self._failure, retry_at=now)
+
     def fail(self, error: Exception, now: float) -> None:
         """Note that the status is unknown after this error; the write is due again after a pause."""
         self._is_in_flight = False
         self._failure = next_failure(error, self._failure, now, self._timings.status_retry)
 
-    def doubt(self, now: float) -> str | None:
-        """Return why the agent cannot vouch for the status; None if it is current, or was until just now."""
-        if self._behind is None or now - self._behind <= self._timings.status_grace:
+    def is_late(self, now: float) -> bool:
+        """Return whether the status has been behind for too long. Perhaps nothing can be written."""
+        return self._behind is not None and now - self._behind > self._timings.status_grace
+
+    def doubt(self, reach: Reach) -> str | None:
+        """Return why the agent cannot vouch for the status; None if it is current, or was until just now.
+
+        While the API server does not answer, nobody reads the agent's doubts. As soon as it answers, it has them, and
+        perhaps the status, too: so a new doubt needs an API server that has answered for as long.
+        """
+        if self._behind is None:
+            self._is_doubted = False
+            return None
+        self._is_doubted = self._is_doubted or reach.has_lasted(self._timings.status_grace, since=self._behind)
+        if not self._is_doubted:
             return None
         if self._failure is None:
             return "its status cannot be written: the API server has not answered for some seconds"
