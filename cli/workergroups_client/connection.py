@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import names
 from .cluster import Cluster
+from .heads import head_pod
 from .ray_api import UP_SECONDS, RayApi
 from .tunnel import Tunnel
 from .waiting import Tell, silently
@@ -34,7 +35,7 @@ class RayConnection:
         seconds: float = UP_SECONDS,
     ) -> None:
         self.token = names.token(cluster, ray_cluster)
-        self._tunnel = Tunnel(cluster, lambda: names.head_pod(cluster, ray_cluster), DASHBOARD_PORT, local_port)
+        self._tunnel = Tunnel(cluster, lambda: head_pod(cluster, ray_cluster), DASHBOARD_PORT, local_port)
         self.api = RayApi(self._tunnel, self.token)
         try:
             self.api.wait_until_up(tell, seconds)

@@ -128,21 +128,6 @@ def first_pool(cluster: Cluster, group: Target) -> Target:
     return find(cluster, f"{POOL}/{pools_of(group)[0]}", POOL)
 
 
-def head_pod(cluster: Cluster, ray_cluster_name: str) -> str:
-    """Return the name of the pod in which the head of a Ray cluster runs.
-
-    Raises:
-        NotRunningError: The head is not running.
-    """
-    pods = running_pods(cluster, ray_cluster_name, Component.HEAD)
-    if not pods:
-        raise NotRunningError(
-            f"the head of Ray cluster {ray_cluster_name} is not running in namespace {cluster.namespace}: "
-            f"workergroups status says what its pool waits for"
-        )
-    return str(pods[0]["metadata"]["name"])
-
-
 def running_pods(cluster: Cluster, ray_cluster_name: str, component: Component) -> list[Manifest]:
     """Return the running pods of a component of a Ray cluster, without those that are being deleted."""
     return [

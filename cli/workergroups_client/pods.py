@@ -11,6 +11,7 @@ from . import names
 from .cluster import Cluster
 from .connection import RayConnection
 from .errors import NotFoundError
+from .heads import head_pod
 from .names import GROUP, Target
 from .ranks import choose, node_addresses, ranks_of
 from .waiting import Tell, silently
@@ -25,14 +26,14 @@ class PodContainer(NamedTuple):
 
 def head(cluster: Cluster, target: Target) -> PodContainer:
     """Return the container of the Ray cluster's head, where drivers run."""
-    return PodContainer(names.head_pod(cluster, names.ray_cluster(cluster, target)), Container.HEAD)
+    return PodContainer(head_pod(cluster, names.ray_cluster(cluster, target)), Container.HEAD)
 
 
 def ray_pods(cluster: Cluster, target: Target) -> list[PodContainer]:
     """Return the containers of the Ray cluster's head, and then of all nodes that run, whichever pool they are of."""
     name = names.ray_cluster(cluster, target)
     workers = names.running_pods(cluster, name, Component.WORKER)
-    first = PodContainer(names.head_pod(cluster, name), Container.HEAD)
+    first = PodContainer(head_pod(cluster, name), Container.HEAD)
     return [first, *(PodContainer(pod["metadata"]["name"], Container.WORKER) for pod in workers)]
 
 

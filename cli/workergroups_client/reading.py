@@ -36,14 +36,14 @@ def pool_summary(pool: Target) -> PoolSummary:
     """Return whether a pool is ready, in a fraction of the time that its whole status takes; see `pool_status`."""
     from workergroups_api.status_summary import PoolSummary
 
-    return read(PoolSummary, pool, "status", pool.manifest.get("status") or {})
+    return _read_status(PoolSummary, pool)
 
 
 def group_summary(group: Target) -> GroupSummary:
     """Return whether a group is ready, in a fraction of the time that its whole status takes; see `group_status`."""
     from workergroups_api.status_summary import GroupSummary
 
-    return read(GroupSummary, group, "status", group.manifest.get("status") or {})
+    return _read_status(GroupSummary, group)
 
 
 def pool_status(pool: Target) -> ResourcePoolStatus:
@@ -54,7 +54,7 @@ def pool_status(pool: Target) -> ResourcePoolStatus:
     """
     from workergroups_api.pool_status import ResourcePoolStatus
 
-    return read(ResourcePoolStatus, pool, "status", pool.manifest.get("status") or {})
+    return _read_status(ResourcePoolStatus, pool)
 
 
 def group_status(group: Target) -> WorkerGroupStatus:
@@ -65,7 +65,11 @@ def group_status(group: Target) -> WorkerGroupStatus:
     """
     from workergroups_api.group_status import WorkerGroupStatus
 
-    return read(WorkerGroupStatus, group, "status", group.manifest.get("status") or {})
+    return _read_status(WorkerGroupStatus, group)
+
+
+def _read_status(model: type[_Model], target: Target) -> _Model:
+    return read(model, target, "status", target.manifest.get("status") or {})
 
 
 def read(model: type[_Model], target: Target, part: str, value: Any) -> _Model:
