@@ -1,6 +1,7 @@
 """Progress lines, commands and waiting: everything that a person at the terminal sees."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,11 @@ class ToolError(Exception):
 def say(message: str) -> None:
     """Print one progress line, with the seconds since the start. Standard output stays free for results."""
     print(f"[{time.monotonic() - _STARTED:6.1f}s] {message}", file=sys.stderr, flush=True)
+
+
+def end_when_told() -> None:
+    """Let SIGTERM end this process by an exception, as Ctrl-C does, so that it takes away what it has started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def run(

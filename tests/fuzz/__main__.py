@@ -12,6 +12,7 @@ from multiprocessing.connection import wait
 from tests.fuzz.case import Outcome
 from tests.fuzz.kinds import KINDS, Unit, play, units
 from tests.simulation.control_plane import Access, control_plane
+from tools.console import end_when_told
 
 # Work that takes longer hangs.
 UNIT_SECONDS = 600.0
@@ -22,6 +23,7 @@ CASES_OF_API_SERVER = 1000
 def main() -> int:
     """Play the cases, and report those that failed."""
     arguments = _arguments()
+    end_when_told()
     first = int(time.time()) if arguments.first is None else arguments.first
     print(f"cases from {first}", flush=True)
     began = time.monotonic()
@@ -94,17 +96,21 @@ def _play(work: Sequence[Unit], until: float, jobs: int) -> list[Outcome]:
 def _play_with(access: Access | None, work: Iterator[Unit], until: float, jobs: int) -> list[Outcome]:
     running: list[_Running] = []
     outcomes: list[Outcome] = []
-    while True:
-        while len(running) < jobs and time.monotonic() < until and (unit := next(work, None)):
-            running.append(_Running(unit, access))
-        if not running:
-            return outcomes
-        wait([each.pipe for each in running], timeout=1.0)
-        for each in list(running):
-            if (outcome := each.outcome()) is not None:
-                running.remove(each)
-                outcomes.append(outcome)
-                _tell(outcome)
+    try:
+        while True:
+            while len(running) < jobs and time.monotonic() < until and (unit := next(work, None)):
+                running.append(_Running(unit, access))
+            if not running:
+                return outcomes
+            wait([each.pipe for each in running], timeout=1.0)
+            for each in list(running):
+                if (outcome := each.outcome()) is not None:
+                    running.remove(each)
+                    outcomes.append(outcome)
+                    _tell(outcome)
+    finally:
+        for each in running:  # Python would wait for them.
+            each.process.kill()
 
 
 def _tell(outcome: Outcome) -> None:

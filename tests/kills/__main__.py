@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import argparse
 import random
-import signal
 import sys
 import time
-from types import FrameType
 
 from tests.truth import machine
 from tests.truth.judge import first_denial
 from tests.truth.watch import GROUPS, POOLS
-from tools.console import ToolError, say
+from tools.console import ToolError, end_when_told, say
 
 from .judge import BOUND_SECONDS, KINDS, Kill, unowned, untruths
 from .killing import kill
@@ -40,7 +38,7 @@ def main() -> int:
     if not machine.is_local():
         print("error: this needs the local cluster: run it by `make kills`, as root", file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, _end)  # Remove the namespace.
+    end_when_told()  # Remove the namespace.
     wrong: list[str] = []
     try:
         with Scene() as scene:
@@ -138,10 +136,6 @@ def _what_is_left(scene: Scene) -> list[str]:
     scene.delete("resourcepool")
     scene.wait_until_gone()
     return [*wrong, *(f"without the group: {each}" for each in left)]
-
-
-def _end(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(143)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from tests.simulation import history
 from tests.simulation.control_plane import Access, control_plane
 from tests.simulation.pace import quicken
+from tools.console import end_when_told
 
 # A history that takes longer hangs.
 HISTORY_SECONDS = 300.0
@@ -22,6 +23,7 @@ HISTORY_SECONDS = 300.0
 def main() -> int:
     """Play the histories, and report those that failed."""
     arguments = _arguments()
+    end_when_told()
     first = int(time.time()) if arguments.first is None else arguments.first
     print(f"seeds from {first}", flush=True)
     # Import what a history needs once, before the processes are forked.
@@ -53,21 +55,25 @@ def _play_all(access: Access, first: int, arguments: argparse.Namespace) -> list
     seeds = iter(range(first, first + arguments.seeds))
     running: dict[Connection, tuple[int, BaseProcess, float]] = {}
     played: list[history.History] = []
-    while True:
-        while len(running) < arguments.jobs and time.monotonic() < until:
-            seed = next(seeds, None)
-            if seed is None:
-                break
-            ours, theirs = forked.Pipe(duplex=False)
-            process = forked.Process(target=_play, args=(access, seed, theirs), daemon=True)
-            process.start()
-            theirs.close()
-            running[ours] = seed, process, time.monotonic()
-        if not running:
-            return played
-        for ended in _ended(running):
-            played.append(ended)
-            _tell_of(ended, verbose=arguments.verbose)
+    try:
+        while True:
+            while len(running) < arguments.jobs and time.monotonic() < until:
+                seed = next(seeds, None)
+                if seed is None:
+                    break
+                ours, theirs = forked.Pipe(duplex=False)
+                process = forked.Process(target=_play, args=(access, seed, theirs), daemon=True)
+                process.start()
+                theirs.close()
+                running[ours] = seed, process, time.monotonic()
+            if not running:
+                return played
+            for ended in _ended(running):
+                played.append(ended)
+                _tell_of(ended, verbose=arguments.verbose)
+    finally:
+        for _, child, _ in running.values():
+            child.kill()
 
 
 def _ended(running: dict[Connection, tuple[int, BaseProcess, float]]) -> list[history.History]:

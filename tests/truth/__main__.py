@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections import defaultdict
 from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
 
-from tools.console import ToolError, say
+from tools.console import ToolError, end_when_told, say
 
 from . import machine
 from .faults import FAULTS, NO_FAULTS, Fault, NoFault
@@ -25,7 +23,7 @@ ALL: tuple[Fault | NoFault, ...] = (*NO_FAULTS, *FAULTS)
 def main() -> int:
     """Measure, print the table, and publish that of a complete run; return 1 if a bound is exceeded."""
     arguments = _parser().parse_args()
-    signal.signal(signal.SIGTERM, _end)  # Continue whatever was stopped.
+    end_when_told()  # Continue whatever was stopped.
     chosen = [fault for fault in ALL if not arguments.only or fault.name in arguments.only]
     tried = [fault for fault in chosen if machine.is_local() or not fault.needs_local]
     for fault in chosen:
@@ -66,10 +64,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", action="append", choices=names, help="try only this one; can be repeated")
     parser.add_argument("--page", type=Path, help="the page for the table of a complete run")
     return parser
-
-
-def _end(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(143)
 
 
 if __name__ == "__main__":

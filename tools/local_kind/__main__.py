@@ -2,13 +2,12 @@
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tools.console import ToolError, say
+from tools.console import ToolError, end_when_told, say
 from tools.demo.clusters.choice import Choice, choose, look
 from tools.local_cluster import cluster, components
 from tools.local_cluster.images import build_base
@@ -42,7 +41,7 @@ def main() -> int:
 
 def run(argv: Sequence[str]) -> int:
     """Start what kind needs, run a command, and remove everything, also a kind cluster on the user's Docker."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_when_told()
     try:
         up()
         return inside(argv)
