@@ -318,10 +318,14 @@ def _without_shape(value: Any) -> Any:
 
 
 def _without_lives(worker_group: Manifest) -> Manifest:
-    """Remove what differs between two lives of a pool from the template of its nodes."""
+    """Remove what differs between two lives of a pool from the template of its nodes.
+
+    A group that only deletes pods has a template without metadata.
+    """
     template = worker_group["template"]
-    noted = {key: value for key, value in template["metadata"]["annotations"].items() if key not in _LIVES}
-    return worker_group | {"template": template | {"metadata": template["metadata"] | {"annotations": noted}}}
+    metadata = template.get("metadata", {})
+    noted = {key: value for key, value in metadata.get("annotations", {}).items() if key not in _LIVES}
+    return worker_group | {"template": template | {"metadata": metadata | {"annotations": noted}}}
 
 
 def differences(one: Any, other: Any, path: str = "") -> Iterable[str]:
