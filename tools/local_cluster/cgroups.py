@@ -25,6 +25,7 @@ def create(name: str = _NAME, containers: Sequence[str] = _NODES) -> None:
     for mount in _mounts():
         for path in (name, f"{name}/{_SYSTEM}", *(f"{name}/{group}" for group in containers)):
             _create(mount / path)
+        _weigh(mount / name, len(containers) * (os.cpu_count() or 1))
 
 
 def kubelet_root(node_name: str) -> str:
@@ -92,6 +93,16 @@ def _groups(name: str) -> Iterator[Path]:
     for mount in _mounts():
         for directory, _, _ in os.walk(mount / name, topdown=False):
             yield Path(directory)
+
+
+def _weigh(group: Path, processors: int) -> None:
+    """Give the nodes' pods as much as nodes with that many processors give them. By default, all count as one process.
+
+    Beside two other busy processes, Ray did not start.
+    """
+    for setting, of_one in (("cpu.shares", 1024), ("cpu.weight", 100)):
+        if (group / setting).exists():
+            (group / setting).write_text(str(of_one * processors))
 
 
 def _create(group: Path) -> None:
