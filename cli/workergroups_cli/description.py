@@ -84,11 +84,8 @@ def look_at(cluster: Cluster, name: str, *, with_ray: bool) -> Description:
 
 
 def _describe(status: Status) -> None:
-    drivers, unreserved, failures = (
-        status.drivers,
-        status.unreserved,
-        status.failures,
-    )  # First, as they may be unreadable.
+    # First, as they may be unreadable.
+    drivers, unreserved, failures = status.drivers, status.unreserved, status.failures
     incarnation = f", incarnation {status.incarnation}" if status.incarnation else ""
     restarts = f", restarted {status.restarts}x after failures" if status.restarts else ""
     waits = f", {until(status)}" if until(status) else ""

@@ -100,9 +100,9 @@ def _weigh(group: Path, processors: int) -> None:
 
     Beside two other busy processes, Ray did not start.
     """
-    for setting, of_one in (("cpu.shares", 1024), ("cpu.weight", 100)):
+    for setting, of_one, most in (("cpu.shares", 1024, 262_144), ("cpu.weight", 100, 10_000)):
         if (group / setting).exists():
-            (group / setting).write_text(str(of_one * processors))
+            (group / setting).write_text(str(min(of_one * processors, most)))
 
 
 def _create(group: Path) -> None:
