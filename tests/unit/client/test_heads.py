@@ -1,4 +1,4 @@
-"""Where Ray's head runs, and what a user is told who needs it while it does not."""
+"""Where Ray's head runs, and why it does not."""
 
 import pytest
 
