@@ -157,6 +157,15 @@ def test_a_failed_write_is_retried_later_and_later():
     assert delays == [0.5, 1, 2, 4, 8, 16, 30, 30]
 
 
+def test_a_doubt_ends_with_the_write_also_if_the_report_has_changed_again_before_anybody_looks():
+    write = written()
+    write.want(B, 0.0)
+    assert write.doubt(answering(0.0, LATE)) is not None
+    write.succeed(write.begin())
+    write.want(A, LATE)
+    assert write.doubt(answering(0.0, LATE + 0.1)) is None
+
+
 def test_what_failed_is_tried_again_as_soon_as_the_api_server_answers():
     write = written()
     write.want(B, 0.0)

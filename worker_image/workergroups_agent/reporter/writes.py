@@ -86,7 +86,7 @@ class Write:
 
     def succeed(self, subtree: StatusSubtree) -> None:
         """Note that the status holds the subtree that was wanted when the write began."""
-        self._is_in_flight, self._written, self._failure = False, subtree, None
+        self._is_in_flight, self._written, self._failure, self._is_doubted = False, subtree, None, False
         self._behind = None if subtree == self._wanted else self._changed
 
     def retry(self, now: float) -> None:
@@ -110,7 +110,6 @@ class Write:
         perhaps the status, too: so a new doubt needs an API server that has answered for as long.
         """
         if self._behind is None:
-            self._is_doubted = False
             return None
         self._is_doubted = self._is_doubted or reach.has_lasted(self._timings.status_grace, since=self._behind)
         if not self._is_doubted:
