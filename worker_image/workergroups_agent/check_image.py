@@ -56,7 +56,7 @@ if [[ $BASH_EXECUTION_STRING =~ 'ray health-check --address '([^ ]+):([0-9]+) ]]
   done
 elif [[ $BASH_EXECUTION_STRING == *'ray start '* ]]; then
   ray() {{
-    if [[ $1 == start ]]; then {python} -m workergroups_agent.ray_start "$@"; else command ray "$@"; fi
+    if [[ $1 == start ]]; then {python} -m workergroups_agent.start_again "$@"; else command ray "$@"; fi
   }}
 fi
 """

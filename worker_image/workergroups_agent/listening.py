@@ -13,12 +13,17 @@ LOG_SECONDS = 10.0
 
 def listens(address: str) -> bool:
     """Return whether a process accepts connections at HOST:PORT."""
-    host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=TIMEOUT_SECONDS):
+        with socket.create_connection(host_and_port(address), timeout=TIMEOUT_SECONDS):
             return True
     except OSError:
         return False
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return the two parts of HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    return host, int(port)
 
 
 def wait_for_gcs(address: str) -> None:

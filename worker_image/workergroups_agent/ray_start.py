@@ -1,4 +1,4 @@
-"""A faster `ray start` for head and workers: `python3 -m workergroups_agent.ray_start start ...`.
+"""A faster `ray start` for head and workers.
 
 Ray does these things in sequence, and need not:
 
@@ -37,6 +37,7 @@ from workergroups.ray_private import default_worker, setup_worker
 from workergroups.ray_private import start as ray_private
 from workergroups_agent import head_directories
 from workergroups_agent.listening import wait_for_gcs
+from workergroups_agent.next_head import wait_for_next_head
 
 _WHEN_IDLE = str(Path(__file__).parent / "when_idle.py")
 # No node, placement group or rank depends on these processes of Ray, nor do the last lines of a rank that dies soon.
@@ -123,14 +124,18 @@ def our_find_head_node(theirs: Callable[..., Any]) -> Callable[..., Any]:
     return ask
 
 
-def our_get_node(theirs: Callable[..., Any], raylets: Sequence[Popen[bytes]]) -> Callable[..., Any]:
+def our_get_node(
+    theirs: Callable[..., Any], raylets: Sequence[Popen[bytes]], joined: Callable[[], None]
+) -> Callable[..., Any]:
     """Return our way to wait until a node has joined: Ray's, which waits for 30 s, while the raylet runs."""
 
     def ask(gcs_address: str, node_id: str) -> Any:
         deadline = time.monotonic() + JOIN_SECONDS
         while True:
             try:
-                return theirs(gcs_address, node_id)
+                node = theirs(gcs_address, node_id)
+                joined()
+                return node
             except RuntimeError as error:
                 if ended := [raylet.returncode for raylet in raylets if raylet.poll() is not None]:
                     # Ray would ask again after a RuntimeError.
@@ -141,11 +146,6 @@ def our_get_node(theirs: Callable[..., Any], raylets: Sequence[Popen[bytes]]) ->
                 time.sleep(POLL_SECONDS)
 
     return ask
-
-
-def gcs_of(arguments: Sequence[str]) -> str | None:
-    """Return the address of the GCS that a worker joins; None on the head."""
-    return next((each.partition("=")[2] for each in arguments if each.startswith("--address=")), None)
 
 
 def tell_memory_kills(gcs_address: str, groups: Path = memory_kills.GROUPS) -> None:
@@ -163,14 +163,46 @@ def tell_memory_kills(gcs_address: str, groups: Path = memory_kills.GROUPS) -> N
     memory_kills.watch(tell, groups)
 
 
-if __name__ == "__main__":
+def leave_lost_head(gcs_address: str, raylets: Sequence[Popen[bytes]], has_joined: threading.Event) -> None:
+    """End the raylets once they have joined and another head has come: none of them can join that."""
+
+    def session() -> str | None:
+        try:
+            directories = head_directories.announced(ray_private.connect(gcs_address))
+        except Exception as error:
+            print(f"the GCS does not tell its session: {type(error).__name__}", flush=True)
+            return None
+        return directories.session_dir if directories else None
+
+    has_joined.wait()
+    wait_for_next_head(gcs_address, session)
+    print("Ray's head was lost, and another has come: this node's raylet ends", flush=True)
+    for raylet in raylets:
+        raylet.kill()
+
+
+def main(gcs: str | None, joined: Callable[[], None]) -> None:
+    """Run `ray start` with this process's arguments.
+
+    Args:
+        gcs: The address of the GCS that a worker joins; None on the head.
+        joined: Called when the node has joined.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     raylets: list[Popen[bytes]] = []
     ray_private.replace(ray_private.START_PROCESS, partial(our_start_process, raylets=raylets))
     ray_private.replace(ray_private.FIND_HEAD_NODE, our_find_head_node)
-    ray_private.replace(ray_private.GET_NODE, partial(our_get_node, raylets=raylets))
-    if (gcs := gcs_of(sys.argv)) is not None:
+    has_joined = threading.Event()
+
+    def on_join() -> None:
+        has_joined.set()
+        joined()
+
+    ray_private.replace(ray_private.GET_NODE, partial(our_get_node, raylets=raylets, joined=on_join))
+    if gcs is not None:
         wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)
         threading.Thread(target=tell_memory_kills, args=[gcs], name="memory kills", daemon=True).start()
+        leave = partial(leave_lost_head, gcs, raylets, has_joined)
+        threading.Thread(target=leave, name="next head", daemon=True).start()
     ray_private.ray_command()

@@ -1,11 +1,15 @@
 """What breaks a whole cluster, and what waits long for pods: a lower tier shows these too, in seconds."""
 
+import time
+
 import pytest
 
 from tests.cluster.drivers import look
 from tests.cluster.kubectl import group, kubectl, pool
 from tests.truth.judge import relapses
 from tests.truth.watch import GROUPS, POOLS, Watch
+from workergroups_agent.start_again import JOINED_SECONDS
+from workergroups_api.names import POOL_LABEL
 
 
 def test_a_group_on_a_pool_that_comes_later_waits_for_it(namespace, clean):
@@ -79,9 +83,37 @@ def test_a_head_that_starts_again_in_its_pod_ends_ready_and_recovers(namespace, 
     comes_back_as_a_new_incarnation(namespace, solo)
 
 
+def worker_of_solo(namespace) -> tuple[str, int]:
+    """The worker's pod, and how often kubelet has started its container again."""
+    (worker,) = namespace.get("pods", selector=f"{POOL_LABEL}=solo")
+    (container,) = worker["status"]["containerStatuses"]
+    return worker["metadata"]["uid"], container["restartCount"]
+
+
+def processes_of_solo(namespace) -> list[str]:
+    """The command lines of all processes in the worker's container."""
+    (worker,) = namespace.get("pods", selector=f"{POOL_LABEL}=solo")
+    show = 'for p in /proc/[0-9]*; do tr "\\0" " " < $p/cmdline 2> /dev/null && echo; done; true'
+    return namespace.run("exec", worker["metadata"]["name"], "--", "sh", "-c", show).splitlines()
+
+
 def test_a_lost_head_ends_ready_and_recovers(namespace, solo):
     namespace.run("delete", "pod", namespace.head("solo"), "--grace-period=0", "--force")
     comes_back_as_a_new_incarnation(namespace, solo)
+
+
+def test_a_worker_joins_the_next_head_in_its_container_and_leaves_nothing_running(namespace, solo):
+    time.sleep(JOINED_SECONDS)
+    (worker,) = namespace.get("pods", selector=f"{POOL_LABEL}=solo")
+    # As a data loader that outlives its rank: Ray does not know it.
+    namespace.run("exec", worker["metadata"]["name"], "--", "sh", "-c", "nohup sleep 86399 > /dev/null 2>&1 &")
+    before = worker_of_solo(namespace)
+    namespace.run("delete", "pod", namespace.head("solo"), "--grace-period=0", "--force")
+    comes_back_as_a_new_incarnation(namespace, solo)
+    assert worker_of_solo(namespace) == before
+    running = processes_of_solo(namespace)
+    assert not [line for line in running if "sleep 86399" in line]
+    assert len([line for line in running if "/raylet " in line and "--raylet_socket_name" in line]) == 1
 
 
 def test_a_deleted_token_restarts_the_cluster_and_reports_it(namespace, solo):

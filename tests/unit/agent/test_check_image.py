@@ -138,7 +138,7 @@ START = "ulimit -n > /dev/null; ray start  --address=head:6379  --block"
 def test_ray_start_is_ours_in_rays_container(in_worker, tmp_path):
     (tmp_path / "workergroups_agent").mkdir()
     (tmp_path / "workergroups_agent" / "__init__.py").touch()
-    (tmp_path / "workergroups_agent" / "ray_start.py").write_text("import sys; print('ours', *sys.argv[1:])")
+    (tmp_path / "workergroups_agent" / "start_again.py").write_text("import sys; print('ours', *sys.argv[1:])")
     (tmp_path / "ray").write_text('#!/bin/sh\necho theirs "$@"\n')
     python_path = {"PYTHONPATH": str(tmp_path)}
     assert in_worker(START, **python_path) == ["ours start --address=head:6379 --block"]

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,7 @@ from workergroups_agent.head_directories import HeadDirectories
 from workergroups_agent.ray_start import (
     Dashboard,
     dashboard_of,
-    gcs_of,
+    leave_lost_head,
     our_find_head_node,
     our_get_node,
     our_start_process,
@@ -89,17 +90,6 @@ def test_a_worker_that_finds_neither_asks_in_rays_own_way(monkeypatch):
         {"timeout_per_retry": 5, "state_filter": 1},
     )
     assert gcs.questions > 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "address"),
-    [
-        (["start", "--block", "--address=head:6379", "--num-cpus=1"], "head:6379"),
-        (["start", "--head", "--block"], None),
-    ],
-)
-def test_only_a_worker_has_a_gcs_to_wait_for(arguments, address):
-    assert gcs_of(arguments) == address
 
 
 @pytest.fixture
@@ -189,18 +179,45 @@ def no_pause(monkeypatch):
 
 
 def test_a_node_that_joins_late_is_waited_for(no_pause):
-    raylet = Raylet(None, None, {"node_id": "a"})
-    assert our_get_node(raylet.ask, [raylet])("10.1.2.3:6379", "a") == {"node_id": "a"}
+    raylet, joins = Raylet(None, None, {"node_id": "a"}), []
+    ask = our_get_node(raylet.ask, [raylet], lambda: joins.append("a"))
+    assert ask("10.1.2.3:6379", "a") == {"node_id": "a"}
+    assert joins == ["a"]
 
 
 def test_a_node_that_never_joins_is_given_up(no_pause, monkeypatch):
     monkeypatch.setattr(ray_start, "JOIN_SECONDS", -1)
     raylet = Raylet(None, {"node_id": "too late"})
     with pytest.raises(RuntimeError, match="Deadline Exceeded"):
-        our_get_node(raylet.ask, [raylet])("10.1.2.3:6379", "a")
+        our_get_node(raylet.ask, [raylet], pytest.fail)("10.1.2.3:6379", "a")
 
 
 def test_a_raylet_that_has_ended_is_not_waited_for(no_pause):
     raylet = Raylet(None, {"node_id": "of another"}, returncode=7)
     with pytest.raises(ChildProcessError, match=r"the raylet has ended with code 7: see raylet\.out"):
-        our_get_node(raylet.ask, [raylet])("10.1.2.3:6379", "a")
+        our_get_node(raylet.ask, [raylet], pytest.fail)("10.1.2.3:6379", "a")
+
+
+def test_the_raylet_of_a_lost_head_ends_when_another_has_come(monkeypatch):
+    sessions = [SESSION, None, SESSION, "/tmp/ray/session_2"]
+    seen, ended = [], []
+
+    def wait(_address, session):
+        seen.extend(session() for _ in range(4))
+
+    def connect(_address):
+        gcs = Gcs()
+        match sessions.pop(0):
+            case None:
+                raise RuntimeError("RPC error")
+            case session:
+                head_directories.announce(gcs, session)
+        return gcs
+
+    monkeypatch.setattr(ray_private, "connect", connect)
+    monkeypatch.setattr(ray_start, "wait_for_next_head", wait)
+    has_joined = threading.Event()
+    has_joined.set()
+    leave_lost_head("10.1.2.3:6379", [SimpleNamespace(kill=lambda: ended.append("raylet"))], has_joined)
+    assert seen == [SESSION, None, SESSION, "/tmp/ray/session_2"]
+    assert ended == ["raylet"]

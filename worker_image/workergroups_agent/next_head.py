@@ -1,0 +1,44 @@
+"""Notice on a worker that its head was lost and another has come.
+
+A raylet notices it when it reaches the new head, which takes gRPC up to 45 s: it asks for the address of a name once in
+30 s at most. A connection to the head breaks at once, and the kernel watches it, so that nothing runs meanwhile.
+"""
+
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from workergroups_agent.listening import TIMEOUT_SECONDS, host_and_port, wait_for_gcs
+
+# If the head's node is gone, nobody ends the connection. Then the kernel asks, and gives up after these seconds in all.
+_ASKS = {socket.TCP_KEEPIDLE: 10, socket.TCP_KEEPINTVL: 3, socket.TCP_KEEPCNT: 3}
+_PAUSE_SECONDS = 1.0
+
+
+def wait_for_next_head(address: str, session: Callable[[], str | None]) -> None:
+    """Return when a head of another session listens at HOST:PORT; wait for ever if there is none.
+
+    Args:
+        address: Where the GCS listens, by a name that leads to the next head, too.
+        session: Asks the GCS there for its session; None if it has not announced one yet.
+    """
+    first = now = session()
+    while now in (first, None):
+        if now is not None:
+            _wait_while_connected(address)
+        time.sleep(_PAUSE_SECONDS)
+        wait_for_gcs(address)
+        now = session()
+        first = first or now
+
+
+def _wait_while_connected(address: str) -> None:
+    """Connect, and return when the connection ends; the GCS ends those over which nothing comes, after minutes."""
+    with suppress(OSError), socket.create_connection(host_and_port(address), timeout=TIMEOUT_SECONDS) as connection:
+        connection.settimeout(None)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _ASKS.items():
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
+        while connection.recv(4096):
+            pass

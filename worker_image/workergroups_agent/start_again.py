@@ -1,0 +1,126 @@
+"""Run `ray start`, and again in the same container when the head is lost.
+
+In a pod, it is called as `python3 -m workergroups_agent.start_again start ...`.
+
+Each time that a head is lost, the raylets of its workers end. Without this their containers would end with them, and
+kubelet waits for longer each time before it starts a container again: for five minutes after six times. Here a worker
+ends what is left of the old node in its container, and joins the next head.
+
+A node that ends soon after it has joined, or never joins, still ends its container: kubelet then counts, waits and
+reports.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+# For so long a node must have been part of a cluster. A shorter life is no lost head, but something that is wrong here.
+JOINED_SECONDS = 10.0
+# For so long the kernel may take to end processes, for instance while it frees a device's memory.
+END_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+# How `ray start --block` exits if one of its processes has ended on its own. After `ray stop`, it goes on.
+_RAY_ENDED = 1
+_PROCESSES = Path("/proc")
+
+
+class End(NamedTuple):
+    """How a `ray start` has ended."""
+
+    code: int
+    joined_seconds: float | None
+    """For how long its node was part of a cluster, in seconds; None if it never joined."""
+
+
+def gcs_of(arguments: Sequence[str]) -> str | None:
+    """Return the address of the GCS that a worker joins; None on the head."""
+    return next((each.partition("=")[2] for each in arguments if each.startswith("--address=")), None)
+
+
+def starts_again(end: End) -> bool:
+    """Return whether a worker joins again in its container."""
+    return end.code == _RAY_ENDED and (end.joined_seconds or 0.0) >= JOINED_SECONDS
+
+
+def others(own: int, processes: Path = _PROCESSES) -> list[int]:
+    """Return the processes of this one's container that still run, but for its ancestors and itself.
+
+    The processes of a container have the same control group, whatever else its pod lets it see.
+    """
+    container = (processes / str(own) / "cgroup").read_text()
+    ancestors = {own}
+    while (parent := _read(processes, own)[1]) > 0:
+        ancestors.add(own := parent)
+    alive = [int(each.name) for each in processes.iterdir() if each.name.isdigit()]
+    return sorted(pid for pid in alive if pid not in ancestors and _runs_in(container, processes, pid))
+
+
+def end_others(seconds: float = END_SECONDS) -> list[int]:
+    """Kill the other processes of this container; return those that do not end."""
+    deadline = time.monotonic() + seconds
+    while (left := others(os.getpid())) and time.monotonic() < deadline:
+        for pid in left:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+    return left
+
+
+def run(ray_start: Callable[[Callable[[], None]], None]) -> End:
+    """Run `ray start` in a child process until it ends; it gets a function to call when its node has joined."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        ray_start(lambda: _tell_join(write))
+        sys.exit()
+    os.close(write)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with open(read) as pipe:
+        joined = pipe.readline()
+    return End(code, time.monotonic() - float(joined) if joined else None)
+
+
+def main() -> int:
+    """Run `ray start`, on a worker as often as heads are lost; return its exit code."""
+    gcs = gcs_of(sys.argv)
+    if gcs is None:
+        _ray_start(None, lambda: None)
+        return 0
+    while starts_again(end := run(partial(_ray_start, gcs))):
+        if left := end_others():
+            print(f"this container ends, since these of its processes do not: {left}", flush=True)
+            break
+        print(f"Ray has ended after {end.joined_seconds:.0f} s, and starts again in this container", flush=True)
+    return end.code if end.code >= 0 else 128 - end.code
+
+
+def _ray_start(gcs: str | None, joined: Callable[[], None]) -> None:
+    from workergroups_agent import ray_start  # it imports Ray
+
+    ray_start.main(gcs, joined)
+
+
+def _tell_join(pipe: int) -> None:
+    os.write(pipe, f"{time.monotonic()}\n".encode())
+
+
+def _runs_in(container: str, processes: Path, pid: int) -> bool:
+    try:
+        return (processes / str(pid) / "cgroup").read_text() == container and _read(processes, pid)[0] not in "ZX"
+    except OSError:  # it has ended
+        return False
+
+
+def _read(processes: Path, pid: int) -> tuple[str, int]:
+    """Return a process's state, and its parent."""
+    state, parent, *_ = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return state, int(parent)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
