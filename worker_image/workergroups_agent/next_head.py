@@ -10,10 +10,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from workergroups_agent.listening import TIMEOUT_SECONDS, host_and_port, wait_for_gcs
+from workergroups_api.backoff import Backoff
 
 # If the head's node is gone, nobody ends the connection. Then the kernel asks, and gives up after these seconds in all.
 _ASKS = {socket.TCP_KEEPIDLE: 10, socket.TCP_KEEPINTVL: 3, socket.TCP_KEEPCNT: 3}
-_PAUSE_SECONDS = 1.0
+# A head of another version of Ray may never announce a session.
+_PAUSES = Backoff(first=1.0, last=60.0)
 
 
 def wait_for_next_head(address: str, session: Callable[[], str | None]) -> None:
@@ -21,16 +23,18 @@ def wait_for_next_head(address: str, session: Callable[[], str | None]) -> None:
 
     Args:
         address: Where the GCS listens, by a name that leads to the next head, too.
-        session: Asks the GCS there for its session; None if it has not announced one yet.
+        session: Asks the GCS there for its session; None if it has not announced one.
     """
-    first = now = session()
-    while now in (first, None):
+    ours, asked = session(), time.monotonic()
+    now = ours
+    while now in (ours, None):
         if now is not None:
             _wait_while_connected(address)
-        time.sleep(_PAUSE_SECONDS)
+            asked = time.monotonic()
+        time.sleep(_PAUSES.pause(time.monotonic() - asked))
         wait_for_gcs(address)
         now = session()
-        first = first or now
+        ours = ours or now
 
 
 def _wait_while_connected(address: str) -> None:

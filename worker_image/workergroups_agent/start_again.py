@@ -23,7 +23,7 @@ from typing import NamedTuple
 # For so long a node must have been part of a cluster. A shorter life is no lost head, but something that is wrong here.
 JOINED_SECONDS = 10.0
 # For so long the kernel may take to end processes, for instance while it frees a device's memory.
-END_SECONDS = 10.0
+END_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 # How `ray start --block` exits if one of its processes has ended on its own. After `ray stop`, it goes on.
 _RAY_ENDED = 1
@@ -38,6 +38,12 @@ class End(NamedTuple):
     """For how long its node was part of a cluster, in seconds; None if it never joined."""
 
 
+class _Process(NamedTuple):
+    state: str
+    start: int
+    """When it has started, in ticks of the kernel's clock."""
+
+
 def gcs_of(arguments: Sequence[str]) -> str | None:
     """Return the address of the GCS that a worker joins; None on the head."""
     return next((each.partition("=")[2] for each in arguments if each.startswith("--address=")), None)
@@ -49,20 +55,18 @@ def starts_again(end: End) -> bool:
 
 
 def others(own: int, processes: Path = _PROCESSES) -> list[int]:
-    """Return the processes of this one's container that still run, but for its ancestors and itself.
+    """Return the processes of this one's container that have started later than this one, and still run.
 
-    The processes of a container have the same control group, whatever else its pod lets it see.
+    All processes of a container have the same control group, whatever else its pod lets it see. What the container's
+    command has started before Ray, such as a daemon, stays.
     """
-    container = (processes / str(own) / "cgroup").read_text()
-    ancestors = {own}
-    while (parent := _read(processes, own)[1]) > 0:
-        ancestors.add(own := parent)
+    container, start = _group(processes, own), _read(processes, own).start
     alive = [int(each.name) for each in processes.iterdir() if each.name.isdigit()]
-    return sorted(pid for pid in alive if pid not in ancestors and _runs_in(container, processes, pid))
+    return sorted(pid for pid in alive if _runs_since(start, container, processes, pid))
 
 
 def end_others(seconds: float = END_SECONDS) -> list[int]:
-    """Kill the other processes of this container; return those that do not end."""
+    """Kill what has started in this container since Ray has; return the processes that do not end."""
     deadline = time.monotonic() + seconds
     while (left := others(os.getpid())) and time.monotonic() < deadline:
         for pid in left:
@@ -109,17 +113,21 @@ def _tell_join(pipe: int) -> None:
     os.write(pipe, f"{time.monotonic()}\n".encode())
 
 
-def _runs_in(container: str, processes: Path, pid: int) -> bool:
+def _runs_since(start: int, container: str, processes: Path, pid: int) -> bool:
     try:
-        return (processes / str(pid) / "cgroup").read_text() == container and _read(processes, pid)[0] not in "ZX"
+        process = _read(processes, pid)
+        return process.start > start and process.state not in "ZX" and _group(processes, pid) == container
     except OSError:  # it has ended
         return False
 
 
-def _read(processes: Path, pid: int) -> tuple[str, int]:
-    """Return a process's state, and its parent."""
-    state, parent, *_ = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return state, int(parent)
+def _group(processes: Path, pid: int) -> str:
+    return (processes / str(pid) / "cgroup").read_text()
+
+
+def _read(processes: Path, pid: int) -> _Process:
+    fields = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return _Process(fields[0], int(fields[19]))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 
 from workergroups_agent import next_head
 from workergroups_agent.next_head import wait_for_next_head
+from workergroups_api.backoff import Backoff
 
 
 class Head:
@@ -54,7 +55,7 @@ class Head:
 
 @pytest.fixture
 def head(monkeypatch):
-    monkeypatch.setattr(next_head, "_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(next_head, "_PAUSES", Backoff(first=0.05, last=0.2))
     head = Head()
     yield head
     head.go()

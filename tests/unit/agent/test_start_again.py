@@ -74,12 +74,12 @@ OWN, OTHER = "0::/", "0::/../other"
 
 @pytest.fixture
 def processes(tmp_path):
-    """A directory like /proc of these processes: id, parent, state, control group."""
+    """A directory like /proc of these processes: id, start, state, control group."""
 
     def write(*of: tuple[int, int, str, str]):
-        for pid, parent, state, group in of:
+        for pid, start, state, group in of:
             (tmp_path / str(pid)).mkdir()
-            (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) {pid} (b) {state} {parent} 1 1")
+            (tmp_path / str(pid) / "stat").write_text(f"{pid} (a) 7 (b) {state} {'1 ' * 18}{start} 1 1")
             (tmp_path / str(pid) / "cgroup").write_text(group)
         (tmp_path / "self").mkdir()
         (tmp_path / "meminfo").touch()
@@ -88,14 +88,18 @@ def processes(tmp_path):
     return write
 
 
-def test_the_others_of_a_container_are_all_but_this_process_and_its_ancestors(processes):
-    bash, own, rank, orphan = (1, 0, "S", OWN), (9, 1, "S", OWN), (30, 9, "R", OWN), (31, 1, "D", OWN)
-    assert others(9, processes(bash, own, rank, orphan, (40, 0, "S", OWN))) == [30, 31, 40]
+def test_what_has_started_in_the_container_since_ray_has_belongs_to_the_old_node(processes):
+    bash, own, rank, orphan = (1, 500, "S", OWN), (9, 501, "S", OWN), (30, 900, "R", OWN), (8, 901, "D", OWN)
+    assert others(9, processes(bash, own, rank, orphan)) == [8, 30]
 
 
-def test_another_container_and_what_has_ended_are_no_others(processes):
-    init, shim, bash, own = (1, 0, "S", OTHER), (5, 1, "S", OTHER), (7, 5, "S", OWN), (9, 7, "S", OWN)
-    pause, zombie, dead = (6, 5, "S", OTHER), (30, 9, "Z", OWN), (31, 9, "X", OWN)
-    found = processes(init, shim, bash, own, pause, zombie, dead)
+def test_what_the_command_has_started_before_ray_stays(processes):
+    bash, daemon, own, child = (1, 500, "S", OWN), (7, 501, "S", OWN), (9, 501, "S", OWN), (10, 502, "S", OWN)
+    assert others(9, processes(bash, daemon, own, child)) == [10]
+
+
+def test_another_container_and_what_has_ended_stay(processes):
+    own, other, zombie, dead = (9, 500, "S", OWN), (29, 900, "S", OTHER), (30, 900, "Z", OWN), (31, 900, "X", OWN)
+    found = processes(own, other, zombie, dead)
     (found / "32").mkdir()
     assert others(9, found) == []
