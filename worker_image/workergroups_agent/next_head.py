@@ -15,7 +15,7 @@ from workergroups_api.backoff import Backoff
 # If the head's node is gone, nobody ends the connection. Then the kernel asks, and gives up after these seconds in all.
 _ASKS = {socket.TCP_KEEPIDLE: 10, socket.TCP_KEEPINTVL: 3, socket.TCP_KEEPCNT: 3}
 # A head of another version of Ray may never announce a session.
-_PAUSES = Backoff(first=1.0, last=60.0)
+_PAUSES = Backoff(first=0.5, last=60.0)
 
 
 def wait_for_next_head(address: str, session: Callable[[], str | None]) -> None:
@@ -25,13 +25,15 @@ def wait_for_next_head(address: str, session: Callable[[], str | None]) -> None:
         address: Where the GCS listens, by a name that leads to the next head, too.
         session: Asks the GCS there for its session; None if it has not announced one.
     """
-    ours, asked = session(), time.monotonic()
-    now = ours
+    ours = now = session()
+    unanswered = 0
     while now in (ours, None):
-        if now is not None:
+        if now is None:
+            unanswered += 1
+        else:
             _wait_while_connected(address)
-            asked = time.monotonic()
-        time.sleep(_PAUSES.pause(time.monotonic() - asked))
+            unanswered = 0
+        time.sleep(_PAUSES.after(unanswered + 1))
         wait_for_gcs(address)
         now = session()
         ours = ours or now
