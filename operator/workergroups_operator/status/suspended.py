@@ -109,9 +109,9 @@ def _what_is_left(pool: ResourcePool, situation: Situation) -> Explanation | Non
     if left:
         node = left[0].get("spec", {}).get("nodeName")
         where = f" on node {node}" if node else ""
-        others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        are = f" and {len(left) - 1} more are" if len(left) > 1 else " is"
         name = left[0]["metadata"]["name"]
-        return Explanation(Reason.SUSPENDING, f"waiting until pod {name}{where}{others} is deleted")
+        return Explanation(Reason.SUSPENDING, f"waiting until pod {name}{where}{are} deleted")
     if is_off and observed.ray_cluster is not None:
         return Explanation(Reason.SUSPENDING, f"waiting until RayCluster {observed.key.name} is deleted")
     return None

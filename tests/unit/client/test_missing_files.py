@@ -1,0 +1,51 @@
+"""A job that names a file of this machine and gets none."""
+
+import pytest
+from typer.testing import CliRunner
+
+from workergroups_cli.app import app
+from workergroups_cli.missing_files import note_missing_files
+
+NOTE = "the job gets no files of this machine, such as driver.py: to send this directory, add --working-dir .\n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory with a driver in it."""
+    (tmp_path / "driver.py").touch()
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "has_working_dir", "said"),
+    [
+        (["python", "driver.py"], False, NOTE),
+        (["python", "driver.py", "driver.py"], False, NOTE),
+        (["python", "driver.py"], True, ""),
+        (["python", "other.py"], False, ""),
+        (["ls", "data"], False, ""),
+        (["cat", "{here}/driver.py"], False, ""),
+        (["a\0b", "x" * 5000, "\ud800", ""], False, ""),
+        ([], False, ""),
+    ],
+)
+def test_a_file_that_only_this_machine_has_is_named_once(here, capsys, command, has_working_dir, said):
+    note_missing_files([word.replace("{here}", str(here)) for word in command], has_working_dir=has_working_dir)
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("words", [["job", "submit", "ppo"], ["up", "-f", "none.yaml"]])
+def test_it_is_said_before_anything_is_applied_or_submitted(here, monkeypatch, words):
+    monkeypatch.setenv("KUBECONFIG", str(here / "none"))
+    done = CliRunner().invoke(app, [*words, "--", "python", "driver.py"])
+    assert NOTE in done.output
+    assert done.exit_code == 1
+
+
+def test_a_runtime_environment_may_have_the_directory(here, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(here / "none"))
+    (here / "env.yaml").write_text("working_dir: .\n")
+    done = CliRunner().invoke(app, ["job", "submit", "ppo", "--runtime-env", "env.yaml", "--", "python", "driver.py"])
+    assert "add --working-dir" not in done.output
