@@ -41,6 +41,11 @@ _FORBIDDEN_BY_ROLES = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
+# With status 500, though the manifest is wrong: a field that the schema does not have, or a value of another type.
+_UNTYPED = re.compile(
+    r"failed to create typed patch object \([^;]*/(?P<name>[^;/]*); [^;]*, Kind=(?P<kind>\w+)\): (?P<fields>.*)",
+    re.DOTALL,
+)
 _ANONYMOUS = "system:anonymous"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _READING = ("get", "list", "watch")
@@ -67,6 +72,12 @@ def refusal(
         return UnreachableError(
             f"{place} is too busy or not ready (status {status}, several times): {said}. Try again in a minute; "
             f"kubectl get --raw '/readyz?verbose' says what it waits for"
+        )
+    if (wrong := _UNTYPED.match(said)) is not None:
+        kind, name, fields = wrong.group("kind", "name", "fields")
+        return ClientError(
+            f"{kind} {name}: {' '.join(fields.removeprefix('errors:').split())}. Correct the manifest; "
+            f"kubectl explain {kind.lower()} --recursive lists its fields"
         )
     if location:
         return no_api_server(place, f"it redirects to {location}".encode())

@@ -86,9 +86,9 @@ def test_a_rank_whose_constructor_raises_is_never_reported_as_ready(agent):
     assert not any(ready)
 
 
-def test_a_class_that_does_not_import_is_reported_with_its_last_line(agent):
-    report = ranks(agent.until(is_in("LaunchFailed"), Group(code="import no_such_module")))
-    assert report.message == "ModuleNotFoundError: No module named 'no_such_module'"
+def test_a_class_that_does_not_import_is_reported_with_the_exception_and_its_place(agent):
+    report = ranks(agent.until(is_in("LaunchFailed"), Group(code="\nimport no_such_module")))
+    assert report.message == "ModuleNotFoundError: No module named 'no_such_module' (accumulator.py, line 2)"
 
 
 def test_arguments_that_the_constructor_does_not_take_are_reported_before_any_rank_exists(agent):

@@ -139,6 +139,28 @@ def test_a_refusal_says_what_to_do(answered, answer, said):
     assert told.count("\n") == 0
 
 
+@pytest.mark.parametrize(
+    ("where", "wrong", "said"),
+    [
+        (
+            "(/ppo; workergroups.dev/v1alpha1, Kind=ResourcePool)",
+            ".spec.node: field not declared in schema",
+            "ResourcePool ppo: .spec.node: field not declared in schema. Correct the manifest; kubectl explain "
+            "resourcepool --recursive lists its fields",
+        ),
+        (
+            "(rl/code; /v1, Kind=ConfigMap)",
+            "errors:\n  .data.a: expected string\n  .data.b: expected string",
+            "ConfigMap code: .data.a: expected string .data.b: expected string. Correct the manifest; kubectl explain "
+            "configmap --recursive lists its fields",
+        ),
+    ],
+)
+def test_a_manifest_that_does_not_fit_the_schema_is_no_fault_of_the_server(answered, where, wrong, said):
+    answer = refused(500, f"failed to create typed patch object {where}: {wrong}")
+    assert answered(answer).strip() == f"error: {said}"
+
+
 RIGHTS = 'User "{user}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import ray
 
 from workergroups import group_env
-from workergroups.exception_text import exception_line
+from workergroups.exception_text import exception_and_place
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
@@ -111,8 +111,7 @@ def launch(order: LaunchOrder, files: CodeDirectory | None, provisions: Provisio
             _wait_until_ray_has(_create(order, loaded))
             record = launch_record.Record(order.attempt, Step.CREATED)
     except BaseException as error:  # the user's module may raise anything, SystemExit too
-        said = exception_line("".join(traceback.format_exception_only(error)))
-        record = launch_record.Record(order.attempt, Step.FAILED, said or type(error).__name__)
+        record = launch_record.Record(order.attempt, Step.FAILED, exception_and_place(error))
         launch_record.write(order.key, record)
         for line in traceback.format_exc()[-MAX_TRACEBACK:].splitlines():
             print(plain(line, MAX_TRACEBACK), file=sys.stderr)
