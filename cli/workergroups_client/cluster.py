@@ -19,6 +19,7 @@ from workergroups_api.path_segment import InvalidName, path_segment
 from . import api_errors, kubeconfig
 from .errors import ClientError, NotFoundError, NotInstalledError, UnauthorizedError
 from .rest import REQUEST_SECONDS, Rest
+from .suggestions import did_you_mean
 from .times import is_moment
 
 if TYPE_CHECKING:
@@ -198,13 +199,13 @@ class Cluster:
             return known
         prefix = "apis" if "/" in api_version else "api"
         path = f"/{prefix}/{'/'.join(map(_segment, api_version.split('/')))}"
-        for resource in self._resources(path):
+        resources = self._resources(path)
+        for resource in resources:
             if resource["kind"] == kind and "/" not in resource["name"]:
                 found = Kind(api_version, kind, resource["name"]), bool(resource["namespaced"])
                 return self._kinds.setdefault((api_version, kind), found)
-        raise NotInstalledError(
-            f"the cluster at {self.server} has no kind {kind} in {api_version}: install what defines it first"
-        )
+        way_out = did_you_mean(kind, {each["kind"] for each in resources}) or "install what defines it first"
+        raise NotInstalledError(f"the cluster at {self.server} has no kind {kind} in {api_version}: {way_out}")
 
     def _resources(self, path: str) -> list[dict[str, Any]]:
         """Return what the API server says of the kinds of a version of an API group."""

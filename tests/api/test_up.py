@@ -109,6 +109,10 @@ def test_it_says_what_it_creates_changes_and_leaves(up):
         (pool(nodes=-1), "spec.nodes"),
         ({**pool(), "apiVersion": "absent.example/v1"}, "has no kind ResourcePool in absent.example/v1: install"),
         ({**pool(), "kind": "Absent"}, "has no kind Absent in workergroups.dev/v1alpha1: install"),
+        (
+            {**pool(), "kind": "ResourcePol"},
+            "has no kind ResourcePol in workergroups.dev/v1alpha1: did you mean",
+        ),
         (settings("there", size="1") | {"metadata": {"name": "there", "namespace": "absent"}}, '"absent" not found'),
         (settings("held", size="1"), "ConfigMap held: Apply failed with 1 conflict"),
     ],
