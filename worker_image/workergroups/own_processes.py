@@ -1,9 +1,21 @@
-"""Find processes of this node by files in memory, which they have opened under a name that says whose they are."""
+"""Find processes of this node: all, those that run, and those with a file in memory whose name says whose they are."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
+
+PROCESSES = Path("/proc")
+_ENDED = "ZX"  # dead; in the first case, nobody has asked for its exit code yet
+
+
+class Process(NamedTuple):
+    """What the kernel says about a process."""
+
+    ended: bool
+    start: int
+    """When it has started, in ticks of the kernel's clock."""
 
 
 def open_files(prefix: str) -> list[tuple[int, Path, str]]:
@@ -12,9 +24,27 @@ def open_files(prefix: str) -> list[tuple[int, Path, str]]:
     return [(pid, *file) for pid, file in found if file is not None]
 
 
-def all_pids() -> list[int]:
+def all_pids(processes: Path = PROCESSES) -> list[int]:
     """Return the ids of all processes of this node, in ascending order."""
-    return sorted(int(process.name) for process in Path("/proc").iterdir() if process.name.isdigit())
+    return sorted(int(process.name) for process in processes.iterdir() if process.name.isdigit())
+
+
+def read(pid: int | str, processes: Path = PROCESSES) -> Process:
+    """Return what the kernel says about a process.
+
+    Raises:
+        OSError: There is no such process.
+    """
+    fields = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return Process(fields[0] in _ENDED, int(fields[19]))
+
+
+def runs(pid: int | str) -> bool:
+    """Return whether there is such a process, and it has not ended."""
+    try:
+        return not read(pid).ended
+    except OSError:
+        return False
 
 
 def open_file(pid: int, prefix: str) -> tuple[Path, str] | None:

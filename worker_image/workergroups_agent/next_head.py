@@ -25,26 +25,31 @@ def wait_for_next_head(address: str, session: Callable[[], str | None]) -> None:
         address: Where the GCS listens, by a name that leads to the next head, too.
         session: Asks the GCS there for its session; None if it has not announced one.
     """
-    ours = now = session()
+    ours: str | None = None
     unanswered = 0
-    while now in (ours, None):
-        if now is None:
-            unanswered += 1
-        else:
-            _wait_while_connected(address)
-            unanswered = 0
-        time.sleep(_PAUSES.after(unanswered + 1))
+    while True:
         wait_for_gcs(address)
-        now = session()
-        ours = ours or now
+        with suppress(OSError), _connection(address) as connection:
+            now = session()  # a head that comes after this question ends the connection
+            ours = ours or now
+            if now not in (ours, None):
+                return
+            unanswered = 0 if now else unanswered + 1
+            if now:
+                _wait_for_end(connection)
+        time.sleep(_PAUSES.after(unanswered + 1))
 
 
-def _wait_while_connected(address: str) -> None:
-    """Connect, and return when the connection ends; the GCS ends those over which nothing comes, after minutes."""
-    with suppress(OSError), socket.create_connection(host_and_port(address), timeout=TIMEOUT_SECONDS) as connection:
-        connection.settimeout(None)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in _ASKS.items():
-            connection.setsockopt(socket.IPPROTO_TCP, option, value)
-        while connection.recv(4096):
-            pass
+def _connection(address: str) -> socket.socket:
+    connection = socket.create_connection(host_and_port(address), timeout=TIMEOUT_SECONDS)
+    connection.settimeout(None)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _ASKS.items():
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+    return connection
+
+
+def _wait_for_end(connection: socket.socket) -> None:
+    """Return when the connection ends; the GCS ends those over which nothing comes, after minutes."""
+    while connection.recv(4096):
+        pass

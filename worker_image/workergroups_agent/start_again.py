@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from workergroups.own_processes import PROCESSES, all_pids, read
+
 # For so long a node must have been part of a cluster. A shorter life is no lost head, but something that is wrong here.
 JOINED_SECONDS = 10.0
 # For so long the kernel may take to end processes, for instance while it frees a device's memory.
@@ -27,7 +29,6 @@ END_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 # How `ray start --block` exits if one of its processes has ended on its own. After `ray stop`, it goes on.
 _RAY_ENDED = 1
-_PROCESSES = Path("/proc")
 
 
 class End(NamedTuple):
@@ -36,12 +37,6 @@ class End(NamedTuple):
     code: int
     joined_seconds: float | None
     """For how long its node was part of a cluster, in seconds; None if it never joined."""
-
-
-class _Process(NamedTuple):
-    state: str
-    start: int
-    """When it has started, in ticks of the kernel's clock."""
 
 
 def gcs_of(arguments: Sequence[str]) -> str | None:
@@ -54,15 +49,14 @@ def starts_again(end: End) -> bool:
     return end.code == _RAY_ENDED and (end.joined_seconds or 0.0) >= JOINED_SECONDS
 
 
-def others(own: int, processes: Path = _PROCESSES) -> list[int]:
+def others(own: int, processes: Path = PROCESSES) -> list[int]:
     """Return the processes of this one's container that have started later than this one, and still run.
 
     All processes of a container have the same control group, whatever else its pod lets it see. What the container's
     command has started before Ray, such as a daemon, stays.
     """
-    container, start = _group(processes, own), _read(processes, own).start
-    alive = [int(each.name) for each in processes.iterdir() if each.name.isdigit()]
-    return sorted(pid for pid in alive if _runs_since(start, container, processes, pid))
+    container, start = _group(processes, own), read(own, processes).start
+    return [pid for pid in all_pids(processes) if _runs_since(start, container, processes, pid)]
 
 
 def end_others(seconds: float = END_SECONDS) -> list[int]:
@@ -115,19 +109,14 @@ def _tell_join(pipe: int) -> None:
 
 def _runs_since(start: int, container: str, processes: Path, pid: int) -> bool:
     try:
-        process = _read(processes, pid)
-        return process.start > start and process.state not in "ZX" and _group(processes, pid) == container
+        process = read(pid, processes)
+        return process.start > start and not process.ended and _group(processes, pid) == container
     except OSError:  # it has ended
         return False
 
 
 def _group(processes: Path, pid: int) -> str:
     return (processes / str(pid) / "cgroup").read_text()
-
-
-def _read(processes: Path, pid: int) -> _Process:
-    fields = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return _Process(fields[0], int(fields[19]))
 
 
 if __name__ == "__main__":

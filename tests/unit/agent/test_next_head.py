@@ -112,3 +112,23 @@ def test_a_worker_learns_its_own_session_when_the_head_announces_it(head):
         assert waits_on(thread)
         head.session = "session_2"
         head.drop()
+
+
+def test_a_head_that_comes_while_the_last_one_answers_is_noticed(head):
+    asked, last_answer = threading.Event(), threading.Event()
+
+    def answer_late():
+        session = head.ask()
+        asked.set()
+        assert last_answer.wait(10)
+        return session
+
+    arguments = (f"127.0.0.1:{head.port}", answer_late)
+    thread = threading.Thread(target=wait_for_next_head, args=arguments, daemon=True)
+    thread.start()
+    assert asked.wait(10)
+    head.go()
+    head.come("session_2")
+    last_answer.set()
+    thread.join(10)
+    assert not thread.is_alive()

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from workergroups.free_memory import memory
 from workergroups.idle import wait_for_idle_cpu
+from workergroups.own_processes import runs
 from workergroups_api.vocabulary import VISIBLE_DEVICES_ENV
 
 from . import client, forked, places
@@ -72,16 +73,8 @@ def is_memory_short(wanted: int = 0) -> bool:
 def _wait_for_idle_cpu(raylet: int, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not wait_for_idle_cpu(LOOK_SECONDS):
-        if not _runs(raylet):
+        if not runs(raylet):
             _end("the raylet is gone")
-
-
-def _runs(pid: int | str) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in "ZX"  # dead, and nobody has asked for its exit code yet
 
 
 def _import(order: dict[str, Any], path: Sequence[str]) -> forked.Traces:
@@ -182,7 +175,7 @@ class Server:
     def _look(self) -> None:
         """End if there is a reason to."""
         self._looks_alone = 0 if self._has_ranks() else self._looks_alone + 1
-        if not _runs(self._raylet):
+        if not runs(self._raylet):
             self._leave("the raylet is gone")
         if not self._socket.exists():
             self._leave("another server has taken its place")
@@ -193,9 +186,9 @@ class Server:
 
     def _has_ranks(self) -> bool:
         files = list(places.ranks_of(self._directory).iterdir())
-        for gone in (file for file in files if not _runs(file.name)):
+        for gone in (file for file in files if not runs(file.name)):
             gone.unlink(missing_ok=True)
-        return any(_runs(file.name) for file in files)
+        return any(runs(file.name) for file in files)
 
     def _leave(self, why: str) -> NoReturn:
         shutil.rmtree(self._directory, ignore_errors=True)
