@@ -43,6 +43,8 @@ class _Heartbeat:
     # The latest version of the Lease, 0 if it is not known, and when it was last seen.
     version: int = 0
     seen: float = 0.0
+    # How many Leases had news.
+    news: int = 0
 
 
 class Heartbeats:
@@ -53,12 +55,21 @@ class Heartbeats:
         self._clock = clock
         self._beats: dict[ClusterKey, _Heartbeat] = {}
 
+    def news(self, key: ClusterKey) -> int:
+        """Return how many Leases of the cluster had news: after other news, the agent may vouch for other statuses."""
+        return self._beats[key].news if key in self._beats else 0
+
     def note(self, key: ClusterKey, lease: Manifest | None) -> bool:
         """Take note of a Lease. Return whether it has news for which a turn is due.
 
         Turns read the Lease, and a watch reports it. Either may be late: what is older than what is known already is no
         renewal.
         """
+        is_news = self._note(key, lease)
+        self._beats[key].news += is_news
+        return is_news
+
+    def _note(self, key: ClusterKey, lease: Manifest | None) -> bool:
         spec, now, version = (lease or {}).get("spec") or {}, self._clock(), _version(lease)
         doubts = from_annotation(_annotations(lease).get(DOUBTS_ANNOTATION))
         renewed, session = spec.get("renewTime"), spec.get("holderIdentity")

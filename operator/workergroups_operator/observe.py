@@ -28,6 +28,8 @@ from workergroups_operator.policy.suspension import suspended_pools
 LOGGER = logging.getLogger(__name__)
 # The agent's pods belong to one ReplicaSet, or to two while its Deployment changes.
 MAX_REPLICA_SETS = 8
+# Only somebody else's edits of a Lease can bring news during so many readings in a row.
+MAX_READINGS = 3
 
 
 class OversizedChild(Exception):
@@ -35,8 +37,24 @@ class OversizedChild(Exception):
 
 
 async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, key: ClusterKey) -> Observed:
-    """Read a cluster's pools, groups, children and pods, and what its agent shows."""
-    # The agent's Lease first: the agent writes statuses before it renews the Lease that vouches for them.
+    """Read a cluster's pools, groups, children and pods, and what its agent shows.
+
+    The agent writes statuses before it renews the Lease that vouches for them. So the Lease is read before the
+    statuses, and if the watch reports news of it meanwhile, everything is read again.
+    """
+    for _ in range(MAX_READINGS):
+        news = heartbeats.news(key)
+        seen = await _read(client, membership, key)
+        if heartbeats.news(key) == news:
+            break
+    seen = await _with_signs(client, heartbeats, seen)
+    if any(may_be_deleted(pool, seen) for pool in seen.pools):
+        # The index of groups is only a hint, and knows nothing of those whose first pool is on another cluster.
+        seen = replace(seen, named_pools=await named_pools(client, key.namespace))
+    return seen
+
+
+async def _read(client: Kube, membership: Membership, key: ClusterKey) -> Observed:
     children = await _children(client, key)
     members, pods = await asyncio.gather(observe_members(client, membership, key), _pods(client, key))
     ray_cluster = children.get((kinds.RAY_CLUSTER.kind, key.name))
@@ -51,11 +69,7 @@ async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, 
         plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
         queueing=await queueing(client, key.namespace, ray_cluster),
     )
-    seen = await _with_signs(client, heartbeats, replace(seen, domains=await pod_domains(client, seen)))
-    if any(may_be_deleted(pool, seen) for pool in seen.pools):
-        # The index of groups is only a hint, and knows nothing of those whose first pool is on another cluster.
-        seen = replace(seen, named_pools=await named_pools(client, key.namespace))
-    return seen
+    return replace(seen, domains=await pod_domains(client, seen))
 
 
 async def _replica_sets(client: Kube, key: ClusterKey, pods: Iterable[Manifest]) -> list[Manifest]:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.simulation.api import eventually
-from tests.simulation.faults import UNAVAILABLE, CutBody, Delay, Rule
+from tests.simulation.faults import UNAVAILABLE, CutBody, Delay, Late, Rule
 from tests.simulation.monitor import SLACK_SECONDS, Monitor
 from tests.simulation.scene import NEVER_RESTARTED, OPERATOR, condition
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
@@ -151,6 +151,19 @@ async def test_what_happened_while_the_operator_was_away_is_reported_after_its_s
     await asyncio.sleep(1)
     ready.start_operator()
     await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=5 + SLACK_SECONDS)
+
+
+async def test_an_agent_that_returns_vouches_for_no_status_that_was_read_before(ready, turns):
+    """The operator reads the group before the agent writes that a rank is dead, and learns that the agent is back."""
+    ready.world.frozen.add("p")
+    await ready.until(WORKER_GROUP, "p", "Ready", "Unknown", seconds=15 + SLACK_SECONDS)
+    ready.world.kill_rank("p", ready.world.live_ranks("p")[0])
+    read = ready.proxy.rule(Rule(lambda request: str(request) == f"{OPERATOR} GET workergroups/p", Late(2.0), times=1))
+    await ready.edit(RESOURCE_POOL, "p", {"progressDeadlineSeconds": 100})
+    await eventually("the operator reads the group", lambda: read.hits, seconds=5)
+    ready.world.frozen.clear()
+    await ready.until(WORKER_GROUP, "p", "Ready", "False", "ProcessDied", seconds=10 + SLACK_SECONDS)
+    assert "True" not in [turn.after for turn in turns if turn.kind == WORKER_GROUP.kind], turns
 
 
 async def test_an_answer_that_breaks_off_does_not_end_an_operator_that_starts(ready):

@@ -90,7 +90,14 @@ class CutBody:
 
 @dataclass(frozen=True)
 class Delay:
-    """The answer is late, or an event and all later ones."""
+    """The API server gets the request late; or an event is late, and all later ones."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Late:
+    """The API server has performed the request, and its answer is late."""
 
     seconds: float
 
@@ -136,7 +143,7 @@ class Silence:
 
 
 Fault = TypeVar("Fault", bound="RequestFault | WatchFault")
-RequestFault = Refuse | Cut | CutBody | Delay | Stale | Say | Silence
+RequestFault = Refuse | Cut | CutBody | Delay | Late | Stale | Say | Silence
 WatchFault = Delay | Repeat | Gap | Close | Say | Silence
 
 CONFLICT = Refuse(409, "Conflict", "the object has been modified; please apply your changes to the latest version")
@@ -221,6 +228,7 @@ class Faults:
             Cut(done=False, after_seconds=self.choices.uniform(0.0, 0.5)),
             CutBody(),
             Delay(self.choices.uniform(0.05, 0.6)),
+            Late(self.choices.uniform(0.05, 0.6)),
         ]
         if request.is_watch:
             common = [TOO_MANY, INTERNAL, GONE, Cut(done=False), self._watch_error(), self._watch_error()]

@@ -26,9 +26,11 @@ from tests.simulation.faults import (
     Delay,
     Faults,
     Gap,
+    Late,
     Refuse,
     Repeat,
     Request,
+    RequestFault,
     Rule,
     Say,
     Silence,
@@ -197,13 +199,20 @@ class Proxy:
                 self.writes.append(Write(time.monotonic(), request, answer.status))
             if request.may_be_stale:
                 self._earlier.setdefault(incoming.raw_path, content)
-            if isinstance(fault, Cut):
-                await self._pause(fault.after_seconds)
-                raise CutOff
+            await self._suffer(fault)
             headers = _passed_on(answer.headers.items())
             if isinstance(fault, CutBody):
                 return await self._half(incoming, answer.status, headers, content)
             return web.Response(status=answer.status, headers=headers, body=content)
+
+    async def _suffer(self, fault: RequestFault | None) -> None:
+        """Wait, or break off, once the API server has answered."""
+        match fault:
+            case Cut():
+                await self._pause(fault.after_seconds)
+                raise CutOff
+            case Late():
+                await self._pause(fault.seconds)
 
     async def _half(self, incoming: web.BaseRequest, status: int, headers: Any, content: bytes) -> web.StreamResponse:
         response = web.StreamResponse(status=status, headers=headers)
