@@ -28,7 +28,7 @@ from workergroups_operator.policy.suspension import suspended_pools
 LOGGER = logging.getLogger(__name__)
 # The agent's pods belong to one ReplicaSet, or to two while its Deployment changes.
 MAX_REPLICA_SETS = 8
-# Only somebody else's edits of a Lease can bring news during so many readings in a row.
+# Only somebody else's edits of a Lease can bring news during that many readings in a row.
 MAX_READINGS = 3
 
 

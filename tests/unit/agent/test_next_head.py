@@ -62,9 +62,10 @@ def head(monkeypatch):
 
 
 @contextmanager
-def waiting(head):
+def waiting(head, ask=None):
     """A worker that waits for the next head; it must have come at the end."""
-    thread = threading.Thread(target=wait_for_next_head, args=[f"127.0.0.1:{head.port}", head.ask], daemon=True)
+    arguments = (f"127.0.0.1:{head.port}", ask or head.ask)
+    thread = threading.Thread(target=wait_for_next_head, args=arguments, daemon=True)
     thread.start()
     yield thread
     thread.join(10)
@@ -123,12 +124,8 @@ def test_a_head_that_comes_while_the_last_one_answers_is_noticed(head):
         assert last_answer.wait(10)
         return session
 
-    arguments = (f"127.0.0.1:{head.port}", answer_late)
-    thread = threading.Thread(target=wait_for_next_head, args=arguments, daemon=True)
-    thread.start()
-    assert asked.wait(10)
-    head.go()
-    head.come("session_2")
-    last_answer.set()
-    thread.join(10)
-    assert not thread.is_alive()
+    with waiting(head, answer_late):
+        assert asked.wait(10)
+        head.go()
+        head.come("session_2")
+        last_answer.set()

@@ -78,7 +78,7 @@ def _wait_for_idle_cpu(raylet: int, seconds: float) -> None:
 
 
 def _import(order: dict[str, Any], path: Sequence[str]) -> forked.Traces:
-    """Import the modules, of which none is the code's, with a search path; return what they leave behind."""
+    """Import the modules, none of which is the code's, with a search path; return what they leave behind."""
     before = dict(os.environ)
     searched = sys.path[:] = forked.search_path(order["program"], path, order["code"], None)
     given: Mapping[str, str] = order["variables"]
