@@ -121,20 +121,22 @@ class _Play:
     async def play(self) -> None:
         self.scene.world.failing[FAILING_CLASS] = FAILURE
         self.scene.start_operator()
-        async with self._monitored():
-            await self._begin()
-            await self._act()
-            await self._end_faults()
-            await self._restart_pools()
-            await self._converge()
-            await self._end_runs()
-            await self._agree_on_sizes()
-            await self._compare_with_fresh()
-            await self._do_nothing()
-            await self._delete_all()
-        self.history.faults = dict(self.scene.proxy.faults.seen)
-        self.history.longest = self.monitor.longest
-        self.history.overloads = self.scene.proxy.overload.count
+        try:
+            async with self._monitored():
+                await self._begin()
+                await self._act()
+                await self._end_faults()
+                await self._restart_pools()
+                await self._converge()
+                await self._end_runs()
+                await self._agree_on_sizes()
+                await self._compare_with_fresh()
+                await self._do_nothing()
+                await self._delete_all()
+        finally:  # A history that fails on a busy machine says so.
+            self.history.faults = dict(self.scene.proxy.faults.seen)
+            self.history.longest = self.monitor.longest
+            self.history.overloads = self.scene.proxy.overload.count
         if self.monitor.violations:
             raise Violation("; ".join(self.monitor.violations))
 

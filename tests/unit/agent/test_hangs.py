@@ -174,6 +174,30 @@ def test_a_node_that_does_not_answer_is_reported_without_its_stacks(world):
     assert "ranks 2-3 without stacks (its node has not answered)" in found.message
 
 
+def test_a_node_that_answers_late_still_tells_who_is_suspect(world):
+    world.look()
+    world.look(after=LIMIT)
+    world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-b"])
+    assert world.look(after=hangs.STACKS_SECONDS).suspects == "2-3"
+    assert world.look(after=20).suspects == "2-3"
+    world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-c"])
+    found = world.look(after=SETTLED)
+    assert found.suspects == "2"
+    assert found.message.endswith("suspect: rank 2 in data.py:17 in read_shard")
+    written = dict(world.store.values)
+    assert world.look(after=600) == found
+    assert world.store.values == written
+
+
+def test_a_node_that_never_answers_is_asked_for_two_minutes(world):
+    world.look()
+    world.look(after=LIMIT)
+    world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-b"])
+    found = world.look(after=hangs.LATE_SECONDS + 1)
+    world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-c"])
+    assert world.look(after=60) == found
+
+
 def test_calls_that_return_are_no_hang_any_more_and_leave_no_record(world):
     hanging(world)
     world.calls = ()

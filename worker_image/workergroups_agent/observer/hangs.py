@@ -2,7 +2,8 @@
 
 A call hangs if the observer has seen it in flight for longer than `hangSeconds`, by its own clock: it compares the
 clocks of no two machines. Then the executor has the stacks of all ranks of the group written, and a hang is reported
-once these are known, or have not come in time. The records in the GCS survive this process.
+once these are known, or have not come in time. What comes later still corrects the report. The records in the GCS
+survive this process.
 """
 
 import logging
@@ -30,8 +31,9 @@ PAUSE, SHORT_PAUSE = 20.0, 3.0
 SOON_SECONDS = 15.0
 # After a look that failed.
 RETRY_SECONDS = 5.0
-# What has no stacks after this time is reported without.
-STACKS_SECONDS = 6.0
+# What has no stacks after this time is reported without. On a busy node, Ray needs longer to start the task that takes
+# them, so later ones still count.
+STACKS_SECONDS, LATE_SECONDS = 6.0, 120.0
 # Ray's processes report a call within a second of its begin. Only then is it known which calls the stacks show.
 SETTLED_SECONDS = 1.2
 # Calls of one method begin on all ranks at about the same time, and are seen within two seconds.
@@ -47,10 +49,13 @@ class _Found:
     name: HangName
     hang: Hang
     asked: float
-    # What the nodes have answered, by node id.
+    # What the nodes have answered, by node id, and how many of these answers the report has.
     known: dict[str, OnNode] = field(default_factory=dict)
+    reported: int = 0
     # Since when all have answered, or need not be waited for any longer.
     complete: float | None = None
+    # Whether the report stays as it is.
+    is_final: bool = False
 
 
 class HangWatch:
@@ -107,7 +112,7 @@ class HangWatch:
             self._judge(reading.calls, self._found, groups, state)
             self._next = self._asked + reading.seconds + self._pause(reading.seconds, groups)
         for key, found in self._found.items():
-            if found.hang.report is None and key in groups:
+            if not found.is_final and key in groups:
                 self._conclude(found, groups[key], state)
         self._told = ""
 
@@ -117,7 +122,7 @@ class HangWatch:
         adopted = {}
         for name in self._records.hangs(groups):
             if (hang := self._records.read(name)) is not None:
-                adopted[name.key] = _Found(name, hang, now)
+                adopted[name.key] = _Found(name, hang, now, is_final=hang.report is not None)
                 self._seen |= dict.fromkeys(hang.calls, now - (groups[name.key].hang_seconds or 0))
                 if hang.report is not None:
                     self._reports[name.key] = hang.report
@@ -186,12 +191,18 @@ class HangWatch:
         self._reports.pop(key, None)
 
     def _conclude(self, found: _Found, group: PlannedGroup, state: RayState) -> None:
-        """Report a hang if the stacks of all nodes are known, or have not come in time."""
+        """Report a hang if the stacks of all nodes are known, or have not come in time; again when late ones come."""
         ranks = {number: rank for number, rank in ranks_of(group, state).items() if rank.state == "ALIVE"}
         missing_nodes = {rank.node_id for rank in ranks.values()} - found.known.keys()
-        if missing_nodes:
-            found.known |= self._records.on_nodes(found.name, missing_nodes)
-        if missing_nodes - found.known.keys() and self._clock() - found.asked < STACKS_SECONDS:
+        if missing_nodes and (news := self._records.on_nodes(found.name, missing_nodes)):
+            found.known |= news
+            found.complete = None
+        missing_nodes -= found.known.keys()
+        waited = self._clock() - found.asked
+        if missing_nodes and waited < STACKS_SECONDS:
+            return
+        if found.hang.report is not None and found.reported == len(found.known):
+            found.is_final = not missing_nodes or waited >= LATE_SECONDS
             return
         shown = shown_by(ranks, found.known)
         if not self._is_settled(found, shown):
@@ -204,6 +215,7 @@ class HangWatch:
         pods = {number: state.pods.get(rank.node_id) for number, rank in ranks.items()}
         report = hang_report(found.hang, group.hang_seconds or 0, shown, pods)
         found.hang = found.hang.model_copy(update={"report": report})
+        found.reported = len(found.known)
         self._records.write(found.name, found.hang)
         self._reports[found.name.key] = report
 

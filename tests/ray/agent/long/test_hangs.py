@@ -82,11 +82,12 @@ def group(agent):
 
 
 def hang_of(agent):
-    """Return the hang, which must be reported in time."""
+    """Return the hang, which must be reported in time, and if the test's machine is busy, what corrects it later."""
     began = time.monotonic()
-    found = report_of(agent.go_on_until(lambda reports: report_of(reports).hang, pause=0.3)).hang
+    agent.go_on_until(lambda reports: report_of(reports).hang, pause=0.3)
     assert HANG_SECONDS - 1 < time.monotonic() - began < HANG_SECONDS + NAMED_SECONDS
-    return found
+    found = agent.go_on_until(lambda reports: "its node has not answered" not in report_of(reports).hang.message)
+    return report_of(found).hang
 
 
 def records():
@@ -102,7 +103,7 @@ def test_the_rank_that_the_others_wait_for_is_suspect(agent, group, tmp_path, ho
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pids[2], signal.SIGCONT)
-    assert (found.method, found.ranks, found.suspects) == ("step", "0-3", "2")
+    assert (found.method, found.ranks, found.suspects) == ("step", "0-3", "2"), found.message
     assert "ranks 0-1,3 are in accumulator.py" in found.message
     guilty = "without stacks (no stacks within 3 s)" if how == "freeze" else f"in {how}"
     assert found.message.endswith(guilty)
