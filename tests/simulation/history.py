@@ -121,22 +121,17 @@ class _Play:
     async def play(self) -> None:
         self.scene.world.failing[FAILING_CLASS] = FAILURE
         self.scene.start_operator()
-        try:
-            async with self._monitored():
-                await self._begin()
-                await self._act()
-                await self._end_faults()
-                await self._restart_pools()
-                await self._converge()
-                await self._end_runs()
-                await self._agree_on_sizes()
-                await self._compare_with_fresh()
-                await self._do_nothing()
-                await self._delete_all()
-        finally:  # A history that fails on a busy machine says so.
-            self.history.faults = dict(self.scene.proxy.faults.seen)
-            self.history.longest = self.monitor.longest
-            self.history.overloads = self.scene.proxy.overload.count
+        async with self._monitored():
+            await self._begin()
+            await self._act()
+            await self._end_faults()
+            await self._restart_pools()
+            await self._converge()
+            await self._end_runs()
+            await self._agree_on_sizes()
+            await self._compare_with_fresh()
+            await self._do_nothing()
+            await self._delete_all()
         if self.monitor.violations:
             raise Violation("; ".join(self.monitor.violations))
 
@@ -152,6 +147,9 @@ class _Play:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self.history.faults = dict(self.scene.proxy.faults.seen)
+            self.history.longest = self.monitor.longest
+            self.history.overloads = self.scene.proxy.overload.count
 
     async def restart_operator(self, kill: bool) -> None:
         if kill:

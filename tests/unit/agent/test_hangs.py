@@ -135,6 +135,12 @@ def hanging(world):
     return found
 
 
+def answered_by_one_node(world):
+    world.look()
+    world.look(after=LIMIT)
+    world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-b"])
+
+
 def test_a_call_that_is_late_is_reported_with_the_suspects_once_the_stacks_are_known(world):
     world.look()
     assert world.look(after=LIMIT - 1) is None
@@ -165,9 +171,7 @@ def test_a_report_does_not_change_while_the_calls_hang(world):
 
 
 def test_a_node_that_does_not_answer_is_reported_without_its_stacks(world):
-    world.look()
-    world.look(after=LIMIT)
-    world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-b"])
+    answered_by_one_node(world)
     assert world.look(after=hangs.STACKS_SECONDS - 1) is None
     found = world.look(after=1)
     assert found.suspects == "2-3"
@@ -175,9 +179,7 @@ def test_a_node_that_does_not_answer_is_reported_without_its_stacks(world):
 
 
 def test_a_node_that_answers_late_still_tells_who_is_suspect(world):
-    world.look()
-    world.look(after=LIMIT)
-    world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-b"])
+    answered_by_one_node(world)
     assert world.look(after=hangs.STACKS_SECONDS).suspects == "2-3"
     assert world.look(after=20).suspects == "2-3"
     world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-c"])
@@ -190,9 +192,7 @@ def test_a_node_that_answers_late_still_tells_who_is_suspect(world):
 
 
 def test_a_node_that_never_answers_is_asked_for_two_minutes(world):
-    world.look()
-    world.look(after=LIMIT)
-    world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-b"])
+    answered_by_one_node(world)
     found = world.look(after=hangs.LATE_SECONDS + 1)
     world.answer([WAITING, WAITING, READING, WAITING], nodes=["n-c"])
     assert world.look(after=60) == found

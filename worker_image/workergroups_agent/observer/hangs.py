@@ -31,8 +31,8 @@ PAUSE, SHORT_PAUSE = 20.0, 3.0
 SOON_SECONDS = 15.0
 # After a look that failed.
 RETRY_SECONDS = 5.0
-# What has no stacks after this time is reported without. On a busy node, Ray needs longer to start the task that takes
-# them, so later ones still count.
+# What has no stacks after the first time is reported without. On a busy node, Ray needs longer to start the task that
+# takes them, so until the second time they correct the report.
 STACKS_SECONDS, LATE_SECONDS = 6.0, 120.0
 # Ray's processes report a call within a second of its begin. Only then is it known which calls the stacks show.
 SETTLED_SECONDS = 1.2

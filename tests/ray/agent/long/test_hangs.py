@@ -82,7 +82,7 @@ def group(agent):
 
 
 def hang_of(agent):
-    """Return the hang, which must be reported in time, and if the test's machine is busy, what corrects it later."""
+    """Return the hang, which must be reported in time. On a busy machine, a node's answer may correct it later."""
     began = time.monotonic()
     agent.go_on_until(lambda reports: report_of(reports).hang, pause=0.3)
     assert HANG_SECONDS - 1 < time.monotonic() - began < HANG_SECONDS + NAMED_SECONDS
