@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from tests.cluster.drivers import ready_head
 from tests.cluster.kubectl import config_map
 from tests.cluster.packages import mounted
 
@@ -26,7 +27,7 @@ def test_the_ppo_example_learns_on_two_pools(namespace, clean):
     namespace.apply(config_map("ppo-code", **code), *pools, *groups)
     for each in groups:
         namespace.until_ready("workergroup", each["metadata"]["name"])
-    head = namespace.head("ppo")
+    head = ready_head(namespace, "ppo")
     for name in ("train", "task", "algorithms"):
         namespace.run("exec", "-i", head, "--", "sh", "-c", WRITE.format(name), stdin=code[name])
     namespace.run("exec", head, "--", "sh", "-c", RUN, timeout=300)
