@@ -228,10 +228,9 @@ async def test_a_lease_that_is_recreated_at_once_is_renewed_at_once(scene):
 
 async def test_a_deleted_ray_cluster_is_recreated(scene):
     old = await ready(scene)
-    scene.world.machines.free_nodes = 0
-    await scene.delete(kinds.RAY_CLUSTER, "p")
-    await scene.until(WORKER_GROUP, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
-    scene.world.machines.free_nodes = None
+    with scene.world.machines.full():
+        await scene.delete(kinds.RAY_CLUSTER, "p")
+        await scene.until(WORKER_GROUP, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
     new = await scene.ready(WORKER_GROUP, "p", seconds=20)
     assert new["status"]["incarnation"] == old["status"]["incarnation"] + 1
 

@@ -61,10 +61,9 @@ async def test_a_lost_pod_comes_back_as_the_others_are_and_a_change_that_is_take
     await scene.edit(RESOURCE_POOL, "p", {"resources": {"requests": {"cpu": "2"}}})
     await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "OldTemplate")
     lost, *_ = pods(scene).values()
-    scene.world.machines.free_nodes = 0
-    await scene.world.delete_pod(lost)
-    await scene.until(RESOURCE_POOL, "p", "Ready", "False")
-    scene.world.machines.free_nodes = None
+    with scene.world.machines.full():
+        await scene.world.delete_pod(lost)
+        await scene.until(RESOURCE_POOL, "p", "Ready", "False")
     await scene.ready(RESOURCE_POOL, "p", seconds=20)
     assert {pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in pods(scene).values()} == {"100m"}
     await scene.edit(RESOURCE_POOL, "p", {"resources": None})

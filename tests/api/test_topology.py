@@ -28,10 +28,9 @@ async def test_the_nodes_of_a_rack_are_adjacent(scene):
 async def test_a_node_that_is_replaced_changes_no_other_number(scene):
     await scene.pool("p", nodes=3, **ALONG_RACKS)
     before = expanded((await scene.ready(RESOURCE_POOL, "p", seconds=30))["status"]["reservation"]["pods"])
-    scene.world.machines.free_nodes = 0
-    await scene.delete(POD, before[1])
-    await scene.until(RESOURCE_POOL, "p", "Ready", "False")
-    scene.world.machines.free_nodes = None
+    with scene.world.machines.full():
+        await scene.delete(POD, before[1])
+        await scene.until(RESOURCE_POOL, "p", "Ready", "False")
     after = expanded((await scene.ready(RESOURCE_POOL, "p", seconds=30))["status"]["reservation"]["pods"])
     assert (after[0], after[2]) == (before[0], before[2])
     assert after[1] != before[1]

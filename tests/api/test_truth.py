@@ -53,11 +53,10 @@ async def both_turn_false(ready):
 
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_a_worker_pod_that_goes_is_reported_within_a_second(ready, at_once):
-    # The next pod must not be there before somebody has looked.
-    ready.world.machines.free_nodes = 0
     ready.world.machines.termination_seconds = 3.0
-    await ready.world.delete_pod(ready.world.pods("p", "worker")[0], at_once=at_once)
-    await both_turn_false(ready)
+    with ready.world.machines.full():
+        await ready.world.delete_pod(ready.world.pods("p", "worker")[0], at_once=at_once)
+        await both_turn_false(ready)
 
 
 async def test_a_killed_raylet_of_a_worker_is_reported_within_a_second(ready):
@@ -68,13 +67,12 @@ async def test_a_killed_raylet_of_a_worker_is_reported_within_a_second(ready):
 @pytest.mark.parametrize("how", ["delete", "delete at once", "restart"])
 async def test_a_new_head_is_a_new_session_and_a_new_incarnation(ready, turns, how):
     old = await ready.get(WORKER_GROUP, "p")
-    ready.world.machines.free_nodes = 0
-    if how == "restart":
-        ready.world.restart_head("p")
-    else:
-        await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=how == "delete at once")
-    await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
-    ready.world.machines.free_nodes = None
+    with ready.world.machines.full():
+        if how == "restart":
+            ready.world.restart_head("p")
+        else:
+            await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=how == "delete at once")
+        await ready.until(WORKER_GROUP, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
     new = await ready.ready(WORKER_GROUP, "p", seconds=20)
     assert of(new) == (ready.world.gcs["p"].session, of(old)[1] + 1)
     ranks = ready.world.gcs["p"].ranks_of(new["metadata"]["uid"], of(new)[1])
@@ -196,9 +194,9 @@ async def test_what_happens_right_after_a_long_outage_of_the_api_server_is_repor
     ready.proxy.cut_off(OPERATOR)
     await asyncio.sleep(25)
     ready.proxy.end_faults()
-    ready.world.machines.free_nodes = 0
-    await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=True)
-    await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
+    with ready.world.machines.full():
+        await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=True)
+        await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=1 + SLACK_SECONDS)
 
 
 async def test_what_happened_while_much_was_refused_is_reported_soon_after(ready):
@@ -206,10 +204,10 @@ async def test_what_happened_while_much_was_refused_is_reported_soon_after(ready
     ready.proxy.rule(
         Rule(lambda request: request.client == OPERATOR and "watch" not in request.query, UNAVAILABLE, 10**6)
     )
-    ready.world.machines.free_nodes = 0
-    await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=True)
-    for number in range(15):
-        await ready.edit(WORKER_GROUP, "p", {"progressDeadlineSeconds": 100 + number})
-        await asyncio.sleep(0.1)
-    ready.proxy.end_faults()
-    await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=2 + SLACK_SECONDS)
+    with ready.world.machines.full():
+        await ready.world.delete_pod(ready.world.pods("p", "head")[0], at_once=True)
+        for number in range(15):
+            await ready.edit(WORKER_GROUP, "p", {"progressDeadlineSeconds": 100 + number})
+            await asyncio.sleep(0.1)
+        ready.proxy.end_faults()
+        await ready.until(RESOURCE_POOL, "p", "Ready", "False", seconds=2 + SLACK_SECONDS)

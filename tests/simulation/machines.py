@@ -5,7 +5,7 @@ import base64
 import contextlib
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -76,6 +76,13 @@ class Machines:
             elif uid not in self._begun:
                 self._begun.add(uid)
                 self._spawn(self._begin(uid))
+
+    @contextlib.contextmanager
+    def full(self) -> Iterator[None]:
+        """New pods find no node meanwhile, so a test can look at what a lost pod causes before the next is there."""
+        self.free_nodes = 0
+        yield
+        self.free_nodes = None
 
     def restart(self, uid: str, seconds: float = 0.05) -> None:
         """Restart the pod's containers."""
