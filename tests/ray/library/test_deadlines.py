@@ -111,12 +111,20 @@ def test_a_rank_that_is_still_in_its_constructor_is_seen_there(local_ray):
             group.execute_all_sync("ping")
         assert "in load" in late.value.stacks[1]
 
-        with (
-            RayWorkerGroup(pool, RayClassWithInitArgs(SlowToStart)) as one_too_many,
-            one_too_many.deadline(0.5),
-            pytest.raises(LateCallError, match="room for max_colocate_count ranks"),
-        ):
-            one_too_many.execute_rank_zero_sync("ping")
+
+def test_a_rank_that_finds_no_room_in_its_bundle_says_so(local_ray):
+    # With devices: ranks hold a share of those as long as they live, but the CPUs of a bundle only while they start.
+    with (
+        RayResourcePool([1], max_colocate_count=1) as pool,
+        RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as group,
+    ):
+        assert group.execute_rank_zero_sync("rest", 0) == 0
+        with RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as one_too_many:
+            full = "not been started; a bundle's device has room for max_colocate_count ranks"
+            with one_too_many.deadline(3), pytest.raises(LateCallError, match=full):
+                one_too_many.execute_rank_zero_sync("rest", 0)
+            group.close()
+            assert one_too_many.execute_rank_zero_sync("rest", 0) == 0
 
 
 def test_calls_in_time_and_calls_without_a_deadline_just_return(group):
@@ -167,7 +175,7 @@ def test_a_second_process_sees_the_calls_in_flight(group):
 @ray.remote(num_cpus=0)
 class Orphan:
     def __init__(self):
-        self.is_constructed = True
+        time.sleep(1.5)  # within which its caller reports that it has asked for this actor
 
 
 @ray.remote(num_cpus=0)
@@ -179,11 +187,12 @@ class Caller:
 
 
 def test_a_constructor_that_has_returned_is_no_call_in_flight_although_its_caller_was_killed(local_ray):
-    callers = [Caller.remote() for _ in range(4)]
+    callers = {caller.create.remote(): caller for caller in [Caller.remote() for _ in range(4)]}
     orphans = []
-    for caller in callers:
-        orphans.append(ray.get(caller.create.remote()))
-        ray.kill(caller)  # mostly before it reports that the constructor has returned
+    while callers:
+        (created,), _ = ray.wait(list(callers))
+        ray.kill(callers.pop(created))  # mostly before it reports that the constructor has returned
+        orphans.append(ray.get(created))
     time.sleep(2)  # within which Ray's processes report
     assert "Orphan.__init__" in {task.name for task in unfinished_tasks() if task.actor_id in orphans}
     assert "__init__" not in {call.method for call in calls_in_flight(orphans)}

@@ -107,7 +107,7 @@ def test_a_process_that_has_no_room_next_to_groups_is_reported_as_such(agent, mo
     first, *_ = attach_pool("actors", timeout=10).bundles()
     with held(PlacementGroupSchedulingStrategy(first.placement_group, first.bundle_index)):
         said = answer(question(fabric=True))
-    assert "a bundle has room for max_colocate_count ranks" in said["not_measured"]
+    assert "a bundle's device has room for max_colocate_count ranks" in said["not_measured"]
 
 
 @contextmanager

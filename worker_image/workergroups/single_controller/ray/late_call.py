@@ -66,8 +66,8 @@ def _describe(rank: int, state: ActorState | None, stack: str | None) -> str:
         if stack is not None:
             return f"rank {rank}, in its constructor:\n{stack}"
         return (
-            f"rank {rank}: {state.state}: its process has not been started; a bundle has room for max_colocate_count "
-            "ranks, of this group and others"
+            f"rank {rank}: {state.state}: its process has not been started; a bundle's device has room for "
+            "max_colocate_count ranks, of this group and others"
         )
     return (
         f"rank {rank} (pid {state.pid} on node {state.node_address}):\n{stack or 'no stacks: its node did not answer'}"
