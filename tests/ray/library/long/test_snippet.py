@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -16,5 +18,11 @@ def test_a_first_program_runs_on_a_machine_without_gpus(ray_environment, rays, t
     rays.stop()
     program = tmp_path / "program.py"
     program.write_text((REPOSITORY / page).read_text().partition("```python\n")[2].partition("```")[0])
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, check=True)
+    # Ray's dashboard leaves a socket in the directory for temporary files, in which Ray's own files are, too. The names
+    # of sockets are limited to 107 bytes, which those in `tmp_path` would exceed.
+    with TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        environment = {**os.environ, "TMPDIR": directory}
+        done = subprocess.run(
+            [sys.executable, program], env=environment, capture_output=True, text=True, timeout=120, check=True
+        )
     assert done.stdout.splitlines()[-1] == printed
