@@ -84,24 +84,25 @@ def fit(runner, rollout):
     return ray.get(runner.run.remote(rollout))
 
 
-def hung(processes, target, method):
-    """What the processes of the target do once this method has begun, as Ray's processes report it each second."""
+def hung(processes, target, *methods):
+    """What the processes of the target do once both ends of these calls are known: each reports its own every second."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             found = processes.activity(target)
         except NotFoundError:
             continue
-        if any(call.name == method and call.state == "running" for call in found.calls):
+        known = {call.name for call in found.calls if call.state == "running" and call.caller and call.callee}
+        if known.issuperset(methods):
             return found
-    raise TimeoutError(method)
+    raise TimeoutError(methods)
 
 
 def test_hanging_actors_and_tasks_show_their_stacks_and_who_waits_for_whom(processes):
     rollout = Rollout.remote()
     runner = TaskRunner.options(name="runner", namespace="anybody").remote()
     fit.remote(runner, rollout)
-    found = hung(processes, "all", "Rollout.hang")
+    found = hung(processes, "all", "fit", "TaskRunner.run", "Rollout.hang")
 
     labels = {process.id: process.label for process in found.processes}
     assert {(each.kind, each.label, each.name) for each in found.processes} == {
