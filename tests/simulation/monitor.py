@@ -1,6 +1,7 @@
 """Watch the API server, bypassing the proxy, and report statuses that are wrong for longer than their bound."""
 
 import asyncio
+import re
 import time
 from dataclasses import dataclass, field
 
@@ -135,8 +136,8 @@ class Monitor:
         )
         lasted = now - since
         bound = self._bound(key[2], cluster)
-        name = why.split(" ")[0] if key[2] == ConditionType.UP_TO_DATE else why.partition(" of ")[0][:40]
-        self.longest[name] = max(self.longest.get(name, 0.0), lasted)
+        kind = _kind_of(key[2], why)
+        self.longest[kind] = max(self.longest.get(kind, 0.0), lasted)
         if lasted > bound + SLACK_SECONDS and key not in self._said:
             self._said.add(key)
             self.violations.append(f"{key[0]} {key[1]} says {key[2]}=True for {lasted:.1f} s (bound {bound}): {why}")
@@ -147,3 +148,9 @@ class Monitor:
         if cluster in self.scene.world.frozen:
             return FROZEN_BOUND_SECONDS
         return BOUND_SECONDS if cluster and self.scene.world.pods(cluster, Component.AGENT) else AWAY_BOUND_SECONDS
+
+
+def _kind_of(type_: str, why: str) -> str:
+    """Return what is wrong without names, numbers and lists: alike for all objects, so that a summary stays short."""
+    words = re.sub(r"\[[^]]*\]", "", why).split()
+    return f"{type_}: {' '.join(word for word in words if not re.search(r'[0-9=/]', word))}"[:70]
