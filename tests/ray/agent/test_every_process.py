@@ -85,7 +85,7 @@ def fit(runner, rollout):
 
 
 def hung(processes, target, *methods):
-    """What the processes of the target do once both ends of these calls are known: each reports its own every second."""
+    """What the processes of the target do once they have reported these calls, which each does once a second."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:

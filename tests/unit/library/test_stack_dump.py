@@ -5,11 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
-from workergroups.processes.stack_dump import dump_processes
+from workergroups.processes.stack_dump import dump_processes, is_writing
 from workergroups.ray_private import default_worker
 from workergroups.ray_private.start import RAYS_DEFAULT_WORKER
 
@@ -25,6 +26,23 @@ def hang():
     subprocess.Popen(["sh", "-c", "sleep 2; echo ready"])  # when this thread runs no Python any more
     library.pthread_mutex_lock(mutex)
 hang()
+"""
+# The file in memory is there for a while before stacks are written to it.
+SLOW_TO_REGISTER = """
+import faulthandler
+register = faulthandler.register
+faulthandler.register = lambda *given, **named: (time.sleep(0.5), register(*given, **named))
+"""
+MANY_STACKS = """
+import threading
+def deeper(steps):
+    return deeper(steps - 1) if steps else (ready.wait(), time.sleep(600))
+def bottom():
+    deeper(80)
+ready = threading.Barrier(81, action=lambda: print("ready", flush=True))
+for _ in range(80):
+    threading.Thread(target=bottom, daemon=True).start()
+bottom()
 """
 
 
@@ -44,6 +62,22 @@ def test_a_process_writes_its_stacks_to_memory_and_nothing_to_its_log(tmp_path):
         for _ in range(2):
             assert "in wait\n" in dump_processes([process.pid])[process.pid]
     assert (tmp_path / "err").read_text() == ""
+
+
+def test_a_process_that_a_busy_node_interrupts_while_it_writes_is_read_to_the_end():
+    with running(ASKABLE + MANY_STACKS) as process, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(dump_processes, [process.pid])
+        while not is_writing(process.pid):
+            pass
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(0.5)
+        os.kill(process.pid, signal.SIGCONT)
+        assert asked.result()[process.pid].count("in bottom\n") == 81
+
+
+def test_a_process_is_asked_when_its_file_takes_its_stacks():
+    with running(ASKABLE + SLOW_TO_REGISTER + READY + WAIT) as process:
+        assert "in wait\n" in dump_processes([process.pid])[process.pid]
 
 
 def test_a_driver_can_be_asked_once_it_has_used_the_library():

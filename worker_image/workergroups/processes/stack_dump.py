@@ -72,36 +72,58 @@ def dump_processes(pids: Iterable[int]) -> dict[int, str]:
     _open_files_of(willing)
     asked = {pid: _ask(pid) for pid in willing}
     deadline = time.monotonic() + _DUMP_TIMEOUT
-    answers = {pid: _answer(file, deadline) for pid, file in asked.items()}
+    answers = {pid: _answer(pid, file, deadline) for pid, file in asked.items()}
     return {pid: answers.get(pid, _NO_ANSWER) for pid in catches}
 
 
 def _catches(pid: int, signal: int) -> bool:
+    return _is_in(pid, "SigCgt", signal)
+
+
+def is_writing(pid: int) -> bool:
+    """Return whether the main thread is in the signal handler, which blocks its own signal until it returns."""
+    return _is_in(pid, "SigBlk", signals()[0])
+
+
+def _is_in(pid: int, signal_set: str, signal: int) -> bool:
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
-    caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", status, re.MULTILINE)
-    return caught is not None and bool(int(caught[1], 16) >> (signal - 1) & 1)
+    found = re.search(rf"^{signal_set}:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return found is not None and bool(int(found[1], 16) >> (signal - 1) & 1)
 
 
 def _open_files_of(pids: Collection[int]) -> None:
     """Let processes open their files in memory; return when all have, or when some hang in C code."""
-    without = [pid for pid in pids if open_file(pid, FILE_NAME) is None]
+    without = [pid for pid in pids if _memory_of(pid) is None]
     for pid in without:
         if _catches(pid, signals()[1]):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signals()[1])
     deadline = time.monotonic() + _OPEN_TIMEOUT
-    while time.monotonic() < deadline and any(open_file(pid, FILE_NAME) is None for pid in without):
+    while time.monotonic() < deadline and any(_memory_of(pid) is None for pid in without):
         time.sleep(_SETTLED_AFTER)
+
+
+def _memory_of(pid: int) -> Path | None:
+    """Return the file in memory to which a process writes its stacks; ``None`` if it does not write there yet."""
+    found = open_file(pid, FILE_NAME)
+    if found is None:
+        return None
+    try:
+        about = Path(f"/proc/{pid}/fdinfo/{found[0].name}").read_text()
+    except OSError:  # it ended
+        return None
+    flags = re.search(r"^flags:\s*([0-7]+)$", about, re.MULTILINE)
+    return found[0] if flags is not None and int(flags[1], 8) & os.O_APPEND else None
 
 
 def _ask(pid: int) -> tuple[FileIO, int] | OSError:
     """Ask a process for its stacks; return the file to which it writes them and where, or why it cannot be asked."""
     try:
-        found = open_file(pid, FILE_NAME)
-        file = FileIO(found[0], "r+") if found else FileIO(f"/proc/{pid}/fd/{_STANDARD_ERROR}", "r")
+        found = _memory_of(pid)
+        file = FileIO(found, "r+") if found else FileIO(f"/proc/{pid}/fd/{_STANDARD_ERROR}", "r")
         if found:
             file.truncate(0)
         elif not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -113,22 +135,23 @@ def _ask(pid: int) -> tuple[FileIO, int] | OSError:
     return file, begin
 
 
-def _answer(asked: tuple[FileIO, int] | OSError, deadline: float) -> str:
+def _answer(pid: int, asked: tuple[FileIO, int] | OSError, deadline: float) -> str:
     if isinstance(asked, OSError):
         return f"no stacks: {asked}"
     file, begin = asked
     with file:
-        text = _read_when_settled(file.fileno(), begin, deadline)
+        text = _read_when_settled(pid, file.fileno(), begin, deadline)
     return _without_rays_threads(text) if text else f"no stacks within {_DUMP_TIMEOUT:g} s"
 
 
-def _read_when_settled(descriptor: int, begin: int, deadline: float) -> str:
-    """Return what was written from that place on once the file has stopped growing."""
+def _read_when_settled(pid: int, descriptor: int, begin: int, deadline: float) -> str:
+    """Return what was written from that place on once the file has stopped growing, and not because of a busy node."""
     size = os.fstat(descriptor).st_size
     while time.monotonic() < deadline:
         time.sleep(_SETTLED_AFTER)
+        writing = is_writing(pid)
         now = os.fstat(descriptor).st_size
-        if now > begin and now == size:
+        if now > begin and now == size and not writing:
             break
         size = now
     text = os.pread(descriptor, min(size - begin, _MOST_BYTES), begin).decode(errors="replace")

@@ -47,9 +47,10 @@ def _open_once(number: int, _: Any) -> None:
 def write_to_memory(name: str) -> None:
     """Write stacks to a file in memory from now on, where they disturb no log."""
     file = os.memfd_create(FILE_NAME + name)
-    # Readers empty the file before each dump, so each write must go to the file's current end.
-    fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
     faulthandler.register(signals()[0], file=file, all_threads=True, chain=False)
+    # Readers empty the file before each dump, so each write must go to the file's current end. This comes last: by it,
+    # they see that stacks go there now.
+    fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)
 
 
 def stop_here(*_arguments: Any, **_named: Any) -> None:
