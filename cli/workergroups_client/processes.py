@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from workergroups.orphaned_calls import RunningCall, is_orphaned, returned
 from workergroups.processes import listing
 from workergroups.processes.listing import ALL, DRIVER, JOB, NODE, Call, Process, chosen
 from workergroups.processes.tables import ActorRow, DeadActorRow, GcsTables, NodeProcess
+from workergroups.rank_stack import parse
 
 from . import names
 from .cluster import Cluster
@@ -101,7 +103,8 @@ class Processes:
         calls = [call for call in all_calls if ids.intersection((call.caller, call.callee))]
         near = {id_ for call in calls for id_ in (call.caller, call.callee)} - ids
         others = [process for process in known if process.id in near]
-        return Activity(asked, others, calls, self._stacks(asked), troubles)
+        stacks = self._stacks(asked)
+        return Activity(asked, others, _without_returned(calls, stacks), stacks, troubles)
 
     def logs(self, target: str) -> list[tuple[Process, str]]:
         """Return the last lines that the living processes of a target have printed; see `find`."""
@@ -162,6 +165,18 @@ class Processes:
         if pod not in self._pods:
             return None, f"pod {pod} is not running" if pod else "its node is gone"
         return _answer_or_why_not(self._ask, pod, "on_node", *words)
+
+
+def _without_returned(calls: Sequence[Call], stacks: Mapping[str, str]) -> list[Call]:
+    """Return the calls without those that have returned unnoticed, since their callers had ended."""
+    running = [
+        RunningCall(str(index), call.callee, call.seconds, call.state)
+        for index, call in enumerate(calls)
+        if call.state.startswith("running")
+    ]
+    unsure = {call.process for call in running if is_orphaned(call.state)} & stacks.keys()
+    gone = returned(running, {id_: parse(stacks[id_]) for id_ in unsure})
+    return [call for index, call in enumerate(calls) if str(index) not in gone]
 
 
 def _answer_or_why_not(ask: Ask, pod: str, module: str, *words: str) -> tuple[Any, str | None]:

@@ -15,6 +15,10 @@ import ray
 from .answering import give
 from .attaching import attach
 from .naming import NAMESPACE
+from .ray_private import records
+from .ray_private.gcs import Gcs
+from .ray_private.records import DriverRecord
+from .single_controller.ray.calls import Call
 
 _ATTACH_SECONDS = 10.0
 
@@ -26,11 +30,18 @@ def answer(question: str, group: str) -> Any:
     attached = attach(group, timeout=_ATTACH_SECONDS)
     if question == "stacks":
         return attached.stacks()
-    calls = [dataclasses.asdict(call) for call in attached.calls()]
+    drivers = {driver.id: driver for driver in map(records.driver, Gcs.of_driver().drivers())}
+    calls = [_with_its_job(call, drivers.get(call.job_id)) for call in attached.calls()]
     if question == "calls":
         return calls
     is_busy = any(call["state"].startswith("running") for call in calls)
     return {"calls": calls, "stacks": attached.stacks() if is_busy else {}}
+
+
+def _with_its_job(call: Call, driver: DriverRecord | None) -> dict[str, Any]:
+    """Return the call with the id of the job as it was submitted, by which users know it, instead of Ray's."""
+    submitted = {"job_id": driver.submission_id} if driver is not None and driver.submission_id else {}
+    return dataclasses.asdict(call) | submitted
 
 
 if __name__ == "__main__":

@@ -197,30 +197,46 @@ def test_a_constructor_that_has_returned_is_no_call_in_flight_although_its_calle
         orphans.append(ray.get(created))
     time.sleep(2)  # within which Ray's processes report
     assert "Orphan.__init__" in {task.name for task in unfinished_tasks() if task.actor_id in orphans}
-    assert "__init__" not in {call.method for call in calls_in_flight(orphans)}
+    assert "__init__" not in {call.method for call in calls_in_flight(orphans, lambda ranks: {})}
     seen = in_gcs.tables(Gcs.connect(ray.get_runtime_context().gcs_address), {})
     assert "Orphan.__init__" not in {task.name for task in seen.tasks}
 
 
+def test_calls_of_a_driver_that_was_killed_are_listed_until_they_return(group):
+    calls = "[group.execute_all_async('rest', 6) for _ in range(2)], print('called'), time.sleep(60)"
+    with _another_process(group, calls) as driver:
+        assert driver.stdout.readline() == "called\n"
+        assert poll(lambda: len(group.calls()) == 4, timeout=10)
+        (job,) = {call.job_id for call in group.calls()}
+        assert job != ray.get_runtime_context().get_job_id()
+        driver.kill()
+    running, queued = str(group.calls()).splitlines()
+    assert re.fullmatch(r"rest: running, its caller has ended for [\d.]+ s on ranks 0, 1 .*", running)
+    assert re.fullmatch(r"rest: queued, its caller has ended for [\d.]+ s on ranks 0, 1 .*", queued)
+    assert group.execute_all_sync("rest", 0) == [0, 1], "after those calls"
+    assert poll(lambda: str(group.calls()) == "no calls in flight", timeout=10)
+    assert len([task for task in unfinished_tasks() if task.job_id == job and task.method == "rest"]) == 4
+
+
 def _print_in_another_process(group, expression):
+    with _another_process(group, f"print({expression})") as process:
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return said
+
+
+def _another_process(group, statement):
     program = f"""
+import time
 import ray
 from workergroups import RayWorkerGroup
 
 ray.init(namespace={ray.get_runtime_context().namespace!r})
 group = RayWorkerGroup.from_detached(worker_names={group.worker_names!r})
-print({expression})
+{statement}
 """
-    address = ray.get_runtime_context().gcs_address
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "RAY_ADDRESS": address},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    return done.stdout
+    environment = {**os.environ, "RAY_ADDRESS": ray.get_runtime_context().gcs_address, "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
 
 
 def test_a_rank_that_ends_during_a_call_is_named_with_its_process(local_ray):

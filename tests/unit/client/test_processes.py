@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
+from workergroups.orphaned_calls import orphaned
 from workergroups.processes import listing
 from workergroups.processes.tables import ActorRow, DriverRow, GcsTables, NodeProcess, TaskRow
 from workergroups_cli import group_commands, pod_commands
@@ -125,6 +126,26 @@ def test_without_an_answer_of_ray_the_processes_have_the_names_that_the_kernel_k
     found = Processes("head", list(ON_NODES), ask_nodes).activity("all")
     assert [str(each) for each in found.processes][:2] == ["task TaskRunner.run", "task fit"]
     assert "in generate\n" in found.stacks["w2"]
+
+
+def test_a_call_whose_caller_has_ended_is_listed_while_the_process_runs_it(processes):
+    state = orphaned("running")
+    lost = [
+        TaskRow("t7", "gone", "r0", "w2", "Rollout.generate", state, 70.0, "01000000"),
+        TaskRow("t8", "gone", "r1", "w3", "Rollout.save", orphaned("queued"), 3.0, "01000000"),
+    ]
+
+    def ask_now(tasks):
+        def answer(pod, module, *words):
+            return TABLES._replace(tasks=(*tasks, *lost)).to_json() if module == "in_gcs" else ask(pod, module, *words)
+
+        return Processes("head", list(ON_NODES), answer).activity("actor/Rollout").calls
+
+    assert [(call.name, call.state) for call in ask_now(()) if not call.caller] == [
+        ("Rollout.generate", state),
+        ("Rollout.save", orphaned("queued")),
+    ]
+    assert [call.name for call in ask_now(TABLES.tasks) if not call.caller] == ["Rollout.save"]
 
 
 def test_who_runs_a_call_and_waits_for_none_is_suspect_and_comes_first(processes):

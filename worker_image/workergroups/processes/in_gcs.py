@@ -13,6 +13,7 @@ from typing import Any
 
 from workergroups.answering import give
 from workergroups.debugger import announced
+from workergroups.orphaned_calls import orphaned
 from workergroups.ray_private import records
 from workergroups.ray_private.calls_in_flight import CallReader
 from workergroups.ray_private.cluster_state import UnfinishedTask, unfinished_task
@@ -43,6 +44,7 @@ def tables(gcs: Gcs, pods: Mapping[str, str]) -> GcsTables:
     constructed = {each.actor_id for each in alive}
     tasks = map(unfinished_task, CallReader(gcs.address).events())
     drivers = [driver for driver in map(records.driver, gcs.drivers()) if driver.ended is None]
+    known, connected = {each.actor_id for each in actors}, {driver.id for driver in drivers}
     now = time.time()
     return GcsTables(
         tuple(actor_row(each) for each in actors if not each.name.startswith(records.INTERNAL_ACTORS)),
@@ -51,7 +53,11 @@ def tables(gcs: Gcs, pods: Mapping[str, str]) -> GcsTables:
             for each in drivers
             if not each.namespace.startswith(records.INTERNAL_NAMESPACES)
         ),
-        tuple(_task(task, now) for task in tasks if not (task.is_constructor and task.actor_id in constructed)),
+        tuple(
+            _task(task, now, is_orphaned=task.is_orphaned(connected, known.__contains__))
+            for task in tasks
+            if not (task.is_constructor and task.actor_id in constructed)
+        ),
         _pauses(gcs, pods),
     )
 
@@ -67,11 +73,10 @@ def _pauses(gcs: Gcs, pods: Mapping[str, str]) -> tuple[PauseRow, ...]:
     return tuple(PauseRow(each, pods.get(pause.node_id, ""), pause) for each, pause in found if pause is not None)
 
 
-def _task(task: UnfinishedTask, now: float) -> TaskRow:
+def _task(task: UnfinishedTask, now: float, *, is_orphaned: bool) -> TaskRow:
     seconds = max(0.0, now - task.since)
-    return TaskRow(
-        task.task_id, task.parent_id, task.actor_id, task.worker_id, task.name, task.state, seconds, task.job_id
-    )
+    state = orphaned(task.state) if is_orphaned else task.state
+    return TaskRow(task.task_id, task.parent_id, task.actor_id, task.worker_id, task.name, state, seconds, task.job_id)
 
 
 if __name__ == "__main__":

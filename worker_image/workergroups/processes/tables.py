@@ -71,7 +71,7 @@ class TaskRow(NamedTuple):
     name: str
     """``Class.method``, or the function of a plain task; empty for a driver."""
     state: str
-    """``running``, ``waiting for arguments`` or ``queued``."""
+    """``running``, ``waiting for arguments`` or ``queued``; with ``, its caller has ended``, nobody waits for it."""
     seconds: float
     """How long it has been in that state, by the nodes' clocks."""
     job_id: str

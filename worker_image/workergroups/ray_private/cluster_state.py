@@ -5,13 +5,13 @@ The questions go to the GCS itself: Ray's public state API needs the dashboard, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import ray
 import ray._private.state
-from ray._raylet import PlacementGroupID
+from ray._raylet import ActorID, JobID, PlacementGroupID
 from ray.core.generated.common_pb2 import TaskStatus
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
@@ -67,7 +67,15 @@ class UnfinishedTask:
     since: float
     """When it entered that state, in seconds since the epoch by the clock of the node that reported it."""
     job_id: str
-    """The Ray job of its caller."""
+    """The Ray job of its caller; of a driver, its own. What an actor calls belongs to the job that has created it."""
+    caller_actor_id: str
+    """The actor that has called it; empty if a driver or a plain task has."""
+
+    def is_orphaned(self, live_jobs: Container[str], lives: Callable[[str], bool]) -> bool:
+        """Return whether its caller has ended, by the jobs and the actors that live. Constructors never are."""
+        if self.is_constructor:
+            return False
+        return not lives(self.caller_actor_id) if self.caller_actor_id else self.job_id not in live_jobs
 
     @property
     def is_constructor(self) -> bool:
@@ -78,6 +86,8 @@ class UnfinishedTask:
         return self.method == "__init__"
 
 
+_ACTOR_BYTES, _JOB_BYTES = ActorID.size(), JobID.size()
+_NONE = {0xFF}
 _ENDED = {TaskStatus.FINISHED, TaskStatus.FAILED}
 _STATES = {
     TaskStatus.PENDING_ARGS_AVAIL: "waiting for arguments",
@@ -137,6 +147,7 @@ def _has_ended(event: Any) -> bool:
 def unfinished_task(event: Any) -> UnfinishedTask:
     """Return the task that an event of Ray describes, which has the times at which it reached each state."""
     info, updates = event.task_info, event.state_updates
+    caller_actor_id, caller_job_id = caller_of(info.parent_task_id)
     reached: Mapping[int, int] = updates.state_ts_ns
     state = max(reached, key=lambda status: reached[status])
     return UnfinishedTask(
@@ -148,8 +159,20 @@ def unfinished_task(event: Any) -> UnfinishedTask:
         method=info.name.rpartition(".")[2],
         state=_STATES.get(state, "queued"),
         since=reached[state] / 1e9,
-        job_id=info.job_id.hex(),
+        job_id=caller_job_id or info.job_id.hex(),
+        caller_actor_id=caller_actor_id,
     )
+
+
+def caller_of(parent_task_id: bytes) -> tuple[str, str]:
+    """Return the actor and the job of the task that has called another one; either is empty if there is none.
+
+    Ray's event has the job that created the callee's actor instead. A task's id ends with the id of its actor, or with
+    that many bits that are set, and an actor's id ends with its job's.
+    """
+    actor, job = parent_task_id[-_ACTOR_BYTES:], parent_task_id[-_JOB_BYTES:]
+    has_actor = set(actor[:-_JOB_BYTES]) != _NONE
+    return actor.hex() if has_actor else "", job.hex() if set(job) != _NONE else ""
 
 
 def live_jobs() -> set[str]:

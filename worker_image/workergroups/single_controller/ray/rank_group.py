@@ -191,8 +191,10 @@ class RankGroup(Closing, WorkerGroup):
 
         Any process on the cluster may ask about the calls of any driver: ``print(attach(name).calls())``. The
         answer is about a second old: a call that has just begun may be missing, and one that has just ended listed.
+        If a caller has ended, the ranks are asked for their stacks, to know whether they still run its calls.
         """
-        return calls_in_flight(self._ranks.actor_ids)
+        workers = self._ranks.workers
+        return calls_in_flight(self._ranks.actor_ids, lambda ranks: stacks({rank: workers[rank] for rank in ranks}))
 
     def renew(self, *, timeout: float = _RENEW_TIMEOUT) -> Self:
         """Wait for the ranks that replace dead ones of an attached group, give them to this handle, and return it.
