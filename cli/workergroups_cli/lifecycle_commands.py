@@ -11,7 +11,7 @@ import typer
 
 from workergroups_api.manifest import Manifest
 from workergroups_client import Cluster, Group, Pool
-from workergroups_client.deletion import delete, groups_on
+from workergroups_client.deletion import code_left, delete, groups_on
 from workergroups_client.errors import ConflictError
 from workergroups_client.handle import Handle
 from workergroups_client.manifests import load, namespace_of
@@ -208,6 +208,8 @@ def down(
     with Teller() as tell:
         delete(cluster, targets, tell)
     print_text(f"{listed(targets)} deleted")
+    for name in code_left(cluster, targets):
+        note(f"ConfigMap {name} with the code stays; if nobody needs it: kubectl delete configmap {name}")
 
 
 def _confirm_plan(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool, is_confirmed: bool) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workergroups_api.manifest import POD
+from workergroups_api.manifest import CONFIG_MAP, POD
 from workergroups_api.names import CLUSTER_LABEL
+from workergroups_api.references import code_of_group
 
 from . import names
 from .cluster import Cluster
@@ -43,6 +44,12 @@ def delete(cluster: Cluster, targets: Sequence[Target], tell: Tell) -> None:
             return
         tell(f"waiting for the deletion of {', '.join(left)} ({duration(seconds)} left)")
     raise DeadlineError(f"not deleted within {duration(GONE_SECONDS)}: {', '.join(left)}; kubectl describe says why")
+
+
+def code_left(cluster: Cluster, targets: Sequence[Target]) -> list[str]:
+    """Return the ConfigMaps with the code of deleted groups: people have made them, so they stay."""
+    named = {code_of_group(target.manifest["spec"]) for target in targets if target.what == GROUP}
+    return sorted(name for name in named if name is not None and cluster.get(CONFIG_MAP, name) is not None)
 
 
 def _abandoned(cluster: Cluster, targets: Sequence[Target]) -> set[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from workergroups_api.manifest import SECRET, Manifest
+from workergroups_api.manifest import CONFIG_MAP, SECRET, WORKER_GROUP, Manifest
+from workergroups_api.references import code_of_group
 
 from .cluster import Cluster
 from .errors import ClientError, ConflictError, NotFoundError
@@ -32,7 +33,7 @@ class Step:
     """Kind and name."""
     action: Action
     fields: tuple[str, ...] = ()
-    """The fields that change, such as ``spec.nodes: 1 -> 2``."""
+    """The fields that change, such as ``spec.nodes: 1 -> 2``, and what else that the object does not say."""
 
     def __str__(self) -> str:
         return f"{self.action.value} {self.what}" + (f" ({', '.join(self.fields)})" if self.fields else "")
@@ -45,7 +46,13 @@ def plan(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool = False
         NotFoundError: The cluster has no such kind or namespace, and none of the manifests defines it.
         ClientError: The API server rejects one of them, or another tool holds fields of it.
     """
-    return [_step(cluster, manifest, manifests, force=force) for manifest in manifests]
+    steps = [_step(cluster, manifest, manifests, force=force) for manifest in manifests]
+    new_code = {
+        manifest["metadata"]["name"]
+        for manifest, step in zip(manifests, steps, strict=True)
+        if manifest["kind"] == CONFIG_MAP.kind and step.action is Action.CHANGE
+    }
+    return [_with_code(step, manifest, new_code) for manifest, step in zip(manifests, steps, strict=True)]
 
 
 def name_of(manifest: Manifest) -> str:
@@ -84,6 +91,16 @@ def _step(cluster: Cluster, manifest: Manifest, manifests: Sequence[Manifest], *
         return Step(what, Action.CREATE)
     fields = changed_fields(before, after)
     return Step(what, Action.CHANGE if fields else Action.LEAVE, fields)
+
+
+def _with_code(step: Step, manifest: Manifest, new_code: Container[str]) -> Step:
+    """Return the step of a group with what its own fields do not show: new code starts its ranks again."""
+    if manifest["kind"] != WORKER_GROUP.kind or step.action is Action.CREATE:
+        return step
+    name = code_of_group(manifest["spec"])
+    if name is None or name not in new_code:
+        return step
+    return replace(step, fields=(*step.fields, f"ConfigMap {name} changes, so its ranks start again"))
 
 
 def _defines(other: Manifest, manifest: Manifest, namespace: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which RayCluster a pool names, and which pools a group names, with the defaults; read from any spec.
+"""Which RayCluster a pool names, and which pools and ConfigMap a group names, with the defaults; read from any spec.
 
 These read raw specs as well: what was stored before today's schema, or what nobody has validated yet.
 """
@@ -26,6 +26,14 @@ def pools_of_group(name: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
     refs = pools if isinstance(pools, (list, tuple)) else ()
     named = (ref.get("name") for ref in refs if isinstance(ref, Mapping))
     return tuple(pool for pool in named if _can_be_name(pool)) or (name,)
+
+
+def code_of_group(spec: Mapping[str, Any]) -> str | None:
+    """Return the ConfigMap with the code of a group; ``None`` if it names none."""
+    code = spec.get("code")
+    ref = code.get("configMap") if isinstance(code, Mapping) else None
+    name = ref.get("name") if isinstance(ref, Mapping) else None
+    return name if _can_be_name(name) else None
 
 
 def _can_be_name(value: Any) -> TypeGuard[str]:

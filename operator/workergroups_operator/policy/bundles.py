@@ -96,7 +96,8 @@ def _assign(
 def _suspended(group: WorkerGroup) -> Explanation:
     return Explanation(
         Reason.SUSPENDED,
-        f"spec.suspend is true: the group has no ranks and no bundles; to start it: workergroups resume {group.name}",
+        "spec.suspend is true: the group has no ranks and no bundles; to start it: workergroups resume "
+        f"group/{group.name}",
     )
 
 

@@ -89,6 +89,20 @@ def test_each_object_is_created_changed_or_left(objects, said):
     assert [str(step) for step in plan(DryRuns(*objects), [manifest(nodes=2)])] == [said]
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("new", "leave WorkerGroup ppo (ConfigMap ppo-code changes, so its ranks start again)"),
+        ("old", "leave WorkerGroup ppo"),
+    ],
+)
+def test_a_group_that_is_left_starts_again_with_new_code(code, said):
+    ranks = {**manifest(kind="WorkerGroup"), "spec": {"code": {"configMap": {"name": "ppo-code"}}}}
+    files = {**manifest(kind="ConfigMap", name="ppo-code"), "spec": {"code": code}}
+    there = DryRuns(ranks, {**files, "spec": {"code": "old"}})
+    assert str(plan(there, [files, ranks])[1]) == said
+
+
 def test_a_conflict_names_the_object_and_the_way_out():
     cluster = DryRuns(pool("ppo", nodes=1), error=ConflictError("conflict with kubectl: .spec.nodes"))
     with pytest.raises(ClientError, match=r"^ResourcePool ppo: conflict with kubectl.*With --force-conflicts"):

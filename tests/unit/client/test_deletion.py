@@ -1,0 +1,15 @@
+"""What `down` leaves."""
+
+from tests.unit.client.fake_cluster import FakeCluster, group, pool
+from workergroups_client.deletion import code_left
+from workergroups_client.names import GROUP, find_all
+
+
+def test_the_configmaps_with_the_code_of_deleted_groups_are_named():
+    code = {"kind": "ConfigMap", "metadata": {"name": "ppo-code", "namespace": "team"}}
+    ppo = group("ppo", code={"configMap": {"name": "ppo-code"}})
+    gone = group("sft", code={"configMap": {"name": "sft-code"}})
+    cluster = FakeCluster(code, pool("ppo"), ppo, gone, group("eval"))
+    groups = [target for name in ("ppo", "sft", "eval") for target in find_all(cluster, name)]
+    assert code_left(cluster, groups) == ["ppo-code"]
+    assert code_left(cluster, [target for target in groups if target.what != GROUP]) == []
