@@ -149,7 +149,8 @@ def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None) -> R
     if failed_in_constructor(error):
         lines = [f"{who} failed in its constructor: {exception_line(cause)}", cause]
     else:
-        lines = [f"{who} died: {cause}", *_left_behind(state)]
+        brief = state.death.message if state is not None and state.death is not None else cause
+        lines = [f"{who} died: {brief}", *_left_behind(state)]
     return RankDiedError(
         "\n".join([*lines, _what_next(rank)]),
         rank=rank.number,

@@ -24,7 +24,7 @@ from workergroups import (
     register,
 )
 from workergroups.processes import in_gcs
-from workergroups.ray_private.cluster_state import unfinished_tasks
+from workergroups.ray_private.cluster_state import actor_state, unfinished_tasks
 from workergroups.ray_private.gcs import Gcs
 from workergroups.single_controller.ray.calls import calls_in_flight
 from workergroups.waiting import poll
@@ -177,29 +177,31 @@ def test_a_second_process_sees_the_calls_in_flight(group):
 @ray.remote(num_cpus=0)
 class Orphan:
     def __init__(self):
-        time.sleep(1.5)  # within which its caller reports that it has asked for this actor
+        time.sleep(4)  # within which its caller reports that it has asked for this actor, and is frozen
 
 
 @ray.remote(num_cpus=0)
 class Caller:
     def create(self):
-        actor = Orphan.options(lifetime="detached").remote()
-        ray.get(actor.__ray_ready__.remote())
-        return actor._actor_id.hex()
+        return Orphan.options(lifetime="detached").remote()._actor_id.hex(), os.getpid()
 
 
 def test_a_constructor_that_has_returned_is_no_call_in_flight_although_its_caller_was_killed(local_ray):
-    callers = {caller.create.remote(): caller for caller in [Caller.remote() for _ in range(4)]}
-    orphans = []
-    while callers:
-        (created,), _ = ray.wait(list(callers))
-        ray.kill(callers.pop(created))  # mostly before it reports that the constructor has returned
-        orphans.append(ray.get(created))
+    caller = Caller.remote()
+    orphan, pid = ray.get(caller.create.remote())
+
+    def is_listed():
+        return any(task.actor_id == orphan and task.is_constructor for task in unfinished_tasks())
+
+    assert poll(is_listed, timeout=10)
+    os.kill(pid, signal.SIGSTOP)  # before it can report that the constructor has returned
+    assert poll(lambda: actor_state(orphan).state == "ALIVE", timeout=30)
+    os.kill(pid, signal.SIGKILL)
     time.sleep(2)  # within which Ray's processes report
-    assert "Orphan.__init__" in {task.name for task in unfinished_tasks() if task.actor_id in orphans}
-    assert "__init__" not in {call.method for call in calls_in_flight(orphans, lambda ranks: {})}
+    assert is_listed()
+    assert not calls_in_flight([orphan], lambda ranks: {})
     seen = in_gcs.tables(Gcs.connect(ray.get_runtime_context().gcs_address), {})
-    assert "Orphan.__init__" not in {task.name for task in seen.tasks}
+    assert orphan not in {task.actor_id for task in seen.tasks}
 
 
 def test_calls_of_a_driver_that_was_killed_are_listed_until_they_return(group):
@@ -247,7 +249,7 @@ def test_a_rank_that_ends_during_a_call_is_named_with_its_process(local_ray):
         with (
             group.deadline(30),
             pytest.raises(
-                RankDiedError, match=r"rank 1 of 2 \(pid \d+ on node [\d.]+\) died: .*worker process has died"
+                RankDiedError, match=r"rank 1 of 2 \(pid \d+ on node [\d.]+\) died: .*ended without telling Ray"
             ),
         ):
             group.execute_all_sync("leave", [0, 7])

@@ -199,7 +199,7 @@ def test_a_constructor_that_raises_a_long_text_is_quoted_in_part(pool):
 def test_a_dead_rank_is_named_and_a_closed_group_refuses_calls(pool):
     with RayWorkerGroup(pool, RayClassWithInitArgs(Plain, 1)) as group:
         nothing = 0
-        with pytest.raises(RankDiedError, match=r"rank 1 of 2 \(pid \d+ on node .*worker process has died") as death:
+        with pytest.raises(RankDiedError, match=r"rank 1 of 2 \(pid \d+ on node .*without telling Ray") as death:
             group.execute_all_sync("die", [nothing, signal.SIGKILL])
         assert isinstance(death.value, RayActorError)
     with pytest.raises(GroupClosedError, match="'add' cannot be called"):

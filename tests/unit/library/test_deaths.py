@@ -56,7 +56,10 @@ def test_a_constructors_exception_is_its_last_line_and_its_traceback_the_details
             "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed",
         ),
         (
-            died("Worker exit detail: Worker exits unexpectedly. Worker exits with an exit code 3."),
+            died(
+                "Worker exit detail: Worker exits unexpectedly. Worker exits with an exit code 3. "
+                "The worker may have exceeded K8s pod memory limits."
+            ),
             "ProcessExited",
             "Worker exits unexpectedly. Worker exits with an exit code 3.",
         ),

@@ -39,9 +39,9 @@ def test_an_unreachable_rank_whose_node_is_lost_died_once_the_gcs_knows(gcs):
     error = rank_death.error_of_call(unreachable(), [])
     assert isinstance(error, RankDiedError)
     assert (error.rank, error.reason, error.group, error.incarnation) == (5, "NodeLost", "trainer", 3)
+    assert error.cause == "its node has died: it missed health checks"
     assert str(error).splitlines() == [
-        "rank 5 of 8 of WorkerGroup 'trainer' (incarnation 3, pid 7 on node 10.0.0.1) died: its node has died: it "
-        "missed health checks",
+        "rank 5 of 8 of WorkerGroup 'trainer' (incarnation 3, pid 7 on node 10.0.0.1) died: its node has died",
         "what its node knows",
         "group.renew() waits for the ranks that replace dead ones. They have nothing of what those had in memory",
     ]

@@ -14,6 +14,8 @@ from workergroups.exception_text import exception_line
 from workergroups_api.vocabulary import RankEnd
 
 _UNKNOWN = "Ray does not say why"
+# Ray adds this to each exit code, also to that of `sys.exit`.
+_GUESS = "The worker may have exceeded K8s pod memory limits."
 SILENT_END = "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed"
 
 # What Ray's account holds -> what it means; the first that fits.
@@ -61,4 +63,4 @@ def _reason(account: str, code: int) -> RankEnd:
 def _brief(account: str) -> str:
     if "connection error code 2. End of file" in account:
         return SILENT_END
-    return " ".join(account.rpartition("Worker exit detail: ")[2].split())
+    return " ".join(account.rpartition("Worker exit detail: ")[2].replace(_GUESS, "").split())
