@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from websocket import WebSocketException
 from . import exec_protocol
 from .cluster import Cluster
 from .command_input import Read, Size, Window, feed
-from .errors import DeadlineError, UnreachableError
+from .errors import DeadlineError, NotFoundError, UnreachableError
 from .times import duration
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 Write = Callable[[bytes], object]
 _LOOK_SECONDS = 0.5
+_ABSENT = re.compile(r'exec: (?P<what>"[^"]*": (executable file not found in \$PATH|.*no such file or directory))')
 
 
 def execute(
@@ -104,4 +106,6 @@ def _exit_code(said: bytes, pod: str) -> int:
         why = status.get("message")
     except (ValueError, KeyError, TypeError, AttributeError):
         why = said.decode(errors="replace")
+    if (absent := _ABSENT.search(str(why))) is not None:
+        raise NotFoundError(f"the command could not be run in pod {pod}: {absent['what']}. Its image lacks the program")
     raise UnreachableError(f"the command could not be run in pod {pod}: {why}; kubectl describe pod {pod} may say more")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workergroups_api.names import GROUP
 
-from .errors import ClientError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
+from .errors import ClientError, ConflictError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
 from .ray_api import RayApi
 from .secret_env import as_typed
 from .times import duration
@@ -30,6 +30,8 @@ RECONNECT_SECONDS = 120
 # Keys in the metadata of Ray's record, and how long a number there may be.
 _JOB, _ATTEMPT, _SUBMISSION = (f"{GROUP}/{key}" for key in ("job", "attempt", "submission"))
 _MOST_DIGITS = 9
+# In Ray's refusal of an id that another job has.
+_TAKEN = "already exists"
 _STOP_SECONDS = 60
 # The exit code of a shell for a program that SIGTERM ended, which is how Ray stops a job.
 STOPPED_EXIT_CODE = 143
@@ -266,6 +268,9 @@ def submit(
         before: Shell code that runs before the command.
         metadata: What Ray's record of the job should hold in addition.
         resources: What Ray reserves for the driver, on any node that has it; without any, the driver runs on the head.
+
+    Raises:
+        ConflictError: Ray has a job with that id.
     """
     if not command:
         raise ClientError("the command of the job is empty: say what to run, such as python train.py")
@@ -276,7 +281,15 @@ def submit(
         "metadata": dict(metadata or {}),
         **({"entrypoint_resources": dict(resources)} if resources else {}),
     }
-    return Job(str(ray.post("/api/jobs/", body)["submission_id"]), ray, pool)
+    try:
+        return Job(str(ray.post("/api/jobs/", body)["submission_id"]), ray, pool)
+    except ClientError as error:
+        if _TAKEN not in str(error):
+            raise
+        raise ConflictError(
+            f"pool {pool} has a job {job_id} already: choose another id (--name), or leave it out; what that job has "
+            f"printed: workergroups job logs {job_id}"
+        ) from error
 
 
 def list_records(ray: RayApi) -> list[JobRecord]:

@@ -84,9 +84,12 @@ class RayApi:
             )
             # A job may print nothing for hours.
             connection.settimeout(None)
-            with contextlib.closing(connection), contextlib.suppress(websocket.WebSocketConnectionClosedException):
-                while message := connection.recv():
-                    yield message if isinstance(message, str) else message.decode(errors="replace")
+            try:
+                with contextlib.suppress(websocket.WebSocketConnectionClosedException):
+                    while message := connection.recv():
+                        yield message if isinstance(message, str) else message.decode(errors="replace")
+            finally:
+                connection.close(timeout=0)  # a Ctrl-C does not wait for Ray's goodbye
 
     def _request(self, method: str, path: str, *, timeout: float = _SECONDS, **options: Any) -> str:
         with self._errors_explained():

@@ -8,7 +8,7 @@ import pytest
 from kubernetes.stream import ws_client
 
 from workergroups_client import exec_protocol
-from workergroups_client.errors import ClientError, UnreachableError
+from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
 from workergroups_client.execution import execute
 
 FAILED = {"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": "3"}]}}
@@ -90,6 +90,16 @@ def test_what_cannot_be_run_is_reported_with_the_kubelets_sentence():
     status = {"status": "Failure", "message": "no such container", "details": {}}
     with pytest.raises(UnreachableError, match=r"could not be run in pod pod: no such container"):
         run(Stream({3: json.dumps(status).encode()}))
+
+
+@pytest.mark.parametrize(
+    "what", ['"nvidia-smi": executable file not found in $PATH', '"/x": stat /x: no such file or directory']
+)
+def test_a_program_that_the_image_lacks_is_named_without_the_runtimes_words(what):
+    said = f"Internal error occurred: Internal error occurred: unable to start container process: exec: {what}: unknown"
+    with pytest.raises(NotFoundError) as absent:
+        run(Stream({3: json.dumps({"status": "Failure", "message": said, "details": {}}).encode()}))
+    assert str(absent.value) == f"the command could not be run in pod pod: {what}. Its image lacks the program"
 
 
 @pytest.mark.parametrize("said", [b"<html>", b"{", b"[]", b"3", b'{"status": 3, "details": 7}', b"\xff"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups_client.errors import UnreachableError
+from workergroups_client.errors import ClientError, ConflictError, UnreachableError
 from workergroups_client.jobs import Job, JobRecord, submit
 
 
@@ -38,6 +38,8 @@ class Ray:
         return said("RUNNING" if self.connections else "SUCCEEDED")
 
     def post(self, path, body=None):
+        if body is not None and body.get("submission_id") == "taken":
+            raise ClientError("Ray refused the request: ValueError: Job with submission_id taken already exists.")
         self.posted.append(body)
         return {"submission_id": "ppo-1"}
 
@@ -72,3 +74,8 @@ def test_each_argument_arrives_as_it_is():
     (body,) = ray.posted
     assert body["entrypoint"] == """python -m main 'trainer.logger=['"'"'console'"'"','"'"'wandb'"'"']' 'a b'"""
     assert body["submission_id"].startswith("ppo-")
+
+
+def test_an_id_that_another_job_has_is_named_with_the_way_out():
+    with pytest.raises(ConflictError, match=r"^pool ppo has a job taken already: choose another id \(--name\)"):
+        submit(Ray(), "ppo", ["python"], {}, "taken")
