@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 
 from workergroups_api.manifest import Manifest
+from workergroups_api.scheduler_message import shortened
 from workergroups_api.text import plain
 from workergroups_api.vocabulary import Component
 
@@ -15,8 +15,6 @@ from .names import all_pods
 from .times import moment
 
 _LONGEST = 300
-# What follows says only that nothing can be preempted or deallocated for the pod.
-_NO_WAY_OUT = re.compile(r"[.,]? *(?:no new claims to deallocate|preemption:)")
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,3 @@ def _why(pod: Manifest) -> str:
 
 def _told(reason: Manifest) -> str:
     return ": ".join(str(reason[key]) for key in ("reason", "message") if reason.get(key))
-
-
-def shortened(scheduler_says: str) -> str:
-    """Return the scheduler's message without the part that says that preemption does not help either."""
-    return _NO_WAY_OUT.split(scheduler_says)[0].rstrip(".")

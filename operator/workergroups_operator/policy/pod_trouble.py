@@ -6,6 +6,7 @@ from typing import Any
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
+from workergroups_api.scheduler_message import shortened
 from workergroups_api.text import plain
 from workergroups_api.vocabulary import Container, Reason
 
@@ -123,7 +124,7 @@ def _unschedulable(pod: Manifest, scheduler_says: str) -> Explanation:
     on = f" on nodes with {where}" if where else ""
     return Explanation(
         Reason.INSUFFICIENT_RESOURCES if short else Reason.NO_MATCHING_NODE,
-        f"{missing}{on}: pod {pod['metadata']['name']} needs {need}. Scheduler: {scheduler_says}",
+        f"{missing}{on}: pod {pod['metadata']['name']} needs {need}. Scheduler: {shortened(scheduler_says)}",
     )
 
 
