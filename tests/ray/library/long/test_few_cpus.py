@@ -37,7 +37,15 @@ def test_two_groups_share_a_pool_of_two():
         assert decorated.add(10) == [10, 11]
         assert pool.max_colocate_count == 2
     (warning,) = said
-    assert "reserving 2 in each, so at most 2 groups can share the pool" in str(warning.message)
+    assert "reserving 2 in each, so at most 2 groups can use the pool at a time" in str(warning.message)
+
+
+@pytest.mark.filterwarnings("error")
+def test_more_groups_share_a_pool_without_devices():
+    with RayResourcePool([4], use_gpu=False) as pool:
+        groups = [RayWorkerGroup(pool, RayClassWithInitArgs(cls=GPUAccumulator)) for _ in range(2)]
+        assert [group.execute_all_sync("get_value") for group in groups] == [[0, 1, 2, 3], [0, 1, 2, 3]]
+        assert pool.max_colocate_count == 1
 
 
 @pytest.mark.filterwarnings("ignore:Ray has too few CPUs")

@@ -181,10 +181,12 @@ class RayResourcePool(Closing, ResourcePool):
     def _reduce_count(self, strategy: str, device_name: str) -> None:
         """Let no more groups share the pool than there are CPUs for."""
         count = placement.fitting_cpus(self._store, self._bundle_resources(device_name), strategy)
-        if count is not None and count < self.max_colocate_count:
+        # A rank holds a share of its bundle's device, and its CPU only while it starts: without devices, all fit.
+        if self.use_gpu and count is not None and count < self.max_colocate_count:
+            groups = "one group" if count == 1 else f"{count} groups"
             warnings.warn(
                 f"Ray has too few CPUs for {self.max_colocate_count} in each bundle of a pool of {self.world_size}: "
-                f"reserving {count} in each, so at most {count} groups can share the pool. To choose the number "
+                f"reserving {count} in each, so at most {groups} can use the pool at a time. To choose the number "
                 "yourself, set max_colocate_count",
                 stacklevel=2,
             )
