@@ -20,6 +20,7 @@ from .errors import (
     UnauthorizedError,
     UnreachableError,
 )
+from .unknown_fields import with_suggestions
 
 
 class Place(NamedTuple):
@@ -75,9 +76,9 @@ def refusal(
         )
     if (wrong := _UNTYPED.match(said)) is not None:
         kind, name, fields = wrong.group("kind", "name", "fields")
+        what = with_suggestions(kind, " ".join(fields.removeprefix("errors:").split()))
         return ClientError(
-            f"{kind} {name}: {' '.join(fields.removeprefix('errors:').split())}. Correct the manifest; "
-            f"kubectl explain {kind.lower()} --recursive lists its fields"
+            f"{kind} {name}: {what}. Correct the manifest; kubectl explain {kind.lower()} --recursive lists its fields"
         )
     if location:
         return no_api_server(place, f"it redirects to {location}".encode())

@@ -145,8 +145,8 @@ def test_a_refusal_says_what_to_do(answered, answer, said):
         (
             "(/ppo; workergroups.dev/v1alpha1, Kind=ResourcePool)",
             ".spec.node: field not declared in schema",
-            "ResourcePool ppo: .spec.node: field not declared in schema. Correct the manifest; kubectl explain "
-            "resourcepool --recursive lists its fields",
+            "ResourcePool ppo: .spec.node: field not declared in schema (did you mean nodes?). Correct the manifest; "
+            "kubectl explain resourcepool --recursive lists its fields",
         ),
         (
             "(rl/code; /v1, Kind=ConfigMap)",
