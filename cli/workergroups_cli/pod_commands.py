@@ -144,10 +144,14 @@ def logs(
     if previous:
         _previous_logs(cluster, name, ranks, tail)
         return
+    has_printed = False
     with Teller() as tell, Group(name, cluster, tell) as group:
         for number, line in group.logs(ranks, follow=follow, tail=tail, since=earliest):
             tell.quiet()
             _print_line(f"[rank {number}] ", line)
+            has_printed = True
+    if not has_printed:
+        note(f"the ranks of group {group.name} have printed nothing" + (f" in the last {since}" if since else ""))
 
 
 def _previous_logs(cluster: Cluster, name: str, ranks: str | None, tail: int | None) -> None:

@@ -68,7 +68,11 @@ def test_a_constructors_exception_is_its_last_line_and_its_traceback_the_details
             "ProcessDied",
             "Worker exits with an exit code 1. The process receives a SIGTERM.",
         ),
-        (died("killed by `ray.kill`.", "UNSPECIFIED"), "Removed", "killed by `ray.kill`."),
+        (
+            died("killed by `ray.kill`.", "UNSPECIFIED"),
+            "Removed",
+            "a program ended it with ray.kill, as the agent ends the ranks of an incarnation that it replaces",
+        ),
         (died("said in other words", "RAY_KILL"), "Removed", "said in other words"),
         (died("the placement group was removed"), "Removed", "the placement group was removed"),
         (died("its owner has died", "OWNER_DIED"), "OwnerDied", "its owner has died"),

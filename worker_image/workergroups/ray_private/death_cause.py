@@ -18,9 +18,11 @@ _UNKNOWN = "Ray does not say why"
 _GUESS = "The worker may have exceeded K8s pod memory limits."
 SILENT_END = "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed"
 
+_KILLED = "killed by `ray.kill`"
+_ENDED = "a program ended it with ray.kill, as the agent ends the ranks of an incarnation that it replaces"
 # What Ray's account holds -> what it means; the first that fits.
 _REASON_OF_WORDS: tuple[tuple[str, RankEnd], ...] = (
-    ("killed by `ray.kill`", RankEnd.REMOVED),
+    (_KILLED, RankEnd.REMOVED),
     ("placement group was removed", RankEnd.REMOVED),
     ("memory running low", RankEnd.OUT_OF_MEMORY),
     ("its node has died", RankEnd.NODE_LOST),
@@ -63,4 +65,6 @@ def _reason(account: str, code: int) -> RankEnd:
 def _brief(account: str) -> str:
     if "connection error code 2. End of file" in account:
         return SILENT_END
+    if _KILLED in account:
+        return _ENDED
     return " ".join(account.rpartition("Worker exit detail: ")[2].replace(_GUESS, "").split())
