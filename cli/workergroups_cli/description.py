@@ -102,7 +102,8 @@ def _describe(status: Status) -> None:
         mark = _mark(each)
         print_text(f"{line}: {each.message}" if each.message else line, mark)
     for node in unreserved:
-        print_text(f"  node {node.index}: {node.state}: {node.message or node.pod or ''}", "red")
+        more = node.message or node.pod
+        print_text(f"  node {node.index}: {node.state}" + (f": {more}" if more else ""), "red")
     for failure in failures:
         print_text(f"  {_told(failure)}", "red" if failure.incarnation == status.incarnation else None)
 

@@ -168,7 +168,15 @@ def status(
 
 @app.command()
 def stop(
-    job: JobName = None, output: Format = Output.text, namespace: Namespace = None, context: Context = None
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB", help="The id of a job; or a pool or group, for its latest job.", autocompletion=complete_name
+        ),
+    ],
+    output: Format = Output.text,
+    namespace: Namespace = None,
+    context: Context = None,
 ) -> None:
     """Stop a job, and return when it has ended."""
     with Teller() as tell, the_job(Cluster(namespace, context), job, tell) as found:

@@ -12,7 +12,7 @@ import typer
 from workergroups_api.manifest import Manifest
 from workergroups_client import Cluster, Group, Pool
 from workergroups_client.deletion import code_left, delete, groups_on
-from workergroups_client.errors import ConflictError
+from workergroups_client.errors import ClientError, ConflictError
 from workergroups_client.handle import Handle
 from workergroups_client.manifests import load, namespace_of
 from workergroups_client.names import GROUP, POOL, Target, as_target, find, find_all, list_all, ray_cluster
@@ -203,13 +203,21 @@ def down(
     targets = _with_groups(cluster, find_all(cluster, name))
     note(f"In namespace {cluster.namespace} (context {cluster.context}), this deletes:")
     for target in targets:
-        note(f"  {target}" + (" with its pods and all jobs in them" if target.what == POOL else ""))
+        note(f"  {target}" + (f" with its pods and all jobs in them{_drivers(target)}" if target.what == POOL else ""))
     _confirm("Delete?", is_confirmed=yes)
     with Teller() as tell:
         delete(cluster, targets, tell)
     print_text(f"{listed(targets)} deleted")
     for name in code_left(cluster, targets):
         note(f"ConfigMap {name} with the code stays; if nobody needs it: kubectl delete configmap {name}")
+
+
+def _drivers(pool: Target) -> str:
+    try:
+        drivers = status_of(pool).drivers
+    except ClientError:  # a status that cannot be read keeps nobody from deleting the pool
+        return ""
+    return f"; connected now: {', '.join(drivers.jobs)}" if drivers is not None and drivers.jobs else ""
 
 
 def _confirm_plan(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool, is_confirmed: bool) -> None:

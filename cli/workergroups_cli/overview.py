@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from workergroups_client import Cluster
 from workergroups_client.errors import ClientError, ForbiddenError
 from workergroups_client.names import POOL, list_all, none_here
-from workergroups_client.readiness import until, why
+from workergroups_client.readiness import old, until, why
 from workergroups_client.status import Status, status_of
 
 from .output import note, table
@@ -84,6 +84,6 @@ def _row(status: Status) -> tuple[object, ...]:
         status.name,
         summary.status if summary else "-",
         size(status),
-        why(status) if not status.is_ready or status.has_lost_drivers or status.is_complete else "",
+        why(status) if not status.is_ready or status.has_lost_drivers or status.is_complete else old(status),
         until(status),
     )

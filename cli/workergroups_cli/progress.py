@@ -12,7 +12,7 @@ from rich.text import Text
 from workergroups_api.text import without_controls
 from workergroups_client import Cluster
 from workergroups_client.names import Target
-from workergroups_client.readiness import until, wait_until_ready, why, why_and_until
+from workergroups_client.readiness import old, until, wait_until_ready, why, why_and_until
 from workergroups_client.status import Status
 
 from .exit_codes import INTERRUPTED
@@ -20,7 +20,9 @@ from .output import err, note
 
 
 def show_until_ready(cluster: Cluster, targets: Sequence[Target], seconds: float) -> None:
-    """Wait until the objects are ready; on Ctrl-C, say that they stay as they are.
+    """Wait until the objects are ready, and note what is older than their specs.
+
+    On Ctrl-C, say that they stay as they are.
 
     Raises:
         CannotBeReadyError: Waiting does not help one of them.
@@ -28,10 +30,13 @@ def show_until_ready(cluster: Cluster, targets: Sequence[Target], seconds: float
     """
     try:
         with _Progress() as progress:
-            wait_until_ready(cluster, targets, progress.show, seconds)
+            statuses = wait_until_ready(cluster, targets, progress.show, seconds)
     except KeyboardInterrupt:
         note(f"{listed(targets)} continue on the cluster; see them: workergroups status -n {cluster.namespace}")
         raise typer.Exit(INTERRUPTED) from None
+    for status in statuses:
+        if status.what_is_old is not None:
+            note(f"{status.what} {status.name}: {old(status)}")
 
 
 def listed(targets: Sequence[Target]) -> str:

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from workergroups_api.vocabulary import ConditionType
 from workergroups_client import Cluster, Pool
 from workergroups_client.deletion import groups_on
 from workergroups_client.names import POOL, find
+from workergroups_client.readiness import old
 from workergroups_client.status import status_of
 
 from .options import LONGEST_WAIT, Context, Namespace, PoolName, Timeout, seconds_of
@@ -39,7 +39,6 @@ def scale(
         note(f"{found} is suspended, and has its nodes when it is resumed: workergroups resume {POOL}/{found.name}")
         return
     show_until_ready(cluster, [found], seconds)
-    for target in (found, *groups_on(cluster, found)):
-        old = status_of(find(cluster, f"{target.what}/{target.name}")).what_is_old
-        if old is not None:
-            note(f"{target}: {ConditionType.UP_TO_DATE}=False: {old}")
+    for group in groups_on(cluster, found):
+        if said := old(status_of(find(cluster, f"{group.what}/{group.name}"))):
+            note(f"{group}: {said}")

@@ -47,6 +47,8 @@ _UNTYPED = re.compile(
     r"failed to create typed patch object \([^;]*/(?P<name>[^;/]*); [^;]*, Kind=(?P<kind>\w+)\): (?P<fields>.*)",
     re.DOTALL,
 )
+# Follows a field's own error, and says nothing that helps.
+_NOT_CHECKED = re.compile(r", <nil>: Invalid value: (null|\"null\"): some validation rules were not checked [^]]*")
 _ANONYMOUS = "system:anonymous"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _READING = ("get", "list", "watch")
@@ -60,7 +62,7 @@ def refusal(
 ) -> ClientError:
     """Return the error for an answer that is no success."""
     answer = _status(body)
-    said = str(answer.get("message") or _text_of(body) or f"status {status}")
+    said = _NOT_CHECKED.sub("", str(answer.get("message") or _text_of(body) or f"status {status}"))
     if status == UNAUTHORIZED:
         return UnauthorizedError(f"{place} does not accept your login ({said}): {place.login}")
     if status == _FORBIDDEN:

@@ -107,5 +107,8 @@ def _exit_code(said: bytes, pod: str) -> int:
     except (ValueError, KeyError, TypeError, AttributeError):
         why = said.decode(errors="replace")
     if (absent := _ABSENT.search(str(why))) is not None:
-        raise NotFoundError(f"the command could not be run in pod {pod}: {absent['what']}. Its image lacks the program")
+        raise NotFoundError(
+            f"the command could not be run in pod {pod}: {absent['what']}. Its image lacks the program; for more than "
+            "one program, write sh -c '...'"
+        )
     raise UnreachableError(f"the command could not be run in pod {pod}: {why}; kubectl describe pod {pod} may say more")

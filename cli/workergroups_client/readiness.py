@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from math import inf
 
-from workergroups_api.vocabulary import Reason
+from workergroups_api.vocabulary import ConditionType, Reason
 
 from .cluster import Cluster
 from .errors import CannotBeReadyError, ClientError, DeadlineError, UnreachableError
@@ -99,6 +99,11 @@ def why(status: Status) -> str:
     if summary is None or not status.is_current:
         return "the operator has not seen it yet"
     return f"{summary.reason}: {summary.message}"
+
+
+def old(status: Status) -> str:
+    """Return in one line what runs that the spec no longer asks for; empty if nothing is known to be old."""
+    return f"{ConditionType.UP_TO_DATE}=False: {status.what_is_old}" if status.what_is_old is not None else ""
 
 
 def why_and_until(status: Status) -> str:

@@ -118,7 +118,7 @@ def _unschedulable(pod: Manifest, scheduler_says: str) -> Explanation:
     selector = pod["spec"].get("nodeSelector") or {}
     asked = _extended_limits(pod["spec"]["containers"])
     where = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
-    need = ", ".join(f"{key}: {value}" for key, value in sorted(asked.items())) or "CPU and memory"
+    need = ", ".join(f"{key}: {value}" for key, value in sorted(asked.items())) or _requests(pod["spec"]["containers"])
     short = _INSUFFICIENT.findall(scheduler_says)
     missing = f"not enough {', '.join(sorted(set(short)))}" if short else "no node fits"
     on = f" on nodes with {where}" if where else ""
@@ -126,6 +126,13 @@ def _unschedulable(pod: Manifest, scheduler_says: str) -> Explanation:
         Reason.INSUFFICIENT_RESOURCES if short else Reason.NO_MATCHING_NODE,
         f"{missing}{on}: pod {pod['metadata']['name']} needs {need}. Scheduler: {shortened(scheduler_says)}",
     )
+
+
+def _requests(containers: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the containers request of CPU and memory, such as ``cpu: 100m + 2``."""
+    requests = [container.get("resources", {}).get("requests", {}) for container in containers]
+    of_each = {key: [str(each[key]) for each in requests if key in each] for key in ("cpu", "memory")}
+    return ", ".join(f"{key}: {' + '.join(values)}" for key, values in of_each.items() if values) or "a node"
 
 
 def _extended_limits(containers: Sequence[Mapping[str, Any]]) -> dict[str, str]:

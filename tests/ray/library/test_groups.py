@@ -141,6 +141,8 @@ def test_async_methods_and_decorated_classes(pool):
 
 
 def test_a_method_that_nobody_has(group):
+    with pytest.raises(TypeError, match="'echo': too many positional arguments"):
+        group.execute_all_async("echo", 1, 2, 3)
     with pytest.raises(AttributeError, match=r"no method 'ad'; it has add, die, echo"):
         group.execute_all_sync("ad")
 

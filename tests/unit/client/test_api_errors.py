@@ -87,6 +87,15 @@ def test_an_answer_that_no_api_server_gives_is_shown_in_a_line(answered, answer,
     assert told.count("\n") == 0
 
 
+def test_what_says_nothing_that_helps_is_left_out(answered):
+    said = (
+        'ResourcePool.workergroups.dev "x" is invalid: [spec.accelerator.vendor: Unsupported value: "nvida": supported '
+        'values: "nvidia", "amd", <nil>: Invalid value: null: some validation rules were not checked because '
+        "the object was invalid; correct the existing errors to complete validation]"
+    )
+    assert answered(refused(422, said)).endswith('"nvida": supported values: "nvidia", "amd"]')
+
+
 STATUSES = {
     "an expired login": (
         refused(401, "Unauthorized"),

@@ -210,7 +210,9 @@ def test_a_deadline_that_passes_is_shown_next_to_the_cause(monkeypatch):
             conditions = [condition("Ready", "False", "PoolFull", "wait"), condition("Progressing", *progressing)]
             status = {"conditions": conditions, "observedGeneration": 2, "deadline": SOON}
             show([status_of(find(FakeCluster(group("ppo", status=status)), "ppo"))])
-        show([status_of(find(FakeCluster(group("ppo", status=READY)), "ppo"))])
+        ready = [status_of(find(FakeCluster(group("ppo", status=READY)), "ppo"))]
+        show(ready)
+        return ready
 
     monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: FakeCluster(group("ppo")))
     monkeypatch.setattr(lifecycle_commands, "Group", lambda *_: Mock(restart=lambda: 2))
@@ -229,7 +231,7 @@ def test_a_restart_of_a_pool_says_what_ends_before_it_begins(monkeypatch):
     restarts = []
     monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: cluster)
     monkeypatch.setattr(lifecycle_commands, "Pool", lambda name, _: Mock(restart=lambda: restarts.append(name)))
-    monkeypatch.setattr(progress, "wait_until_ready", lambda *_: None)
+    monkeypatch.setattr(progress, "wait_until_ready", lambda *_: [])
     asked = CliRunner().invoke(app, ["restart", "pool/ppo"])
     assert (asked.exit_code, restarts) == (2, [])
     assert "add --yes" in asked.output

@@ -57,6 +57,12 @@ def test_a_ready_pool_on_which_nothing_runs_since_its_head_was_lost_says_so(caps
     assert "Because" not in second
 
 
+def test_a_ready_object_of_which_something_is_old_says_so(capsys):
+    conditions = [condition("Ready", "True"), condition("UpToDate", "False", "OldPods", "restart it with: x")]
+    _overview(FakeCluster(pool("ppo", status={"conditions": conditions, "observedGeneration": 2})), Output.text)
+    assert "UpToDate=False: restart it with: x" in capsys.readouterr().out
+
+
 def test_a_script_sees_how_many_drivers_there_are(capsys):
     _overview(FakeCluster(pool("ppo", status=LOST), READABLE), Output.json)
     lost, other = (each["status"] for each in json.loads(capsys.readouterr().out)["items"])

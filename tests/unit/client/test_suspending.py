@@ -56,7 +56,7 @@ def clock(monkeypatch):
 def test_a_name_is_a_pool_or_else_a_group(monkeypatch, name, kind):
     cluster = Edited(pool("ppo"), group("ppo"), group("only"))
     monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: cluster)
-    monkeypatch.setattr(progress, "wait_until_ready", lambda *_: None)
+    monkeypatch.setattr(progress, "wait_until_ready", lambda *_: [])
     ended = CliRunner().invoke(app, ["suspend", name])
     plain = name.rpartition("/")[2]
     assert (ended.exit_code, cluster.edits) == (0, [(kind, plain, {"suspend": True})])

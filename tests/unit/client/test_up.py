@@ -7,10 +7,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from tests.unit.client.fake_cluster import FakeCluster
+from tests.unit.client.fake_cluster import FakeCluster, condition, pool
 from workergroups_cli import lifecycle_commands, progress
 from workergroups_cli.app import app
 from workergroups_client.errors import ClientError
+from workergroups_client.names import POOL, Target
+from workergroups_client.status import status_of
 
 MANIFEST = {
     "apiVersion": "workergroups.dev/v1alpha1",
@@ -47,10 +49,10 @@ def submitted():
 def up(monkeypatch, tmp_path, submitted):
     """Types `up` with this, on a terminal or not, and returns the result."""
 
-    def typed(cluster, *words, manifests=(MANIFEST,), is_terminal=False, answer=None):
+    def typed(cluster, *words, manifests=(MANIFEST,), is_terminal=False, answer=None, statuses=()):
         (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(manifests))
         monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: cluster)
-        monkeypatch.setattr(progress, "wait_until_ready", lambda *_: None)
+        monkeypatch.setattr(progress, "wait_until_ready", lambda *_: statuses)
         monkeypatch.setattr(lifecycle_commands, "Pool", lambda *_: contextlib.nullcontext(Mock(submit=submitted)))
         if is_terminal:
             monkeypatch.setattr(lifecycle_commands, "sys", Mock(stdin=Mock(isatty=lambda: True)))
@@ -76,6 +78,12 @@ def test_only_a_terminal_is_asked(up, words, is_terminal, answer, is_asked, code
     result = up(cluster, *words, is_terminal=is_terminal, answer=answer)
     assert ("Apply? [y/N]" in result.output, result.exit_code) == (is_asked, code)
     assert cluster.applied == ([] if code else ["ppo"])
+
+
+def test_what_is_older_than_the_spec_is_named_when_all_is_ready(up):
+    conditions = [condition("Ready", "True"), condition("UpToDate", "False", "OldPods", "restart it with: x")]
+    old = status_of(Target(POOL, pool("ppo", status={"conditions": conditions, "observedGeneration": 2})))
+    assert "pool ppo: UpToDate=False: restart it with: x\n" in up(Applied(), statuses=[old]).output
 
 
 def test_nothing_is_asked_if_nothing_changes(up):

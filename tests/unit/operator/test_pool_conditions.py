@@ -92,6 +92,18 @@ def test_the_first_link_that_is_missing_is_the_reason(pool_, parts, reason, word
     assert words in ready.message
 
 
+def test_a_pod_without_devices_says_what_it_requests_and_nothing_of_preemption():
+    says = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: no victims found."
+    waiting = {"type": "PodScheduled", "status": "False", "message": says}
+    requests = ({"cpu": "100m", "memory": "1Gi"}, {"cpu": "2"}, {})
+    containers = [{"name": f"c{number}", "resources": {"requests": each}} for number, each in enumerate(requests)]
+    head = pod("head", phase="Pending", conditions=[waiting]) | {"spec": {"containers": containers}}
+    assert ready_of(pool(), pods=(head,)).message == (
+        "head: not enough cpu: pod actors-head needs cpu: 100m + 2, memory: 1Gi. Scheduler: 0/3 nodes are available: "
+        "3 Insufficient cpu"
+    )
+
+
 def test_a_pool_that_reserves_nothing_is_ready_with_its_nodes():
     seen = observed(pools=(pool(reservation="None", status=reservation("p-0", "p-1", reserved=0)),))
     update = status_of(seen)

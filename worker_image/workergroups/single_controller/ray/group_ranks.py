@@ -60,6 +60,7 @@ class GroupRanks:
         Raises:
             AttributeError: The class has no such method.
             GroupClosedError: The group is closed.
+            TypeError: The method does not take these arguments.
         """
         if self.is_closed:
             raise GroupClosedError(f"this group is closed, so {method_name!r} cannot be called; create a new group")
@@ -68,4 +69,7 @@ class GroupRanks:
         except AttributeError:
             known = sorted(name for name in method_names(worker) if not name.startswith("_"))
             raise AttributeError(f"the ranks' class has no method {method_name!r}; it has {', '.join(known)}") from None
-        return method.remote(*args, **kwargs)
+        try:
+            return method.remote(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{method_name!r}: {error}") from error

@@ -87,11 +87,18 @@ def _refuse_impossible(name: str, process_on_nodes: Sequence[int], bundle: Mappi
     """Raise instead of waiting if only more nodes would help, and nothing adds nodes."""
     if not has_started_ray():
         return
-    why = shortage.explain_impossible(process_on_nodes, bundle, live_nodes(), one_node=strategy == "STRICT_PACK")
+    nodes = live_nodes()
+    why = shortage.explain_impossible(process_on_nodes, bundle, nodes, one_node=strategy == "STRICT_PACK")
     if why is not None:
+        absent = [resource for resource in bundle if not any(node.total.get(resource) for node in nodes)]
         raise PlacementImpossibleError(
-            f"pool {name!r} can never be placed on the Ray that this program has started: {why}. {_WAY_OUT}"
+            f"pool {name!r} can never be placed on the Ray that this program has started: {why}. "
+            f"{_without(absent) if absent else _WAY_OUT}"
         )
+
+
+def _without(absent: Sequence[str]) -> str:
+    return f"This Ray has no {' and no '.join(absent)}: for a pool of processes without devices, set use_gpu=False."
 
 
 def _create(name: str, bundles: list[dict[str, float]], strategy: str, detached: bool) -> PlacementGroup:
