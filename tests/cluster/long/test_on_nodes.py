@@ -197,7 +197,7 @@ def test_no_record_of_the_job_has_the_values(run):
 def test_a_job_that_is_refused_leaves_no_value_on_the_head(run):
     run("job", "submit", "pair", "--name", "twice", "--", "true")
     printed = run("job", "submit", "pair", "--env-from", "secret/keys", "--name", "twice", "--", "true", code=1)
-    assert "Job with submission_id twice already exists" in printed
+    assert "pool pair has a job twice already: choose another id (--name)" in printed
     assert in_memory(run) == []
 
 
