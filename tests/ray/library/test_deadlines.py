@@ -205,16 +205,17 @@ def test_a_constructor_that_has_returned_is_no_call_in_flight_although_its_calle
 
 
 def test_calls_of_a_driver_that_was_killed_are_listed_until_they_return(group):
-    calls = "[group.execute_all_async('rest', 6) for _ in range(2)], print('called'), time.sleep(60)"
+    calls = "[group.execute_all_async('rest', 8) for _ in range(2)], print('called'), time.sleep(60)"
     with _another_process(group, calls) as driver:
         assert driver.stdout.readline() == "called\n"
         assert poll(lambda: len(group.calls()) == 4, timeout=10)
         (job,) = {call.job_id for call in group.calls()}
         assert job != ray.get_runtime_context().get_job_id()
         driver.kill()
-    running, queued = str(group.calls()).splitlines()
-    assert re.fullmatch(r"rest: running, its caller has ended for [\d.]+ s on ranks 0, 1 .*", running)
-    assert re.fullmatch(r"rest: queued, its caller has ended for [\d.]+ s on ranks 0, 1 .*", queued)
+    running = r"rest: running, its caller has ended for [\d.]+ s on ranks 0, 1 .*"
+    queued = r"rest: queued, its caller has ended for [\d.]+ s on ranks 0, 1 .*"
+    # Once Ray has noticed that the driver is gone, and both ranks have reported their first calls.
+    assert poll(lambda: re.fullmatch(f"{running}\n{queued}", str(group.calls())), timeout=6), str(group.calls())
     assert group.execute_all_sync("rest", 0) == [0, 1], "after those calls"
     assert poll(lambda: str(group.calls()) == "no calls in flight", timeout=10)
     assert len([task for task in unfinished_tasks() if task.job_id == job and task.method == "rest"]) == 4

@@ -66,9 +66,13 @@ def test_a_process_writes_its_stacks_to_memory_and_nothing_to_its_log(tmp_path):
 
 def test_a_process_that_a_busy_node_interrupts_while_it_writes_is_read_to_the_end():
     with running(ASKABLE + MANY_STACKS) as process, ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(dump_processes, [process.pid])
-        while not is_writing(process.pid):
-            pass
+        for _ in range(20):  # until it is caught in the act
+            asked = threads.submit(dump_processes, [process.pid])
+            while not (is_caught := is_writing(process.pid)) and not asked.done():
+                pass
+            if is_caught:
+                break
+        assert is_caught
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(0.5)
         os.kill(process.pid, signal.SIGCONT)
