@@ -24,12 +24,14 @@ from .output import Output, Teller, err, note, out, print_output, print_text, ta
 
 _LONGEST = 60
 
+_NAMES_A_JOB = "The id of a job; or a pool or group, for its latest job."
+
 app = VerbApp(no_args_is_help=True, help="Ray jobs of a pool: submit, list, logs, status, stop.")
 JobName = Annotated[
     str | None,
     typer.Argument(
         metavar="[JOB]",
-        help="The id of a job; or a pool or group, for its latest job. By default the latest job of the namespace.",
+        help=f"{_NAMES_A_JOB} By default the latest job of the namespace.",
         autocompletion=complete_name,
     ),
 ]
@@ -168,12 +170,7 @@ def status(
 
 @app.command()
 def stop(
-    job: Annotated[
-        str,
-        typer.Argument(
-            metavar="JOB", help="The id of a job; or a pool or group, for its latest job.", autocompletion=complete_name
-        ),
-    ],
+    job: Annotated[str, typer.Argument(metavar="JOB", help=_NAMES_A_JOB, autocompletion=complete_name)],
     output: Format = Output.text,
     namespace: Namespace = None,
     context: Context = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import typer
 from rich.live import Live
@@ -34,9 +34,14 @@ def show_until_ready(cluster: Cluster, targets: Sequence[Target], seconds: float
     except KeyboardInterrupt:
         note(f"{listed(targets)} continue on the cluster; see them: workergroups status -n {cluster.namespace}")
         raise typer.Exit(INTERRUPTED) from None
+    note_old(statuses)
+
+
+def note_old(statuses: Iterable[Status]) -> None:
+    """Note of each object what runs that its spec no longer asks for."""
     for status in statuses:
-        if status.what_is_old is not None:
-            note(f"{status.what} {status.name}: {old(status)}")
+        if said := old(status):
+            note(f"{status.what} {status.name}: {said}")
 
 
 def listed(targets: Sequence[Target]) -> str:

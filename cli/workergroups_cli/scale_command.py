@@ -9,12 +9,11 @@ import typer
 from workergroups_client import Cluster, Pool
 from workergroups_client.deletion import groups_on
 from workergroups_client.names import POOL, find
-from workergroups_client.readiness import old
 from workergroups_client.status import status_of
 
 from .options import LONGEST_WAIT, Context, Namespace, PoolName, Timeout, seconds_of
 from .output import note, print_text
-from .progress import show_until_ready
+from .progress import note_old, show_until_ready
 
 
 def scale(
@@ -39,6 +38,4 @@ def scale(
         note(f"{found} is suspended, and has its nodes when it is resumed: workergroups resume {POOL}/{found.name}")
         return
     show_until_ready(cluster, [found], seconds)
-    for group in groups_on(cluster, found):
-        if said := old(status_of(find(cluster, f"{group.what}/{group.name}"))):
-            note(f"{group}: {said}")
+    note_old(status_of(find(cluster, f"{group.what}/{group.name}")) for group in groups_on(cluster, found))

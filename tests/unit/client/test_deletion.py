@@ -2,6 +2,7 @@
 
 from tests.unit.client.fake_cluster import FakeCluster, group, pool
 from workergroups_client.deletion import code_left
+from workergroups_client.errors import ForbiddenError
 from workergroups_client.names import GROUP, find_all
 
 
@@ -13,3 +14,12 @@ def test_the_configmaps_with_the_code_of_deleted_groups_are_named():
     groups = [target for name in ("ppo", "sft", "eval") for target in find_all(cluster, name)]
     assert code_left(cluster, groups) == ["ppo-code"]
     assert code_left(cluster, [target for target in groups if target.what != GROUP]) == []
+
+
+def test_a_deletion_that_is_done_does_not_fail_for_who_may_not_read_configmaps():
+    class Unreadable(FakeCluster):
+        def get(self, kind, name):
+            raise ForbiddenError("configmaps is forbidden")
+
+    cluster = FakeCluster(group("ppo", code={"configMap": {"name": "ppo-code"}}))
+    assert code_left(Unreadable(), find_all(cluster, "ppo")) == []

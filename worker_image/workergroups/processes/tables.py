@@ -63,7 +63,7 @@ class TaskRow(NamedTuple):
 
     task_id: str
     parent_id: str
-    """The task that has called it; a driver is a task of its own."""
+    """The task that has called it; a driver is a task, too."""
     actor_id: str
     """Empty for a plain task and for a driver."""
     worker_id: str

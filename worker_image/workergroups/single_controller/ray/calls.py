@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from workergroups.debugger import announced
 from workergroups.orphaned_calls import RunningCall, is_orphaned, orphaned, returned
 from workergroups.rank_stack import parse
-from workergroups.ray_private.cluster_state import UnfinishedTask, actor_state, live_jobs, unfinished_tasks
+from workergroups.ray_private.cluster_state import UnfinishedTask, actor_state, all_dead, live_jobs, unfinished_tasks
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def calls_in_flight(actor_ids: Sequence[str], stacks: Callable[[Collection[int]]
 
     def call(task: UnfinishedTask) -> Call:
         state = task.state + paused.get(task.actor_id, "") if task.state == "running" else task.state
-        state = orphaned(state) if task.is_orphaned(jobs, _lives) else state
+        state = orphaned(state) if task.is_orphaned(jobs, lambda actor_id: not all_dead([actor_id])) else state
         return Call(ranks[task.actor_id], task.method, state, max(0.0, now - task.since), task.job_id)
 
     found = {task.task_id: call(task) for task in tasks}
@@ -91,8 +91,3 @@ def _returned(calls: Mapping[str, Call], stacks: Callable[[Collection[int]], Map
 def _is_constructed(task: UnfinishedTask) -> bool:
     actor = actor_state(task.actor_id) if task.is_constructor else None
     return actor is not None and actor.state == "ALIVE"
-
-
-def _lives(actor_id: str) -> bool:
-    actor = actor_state(actor_id)
-    return actor is not None and actor.state != "DEAD"
