@@ -109,13 +109,10 @@ class Skeleton:
     """The part of one JSON value that fits a shape; parts of another type than their shape are ignored."""
 
     def __init__(self, shape: Shape) -> None:
-        self._roots: list[Any] = []
-        # The open containers, innermost last, each with the shape of its content.
-        self._open: list[tuple[Any, Any]] = [(self._roots, Each(shape))]
-        self._key = ""
-        # How many containers are open in the part that is being ignored.
-        self._left_out = 0
-        self._parser = ijson.basic_parse_coro(self)
+        self._builder = _Builder(shape)
+        # Python's garbage collector does not see what a parser in C holds. So the parser must not reach this object,
+        # which holds the parser: nothing would ever free them.
+        self._parser = ijson.basic_parse_coro(self._builder)
 
     def feed(self, text: bytes) -> None:
         """Read the next part of the text."""
@@ -130,7 +127,19 @@ class Skeleton:
             self._parser.close()
         except Exception as error:
             raise UnexpectedAnswer(f"the text is not JSON: {str(error)[:200]}") from None
-        return self._roots[0] if self._roots else None
+        return self._builder.roots[0] if self._builder.roots else None
+
+
+class _Builder:
+    """What a parser sends its events to."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.roots: list[Any] = []
+        # The open containers, innermost last, each with the shape of its content.
+        self._open: list[tuple[Any, Any]] = [(self.roots, Each(shape))]
+        self._key = ""
+        # How many containers are open in the part that is being ignored.
+        self._left_out = 0
 
     def send(self, event: tuple[str, Any]) -> None:
         """Take one event of the parser: its type, and the value of a key or scalar."""
