@@ -48,9 +48,16 @@ class Program:
 
     def peak_mib(self) -> float:
         """Return the most memory that it has used, in MiB."""
+        return self._memory_mib("VmHWM")
+
+    def resident_mib(self) -> float:
+        """Return the memory that it uses, in MiB."""
+        return self._memory_mib("VmRSS")
+
+    def _memory_mib(self, name: str) -> float:
         assert self._running is not None
         status = Path(f"/proc/{self._running.pid}/status").read_text()
-        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        (line,) = [line for line in status.splitlines() if line.startswith(f"{name}:")]
         return int(line.split()[1]) / 1024
 
     def kill(self) -> None:
