@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from copy import copy
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -42,6 +43,12 @@ API_ERRORS = (
 OBJECT_LIMITS = Limits(size=4 * 2**20, depth=400, values=100_000)
 PAGE_OBJECTS = 50
 PAGE_LIMITS = Limits(size=8 * 2**20, depth=400, values=200_000)
+# By how much the next page is smaller than one that exceeds the limits, and by how much it is larger otherwise.
+_SHRINK, _GROW = 4, 2
+# A list without the objects: their names, and what else `kubectl get` shows.
+_TABLE = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+# A read fails if nothing comes for this time. Nothing delays reads as admission delays writes.
+_SILENT_SECONDS = 5.0
 # Reads at once. Each needs a connection, which has buffers of 256 KiB.
 _READS = 16
 # Answers that are larger than this are read one after the other.
@@ -94,6 +101,15 @@ class RefusedObject(RefusedJson):
         self.data = data
 
 
+@dataclass(frozen=True)
+class Page:
+    """A part of a list."""
+
+    items: Sequence[Manifest] = ()
+    # The names of the objects that exceed a limit by themselves.
+    refused: Sequence[str] = ()
+
+
 class Kube:
     """A connection that writes under one field manager. A request without an answer fails after `request_seconds`."""
 
@@ -101,6 +117,7 @@ class Kube:
         self._client = DynamicClient(api)
         self._field_manager = field_manager
         self._request_seconds = request_seconds
+        self._read_timeout = aiohttp.ClientTimeout(total=request_seconds, sock_read=_SILENT_SECONDS)
         self._resources: dict[tuple[Kind, str | None], Any] = {}
         self._reads = asyncio.Semaphore(_READS)
         self._large = asyncio.Lock()
@@ -165,7 +182,7 @@ class Kube:
         request = await api.param_serialize(
             "GET", path, header_params={"Accept": "application/json"}, auth_settings=["BearerToken"]
         )
-        answer = await api.call_api(*request, _request_timeout=self._request_seconds)
+        answer = await api.call_api(*request, _request_timeout=self._read_timeout)
         if answer.status == HTTPStatus.NOT_FOUND:
             await _finish(answer.response)
             return None
@@ -178,35 +195,55 @@ class Kube:
         response: aiohttp.ClientResponse = answer.response
         return response
 
-    async def pages(self, kind: Kind, namespace: str, **selectors: str) -> AsyncIterator[Sequence[Manifest]]:
-        """As `list`, but page by page, so that the caller can drop what it does not need before the next page."""
-        more: str | None = None
-        while more != "":
-            page = await self._listed(
-                kind, PAGE_LIMITS, namespace=namespace, limit=PAGE_OBJECTS, _continue=more, **selectors
-            )
-            yield page.get("items") or []
-            more = page["metadata"].get("continue", "")
+    async def pages(self, kind: Kind, namespace: str, **selectors: str) -> AsyncIterator[Page]:
+        """Read a list page by page, so that the caller can drop what it does not need before the next page.
 
-    async def names(self, kind: Kind, namespace: str, **selectors: str) -> Sequence[str]:
-        """Return the names of the objects that `list` would return, whatever their content."""
+        What exceeds the limits of a page is read again in smaller pages. This needs no right but to list.
+        """
+        limit, more = PAGE_OBJECTS, ""
+        while True:
+            listing = {"namespace": namespace, "_continue": more or None, **selectors}
+            try:
+                page, more = await (self._page(kind, limit=limit, **listing) if limit > 1 else self._one(kind, listing))
+            except RefusedObject:
+                limit = max(1, limit // _SHRINK)
+                continue
+            yield page
+            if not more:
+                return
+            limit = min(PAGE_OBJECTS, limit * _GROW)
+
+    async def _page(self, kind: Kind, **request: Any) -> tuple[Page, str]:
+        """Return a page of a list, and the token of the next page."""
+        listed = await self._listed(kind, PAGE_LIMITS, **request)
+        return Page(listed.get("items") or ()), listed["metadata"].get("continue", "")
+
+    async def _one(self, kind: Kind, listing: Mapping[str, Any]) -> tuple[Page, str]:
+        """Return the next object of a list as a page, and the token of the next page."""
         table = await self._listed(
-            kind,
-            PAGE_LIMITS,
-            namespace=namespace,
-            header_params={"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"},
-            query_params=[("includeObject", "None")],
-            **selectors,
+            kind, PAGE_LIMITS, limit=1, header_params=dict(_TABLE), query_params=[("includeObject", "None")], **listing
         )
-        return [str(row["cells"][0]) for row in table.get("rows") or []]
+        # A token is about one version of the list. Without one, the first object may be another one by now.
+        version = {"resourceVersion": table["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
+        exactly = {} if listing["_continue"] else {"query_params": list(version.items())}
+        try:
+            page, _ = await self._page(kind, limit=1, **exactly, **listing)
+        except RefusedObject:
+            page = Page(refused=[str(row["cells"][0]) for row in table.get("rows") or ()])
+        return page, table["metadata"].get("continue", "")
 
     async def list(self, kind: Kind, namespace: str, **selectors: str) -> list[Manifest]:
-        """Return objects of a namespace by `label_selector` or `field_selector`. Raises RefusedObject for a page."""
-        return [item async for page in self.pages(kind, namespace, **selectors) for item in page]
+        """Return objects of a namespace by `label_selector` or `field_selector`. Raises RefusedObject for one."""
+        found: list[Manifest] = []
+        async for page in self.pages(kind, namespace, **selectors):
+            if page.refused:
+                raise RefusedObject(f"{kind.kind} {page.refused[0]} exceeds what is read of an object", b"")
+            found += page.items
+        return found
 
     async def _listed(self, kind: Kind, limits: Limits, **request: Any) -> Any:
         async with self._reads:
-            answer = await self._resource(kind).get(_request_timeout=self._request_seconds, serialize=False, **request)
+            answer = await self._resource(kind).get(_request_timeout=self._read_timeout, serialize=False, **request)
             return await self._parsed(answer, limits)
 
     async def _parsed(self, answer: aiohttp.ClientResponse, limits: Limits) -> Any:

@@ -139,6 +139,7 @@ class Reason(Word):
     INVALID_SPEC = "InvalidSpec"
     INTERNAL_ERROR = "InternalError"
     OBJECT_TOO_LARGE = "ObjectTooLarge"
+    READ_FAILED = "ReadFailed"
     CLUSTER_TOO_LARGE = "ClusterTooLarge"
     # Of objects that are set aside, and of Suspended.
     SUSPENDED = "Suspended"

@@ -6,7 +6,7 @@ keeps a digest, and of an object that exceeds a limit the identity and the condi
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -67,18 +67,11 @@ async def observe_members(client: Kube, membership: Membership, key: ClusterKey)
         _members(client, RESOURCE_POOL, key.namespace, membership.pools_of(key)),
         _members(client, WORKER_GROUP, key.namespace, membership.groups_of(key)),
     )
-    here = [pool for pool in pools if pool.cluster == key.name]
-    moved = {pool.name for pool in pools if pool.cluster != key.name}
-    groups = [group for group in groups if group.pools[0] not in moved]
+    here, groups = _of_cluster(key, pools, groups)
     named = {pool for group in groups for pool in group.pools} - {pool.name for pool in here}
     elsewhere = await _members(client, RESOURCE_POOL, key.namespace, named)
-    subjects = [member.subject for member in (*here, *groups)]
-    return Observed(
-        key=key,
-        at=datetime.now(UTC),
-        pools=tuple(each for each in subjects if isinstance(each, ResourcePool)),
-        groups=tuple(each for each in subjects if isinstance(each, WorkerGroup)),
-        unreadable=tuple(each for each in subjects if isinstance(each, UnreadableObject)),
+    return replace(
+        _observed(key, here, groups),
         written={group.name: group.written for group in groups},
         asked={group.name: group.asked for group in groups},
         environments={group.name: group.environment for group in groups if group.environment is not None},
@@ -86,15 +79,49 @@ async def observe_members(client: Kube, membership: Membership, key: ClusterKey)
     )
 
 
+async def observe_readable_members(client: Kube, membership: Membership, key: ClusterKey) -> tuple[Observed, bool]:
+    """Read those of a cluster's pools and groups that can be read, without what they name. Return whether all can.
+
+    Raises the first error if none can be read.
+    """
+    named = [(RESOURCE_POOL, name) for name in membership.pools_of(key)]
+    named += [(WORKER_GROUP, name) for name in membership.groups_of(key)]
+    reads = (_parsed_member(client, kind, key.namespace, name) for kind, name in named)
+    found = await asyncio.gather(*reads, return_exceptions=True)
+    errors = [each for each in found if isinstance(each, BaseException)]
+    if errors and len(errors) == len(found):
+        raise errors[0]
+    members = [each for each in found if isinstance(each, Member)]
+    pools, groups = ([each for each in members if each.kind is kind] for kind in (RESOURCE_POOL, WORKER_GROUP))
+    return _observed(key, *_of_cluster(key, _alive(pools), _alive(groups))), not errors
+
+
+def _of_cluster(key: ClusterKey, pools: list[Member], groups: list[Member]) -> tuple[list[Member], list[Member]]:
+    """Return the pools and groups that are still the cluster's."""
+    here = [pool for pool in pools if pool.cluster == key.name]
+    moved = {pool.name for pool in pools if pool.cluster != key.name}
+    return here, [group for group in groups if group.pools[0] not in moved]
+
+
+def _observed(key: ClusterKey, pools: list[Member], groups: list[Member]) -> Observed:
+    subjects = [member.subject for member in (*pools, *groups)]
+    return Observed(
+        key=key,
+        at=datetime.now(UTC),
+        pools=tuple(each for each in subjects if isinstance(each, ResourcePool)),
+        groups=tuple(each for each in subjects if isinstance(each, WorkerGroup)),
+        unreadable=tuple(each for each in subjects if isinstance(each, UnreadableObject)),
+    )
+
+
 async def named_pools(client: Kube, namespace: str) -> frozenset[str]:
     """List the pools that the groups of a namespace name, also groups that are being deleted."""
-    try:
-        pages = client.pages(WORKER_GROUP, namespace)
-        return frozenset([name async for page in pages for body in page for name in _pools_named_in(body)])
-    except RefusedObject:
-        names = await client.names(WORKER_GROUP, namespace)
-        found = await asyncio.gather(*(_read(client, WORKER_GROUP, namespace, name) for name in names))
-        return frozenset(name for member in found if member is not None for name in member.pools)
+    named: set[str] = set()
+    async for page in client.pages(WORKER_GROUP, namespace):
+        named.update(name for body in page.items for name in _pools_named_in(body))
+        found = await asyncio.gather(*(_read(client, WORKER_GROUP, namespace, name) for name in page.refused))
+        named.update(name for member in found if member is not None for name in member.pools)
+    return frozenset(named)
 
 
 def _pools_named_in(group: Manifest) -> tuple[str, ...]:
@@ -103,23 +130,36 @@ def _pools_named_in(group: Manifest) -> tuple[str, ...]:
 
 async def _members(client: Kube, kind: Kind, namespace: str, members: Collection[str]) -> list[Member]:
     """Return the members that are not being deleted, in the order of their creation."""
-    found = await asyncio.gather(*(_read(client, kind, namespace, name) for name in members))
+    return _alive(await asyncio.gather(*(_read(client, kind, namespace, name) for name in members)))
+
+
+def _alive(found: Iterable[Member | None]) -> list[Member]:
     alive = [member for member in found if member is not None and "deletionTimestamp" not in member.metadata]
     return sorted(alive, key=lambda member: (str(member.metadata.get("creationTimestamp")), member.name))
 
 
 async def _read(client: Kube, kind: Kind, namespace: str, name: str) -> Member | None:
+    found = await _body(client, kind, namespace, name)
+    if found is None or isinstance(found, Member):
+        return found
+    member, group = _parsed(kind, found)
+    return member if group is None else await _with_environment(client, member, group, found)
+
+
+async def _parsed_member(client: Kube, kind: Kind, namespace: str, name: str) -> Member | None:
+    """Return the object without the variables that it takes from others."""
+    found = await _body(client, kind, namespace, name)
+    return found if found is None or isinstance(found, Member) else _parsed(kind, found)[0]
+
+
+async def _body(client: Kube, kind: Kind, namespace: str, name: str) -> Manifest | Member | None:
+    """Return the object; an object that exceeds a limit as a member, None if there is none."""
     try:
         body = await client.get(kind, namespace, name)
     except RefusedObject as error:
         return await _beyond_limits(kind, error)
-    if body is None:
-        return None
-    why = excess(kind, _spec(body))
-    if why:
-        return _unreadable(kind, body, why)
-    member, group = _parsed(kind, body)
-    return member if group is None else await _with_environment(client, member, group, body)
+    why = None if body is None else excess(kind, _spec(body))
+    return _unreadable(kind, body, why) if body is not None and why else body
 
 
 async def _with_environment(client: Kube, member: Member, group: WorkerGroup, body: Manifest) -> Member:

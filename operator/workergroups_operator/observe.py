@@ -121,25 +121,12 @@ async def _complaint(client: Kube, seen: Observed) -> str | None:
 
 async def _pods(client: Kube, key: ClusterKey) -> tuple[Manifest, ...]:
     """Read the pods with the cluster's label, except those that exceed a limit, which none of ours does."""
-    selector = f"{names.CLUSTER_LABEL}={key.name}"
-    try:
-        pages = client.pages(kinds.POD, key.namespace, label_selector=selector)
-        return tuple([_lean(pod) async for page in pages for pod in page])
-    except RefusedObject:
-        found = [
-            await _pod(client, key, name)
-            for name in await client.names(kinds.POD, key.namespace, label_selector=selector)
-        ]
-        return tuple(pod for pod in found if pod is not None)
-
-
-async def _pod(client: Kube, key: ClusterKey, name: str) -> Manifest | None:
-    try:
-        pod = await client.get(kinds.POD, key.namespace, name)
-    except RefusedObject as error:
-        LOGGER.warning("%s: pod %s is ignored: %s", key, name, error)
-        return None
-    return None if pod is None else _lean(pod)
+    found: list[Manifest] = []
+    async for page in client.pages(kinds.POD, key.namespace, label_selector=f"{names.CLUSTER_LABEL}={key.name}"):
+        found += map(_lean, page.items)
+        for name in page.refused:
+            LOGGER.warning("%s: pod %s is ignored, since it exceeds what the operator reads", key, name)
+    return tuple(found)
 
 
 def _lean(pod: Manifest) -> Manifest:

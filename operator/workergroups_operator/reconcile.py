@@ -12,6 +12,7 @@
 Steps one, three, six and eight talk to the API server; the others are pure.
 """
 
+import asyncio
 import logging
 import secrets
 from dataclasses import dataclass
@@ -19,14 +20,16 @@ from datetime import UTC, datetime
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
+from workergroups_api.text import plain
 from workergroups_api.vocabulary import Reason
 from workergroups_operator.apply import Applier
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
+from workergroups_operator.failing_turns import FailingTurns
 from workergroups_operator.failures import internal_error
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.isolation import pure_steps, without_culprits
-from workergroups_operator.members import observe_members
+from workergroups_operator.members import observe_readable_members
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observe import OversizedChild, observe
 from workergroups_operator.observed import Observed
@@ -40,6 +43,10 @@ from workergroups_operator.try_pods import PodTrials, not_kept, separated, trial
 from workergroups_operator.work_queue import Result
 
 LOGGER = logging.getLogger(__name__)
+_UNREAD = (
+    "the operator cannot read what exists for cluster {}, so nobody knows what is true: {}; the operator retries, and "
+    "what runs keeps running"
+)
 _WAY_OUT = (
     "the operator cannot handle what exists for cluster {} together, so nobody knows what is true: see the operator's "
     "log and report it; what runs keeps running"
@@ -56,6 +63,7 @@ class Reconciler:
     pod_trials: PodTrials
     applier: Applier
     publisher: Publisher
+    failing: FailingTurns
     settings: Settings
     timings: Timings
 
@@ -83,33 +91,40 @@ class Reconciler:
     async def reconcile(self, key: ClusterKey) -> Result:
         """Take a turn for the cluster; never raises, whatever exists there."""
         try:
-            result = await self._isolated(key)
+            async with asyncio.timeout(self.timings.turn) as deadline:
+                result = await self._isolated(key)
+        except OversizedChild as error:
+            return await self._nobody_knows(key, Explanation(Reason.OBJECT_TOO_LARGE, str(error)), at_once=True)
         except API_ERRORS as error:
-            return Result(None, f"the API server cannot be read: {api_error_message(error)[:500]}", is_urgent=True)
+            why = Explanation(Reason.READ_FAILED, _UNREAD.format(key.name, plain(api_error_message(error), 300)))
+            return await self._nobody_knows(key, why, at_once=deadline.expired())
+        except Exception as error:
+            LOGGER.exception("%s: the turn failed, and no single object is the cause", key)
+            return await self._nobody_knows(key, internal_error(error, _WAY_OUT.format(key.name)), at_once=True)
+        self.failing.forget(key)
         if result == Result(None):
             self.heartbeats.forget(key)
             self.applier.forget(key)
         return result
 
     async def _isolated(self, key: ClusterKey) -> Result:
-        """Take a turn; if it raises, take it without the culprits; if it still does, report that nobody knows."""
+        """Take a turn; if it raises, take it without the culprits."""
         try:
             return await self._turn(await self._observe(key))
-        except API_ERRORS:
+        except (*API_ERRORS, OversizedChild):
             raise
-        except OversizedChild as error:
-            return await self._nobody_knows(key, Explanation(Reason.OBJECT_TOO_LARGE, str(error)))
         except Exception:
             LOGGER.exception("%s: the turn failed; taking it again without the object that is the cause", key)
-        try:
-            return await self._turn(without_culprits(await self._observe(key), pure_steps(self.settings, self.timings)))
-        except API_ERRORS:
-            raise
-        except Exception as error:
-            LOGGER.exception("%s: the turn failed, and no single object is the cause", key)
-            return await self._nobody_knows(key, internal_error(error, _WAY_OUT.format(key.name)))
+        return await self._turn(without_culprits(await self._observe(key), pure_steps(self.settings, self.timings)))
 
-    async def _nobody_knows(self, key: ClusterKey, why: Explanation) -> Result:
-        observed = await observe_members(self.client, self.membership, key)
-        await self.publisher.publish(key, tuple(unknown(observed, why, datetime.now(UTC))))
+    async def _nobody_knows(self, key: ClusterKey, why: Explanation, *, at_once: bool) -> Result:
+        """Report that nobody knows what is true, at once or if turns have failed for a while; the turn is retried."""
+        try:
+            async with asyncio.timeout(self.timings.turn):
+                observed, are_all = await observe_readable_members(self.client, self.membership, key)
+                doubt = self.failing.doubt(key, why, are_all_read=are_all)
+                if doubt or at_once:
+                    await self.publisher.publish(key, tuple(unknown(observed, doubt or why, datetime.now(UTC))))
+        except API_ERRORS:
+            self.failing.forget(key)
         return Result(None, why.message, is_urgent=True)

@@ -38,6 +38,10 @@ class Timings:
     # Pauses between turns of a cluster that fail; urgent if statuses may be untrue meanwhile.
     retry: Backoff = field(default_factory=lambda: Backoff(0.5, 60.0))
     urgent_retry: Backoff = field(default_factory=lambda: Backoff(0.5, 2.0))
+    # If turns of a cluster fail for these times although all of its pools and groups can be read, or only some of them,
+    # their statuses become Unknown.
+    unread: float = 2.0
+    partly_unread: float = 8.0
     # Pauses between looks at what no event reports: whether missing pods are accepted, and whether an obstacle, which
     # may lack our label, is gone.
     look_again: Backoff = field(default_factory=lambda: Backoff(2.0, 60.0, part=0.25))

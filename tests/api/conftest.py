@@ -42,6 +42,7 @@ def scene(access, runner, namespace_labels):
     opened.start_operator()
     yield opened
     runner.run(asyncio.wait_for(stack.aclose(), CLOSE_SECONDS))
+    assert opened.proxy.forbidden == [], "the chart, or the agent's Role, grants less than what is called"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""An HTTP proxy in front of the API server that causes faults on request, and counts writes.
+"""An HTTP proxy in front of the API server that causes faults on request, and notes writes and missing rights.
 
 Each client has its own port, so that the proxy knows who asks, and can cut all connections of a client that was ended.
 Clients use plain HTTP; their tokens pass through.
@@ -7,11 +7,13 @@ Clients use plain HTTP; their tokens pass through.
 import asyncio
 import contextlib
 import json
+import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Self
 
 import aiohttp
@@ -39,6 +41,8 @@ from tests.simulation.faults import (
 from tests.simulation.faults import GONE as GONE_REFUSAL
 from tests.simulation.overload import Overload
 
+# The API server's answer to a client that lacks a right; admission refuses in other words.
+_LACKS_RIGHT = re.compile(r'is forbidden: user \\*"[^}]*', re.IGNORECASE)
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "accept-encoding"}
 
 
@@ -72,6 +76,8 @@ class Proxy:
         self._calm.set()
         self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.0)
         self.writes: list[Write] = []
+        # The requests for which a client lacked the right, and what the API server said.
+        self.forbidden: list[str] = []
         # When the proxy last delayed or rejected something.
         self.last_fault = 0.0
         self.overload = Overload()
@@ -154,6 +160,10 @@ class Proxy:
         """Return the writes since a time; renewals of Leases count only on request."""
         return [w for w in self.writes if w.at >= moment and (leases or w.request.plural != "leases")]
 
+    def _note_right(self, request: Request, status: int, content: bytes) -> None:
+        if status == HTTPStatus.FORBIDDEN and (found := _LACKS_RIGHT.search(content.decode(errors="replace"))):
+            self.forbidden.append(f"{request}: {found[0]}")
+
     async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
         transport = incoming.transport
         assert transport is not None
@@ -195,6 +205,7 @@ class Proxy:
         async with self._forward(incoming, body) as answer:
             content = await answer.read()
             self.overload.note(time.monotonic() - asked)
+            self._note_right(request, answer.status, content)
             if request.is_write:
                 self.writes.append(Write(time.monotonic(), request, answer.status))
             if request.may_be_stale:
@@ -249,7 +260,9 @@ class Proxy:
             response = web.StreamResponse(status=answer.status, headers=_passed_on(answer.headers.items()))
             await response.prepare(incoming)
             if answer.status != 200:
-                await response.write(await answer.read())
+                content = await answer.read()
+                self._note_right(request, answer.status, content)
+                await response.write(content)
             else:
                 await self._until_stale(request, _lines(answer), response)
             return response

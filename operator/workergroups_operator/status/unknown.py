@@ -8,10 +8,15 @@ from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.vocabulary import ConditionType
 from workergroups_operator.observed import Observed
 from workergroups_operator.status.conclusion import StatusUpdate
+from workergroups_operator.status.unreadable import unreadable
 
 
 def unknown(observed: Observed, why: Explanation, now: datetime) -> Iterator[StatusUpdate]:
-    """Set each condition of each object to Unknown, and keep the counters of the operator."""
+    """Set each condition of each object to Unknown, and keep the counters of the operator.
+
+    What an object that cannot be read reports is true whatever else exists.
+    """
+    yield from (unreadable(odd, now) for odd in observed.unreadable)
     for pool in observed.pools:
         conditions, ready = _unknown(pool.status.conditions, why, pool.generation, now)
         before = pool.status.model_copy(update={"reservation": None})

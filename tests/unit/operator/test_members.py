@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from workergroups_api.kube import RefusedObject
+from workergroups_api.kube import Page, RefusedObject
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
-from workergroups_operator.members import observe_members
+from workergroups_operator.members import named_pools, observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 
 DEEP = "[" * 3000 + "]" * 3000
@@ -59,3 +59,18 @@ def test_it_is_left_out_while_it_is_deleted():
 @pytest.mark.parametrize("text", ["", "[]", "{}", "<html>"])
 def test_what_has_no_name_is_left_out(text):
     assert observed(text).unreadable == ()
+
+
+class Groups:
+    """Has a group that is listed, and one that is too large for that."""
+
+    async def pages(self, *_):
+        yield Page([{"metadata": {"name": "a"}, "spec": {"pools": [{"name": "p"}]}}], refused=["b"])
+
+    async def get(self, *_):
+        body = {"metadata": {"name": "b"}, "spec": {"pools": [{"name": "q"}], "worker": {"args": "DEEP"}}}
+        raise RefusedObject("too deep", json.dumps(body).replace('"DEEP"', DEEP).encode())
+
+
+def test_the_pools_that_groups_name_include_those_of_a_group_that_exceeds_a_limit():
+    assert asyncio.run(named_pools(Groups(), "team")) == {"p", "q"}

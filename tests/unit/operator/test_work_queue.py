@@ -73,16 +73,6 @@ def test_a_run_that_raises_is_retried_soon_and_one_that_fails_with_back_off():
     assert times == [0, 0.6, 1.3, 2.7, 5.5]
 
 
-def test_a_run_that_hangs_is_ended_and_tried_again():
-    async def work(number, _queue):
-        if number == 1:
-            await asyncio.Event().wait()
-        return Result(None)
-
-    first, second = times_of_runs(work, 1000)
-    assert first + TIMINGS.turn <= second <= first + TIMINGS.turn + 1
-
-
 def test_a_key_that_is_added_without_end_is_worked_on_at_a_limited_rate(monkeypatch):
     monkeypatch.setattr(work_queue, "RUNS_AT_ONCE", 5)
 

@@ -1,0 +1,114 @@
+"""Lists are read in pages that fit the limits, and an object that does not fit is only named."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import RawTestServer
+from kubernetes.aio.client.configuration import Configuration
+
+from workergroups_api import kube
+from workergroups_api.bounded_json import Limits
+from workergroups_api.kube import Kube, RefusedObject
+from workergroups_api.manifest import POD
+
+PAGE_BYTES = 10_000
+TOO_LARGE = 2 * PAGE_BYTES
+
+
+class Server:
+    """Lists pods of these sizes in bytes, by name, and does nothing else."""
+
+    def __init__(self, sizes, between=lambda sizes: None):
+        self.sizes = dict(sizes)
+        # What happens to the pods after each answer.
+        self.between = between
+        self.limits = []
+        self.versions = {}
+
+    async def __call__(self, request):
+        assert request.path == "/api/v1/namespaces/ns/pods", "only lists are allowed"
+        query, limit = request.query, int(request.query["limit"])
+        is_table = "as=Table" in request.headers["Accept"]
+        self.limits += [] if is_table else [limit]
+        version, after = query.get("continue", f"{query.get('resourceVersion', '')}/").split("/")
+        assert ("resourceVersion" in query) == (query.get("resourceVersionMatch") == "Exact")
+        version = version or str(len(self.versions))
+        sizes = self.versions.setdefault(version, dict(self.sizes))
+        names = [name for name in sorted(sizes) if name > after]
+        names, rest = names[:limit], names[limit:]
+        metadata = {"resourceVersion": version} | ({"continue": f"{version}/{names[-1]}"} if rest else {})
+        rows = [{"cells": [name]} for name in names]
+        items = [{"metadata": {"name": name}, "spec": "x" * sizes[name]} for name in names]
+        self.between(self.sizes)
+        return web.json_response({"metadata": metadata} | ({"rows": rows} if is_table else {"items": items}))
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    """Return the names that the pages of a server's pods have, and those that they refuse."""
+    monkeypatch.setattr(kube, "PAGE_LIMITS", Limits(size=PAGE_BYTES, depth=10, values=1000))
+
+    async def read(server):
+        async with RawTestServer(server) as running:
+            host = str(running.make_url("")).rstrip("/")
+            async with Kube.to(Configuration(host=host), "test", 15.0) as client:
+                found = [page async for page in client.pages(POD, "ns")]
+        items = [item["metadata"]["name"] for page in found for item in page.items]
+        return items, [name for page in found for name in page.refused]
+
+    return lambda server: asyncio.run(read(server))
+
+
+def pods(*sizes):
+    return {f"p{number:03}": size for number, size in enumerate(sizes)}
+
+
+def test_small_objects_come_in_whole_pages(pages):
+    server = Server(pods(*[10] * 120))
+    assert pages(server) == (sorted(server.sizes), [])
+    assert server.limits == [50, 50, 50]
+
+
+def test_of_no_objects_there_is_one_empty_page(pages):
+    assert pages(Server({})) == ([], [])
+
+
+def test_a_page_that_is_too_large_is_read_in_smaller_ones_and_the_next_pages_grow_again(pages):
+    server = Server(pods(*[3_000] * 9, *[10] * 100))
+    assert pages(server) == (sorted(server.sizes), [])
+    assert server.limits == [50, 12, 3, 6, 1, 2, 4, 8, 16, 32, 50]
+
+
+@pytest.mark.parametrize("place", [0, 1, 30, 59])
+def test_an_object_that_is_too_large_by_itself_is_named_and_its_neighbours_are_read(pages, place):
+    server = Server(pods(*[10] * 60))
+    server.sizes[f"p{place:03}"] = TOO_LARGE
+    items, refused = pages(server)
+    assert refused == [f"p{place:03}"]
+    assert items == sorted(server.sizes.keys() - set(refused))
+
+
+def test_all_may_be_too_large(pages):
+    server = Server(pods(*[TOO_LARGE] * 3))
+    assert pages(server) == ([], sorted(server.sizes))
+
+
+def test_an_object_that_goes_while_it_is_read_takes_no_other_with_it(pages):
+    server = Server(pods(TOO_LARGE, 10, 10), between=lambda sizes: sizes.pop("p000", None))
+    items, refused = pages(server)
+    assert items[-2:] == ["p001", "p002"]
+    assert "p001" not in refused
+
+
+def test_a_list_without_one_of_its_objects_is_refused():
+    """Only who reads pages can tell what is missing."""
+
+    async def one_refused(*_, **__):
+        yield kube.Page([{"metadata": {"name": "a"}}])
+        yield kube.Page(refused=["b"])
+
+    client = object.__new__(Kube)
+    client.pages = one_refused
+    with pytest.raises(RefusedObject, match="Pod b"):
+        asyncio.run(client.list(POD, "ns"))

@@ -1,0 +1,152 @@
+"""Turns that fail leave no condition that may be untrue, whatever failed; an API server that is away changes none."""
+
+import asyncio
+
+import pytest
+from kubernetes.aio.dynamic.exceptions import DynamicApiError
+
+from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, group, pool
+from tests.unit.operator.virtual_time import now, run
+from workergroups_api import manifest as kinds
+from workergroups_api.conditions import find
+from workergroups_api.kube import RefusedObject
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_operator import reconcile
+from workergroups_operator.failing_turns import FailingTurns
+from workergroups_operator.heartbeats import Heartbeats
+from workergroups_operator.membership import Membership
+from workergroups_operator.reconcile import Reconciler
+from workergroups_operator.work_queue import Result, WorkQueue
+
+BOUND = 5.0
+MEMBERS = Membership(
+    {("team", "actors"): ["actors"]}, {("team", "actors"): ["actors"]}, {("team", "actors"): [("trainer", ("actors",))]}
+)
+OTHERS = (kinds.RAY_CLUSTER, kinds.SECRET, kinds.LEASE, kinds.ROLE, kinds.SERVICE)
+
+
+class Response:
+    """What the client's exceptions are made from."""
+
+    headers = None
+
+    def __init__(self, status):
+        self.status, self.reason, self.body = status, "Reason", b'{"message": "what it says"}'
+
+
+def refusal(status):
+    return DynamicApiError(Response(status))
+
+
+class Client:
+    """Has a pool and a group. `failing` says what a read of a kind raises now; None if it succeeds."""
+
+    def __init__(self, failing):
+        self._failing = failing
+
+    async def get(self, kind, namespace, name):
+        if (error := self._failing(kind)) is not None:
+            raise error
+        found = {RESOURCE_POOL: pool, WORKER_GROUP: group}.get(kind)
+        return found(name).model_dump(mode="json", by_alias=True) if found else None
+
+    async def pages(self, kind, namespace, **_):
+        if (error := self._failing(kind)) is not None:
+            raise error
+        for _ in ():
+            yield
+
+
+class Turns(Reconciler):
+    """Takes turns that end with what they have read."""
+
+    async def _turn(self, observed):
+        return Result(60.0)
+
+
+class Publisher:
+    """Remembers when the objects of a kind became Unknown, and why."""
+
+    def __init__(self):
+        self.unknown = {}
+
+    async def publish(self, key, updates):
+        for update in updates:
+            ready = find(update.after.conditions, "Ready")
+            assert ready.status == "Unknown"
+            self.unknown.setdefault(update.kind, (now(), ready.reason, ready.message))
+
+
+def unknown_within(seconds, failing, monkeypatch=None, turn=None):
+    """When pools and groups become Unknown, and why, while the operator takes turns for these seconds."""
+
+    async def scenario():
+        publisher = Publisher()
+        beats, failed = Heartbeats(TIMINGS), FailingTurns(TIMINGS, now)
+        turns = Turns(Client(failing), MEMBERS, beats, None, None, publisher, failed, SETTINGS, TIMINGS)
+        if turn is not None:
+            monkeypatch.setattr(reconcile, "observe", turn)
+        queue = WorkQueue(turns.reconcile, lambda _: 0.0, TIMINGS)
+        queue.add(KEY)
+        await asyncio.sleep(seconds)
+        await queue.close()
+        return publisher.unknown
+
+    return run(scenario())
+
+
+@pytest.mark.parametrize("kind", [*OTHERS, kinds.POD], ids=lambda kind: kind.kind)
+@pytest.mark.parametrize(
+    "error",
+    [refusal(403), refusal(500), TimeoutError(), RefusedObject("too large", b""), ValueError("a fault of ours")],
+    ids=["403", "500", "time-out", "too large", "another exception"],
+)
+def test_what_cannot_be_read_makes_all_conditions_unknown_within_the_bound(kind, error):
+    unknown = unknown_within(BOUND, lambda asked: error if asked is kind else None)
+    assert unknown.keys() == {RESOURCE_POOL, WORKER_GROUP}
+
+
+def test_it_reports_what_the_api_server_said():
+    unknown = unknown_within(BOUND, lambda asked: refusal(403) if asked is kinds.POD else None)
+    _, reason, message = unknown[RESOURCE_POOL]
+    assert reason == "ReadFailed"
+    assert "cannot read what exists for cluster actors" in message
+    assert "what it says" in message
+
+
+def test_a_failure_that_ends_soon_changes_no_condition():
+    def failing(kind):
+        return refusal(500) if kind is kinds.POD and now() < 1.0 else None
+
+    assert unknown_within(1.5, failing) == {}
+
+
+@pytest.mark.parametrize("error", [refusal(503), TimeoutError(), OSError()], ids=["503", "time-out", "no connection"])
+def test_an_api_server_that_is_away_changes_no_condition(error):
+    assert unknown_within(600.0, lambda _: error) == {}
+
+
+def test_an_api_server_that_is_back_between_two_reads_of_a_turn_changes_no_condition():
+    """The turn fails, and then pools and groups can be read."""
+
+    def failing(kind):
+        return refusal(503) if now() < 600.0 and kind not in (RESOURCE_POOL, WORKER_GROUP) else None
+
+    def away(kind):
+        return refusal(503) if now() < 598.0 else failing(kind)
+
+    assert unknown_within(600.0, away) == {}
+
+
+def test_a_group_that_cannot_be_read_leaves_the_pool_unknown_a_little_later():
+    unknown = unknown_within(12.0, lambda asked: refusal(500) if asked is WORKER_GROUP else None)
+    assert unknown.keys() == {RESOURCE_POOL}
+    assert unknown[RESOURCE_POOL][0] >= TIMINGS.partly_unread
+
+
+def test_a_turn_that_hangs_ends_and_leaves_all_unknown(monkeypatch):
+    async def hang(*_):
+        await asyncio.Event().wait()
+
+    unknown = unknown_within(TIMINGS.turn + 1, lambda _: None, monkeypatch, hang)
+    assert unknown.keys() == {RESOURCE_POOL, WORKER_GROUP}
