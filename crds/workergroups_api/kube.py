@@ -7,12 +7,13 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
@@ -53,11 +54,19 @@ _SILENT_SECONDS = 5.0
 _READS = 16
 # Answers that are larger than this are read one after the other.
 _LARGE = 128 * 2**10
+# What is made of objects that are larger than this is kept, for this many objects.
+_KEPT_BYTES = 32 * 2**10
+_KEPT_OBJECTS = 1000
+# Only what identifies an object and its version, whatever else it has.
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 # With a charset, the client sends the text as it is. Without one, it would encode the text as JSON again.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
 # Characters beyond ASCII, up to U+FFFF.
 _BASIC_PLANE = re.compile("[\u0080-\uffff]")
+
+
+Made = TypeVar("Made")
 
 
 def api_error_message(error: Exception) -> str:
@@ -93,6 +102,14 @@ def as_yaml(manifest: Mapping[str, Any]) -> str:
     return _BASIC_PLANE.sub(escaped, json.dumps(manifest, ensure_ascii=False).replace("\x7f", "\\u007f"))
 
 
+# UID and resource version.
+_Version = tuple[str, str]
+
+
+def _version_of(body: Manifest | None) -> _Version | None:
+    return None if body is None else (body["metadata"]["uid"], body["metadata"]["resourceVersion"])
+
+
 class RefusedObject(RefusedJson):
     """An object exists, and exceeds a limit; `data` is its text, or its beginning if that is too long itself."""
 
@@ -121,6 +138,8 @@ class Kube:
         self._resources: dict[tuple[Kind, str | None], Any] = {}
         self._reads = asyncio.Semaphore(_READS)
         self._large = asyncio.Lock()
+        # The version of each large object that was read last, and what was made of it; the latest used is the last.
+        self._kept: OrderedDict[tuple[Kind, str, str], tuple[_Version | None, Any]] = OrderedDict()
         # Each new one would load all certificates again, for a connection that it does not use.
         self._watch = Watch()
 
@@ -172,15 +191,64 @@ class Kube:
         self, kind: Kind, namespace: str | None, name: str, *, subresource: str | None = None
     ) -> Manifest | None:
         """Return the object, None if it does not exist or its kind is not installed. Raises RefusedObject."""
-        async with self._reads:
-            answer = await self._read(self._resource(kind, subresource).path(namespace=namespace, name=name))
-            return None if answer is None else dict(await self._parsed(answer, OBJECT_LIMITS))
+        return (await self._get(self._resource(kind, subresource).path(namespace=namespace, name=name)))[0]
 
-    async def _read(self, path: str) -> aiohttp.ClientResponse | None:
+    async def get_made(
+        self, kind: Kind, namespace: str, name: str, make: Callable[[Manifest | RefusedObject], Awaitable[Made]]
+    ) -> Made | None:
+        """Return what `make` makes of the object, or of the error if it exceeds a limit; None if it does not exist.
+
+        Of a large object, each version is read and made once, so that its size costs nothing afterwards. What `make`
+        returns must depend on nothing but the object.
+        """
+        key, path = (kind, namespace, name), self._resource(kind).path(namespace=namespace, name=name)
+        version, made = self._kept.pop(key, (None, None))
+        if version is None or await self._version(path) != version:
+            found, version, size = await self._found(path)
+            if found is None:
+                return None
+            made = await make(found)
+            if size <= _KEPT_BYTES:
+                return made
+        self._kept[key] = version, made
+        if len(self._kept) > _KEPT_OBJECTS:
+            self._kept.popitem(last=False)
+        return cast(Made, made)
+
+    async def _found(self, path: str) -> tuple[Manifest | RefusedObject | None, _Version | None, int]:
+        """Return an object, or why it is not read, with its version and size."""
+        try:
+            body, size = await self._get(path)
+            return body, _version_of(body), size
+        except RefusedObject:
+            version = await self._version(path)
+        try:
+            body, size = await self._get(path)
+            return body, _version_of(body), size
+        except RefusedObject as error:
+            # If it has changed since its version was read, it has another version, and is read again the next time.
+            return error, version, len(error.data)
+
+    async def _get(self, path: str) -> tuple[Manifest | None, int]:
+        """Return the object and the size of its text."""
+        async with self._reads:
+            answer = await self._read(path, "application/json")
+            if answer is None:
+                return None, 0
+            body, size = await self._parsed(answer, OBJECT_LIMITS)
+            return dict(body), size
+
+    async def _version(self, path: str) -> _Version | None:
+        """Return which object a path leads to, and in which version; None if to none."""
+        async with self._reads:
+            answer = await self._read(path, _METADATA)
+            return None if answer is None else _version_of((await self._parsed(answer, OBJECT_LIMITS))[0])
+
+    async def _read(self, path: str, accept: str) -> aiohttp.ClientResponse | None:
         """Return None if nothing exists. The dynamic client would format a traceback, which costs more than this."""
         api = self._client.client
         request = await api.param_serialize(
-            "GET", path, header_params={"Accept": "application/json"}, auth_settings=["BearerToken"]
+            "GET", path, header_params={"Accept": accept}, auth_settings=["BearerToken"]
         )
         answer = await api.call_api(*request, _request_timeout=self._read_timeout)
         if answer.status == HTTPStatus.NOT_FOUND:
@@ -244,9 +312,10 @@ class Kube:
     async def _listed(self, kind: Kind, limits: Limits, **request: Any) -> Any:
         async with self._reads:
             answer = await self._resource(kind).get(_request_timeout=self._read_timeout, serialize=False, **request)
-            return await self._parsed(answer, limits)
+            return (await self._parsed(answer, limits))[0]
 
-    async def _parsed(self, answer: aiohttp.ClientResponse, limits: Limits) -> Any:
+    async def _parsed(self, answer: aiohttp.ClientResponse, limits: Limits) -> tuple[Any, int]:
+        """Return what the answer holds, and the size of its text."""
         body = bytearray()
         async with AsyncExitStack() as stack:
             async for chunk in answer.content.iter_chunked(_LARGE // 2):
@@ -257,7 +326,7 @@ class Kube:
                     answer.close()
                     break
             try:
-                return parse(bytes(body), limits)
+                return parse(bytes(body), limits), len(body)
             except ExceededLimit as error:
                 raise RefusedObject(str(error), bytes(body)) from None
 

@@ -15,7 +15,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
 from workergroups_operator.failures import Failures, internal_error
-from workergroups_operator.observed import Observed, UnreadableObject
+from workergroups_operator.observed import Observed, UnreadableObject, unreadable
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
 from workergroups_operator.templates import templates_of
@@ -89,8 +89,4 @@ def _unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, error: Exceptio
         "the operator cannot handle this object and serves the others: change its spec, or delete it; if the spec is "
         "correct, report this with the operator's log"
     )
-    known = {
-        "conditions": [condition.to_json() for condition in subject.status.conditions],
-        "observedGeneration": subject.status.observed_generation,
-    }
-    return UnreadableObject(kind, {"metadata": subject.metadata, "status": known}, internal_error(error, way_out))
+    return unreadable(kind, subject, internal_error(error, way_out))

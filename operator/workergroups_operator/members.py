@@ -9,6 +9,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -27,7 +28,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.failures import internal_error
 from workergroups_operator.group_sources import group_env
 from workergroups_operator.membership import ClusterKey, Membership
-from workergroups_operator.observed import GroupEnv, Observed, UnreadableObject
+from workergroups_operator.observed import GroupEnv, Observed, UnreadableObject, unreadable
 from workergroups_operator.policy.passed_on import is_passed_on
 from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
 from workergroups_operator.skeletons import CONDITIONED, UnexpectedAnswer, skeleton_of
@@ -139,36 +140,30 @@ def _alive(found: Iterable[Member | None]) -> list[Member]:
 
 
 async def _read(client: Kube, kind: Kind, namespace: str, name: str) -> Member | None:
-    found = await _body(client, kind, namespace, name)
-    if found is None or isinstance(found, Member):
-        return found
-    member, group = _parsed(kind, found)
-    return member if group is None else await _with_environment(client, member, group, found)
+    member, group = await client.get_made(kind, namespace, name, partial(_made, kind)) or (None, None)
+    return member if member is None or group is None else await _with_environment(client, member, group)
 
 
 async def _parsed_member(client: Kube, kind: Kind, namespace: str, name: str) -> Member | None:
     """Return the object without the variables that it takes from others."""
-    found = await _body(client, kind, namespace, name)
-    return found if found is None or isinstance(found, Member) else _parsed(kind, found)[0]
+    return (await client.get_made(kind, namespace, name, partial(_made, kind)) or (None, None))[0]
 
 
-async def _body(client: Kube, kind: Kind, namespace: str, name: str) -> Manifest | Member | None:
-    """Return the object; an object that exceeds a limit as a member, None if there is none."""
-    try:
-        body = await client.get(kind, namespace, name)
-    except RefusedObject as error:
-        return await _beyond_limits(kind, error)
-    why = None if body is None else excess(kind, _spec(body))
-    return _unreadable(kind, body, why) if body is not None and why else body
+async def _made(kind: Kind, found: Manifest | RefusedObject) -> tuple[Member | None, WorkerGroup | None]:
+    """Return the object, and a group that takes variables from others also with these."""
+    if isinstance(found, RefusedObject):
+        return await _beyond_limits(kind, found), None
+    why = excess(kind, _spec(found))
+    return (_unreadable(kind, found, why), None) if why else _parsed(kind, found)
 
 
-async def _with_environment(client: Kube, member: Member, group: WorkerGroup, body: Manifest) -> Member:
+async def _with_environment(client: Kube, member: Member, group: WorkerGroup) -> Member:
     try:
         return replace(member, environment=await group_env(client, group))
     except API_ERRORS:
         raise
     except Exception as error:
-        return _unreadable(WORKER_GROUP, body, internal_error(error, _WAY_OUT))
+        return replace(member, subject=unreadable(WORKER_GROUP, group, internal_error(error, _WAY_OUT)))
 
 
 async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
@@ -183,7 +178,7 @@ async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
 
 
 def _parsed(kind: Kind, body: Manifest) -> tuple[Member, WorkerGroup | None]:
-    """Return the object, and a group also as its user wrote it."""
+    """Return the object, and a group that takes variables from others also with these."""
     body = body | {"metadata": _lean(body["metadata"])}
     try:
         if kind is RESOURCE_POOL:
@@ -193,7 +188,7 @@ def _parsed(kind: Kind, body: Manifest) -> tuple[Member, WorkerGroup | None]:
             return (_unreadable(kind, body, why) if why else member), None
         group = _read_by(WorkerGroup, body)
         why = unfit_group_env(group.launch.env)
-        return (_unreadable(kind, body, why), None) if why else (_group(group), group)
+        return (_unreadable(kind, body, why), None) if why else (_group(group), _sources(group))
     except ValidationError as error:
         return _unreadable(kind, body, _why_invalid(error)), None
     except Exception as error:  # Pydantic and json raise others, such as RecursionError.
@@ -205,10 +200,18 @@ def _group(group: WorkerGroup) -> Member:
     made_from = group.launch
     written = launch.revision(made_from, (group.status.ranks or GroupReport()).code)
     run = group.spec.run.model_copy(update={"kwargs_": {}}) if group.spec.run else None
-    nothing = {"worker": None, "roles": (), "env": (), "env_from": (), "run": run}
-    lean = group.model_copy(update={"spec": group.spec.model_copy(update=nothing)})
+    lean = _with_spec(group, worker=None, roles=(), env=(), env_from=(), run=run)
     pools, asked = tuple(ref.name for ref in group.pools), launch.digest(made_from.to_json()) if run else ""
     return Member(WORKER_GROUP, group.metadata, lean, pools=pools, written=written, asked=asked)
+
+
+def _sources(group: WorkerGroup) -> WorkerGroup | None:
+    """Return the group with nothing but its variables; None if it takes none of them from others."""
+    return _with_spec(group, worker=None, roles=(), run=None) if group.spec.env_sources else None
+
+
+def _with_spec(group: WorkerGroup, **fields: Any) -> WorkerGroup:
+    return group.model_copy(update={"spec": group.spec.model_copy(update=fields)})
 
 
 def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:

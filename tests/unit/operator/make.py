@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from workergroups_api.kube import RefusedObject
 from workergroups_api.launch import digest, revision
 from workergroups_api.ranges import braces, ranges
 from workergroups_api.report import GroupReport, pods_digest
@@ -161,3 +162,14 @@ def statuses(
 def status_of(seen: Observed, **more: Any) -> StatusUpdate:
     """The status of the last object."""
     return statuses(seen, **more).updates[-1]
+
+
+class Reads:
+    """For a client that has `get`."""
+
+    async def get_made(self, kind, namespace, name, make):
+        try:
+            found = await self.get(kind, namespace, name)
+        except RefusedObject as error:
+            found = error
+        return None if found is None else await make(found)

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.unit.operator.make import Reads
 from workergroups_api.kube import Page, RefusedObject
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator.members import named_pools, observe_members
@@ -21,7 +22,7 @@ CONDITION = {
 }
 
 
-class Client:
+class Client(Reads):
     """Has one pool, as text, that exceeds a limit."""
 
     def __init__(self, text):
@@ -61,7 +62,7 @@ def test_what_has_no_name_is_left_out(text):
     assert observed(text).unreadable == ()
 
 
-class Groups:
+class Groups(Reads):
     """Has a group that is listed, and one that is too large for that."""
 
     async def pages(self, *_):

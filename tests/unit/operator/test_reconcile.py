@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
-from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, group, pool
+from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, Reads, group, pool
 from tests.unit.operator.virtual_time import now, run
 from workergroups_api import manifest as kinds
 from workergroups_api.conditions import find
@@ -38,7 +38,7 @@ def refusal(status):
     return DynamicApiError(Response(status))
 
 
-class Client:
+class Client(Reads):
     """Has a pool and a group. `failing` says what a read of a kind raises now; None if it succeeds."""
 
     def __init__(self, failing):
