@@ -19,7 +19,6 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, RefusedObject
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.model import ApiObject
-from workergroups_api.names import GROUP
 from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
@@ -27,10 +26,10 @@ from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.failures import internal_error
 from workergroups_operator.group_sources import group_env
+from workergroups_operator.lean import identity, lean_member, lean_status
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import GroupEnv, Observed, UnreadableObject, unreadable
-from workergroups_operator.policy.passed_on import is_passed_on
-from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_pool_env
+from workergroups_operator.policy.spec_limits import excess, unfit_group_env, unfit_metadata, unfit_pool_env
 from workergroups_operator.skeletons import CONDITIONED, UnexpectedAnswer, skeleton_of
 
 LOGGER = logging.getLogger(__name__)
@@ -179,11 +178,11 @@ async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
 
 def _parsed(kind: Kind, body: Manifest) -> tuple[Member, WorkerGroup | None]:
     """Return the object, and a group that takes variables from others also with these."""
-    body = body | {"metadata": _lean(body["metadata"])}
+    body = body | {"metadata": lean_member(kind, body["metadata"])}
     try:
         if kind is RESOURCE_POOL:
             pool = _read_by(ResourcePool, body)
-            why = unfit_pool_env(pool)
+            why = unfit_metadata(pool.metadata) or unfit_pool_env(pool)
             member = Member(kind, pool.metadata, pool, cluster=pool.cluster)
             return (_unreadable(kind, body, why) if why else member), None
         group = _read_by(WorkerGroup, body)
@@ -200,9 +199,11 @@ def _group(group: WorkerGroup) -> Member:
     made_from = group.launch
     written = launch.revision(made_from, (group.status.ranks or GroupReport()).code)
     run = group.spec.run.model_copy(update={"kwargs_": {}}) if group.spec.run else None
+    metadata = identity(group.metadata)
     lean = _with_spec(group, worker=None, roles=(), env=(), env_from=(), run=run)
+    lean = lean.model_copy(update={"metadata": metadata})
     pools, asked = tuple(ref.name for ref in group.pools), launch.digest(made_from.to_json()) if run else ""
-    return Member(WORKER_GROUP, group.metadata, lean, pools=pools, written=written, asked=asked)
+    return Member(WORKER_GROUP, metadata, lean, pools=pools, written=written, asked=asked)
 
 
 def _sources(group: WorkerGroup) -> WorkerGroup | None:
@@ -215,20 +216,10 @@ def _with_spec(group: WorkerGroup, **fields: Any) -> WorkerGroup:
 
 
 def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:
-    metadata = _lean(body["metadata"])
+    metadata = identity(body["metadata"])
     name, spec = str(metadata["name"]), _spec(body)
-    subject = UnreadableObject(kind, {"metadata": metadata, "status": body.get("status")}, why)
+    subject = UnreadableObject(kind, {"metadata": metadata, "status": lean_status(body.get("status"))}, why)
     return Member(kind, metadata, subject, cluster_of_pool(name, spec), pools_of_group(name, spec))
-
-
-def _lean(metadata: Manifest) -> Manifest:
-    """Return the metadata without annotations that nobody needs: kubectl keeps a copy of the whole object in one."""
-    annotations = {
-        key: value
-        for key, value in (metadata.get("annotations") or {}).items()
-        if key.startswith(GROUP) or is_passed_on(key)
-    }
-    return {key: value for key, value in metadata.items() if key != "managedFields"} | {"annotations": annotations}
 
 
 def _read_by(model: type[Object], body: Manifest) -> Object:

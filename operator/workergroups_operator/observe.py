@@ -15,6 +15,7 @@ from workergroups_api.plan import ClusterPlan
 from workergroups_api.vocabulary import Component
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.kueue import queueing
+from workergroups_operator.lean import lean_pod
 from workergroups_operator.members import named_pools, observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import Observed, is_running, node_group_of
@@ -123,27 +124,10 @@ async def _pods(client: Kube, key: ClusterKey) -> tuple[Manifest, ...]:
     """Read the pods with the cluster's label, except those that exceed a limit, which none of ours does."""
     found: list[Manifest] = []
     async for page in client.pages(kinds.POD, key.namespace, label_selector=f"{names.CLUSTER_LABEL}={key.name}"):
-        found += map(_lean, page.items)
+        found += map(lean_pod, page.items)
         for name in page.refused:
             LOGGER.warning("%s: pod %s is ignored, since it exceeds what the operator reads", key, name)
     return tuple(found)
-
-
-def _lean(pod: Manifest) -> Manifest:
-    """Return the part of the pod that the steps look at, which is small."""
-    metadata, spec = pod["metadata"], pod["spec"]
-    annotations = metadata.get("annotations") or {}
-    return {
-        "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}
-        | {"annotations": {key: value for key, value in annotations.items() if key.startswith(names.GROUP)}},
-        "spec": {key: spec[key] for key in ("nodeName", "nodeSelector") if key in spec}
-        | {"containers": [_lean_container(container) for container in spec["containers"]]},
-        "status": pod.get("status", {}),
-    }
-
-
-def _lean_container(container: Manifest) -> Manifest:
-    return {key: container[key] for key in ("name", "resources") if key in container}
 
 
 async def _children(client: Kube, key: ClusterKey) -> dict[tuple[str, str], Manifest]:

@@ -2,9 +2,12 @@
 
 import pytest
 
+from tests.simulation.faults import INTERNAL, Refuse, Rule
+from tests.simulation.machines import NO_SUCH_NODE
 from tests.simulation.monitor import SLACK_SECONDS
 from tests.simulation.scene import NEVER_RESTARTED, condition
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import CLUSTER_LABEL
 
 SHARED = {"clusterName": "shared"}
 BOUND = 5 + SLACK_SECONDS
@@ -113,3 +116,40 @@ async def test_a_plan_that_somebody_has_blown_up_leaves_no_status_that_may_be_un
     await scene.until(WORKER_GROUP, "good", "Ready", "Unknown", "ObjectTooLarge", seconds=BOUND)
     await scene.delete(CONFIG_MAP, "shared-plan")
     await scene.ready(WORKER_GROUP, "good", seconds=20)
+
+
+def foreign_pod(namespace, number, args):
+    """A pod that no node takes, with the cluster's label."""
+    metadata = {"name": f"a-foreign-{number}", "namespace": namespace, "labels": {CLUSTER_LABEL: "shared"}}
+    container = {"name": "c", "image": "example.test/image", "args": args}
+    spec = {"containers": [container], "nodeSelector": {NO_SUCH_NODE: "true"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("count", "args"),
+    [(9, ["x" * 1_000_000]), (2, ["x"] * 205_000)],
+    ids=["together", "each by itself"],
+)
+async def test_pods_that_exceed_what_the_operator_reads_keep_no_status_from_being_true(scene, count, args):
+    await neighbour(scene)
+    for number in range(count):
+        await scene.api.create(foreign_pod(scene.namespace, number, args))
+    await is_served(scene)
+
+
+FORBIDDEN = Refuse(403, "Forbidden", 'User "operator" cannot get this')
+
+
+@pytest.mark.parametrize("plural", ["pods", "rolebindings", "replicasets", "services"])
+@pytest.mark.parametrize("refusal", [FORBIDDEN, INTERNAL], ids=["403", "500"])
+async def test_what_the_operator_cannot_read_leaves_no_status_that_may_be_untrue(scene, plural, refusal):
+    await neighbour(scene)
+    scene.proxy.rule(Rule(lambda r: str(r).startswith(f"operator GET {plural}"), refusal, times=10**6))
+    rank = next(iter(scene.world.live_ranks("shared")))
+    scene.world.kill_rank("shared", rank)
+    for kind, name in ((RESOURCE_POOL, "a-good"), (WORKER_GROUP, "good")):
+        found = await scene.until(kind, name, "Ready", "Unknown", "ReadFailed", seconds=BOUND)
+        assert refusal.message in condition(found)["message"]
+    scene.proxy.end_faults()
+    await scene.until(WORKER_GROUP, "good", "Ready", "False", "ProcessDied", seconds=BOUND)

@@ -43,8 +43,10 @@ def scene(access, runner):
         found.start_operator()
         return found
 
-    yield runner.run(opened())
+    found = runner.run(opened())
+    yield found
     runner.run(asyncio.wait_for(stack.aclose(), 120))
+    assert found.proxy.forbidden == []
 
 
 async def first_status(scene, name):

@@ -79,6 +79,8 @@ class _Batch:
             await self._a_dead_rank_is_seen()
             if self.program.failure:
                 raise Wrong(str(self.program.failure))
+            if forbidden := self.scene.proxy.forbidden:
+                raise Wrong(f"rights are missing: {forbidden[:3]}")
             if (peak := self.program.peak_mib()) > MEMORY_MIB:
                 raise Wrong(f"the operator used {peak:.0f} MiB, its limit is {MEMORY_MIB:.0f} MiB")
             self.outcome.note(f"peak below {(int(peak) // 32 + 1) * 32} MiB")

@@ -132,8 +132,8 @@ class _Play:
             await self._compare_with_fresh()
             await self._do_nothing()
             await self._delete_all()
-        if self.monitor.violations:
-            raise Violation("; ".join(self.monitor.violations))
+        if wrong := [*self.monitor.violations, *self.scene.proxy.forbidden]:
+            raise Violation("; ".join(wrong))
 
     @asynccontextmanager
     async def _monitored(self) -> AsyncIterator[None]:

@@ -43,6 +43,8 @@ from tests.simulation.overload import Overload
 
 # The API server's answer to a client that lacks a right; admission refuses in other words.
 _LACKS_RIGHT = re.compile(r'is forbidden: user \\*"[^}]*', re.IGNORECASE)
+# The operator has all of its rights from the beginning. An agent's Role names a group at about the same time as the plan.
+GRANT_SECONDS = 3.0
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "accept-encoding"}
 
 
@@ -76,8 +78,9 @@ class Proxy:
         self._calm.set()
         self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.0)
         self.writes: list[Write] = []
-        # The requests for which a client lacked the right, and what the API server said.
+        # The requests for which a client lacked the right for longer than a grant takes, and what the API server said.
         self.forbidden: list[str] = []
+        self._refused_since: dict[tuple[str, str, str], float] = {}
         # When the proxy last delayed or rejected something.
         self.last_fault = 0.0
         self.overload = Overload()
@@ -160,8 +163,12 @@ class Proxy:
         """Return the writes since a time; renewals of Leases count only on request."""
         return [w for w in self.writes if w.at >= moment and (leases or w.request.plural != "leases")]
 
-    def _note_right(self, request: Request, status: int, content: bytes) -> None:
-        if status == HTTPStatus.FORBIDDEN and (found := _LACKS_RIGHT.search(content.decode(errors="replace"))):
+    def _note_right(self, incoming: web.BaseRequest, request: Request, status: int, content: bytes) -> None:
+        what, now = (request.client, request.method, incoming.raw_path), time.monotonic()
+        found = _LACKS_RIGHT.search(content.decode(errors="replace")) if status == HTTPStatus.FORBIDDEN else None
+        if found is None:
+            self._refused_since.pop(what, None)
+        elif request.client == "operator" or now - self._refused_since.setdefault(what, now) > GRANT_SECONDS:
             self.forbidden.append(f"{request}: {found[0]}")
 
     async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
@@ -205,7 +212,7 @@ class Proxy:
         async with self._forward(incoming, body) as answer:
             content = await answer.read()
             self.overload.note(time.monotonic() - asked)
-            self._note_right(request, answer.status, content)
+            self._note_right(incoming, request, answer.status, content)
             if request.is_write:
                 self.writes.append(Write(time.monotonic(), request, answer.status))
             if request.may_be_stale:
@@ -261,7 +268,7 @@ class Proxy:
             await response.prepare(incoming)
             if answer.status != 200:
                 content = await answer.read()
-                self._note_right(request, answer.status, content)
+                self._note_right(incoming, request, answer.status, content)
                 await response.write(content)
             else:
                 await self._until_stale(request, _lines(answer), response)

@@ -14,7 +14,7 @@ from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import NODE_GROUP_LABEL
 
 # KubeRay's labels. KubeRay looks at nothing else, so that it counts copies too.
-_CLUSTER_LABEL, _NODE_TYPE_LABEL = "ray.io/cluster", "ray.io/node-type"
+RAY_LABELS = _CLUSTER_LABEL, _NODE_TYPE_LABEL = "ray.io/cluster", "ray.io/node-type"
 
 
 @dataclass(frozen=True)

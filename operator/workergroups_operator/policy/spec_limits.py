@@ -19,6 +19,9 @@ POOL = Limits(size=512 * 2**10, depth=_DEPTH, values=10_000)
 # The kernel's limit for one variable of a process, name and value together.
 _MAX_VARIABLE_BYTES = 128 * 2**10
 
+# Characters of the labels and annotations of a pool that the operator reads or passes on to the RayCluster.
+MAX_METADATA = 16 * 2**10
+
 _LIMITS = {RESOURCE_POOL: POOL, WORKER_GROUP: ARGUMENTS}
 _WAYS_OUT: Mapping[Kind, Mapping[str, str]] = {
     WORKER_GROUP: {
@@ -43,6 +46,21 @@ def excess(kind: Kind, spec: Mapping[str, Any]) -> Explanation | None:
         except ExceededLimit as error:
             return Explanation(Reason.INVALID_SPEC, f"spec.{part}: {error}: {way_out}")
     return None
+
+
+def unfit_metadata(metadata: Mapping[str, Any]) -> Explanation | None:
+    """Explain why a pool's labels and annotations, as far as the operator reads or passes them on, are too large."""
+    found = [
+        (len(key) + len(value), key) for field in ("labels", "annotations") for key, value in metadata[field].items()
+    ]
+    size = sum(each for each, _ in found)
+    if size <= MAX_METADATA:
+        return None
+    return Explanation(
+        Reason.INVALID_SPEC,
+        f"the labels and annotations that the operator reads or passes on have {size} characters, and may have "
+        f"{MAX_METADATA}: shorten or remove {max(found)[1]}",
+    )
 
 
 def unfit_group_env(env: Mapping[str, str]) -> Explanation | None:
