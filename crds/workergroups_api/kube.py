@@ -300,14 +300,16 @@ class Kube:
             page = Page(refused=[str(row["cells"][0]) for row in table.get("rows") or ()])
         return page, table["metadata"].get("continue", "")
 
-    async def list(self, kind: Kind, namespace: str, **selectors: str) -> list[Manifest]:
-        """Return objects of a namespace by `label_selector` or `field_selector`. Raises RefusedObject for one."""
-        found: list[Manifest] = []
+    async def latest(
+        self, kind: Kind, namespace: str, moment: Callable[[Manifest], str], **selectors: str
+    ) -> Manifest | None:
+        """Return the object of a list with the latest `moment`, None if the list is empty. Raises RefusedObject."""
+        latest: Manifest | None = None
         async for page in self.pages(kind, namespace, **selectors):
             if page.refused:
                 raise RefusedObject(f"{kind.kind} {page.refused[0]} exceeds what is read of an object", b"")
-            found += page.items
-        return found
+            latest = max((*page.items, *filter(None, [latest])), key=moment, default=None)
+        return latest
 
     async def _listed(self, kind: Kind, limits: Limits, **request: Any) -> Any:
         async with self._reads:

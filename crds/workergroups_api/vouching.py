@@ -27,14 +27,20 @@ def to_annotation(doubts: Mapping[str, str]) -> str | None:
 
     `doubts` says, by UID, why the agent does not vouch for an object.
     """
-    if len(doubts) > MAX_OBJECTS:
-        first = next(iter(doubts.values()))
-        doubts = {EVERY: f"this is so for more than {MAX_OBJECTS} objects; for the first of them: {first}"}
+    doubts = within_limit(doubts)
     if not doubts:
         return None
     # JSON needs two characters for a quote.
     room = min(_MAX_WHY, (MAX_ANNOTATION // len(doubts) - _MAX_UID) // 2)
     return json.dumps({uid: plain(why, room) for uid, why in doubts.items()}, ensure_ascii=False)
+
+
+def within_limit(doubts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the doubts, or one about every object if there are too many."""
+    if len(doubts) <= MAX_OBJECTS:
+        return doubts
+    first = next(iter(doubts.values()))
+    return {EVERY: plain(f"this is so for more than {MAX_OBJECTS} objects; for the first of them: {first}", _MAX_WHY)}
 
 
 def from_annotation(value: Any) -> dict[str, str]:
@@ -43,7 +49,7 @@ def from_annotation(value: Any) -> dict[str, str]:
         return {}
     try:
         found = parse(str(value).encode(), _LIMITS)
-        return {str(uid): plain(str(why), _MAX_WHY) for uid, why in found.items()}
+        return {str(uid)[:_MAX_UID]: plain(str(why), _MAX_WHY) for uid, why in found.items()}
     except (RefusedJson, UnicodeError, AttributeError):
         return {EVERY: "the annotation in which the agent names such objects cannot be read"}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
-from workergroups_api.vouching import from_annotation
+from workergroups_api.vouching import from_annotation, within_limit
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.timings import Timings
@@ -20,6 +20,8 @@ from workergroups_operator.timings import Timings
 # Longer than an answer of the API server takes. What is older than what was seen before that is no late answer:
 # somebody has restored the API server from a backup.
 _OVERTAKEN_SECONDS = 30.0
+# Characters of a text of the Lease. A head or a session has about a hundred.
+_MAX_TEXT = 512
 
 
 @dataclass
@@ -72,7 +74,7 @@ class Heartbeats:
     def _note(self, key: ClusterKey, lease: Manifest | None) -> bool:
         spec, now, version = (lease or {}).get("spec") or {}, self._clock(), _version(lease)
         doubts = from_annotation(_annotations(lease).get(DOUBTS_ANNOTATION))
-        renewed, session = spec.get("renewTime"), spec.get("holderIdentity")
+        renewed, session = _text(spec.get("renewTime")), _text(spec.get("holderIdentity"))
         beat = self._beats.get(key)
         if beat is None:
             known = _known(lease)
@@ -85,7 +87,8 @@ class Heartbeats:
         # The operator recreates a Lease that was deleted, with what it said before.
         beat.known = _known(lease) or beat.known
         # Only a holder withdraws a doubt: an agent that has just started does not know its predecessor's doubts.
-        before, beat.doubts = beat.doubts, doubts if session is not None else {**beat.doubts, **doubts}
+        before = beat.doubts
+        beat.doubts = doubts if session is not None else within_limit({**before, **doubts})
         has_other_doubts = beat.doubts.keys() != before.keys()
         if (renewed, session) == (beat.renewed, beat.session):
             return has_other_doubts
@@ -148,8 +151,13 @@ def _annotations(lease: Manifest | None) -> Mapping[str, Any]:
 
 def _known(lease: Manifest | None) -> tuple[str, str] | None:
     annotations = _annotations(lease)
-    head, session = annotations.get(HEAD_ANNOTATION), annotations.get(SESSION_ANNOTATION)
-    return (str(head), str(session)) if head and session else None
+    head, session = (_text(annotations.get(key)) for key in (HEAD_ANNOTATION, SESSION_ANNOTATION))
+    return (head, session) if head and session else None
+
+
+def _text(value: Any) -> str | None:
+    """Return a text that an agent or the operator may have written, None for all else: it is kept between turns."""
+    return value if isinstance(value, str) and len(value) <= _MAX_TEXT else None
 
 
 def _version(lease: Manifest | None) -> int:

@@ -38,11 +38,14 @@ async def _workload(client: Kube, namespace: str, uid: str) -> Manifest | None:
     """Return the latest Workload of the RayCluster; None if there is none, or if there is no Kueue."""
     for kind in _WORKLOADS:
         try:
-            found = await client.list(kind, namespace, label_selector=f"{_OF_JOB}={uid}")
+            return await client.latest(kind, namespace, _created, label_selector=f"{_OF_JOB}={uid}")
         except NotFoundError:
             continue
-        return max(found, key=lambda each: str(each["metadata"].get("creationTimestamp")), default=None)
     return None
+
+
+def _created(workload: Manifest) -> str:
+    return str(workload["metadata"].get("creationTimestamp"))
 
 
 async def _place(client: Kube, namespace: str, workload: Manifest) -> int | None:

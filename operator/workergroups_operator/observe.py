@@ -113,11 +113,14 @@ async def _complaint(client: Kube, seen: Observed) -> str | None:
     uid = (seen.ray_cluster or {})["metadata"]["uid"]
     selector = f"involvedObject.uid={uid},type=Warning"
     try:
-        events = await client.list(kinds.CORE_EVENT, seen.key.namespace, field_selector=selector)
+        latest = await client.latest(kinds.CORE_EVENT, seen.key.namespace, _time_of_event, field_selector=selector)
     except RefusedObject:
         return None
-    latest = max(events, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime")), default=None)
     return without_generated_names(str(latest.get("message"))) if latest else None
+
+
+def _time_of_event(event: Manifest) -> str:
+    return str(event.get("lastTimestamp") or event.get("eventTime"))
 
 
 async def _pods(client: Kube, key: ClusterKey) -> tuple[Manifest, ...]:

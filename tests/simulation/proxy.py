@@ -43,7 +43,7 @@ from tests.simulation.overload import Overload
 
 # The API server's answer to a client that lacks a right; admission refuses in other words.
 _LACKS_RIGHT = re.compile(r'is forbidden: user \\*"[^}]*', re.IGNORECASE)
-# The operator has all of its rights from the beginning. An agent's Role names a group at about the same time as the plan.
+# An agent's Role names a group at about the same time as the plan. The operator has all rights from the beginning.
 GRANT_SECONDS = 3.0
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "accept-encoding"}
 

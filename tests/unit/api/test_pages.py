@@ -101,14 +101,26 @@ def test_an_object_that_goes_while_it_is_read_takes_no_other_with_it(pages):
     assert "p001" not in refused
 
 
-def test_a_list_without_one_of_its_objects_is_refused():
-    """Only who reads pages can tell what is missing."""
+class Listed(Kube):
+    """Has these pages."""
 
-    async def one_refused(*_, **__):
-        yield kube.Page([{"metadata": {"name": "a"}}])
-        yield kube.Page(refused=["b"])
+    def __init__(self, *pages):
+        self._pages = pages
 
-    client = object.__new__(Kube)
-    client.pages = one_refused
+    async def pages(self, *_, **__):
+        for page in self._pages:
+            yield page
+
+
+def latest(*pages):
+    return asyncio.run(Listed(*pages).latest(POD, "ns", lambda item: item["at"]))
+
+
+def test_the_latest_of_all_pages_is_found():
+    assert latest(kube.Page([{"at": "1"}, {"at": "3"}]), kube.Page([{"at": "2"}])) == {"at": "3"}
+    assert latest(kube.Page()) is None
+
+
+def test_nobody_knows_the_latest_if_one_exceeds_a_limit():
     with pytest.raises(RefusedObject, match="Pod b"):
-        asyncio.run(client.list(POD, "ns"))
+        latest(kube.Page([{"at": "1"}]), kube.Page(refused=["b"]))

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from workergroups_api.names import DOUBTS_ANNOTATION
+from workergroups_api.vouching import MAX_OBJECTS, doubt
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
@@ -142,6 +143,15 @@ def test_only_a_holder_takes_a_doubt_back(world):
     assert world.sign().doubts == {"u": "403"}
     world.beat()
     assert world.sign().doubts == {}
+
+
+def test_what_somebody_writes_into_a_lease_again_and_again_takes_no_more_memory(world):
+    world.beat(session="x" * 10_000)
+    assert world.sign().session is None
+    for number in range(100):
+        world.beat(session=None, doubts={f"{number}{'u' * 10_000}": "403"})
+    assert len(world.sign().doubts) <= MAX_OBJECTS
+    assert doubt("any", world.sign().doubts).startswith("this is so for more than 20 objects")
 
 
 def reading(version, count, **spec):
