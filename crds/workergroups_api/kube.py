@@ -188,10 +188,17 @@ class Kube:
         return SafeSubresource(resource, kind=kind.kind, name=name, namespaced=kind.is_namespaced)
 
     async def get(
-        self, kind: Kind, namespace: str | None, name: str, *, subresource: str | None = None
+        self,
+        kind: Kind,
+        namespace: str | None,
+        name: str,
+        *,
+        subresource: str | None = None,
+        limits: Limits = OBJECT_LIMITS,
     ) -> Manifest | None:
         """Return the object, None if it does not exist or its kind is not installed. Raises RefusedObject."""
-        return (await self._get(self._resource(kind, subresource).path(namespace=namespace, name=name)))[0]
+        path = self._resource(kind, subresource).path(namespace=namespace, name=name)
+        return (await self._get(path, limits))[0]
 
     async def get_made(
         self, kind: Kind, namespace: str, name: str, make: Callable[[Manifest | RefusedObject], Awaitable[Made]]
@@ -229,13 +236,13 @@ class Kube:
             # If it has changed since its version was read, it has another version, and is read again the next time.
             return error, version, len(error.data)
 
-    async def _get(self, path: str) -> tuple[Manifest | None, int]:
+    async def _get(self, path: str, limits: Limits = OBJECT_LIMITS) -> tuple[Manifest | None, int]:
         """Return the object and the size of its text."""
         async with self._reads:
             answer = await self._read(path, "application/json")
             if answer is None:
                 return None, 0
-            body, size = await self._parsed(answer, OBJECT_LIMITS)
+            body, size = await self._parsed(answer, limits)
             return dict(body), size
 
     async def _version(self, path: str) -> _Version | None:

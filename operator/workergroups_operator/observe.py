@@ -29,6 +29,9 @@ from workergroups_operator.policy.suspension import suspended_pools
 LOGGER = logging.getLogger(__name__)
 # The agent's pods belong to one ReplicaSet, or to two while its Deployment changes.
 MAX_REPLICA_SETS = 8
+# Of each object that the operator makes, except a RayCluster, which has the specs of many pools. A Role names a group
+# twice, and a plan has room for some thousands.
+CHILD_LIMITS = replace(OBJECT_LIMITS, values=20_000)
 # Only somebody else's edits of a Lease can bring news during that many readings in a row.
 MAX_READINGS = 3
 
@@ -141,7 +144,8 @@ async def _children(client: Kube, key: ClusterKey) -> dict[tuple[str, str], Mani
 
 async def _child(client: Kube, kind: Kind, namespace: str, name: str) -> Manifest | None:
     try:
-        return await client.get(kind, namespace, name)
+        limits = OBJECT_LIMITS if kind is kinds.RAY_CLUSTER else CHILD_LIMITS
+        return await client.get(kind, namespace, name, limits=limits)
     except RefusedObject as error:
         raise OversizedChild(
             f"{kind.kind} {name}, which the operator made, was changed and exceeds what the operator reads, so nobody "

@@ -1,10 +1,15 @@
 """A turn reads everything again if the agent's Lease has news meanwhile."""
 
 import asyncio
+import json
 
 import pytest
 
 from tests.unit.operator.make import KEY, observed
+from workergroups_api.bounded_json import ExceededLimit, parse
+from workergroups_api.children import CHILD_KINDS
+from workergroups_api.kube import OBJECT_LIMITS, RefusedObject
+from workergroups_api.manifest import RAY_CLUSTER
 from workergroups_operator import observe
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import Membership
@@ -53,3 +58,25 @@ def test_news_of_the_lease_make_a_turn_read_again(readings, sessions, times):
 
 def test_a_lease_that_somebody_edits_all_the_time_does_not_stop_the_turn(readings):
     assert readings(*map(str, range(10))) == observe.MAX_READINGS
+
+
+class Blown:
+    """Has one object, with so many values."""
+
+    def __init__(self, kind, count):
+        self._kind = kind
+        self._text = json.dumps({"data": dict.fromkeys(map(str, range(count)))}).encode()
+
+    async def get(self, kind, namespace, name, *, limits):
+        try:
+            return parse(self._text, limits) if kind is self._kind else None
+        except ExceededLimit as error:
+            raise RefusedObject(str(error), self._text) from None
+
+
+@pytest.mark.parametrize("kind", CHILD_KINDS, ids=lambda kind: kind.kind)
+def test_an_object_of_ours_that_somebody_has_blown_up_is_refused_before_it_is_built(kind):
+    most = OBJECT_LIMITS if kind is RAY_CLUSTER else observe.CHILD_LIMITS
+    assert asyncio.run(observe._children(Blown(kind, most.values - 2), KEY))
+    with pytest.raises(observe.OversizedChild, match=f"{kind.kind} .* may have {most.values}"):
+        asyncio.run(observe._children(Blown(kind, most.values), KEY))

@@ -44,7 +44,7 @@ class Client(Reads):
     def __init__(self, failing):
         self._failing = failing
 
-    async def get(self, kind, namespace, name):
+    async def get(self, kind, namespace, name, **_):
         if (error := self._failing(kind)) is not None:
             raise error
         found = {RESOURCE_POOL: pool, WORKER_GROUP: group}.get(kind)
