@@ -9,9 +9,10 @@ import os
 import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Self, TypeVar, cast
 
@@ -27,6 +28,7 @@ from kubernetes.aio.watch import Watch
 from workergroups_api.bounded_json import ExceededLimit, Limits, RefusedJson, parse
 from workergroups_api.manifest import Kind, Manifest, kind_of
 from workergroups_api.path_segment import InvalidName
+from workergroups_api.rotation import Rotation
 from workergroups_api.safe_paths import SafeResource, SafeSubresource
 
 # What a call raises if the API server refuses, cannot be reached, does not answer, or breaks off its answer.
@@ -50,8 +52,9 @@ _SHRINK, _GROW = 4, 2
 _TABLE = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
 # A read fails if nothing comes for this time. Nothing delays reads as admission delays writes.
 _SILENT_SECONDS = 5.0
-# Reads at once. Each needs a connection, which has buffers of 256 KiB.
+# Reads at once, and those of one namespace. Each needs a connection, which has buffers of 256 KiB.
 _READS = 16
+_NAMESPACE_READS = 8
 # Answers that are larger than this are read one after the other.
 _LARGE = 128 * 2**10
 # What is made of objects that are larger than this is kept, for this many objects.
@@ -136,8 +139,8 @@ class Kube:
         self._request_seconds = request_seconds
         self._read_timeout = aiohttp.ClientTimeout(total=request_seconds, sock_read=_SILENT_SECONDS)
         self._resources: dict[tuple[Kind, str | None], Any] = {}
-        self._reads = asyncio.Semaphore(_READS)
-        self._large = asyncio.Lock()
+        self._reads = Rotation(_READS, _NAMESPACE_READS)
+        self._large = Rotation(1, 1)
         # The version of each large object that was read last, and what was made of it; the latest used is the last.
         self._kept: OrderedDict[tuple[Kind, str, str], tuple[_Version | None, Any]] = OrderedDict()
         # Each new one would load all certificates again, for a connection that it does not use.
@@ -198,7 +201,7 @@ class Kube:
     ) -> Manifest | None:
         """Return the object, None if it does not exist or its kind is not installed. Raises RefusedObject."""
         path = self._resource(kind, subresource).path(namespace=namespace, name=name)
-        return (await self._get(path, limits))[0]
+        return (await self._get(namespace, path, limits))[0]
 
     async def get_made(
         self, kind: Kind, namespace: str, name: str, make: Callable[[Manifest | RefusedObject], Awaitable[Made]]
@@ -210,8 +213,8 @@ class Kube:
         """
         key, path = (kind, namespace, name), self._resource(kind).path(namespace=namespace, name=name)
         version, made = self._kept.pop(key, (None, None))
-        if version is None or await self._version(path) != version:
-            found, version, size = await self._found(path)
+        if version is None or await self._version(namespace, path) != version:
+            found, version, size = await self._found(namespace, path)
             if found is None:
                 return None
             made = await make(found)
@@ -222,34 +225,29 @@ class Kube:
             self._kept.popitem(last=False)
         return cast(Made, made)
 
-    async def _found(self, path: str) -> tuple[Manifest | RefusedObject | None, _Version | None, int]:
+    async def _found(self, namespace: str, path: str) -> tuple[Manifest | RefusedObject | None, _Version | None, int]:
         """Return an object, or why it is not read, with its version and size."""
         try:
-            body, size = await self._get(path)
+            body, size = await self._get(namespace, path)
             return body, _version_of(body), size
         except RefusedObject:
-            version = await self._version(path)
+            version = await self._version(namespace, path)
         try:
-            body, size = await self._get(path)
+            body, size = await self._get(namespace, path)
             return body, _version_of(body), size
         except RefusedObject as error:
             # If it has changed since its version was read, it has another version, and is read again the next time.
             return error, version, len(error.data)
 
-    async def _get(self, path: str, limits: Limits = OBJECT_LIMITS) -> tuple[Manifest | None, int]:
+    async def _get(
+        self, namespace: str | None, path: str, limits: Limits = OBJECT_LIMITS
+    ) -> tuple[Manifest | None, int]:
         """Return the object and the size of its text."""
-        async with self._reads:
-            answer = await self._read(path, "application/json")
-            if answer is None:
-                return None, 0
-            body, size = await self._parsed(answer, limits)
-            return dict(body), size
+        return await self._answer(namespace, partial(self._read, path, "application/json"), limits)
 
-    async def _version(self, path: str) -> _Version | None:
+    async def _version(self, namespace: str, path: str) -> _Version | None:
         """Return which object a path leads to, and in which version; None if to none."""
-        async with self._reads:
-            answer = await self._read(path, _METADATA)
-            return None if answer is None else _version_of((await self._parsed(answer, OBJECT_LIMITS))[0])
+        return _version_of((await self._answer(namespace, partial(self._read, path, _METADATA), OBJECT_LIMITS))[0])
 
     async def _read(self, path: str, accept: str) -> aiohttp.ClientResponse | None:
         """Return None if nothing exists. The dynamic client would format a traceback, which costs more than this."""
@@ -296,7 +294,7 @@ class Kube:
     async def _one(self, kind: Kind, listing: Mapping[str, Any]) -> tuple[Page, str]:
         """Return the next object of a list as a page, and the token of the next page."""
         table = await self._listed(
-            kind, PAGE_LIMITS, limit=1, header_params=dict(_TABLE), query_params=[("includeObject", "None")], **listing
+            kind, PAGE_LIMITS, limit=1, header_params=_TABLE, query_params=[("includeObject", "None")], **listing
         )
         # A token is about one version of the list. Without one, the first object may be another one by now.
         version = {"resourceVersion": table["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
@@ -318,26 +316,39 @@ class Kube:
             latest = max((*page.items, *filter(None, [latest])), key=moment, default=None)
         return latest
 
-    async def _listed(self, kind: Kind, limits: Limits, **request: Any) -> Any:
-        async with self._reads:
-            answer = await self._resource(kind).get(_request_timeout=self._read_timeout, serialize=False, **request)
-            return (await self._parsed(answer, limits))[0]
+    async def _listed(self, kind: Kind, limits: Limits, *, namespace: str, **request: Any) -> Any:
+        async def ask() -> aiohttp.ClientResponse:
+            # The client adds to what it is given.
+            given = {key: copy(value) for key, value in request.items()}
+            answer: aiohttp.ClientResponse = await self._resource(kind).get(
+                namespace=namespace, _request_timeout=self._read_timeout, serialize=False, **given
+            )
+            return answer
 
-    async def _parsed(self, answer: aiohttp.ClientResponse, limits: Limits) -> tuple[Any, int]:
-        """Return what the answer holds, and the size of its text."""
-        body = bytearray()
-        async with AsyncExitStack() as stack:
-            async for chunk in answer.content.iter_chunked(_LARGE // 2):
-                if len(body) <= _LARGE < len(body) + len(chunk):
-                    await stack.enter_async_context(self._large)
-                body += chunk
-                if len(body) > limits.size:
-                    answer.close()
-                    break
-            try:
-                return parse(bytes(body), limits), len(body)
-            except ExceededLimit as error:
-                raise RefusedObject(str(error), bytes(body)) from None
+        return (await self._answer(namespace, ask, limits))[0]
+
+    async def _answer(
+        self, namespace: str | None, ask: Callable[[], Awaitable[aiohttp.ClientResponse | None]], limits: Limits
+    ) -> tuple[Any, int]:
+        """Return what the API server answers to a read, None if it has nothing, and the size of the answer.
+
+        Small answers do not wait for large ones. A large answer that has to wait is dropped, and asked for again.
+        """
+        owner = namespace or ""
+        async with self._reads.slot(owner):
+            answer = await ask()
+            if answer is None:
+                return None, 0
+            beginning = bytearray()
+            if await _is_all(answer, _LARGE, beginning):
+                return _parsed(beginning, limits)
+            if not self._large.is_full:
+                async with self._large.slot(owner):
+                    return await _rest(answer, beginning, limits)
+            answer.close()
+        async with self._large.slot(owner):
+            answer = await ask()
+            return (None, 0) if answer is None else await _rest(answer, bytearray(), limits)
 
     async def apply(self, manifest: Manifest, subresource: str | None = None, *, dry_run: bool = False) -> None:
         """Apply on the server side; take over fields that another manager holds. A dry run only asks if that works."""
@@ -421,6 +432,29 @@ class Kube:
                         yield None if event["type"] == "DELETED" else event["raw_object"]
             except TimeoutError:
                 continue
+
+
+async def _is_all(answer: aiohttp.ClientResponse, size: int, body: bytearray) -> bool:
+    """Read on until the body has more bytes than this; return False then, and True at its end."""
+    async for chunk in answer.content.iter_chunked(_LARGE // 2):
+        body += chunk
+        if len(body) > size:
+            return False
+    return True
+
+
+async def _rest(answer: aiohttp.ClientResponse, body: bytearray, limits: Limits) -> tuple[Any, int]:
+    """Return the answer, whose beginning has been read."""
+    if not await _is_all(answer, limits.size, body):
+        answer.close()
+    return _parsed(body, limits)
+
+
+def _parsed(body: bytearray, limits: Limits) -> tuple[Any, int]:
+    try:
+        return parse(bytes(body), limits), len(body)
+    except ExceededLimit as error:
+        raise RefusedObject(str(error), bytes(body)) from None
 
 
 async def _finish(answer: aiohttp.ClientResponse) -> None:

@@ -3,41 +3,81 @@
 The operator gets no events about these objects, so it reads them in each turn. It keeps only what a group needs.
 """
 
+import asyncio
 import base64
 import binascii
+from collections import defaultdict
 from collections.abc import Mapping
 
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.kube import Kube, RefusedObject, api_error_message
+from workergroups_api.kube import API_ERRORS, Kube, RefusedObject, api_error_message
 from workergroups_api.launch import MAX_ENV_BYTES
 from workergroups_api.manifest import SECRET, Kind, Manifest
 from workergroups_api.path_segment import InvalidName
 from workergroups_api.vocabulary import LaunchState
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import GroupEnv
-from workergroups_operator.policy.group_env import Content, Source, resolve, sources_of
+from workergroups_operator.policy.group_env import MAX_BYTES, Content, Source, resolve, sources_of
 
+# An object, and the keys that are needed of it; None for all keys.
+_Part = tuple[Source, frozenset[str] | None]
 # Characters. Base64 needs four for three bytes.
 _MAX_SIZE = 2 * MAX_ENV_BYTES
+# Characters of all groups of a cluster: several times what the Secret with their variables has room for.
+MAX_TOTAL = 8 * MAX_BYTES
 
 
-async def group_env(client: Kube, group: WorkerGroup) -> GroupEnv | None:
-    """Return the variables that a group takes from Secrets and ConfigMaps, or why it cannot; None if it takes none."""
-    if not group.spec.env_sources:
-        return None
-    contents: dict[Source, Content | None] = {}
-    # One after the other, so that the operator never holds more than one large object for a group.
-    for source, keys in sources_of(group.spec.env, group.spec.env_from).items():
-        contents[source] = await _content(client, group.namespace, source, keys)
-        if sum(content.size for content in contents.values() if content) > _MAX_SIZE:
-            return Explanation(
-                LaunchState.WAITING_FOR_ENVIRONMENT,
-                f"spec.env and spec.envFrom name more than the {MAX_ENV_BYTES} bytes that a process can have: name "
-                "fewer keys",
+class Sources:
+    """What the groups of a cluster name, in one turn: what several groups need of an object is read once."""
+
+    def __init__(self, client: Kube, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._size = 0
+        self._locks: defaultdict[_Part, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # What was read, or why nothing could be read.
+        self._found: dict[_Part, Content | Exception | None] = {}
+
+    async def env_of(self, group: WorkerGroup) -> GroupEnv | None:
+        """Return the variables that a group takes from Secrets and ConfigMaps, or why it cannot; None without any."""
+        if not group.spec.env_sources:
+            return None
+        contents: dict[Source, Content | None] = {}
+        # One after the other, so that the operator never holds more than one large object for a group.
+        for source, keys in sources_of(group.spec.env, group.spec.env_from).items():
+            contents[source] = await self._part(source, keys)
+            if sum(content.size for content in contents.values() if content) > _MAX_SIZE:
+                return Explanation(
+                    LaunchState.WAITING_FOR_ENVIRONMENT,
+                    f"spec.env and spec.envFrom name more than the {MAX_ENV_BYTES} bytes that a process can have: name "
+                    "fewer keys",
+                )
+        return resolve(group.spec.env, group.spec.env_from, contents)
+
+    async def _part(self, source: Source, keys: set[str] | None) -> Content | None:
+        part = source, None if keys is None else frozenset(keys)
+        async with self._locks[part]:
+            if part not in self._found:
+                self._found[part] = await self._read(source, keys)
+        found = self._found[part]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def _read(self, source: Source, keys: set[str] | None) -> Content | Exception | None:
+        try:
+            content = await _content(self._client, self._namespace, source, keys)
+        except API_ERRORS as error:
+            return error
+        self._size += content.size if content else 0
+        if self._size > MAX_TOTAL:
+            return Content(
+                trouble=f"has no room: the cluster's groups take more than {MAX_TOTAL} characters from Secrets and "
+                "ConfigMaps: name fewer keys, or put groups on pools with another spec.clusterName"
             )
-    return resolve(group.spec.env, group.spec.env_from, contents)
+        return content
 
 
 async def _content(client: Kube, namespace: str, source: Source, keys: set[str] | None) -> Content | None:

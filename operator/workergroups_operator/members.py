@@ -25,7 +25,7 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.failures import internal_error
-from workergroups_operator.group_sources import group_env
+from workergroups_operator.group_sources import Sources
 from workergroups_operator.lean import identity, lean_member, lean_status
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import GroupEnv, Observed, UnreadableObject, unreadable
@@ -63,9 +63,10 @@ class Member:
 
 async def observe_members(client: Kube, membership: Membership, key: ClusterKey) -> Observed:
     """Read a cluster's pools and groups only."""
+    sources = Sources(client, key.namespace)
     pools, groups = await asyncio.gather(
         _members(client, RESOURCE_POOL, key.namespace, membership.pools_of(key)),
-        _members(client, WORKER_GROUP, key.namespace, membership.groups_of(key)),
+        _members(client, WORKER_GROUP, key.namespace, membership.groups_of(key), sources),
     )
     here, groups = _of_cluster(key, pools, groups)
     named = {pool for group in groups for pool in group.pools} - {pool.name for pool in here}
@@ -86,7 +87,7 @@ async def observe_readable_members(client: Kube, membership: Membership, key: Cl
     """
     named = [(RESOURCE_POOL, name) for name in membership.pools_of(key)]
     named += [(WORKER_GROUP, name) for name in membership.groups_of(key)]
-    reads = (_parsed_member(client, kind, key.namespace, name) for kind, name in named)
+    reads = (_read(client, kind, key.namespace, name) for kind, name in named)
     found = await asyncio.gather(*reads, return_exceptions=True)
     errors = [each for each in found if isinstance(each, BaseException)]
     if errors and len(errors) == len(found):
@@ -128,9 +129,11 @@ def _pools_named_in(group: Manifest) -> tuple[str, ...]:
     return pools_of_group(str(group["metadata"]["name"]), _spec(group))
 
 
-async def _members(client: Kube, kind: Kind, namespace: str, members: Collection[str]) -> list[Member]:
+async def _members(
+    client: Kube, kind: Kind, namespace: str, members: Collection[str], sources: Sources | None = None
+) -> list[Member]:
     """Return the members that are not being deleted, in the order of their creation."""
-    return _alive(await asyncio.gather(*(_read(client, kind, namespace, name) for name in members)))
+    return _alive(await asyncio.gather(*(_read(client, kind, namespace, name, sources) for name in members)))
 
 
 def _alive(found: Iterable[Member | None]) -> list[Member]:
@@ -138,14 +141,12 @@ def _alive(found: Iterable[Member | None]) -> list[Member]:
     return sorted(alive, key=lambda member: (str(member.metadata.get("creationTimestamp")), member.name))
 
 
-async def _read(client: Kube, kind: Kind, namespace: str, name: str) -> Member | None:
+async def _read(client: Kube, kind: Kind, namespace: str, name: str, sources: Sources | None = None) -> Member | None:
+    """Return the object; without `sources`, without the variables that a group takes from other objects."""
     member, group = await client.get_made(kind, namespace, name, partial(_made, kind)) or (None, None)
-    return member if member is None or group is None else await _with_environment(client, member, group)
-
-
-async def _parsed_member(client: Kube, kind: Kind, namespace: str, name: str) -> Member | None:
-    """Return the object without the variables that it takes from others."""
-    return (await client.get_made(kind, namespace, name, partial(_made, kind)) or (None, None))[0]
+    if member is None or group is None or sources is None:
+        return member
+    return await _with_environment(sources, member, group)
 
 
 async def _made(kind: Kind, found: Manifest | RefusedObject) -> tuple[Member | None, WorkerGroup | None]:
@@ -156,9 +157,9 @@ async def _made(kind: Kind, found: Manifest | RefusedObject) -> tuple[Member | N
     return (_unreadable(kind, found, why), None) if why else _parsed(kind, found)
 
 
-async def _with_environment(client: Kube, member: Member, group: WorkerGroup) -> Member:
+async def _with_environment(sources: Sources, member: Member, group: WorkerGroup) -> Member:
     try:
-        return replace(member, environment=await group_env(client, group))
+        return replace(member, environment=await sources.env_of(group))
     except API_ERRORS:
         raise
     except Exception as error:

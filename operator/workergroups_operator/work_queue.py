@@ -101,7 +101,7 @@ class WorkQueue(Generic[Key]):
 
     async def _try(self, key: Key, added: asyncio.Event) -> Result:
         try:
-            async with self._turns.turn(key.namespace):
+            async with self._turns.slot(key.namespace):
                 added.clear()
                 return await self._work(key)
         except Exception as error:

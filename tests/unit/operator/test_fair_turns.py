@@ -24,7 +24,7 @@ class Turns:
 
     async def take(self, namespace, seconds):
         asked = now()
-        async with self.turns.turn(namespace):
+        async with self.turns.slot(namespace):
             self.waited.setdefault(namespace, []).append(now() - asked)
             self.running[namespace] = self.running.get(namespace, 0) + 1
             self.most[namespace] = max(self.most.get(namespace, 0), self.running[namespace])

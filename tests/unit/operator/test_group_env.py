@@ -15,7 +15,7 @@ from workergroups_api.kube import RefusedObject
 from workergroups_api.launch import MAX_ENV_BYTES
 from workergroups_api.manifest import CONFIG_MAP, SECRET
 from workergroups_api.path_segment import InvalidName
-from workergroups_operator.group_sources import group_env
+from workergroups_operator.group_sources import MAX_TOTAL, Sources
 from workergroups_operator.policy.group_env import (
     MAX_BYTES,
     Content,
@@ -311,7 +311,7 @@ class Api:
 
 def read(objects, **spec):
     api = Api(objects)
-    return asyncio.run(group_env(api, group(**spec))), api.asked
+    return asyncio.run(Sources(api, "team").env_of(group(**spec))), api.asked
 
 
 def text(value):
@@ -366,3 +366,46 @@ def test_no_group_holds_many_large_objects_at_once():
     why, asked = read(objects, envFrom=[from_map(f"m{number}") for number in range(20)])
     assert "name fewer keys" in why.message
     assert len(asked) < 6
+
+
+def test_what_many_groups_need_is_read_once_in_a_turn():
+    objects = {(CONFIG_MAP, f"m{number}"): {"data": {"k": "v", "l": "w"}} for number in range(3)}
+    every = [from_map(f"m{number}") for number in range(3)]
+
+    async def turn():
+        api = Api(objects)
+        sources = Sources(api, "team")
+        groups = [group(f"g{number}", envFrom=every) for number in range(40)]
+        found = await asyncio.gather(*map(sources.env_of, groups))
+        return found, api.asked
+
+    found, asked = asyncio.run(turn())
+    assert found == [{"k": "v", "l": "w"}] * 40
+    assert len(asked) == 3
+
+
+def test_an_object_that_is_not_answered_is_asked_for_once_in_a_turn():
+    async def turn():
+        api = Api({SECRET_A: TimeoutError()})
+        sources = Sources(api, "team")
+        groups = [group(f"g{number}", env=[secret_key("A")]) for number in range(40)]
+        return await asyncio.gather(*map(sources.env_of, groups), return_exceptions=True), api.asked
+
+    found, asked = asyncio.run(turn())
+    assert {type(each) for each in found} == {TimeoutError}
+    assert len(asked) == 1
+
+
+def test_all_groups_of_a_cluster_hold_a_bounded_part_of_these_objects():
+    objects = {(CONFIG_MAP, f"m{number}"): {"data": {"k": "x" * 90_000}} for number in range(100)}
+
+    async def turn():
+        sources = Sources(Api(objects), "team")
+        groups = [group(f"g{number}", envFrom=[from_map(f"m{number}")]) for number in range(100)]
+        return await asyncio.gather(*map(sources.env_of, groups))
+
+    found = asyncio.run(turn())
+    held = [each for each in found if isinstance(each, dict)]
+    assert sum(len(each["k"]) for each in held) <= MAX_TOTAL
+    (why,) = {each.reason for each in found if each not in held}
+    assert why == "WaitingForEnvironment"
