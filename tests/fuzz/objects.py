@@ -7,11 +7,13 @@ from typing import Any
 from tests.fuzz.schema import drawn as drawn_from
 from tests.fuzz.schema import schema_of
 from tests.fuzz.values import as_json, large, text
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
-from workergroups_api.names import CLUSTER_LABEL, RESTARTED_AT_ANNOTATION
+from tests.simulation.machines import NO_SUCH_NODE
+from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.names import CLUSTER_LABEL, GROUP, RESTARTED_AT_ANNOTATION
 
 # The most pods of a pool: more would cost time, and show nothing new.
 NODES = (1, 1, 1, 1, 2, 3)
+LARGE_ANNOTATIONS = ("example.com/large", f"{GROUP}/of-a-later-version", RESTARTED_AT_ANNOTATION, "volcano.sh/large")
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,30 @@ def _metadata(choices: random.Random, namespace: str, name: str) -> dict[str, An
     if choices.random() < 0.3:
         metadata["annotations"] = {f"example.com/a{number}": text(choices, 5000) for number in range(3)}
         metadata["annotations"][RESTARTED_AT_ANNOTATION] = text(choices)
-    if choices.random() < 0.03:
-        metadata["annotations"] = {"example.com/large": str(large(choices))[:250_000]}
+    if choices.random() < 0.05:
+        metadata["annotations"] = {choices.choice(LARGE_ANNOTATIONS): str(large(choices))[:250_000]}
     if choices.random() < 0.2:
         metadata["labels"] = {CLUSTER_LABEL: choices.choice((name, "healthy", "x"))}
+    if choices.random() < 0.03:
+        domain = choices.choice(("example.com", "kueue.x-k8s.io"))
+        metadata["labels"] = {
+            f"{domain}/{'x' * 40}-{number}": "y" * 60 for number in range(choices.choice((300, 5_000)))
+        }
     return metadata
+
+
+def pods_like_ours(choices: random.Random, namespace: str, cluster: str) -> list[dict[str, Any]]:
+    """Return large pods with a cluster's label that no node takes, and of which nothing is ours."""
+    args = choices.choice((["x" * 1_000_000], ["x"] * 205_000, ["x"] * 20_000, ["<" * 1_400_000]))
+    return [
+        {
+            "apiVersion": POD.api_version,
+            "kind": POD.kind,
+            "metadata": {"name": f"a-copy-{number}", "namespace": namespace, "labels": {CLUSTER_LABEL: cluster}},
+            "spec": {
+                "containers": [{"name": "c", "image": "example.test/image", "args": args}],
+                "nodeSelector": {NO_SUCH_NODE: "true"},
+            },
+        }
+        for number in range(choices.choice((0, 1, 9)))
+    ]

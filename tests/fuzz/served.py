@@ -71,7 +71,7 @@ class _Batch:
     async def play(self, seeds: Sequence[int]) -> None:
         self.bound += SECONDS_FOR_EACH * len(seeds)
         try:
-            await self._begin()
+            await self._begin(seeds)
             async with self._neighbours_watched():
                 served = [odd for seed in seeds if (odd := await self._create(seed))]
                 await self._all_have_a_condition(served)
@@ -87,11 +87,13 @@ class _Batch:
         except (Wrong, AssertionError) as error:
             self.outcome.failures[seeds[0]] = f"{error}\n{self.program.last_lines()}"
 
-    async def _begin(self) -> None:
+    async def _begin(self, seeds: Sequence[int]) -> None:
         await self.scene.pool(HEALTHY, progressDeadlineSeconds=600)
         await self.scene.group(HEALTHY)
         await self.scene.ready(WORKER_GROUP, HEALTHY, seconds=READY_SECONDS)
         await self.scene.ready(RESOURCE_POOL, HEALTHY, seconds=READY_SECONDS)
+        for pod in objects.pods_like_ours(choices_of(seeds[0], "pods"), self.scene.namespace, HEALTHY):
+            await self.scene.api.create(pod)
 
     async def _create(self, seed: int) -> _Served | None:
         odd = objects.drawn(choices_of(seed, "object"), self.scene.namespace, f"o{seed}", HEALTHY)
