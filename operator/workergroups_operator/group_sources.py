@@ -41,7 +41,7 @@ class Sources:
         self._found: dict[_Part, Content | Exception | None] = {}
 
     async def env_of(self, group: WorkerGroup) -> GroupEnv | None:
-        """Return the variables that a group takes from Secrets and ConfigMaps, or why it cannot; None without any."""
+        """Return the variables that a group takes from Secrets and ConfigMaps, or why it cannot; None if none."""
         if not group.spec.env_sources:
             return None
         contents: dict[Source, Content | None] = {}

@@ -41,11 +41,13 @@ def refusal(status):
 class Client(Reads):
     """Has a pool and a group. `failing` says what a read of a kind raises now; None if it succeeds."""
 
-    def __init__(self, failing):
+    def __init__(self, failing, seconds=0.0):
         self._failing = failing
+        self._seconds = seconds
 
     async def get(self, kind, namespace, name, **_):
         if (error := self._failing(kind)) is not None:
+            await asyncio.sleep(self._seconds)
             raise error
         found = {RESOURCE_POOL: pool, WORKER_GROUP: group}.get(kind)
         return found(name).model_dump(mode="json", by_alias=True) if found else None
@@ -77,13 +79,15 @@ class Publisher:
             self.unknown.setdefault(update.kind, (now(), ready.reason, ready.message))
 
 
-def unknown_within(seconds, failing, monkeypatch=None, turn=None):
+def unknown_within(seconds, failing, monkeypatch=None, turn=None, failing_seconds=0.0):
     """When pools and groups become Unknown, and why, while the operator takes turns for these seconds."""
 
     async def scenario():
         publisher = Publisher()
         beats, failed = Heartbeats(TIMINGS), FailingTurns(TIMINGS, now)
-        turns = Turns(Client(failing), MEMBERS, beats, None, None, publisher, failed, SETTINGS, TIMINGS)
+        turns = Turns(
+            Client(failing, failing_seconds), MEMBERS, beats, None, None, publisher, failed, SETTINGS, TIMINGS
+        )
         if turn is not None:
             monkeypatch.setattr(reconcile, "observe", turn)
         queue = WorkQueue(turns.reconcile, lambda _: 0.0, TIMINGS)
@@ -103,6 +107,12 @@ def unknown_within(seconds, failing, monkeypatch=None, turn=None):
 )
 def test_what_cannot_be_read_makes_all_conditions_unknown_within_the_bound(kind, error):
     unknown = unknown_within(BOUND, lambda asked: error if asked is kind else None)
+    assert unknown.keys() == {RESOURCE_POOL, WORKER_GROUP}
+
+
+def test_a_kind_about_which_the_api_server_is_silent_makes_all_conditions_unknown_a_little_later():
+    """A read fails after five seconds."""
+    unknown = unknown_within(11.0, lambda asked: TimeoutError() if asked is kinds.ROLE else None, failing_seconds=5.0)
     assert unknown.keys() == {RESOURCE_POOL, WORKER_GROUP}
 
 
