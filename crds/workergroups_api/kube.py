@@ -48,6 +48,8 @@ PAGE_OBJECTS = 50
 PAGE_LIMITS = Limits(size=8 * 2**20, depth=400, values=200_000)
 # By how much the next page is smaller than one that exceeds the limits, and by how much it is larger otherwise.
 _SHRINK, _GROW = 4, 2
+# Of how many lists the size of their first page is remembered, if it is smaller than usual.
+_REMEMBERED = 1000
 # A list without the objects: their names, and what else `kubectl get` shows.
 _TABLE = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
 # A read fails if nothing comes for this time. Nothing delays reads as admission delays writes.
@@ -139,6 +141,7 @@ class Kube:
         self._request_seconds = request_seconds
         self._read_timeout = aiohttp.ClientTimeout(total=request_seconds, sock_read=_SILENT_SECONDS)
         self._resources: dict[tuple[Kind, str | None], Any] = {}
+        self._page_sizes: dict[tuple[Kind, str, tuple[tuple[str, str], ...]], int] = {}
         self._reads = Rotation(_READS, _NAMESPACE_READS)
         self._large = Rotation(1, 1)
         # The version of each large object that was read last, and what was made of it; the latest used is the last.
@@ -228,20 +231,18 @@ class Kube:
     async def _found(self, namespace: str, path: str) -> tuple[Manifest | RefusedObject | None, _Version | None, int]:
         """Return an object, or why it is not read, with its version and size."""
         try:
-            body, size = await self._get(namespace, path)
+            body, size = await self._get(namespace, path, OBJECT_LIMITS)
             return body, _version_of(body), size
         except RefusedObject:
             version = await self._version(namespace, path)
         try:
-            body, size = await self._get(namespace, path)
+            body, size = await self._get(namespace, path, OBJECT_LIMITS)
             return body, _version_of(body), size
         except RefusedObject as error:
             # If it has changed since its version was read, it has another version, and is read again the next time.
             return error, version, len(error.data)
 
-    async def _get(
-        self, namespace: str | None, path: str, limits: Limits = OBJECT_LIMITS
-    ) -> tuple[Manifest | None, int]:
+    async def _get(self, namespace: str | None, path: str, limits: Limits) -> tuple[Manifest | None, int]:
         """Return the object and the size of its text."""
         return await self._answer(namespace, partial(self._read, path, "application/json"), limits)
 
@@ -273,18 +274,24 @@ class Kube:
 
         What exceeds the limits of a page is read again in smaller pages. This needs no right but to list.
         """
-        limit, more = PAGE_OBJECTS, ""
+        list_ = kind, namespace, tuple(selectors.items())
+        limit = self._page_sizes.pop(list_, PAGE_OBJECTS)
+        next_time, more = limit * _GROW, ""
         while True:
             listing = {"namespace": namespace, "_continue": more or None, **selectors}
             try:
                 page, more = await (self._page(kind, limit=limit, **listing) if limit > 1 else self._one(kind, listing))
             except RefusedObject:
-                limit = max(1, limit // _SHRINK)
+                limit = next_time = max(1, limit // _SHRINK)
                 continue
             yield page
             if not more:
-                return
+                break
             limit = min(PAGE_OBJECTS, limit * _GROW)
+        if next_time < PAGE_OBJECTS:
+            if len(self._page_sizes) >= _REMEMBERED:
+                self._page_sizes.clear()
+            self._page_sizes[list_] = next_time
 
     async def _page(self, kind: Kind, **request: Any) -> tuple[Page, str]:
         """Return a page of a list, and the token of the next page."""

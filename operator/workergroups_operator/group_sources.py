@@ -7,17 +7,18 @@ import asyncio
 import base64
 import binascii
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
 from workergroups_api.conditions import Explanation
+from workergroups_api.group_settings import EnvVar
 from workergroups_api.kube import API_ERRORS, Kube, RefusedObject, api_error_message
 from workergroups_api.launch import MAX_ENV_BYTES
 from workergroups_api.manifest import SECRET, Kind, Manifest
 from workergroups_api.path_segment import InvalidName
+from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.vocabulary import LaunchState
-from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import GroupEnv
 from workergroups_operator.policy.group_env import MAX_BYTES, Content, Source, resolve, sources_of
 
@@ -40,13 +41,11 @@ class Sources:
         # What was read, or why nothing could be read.
         self._found: dict[_Part, Content | Exception | None] = {}
 
-    async def env_of(self, group: WorkerGroup) -> GroupEnv | None:
-        """Return the variables that a group takes from Secrets and ConfigMaps, or why it cannot; None if none."""
-        if not group.spec.env_sources:
-            return None
+    async def env_of(self, env: Sequence[EnvVar], env_from: Sequence[EnvFrom]) -> GroupEnv:
+        """Return the variables that a group takes from Secrets and ConfigMaps, or why it cannot."""
         contents: dict[Source, Content | None] = {}
         # One after the other, so that the operator never holds more than one large object for a group.
-        for source, keys in sources_of(group.spec.env, group.spec.env_from).items():
+        for source, keys in sources_of(env, env_from).items():
             contents[source] = await self._part(source, keys)
             if sum(content.size for content in contents.values() if content) > _MAX_SIZE:
                 return Explanation(
@@ -54,7 +53,7 @@ class Sources:
                     f"spec.env and spec.envFrom name more than the {MAX_ENV_BYTES} bytes that a process can have: name "
                     "fewer keys",
                 )
-        return resolve(group.spec.env, group.spec.env_from, contents)
+        return resolve(env, env_from, contents)
 
     async def _part(self, source: Source, keys: set[str] | None) -> Content | None:
         part = source, None if keys is None else frozenset(keys)

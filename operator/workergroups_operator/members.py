@@ -6,7 +6,7 @@ keeps a digest, and of an object that exceeds a limit the identity and the condi
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,9 +16,11 @@ from pydantic import ValidationError
 
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
+from workergroups_api.group_settings import EnvVar
 from workergroups_api.kube import API_ERRORS, Kube, RefusedObject
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.model import ApiObject
+from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
@@ -35,6 +37,8 @@ from workergroups_operator.skeletons import CONDITIONED, UnexpectedAnswer, skele
 LOGGER = logging.getLogger(__name__)
 Object = TypeVar("Object", bound=ApiObject)
 
+# Objects of a kind that a turn reads at once: what users wrote of these is in memory at the same time.
+_AT_ONCE = 8
 _WAY_OUT = "correct the object, or delete it and create it again"
 
 
@@ -52,6 +56,8 @@ class Member:
     written: str | None = None
     # Only of a group with a method to run: the digest of the part of that which its spec has.
     asked: str = ""
+    # Only of a group that takes variables from Secrets and ConfigMaps, until these are read: its variables.
+    takes: tuple[Sequence[EnvVar], Sequence[EnvFrom]] | None = field(default=None, repr=False)
     # Only of a group: the variables that it takes from Secrets and ConfigMaps, or why it cannot; None if it takes none.
     environment: GroupEnv | None = field(default=None, repr=False)
 
@@ -133,7 +139,13 @@ async def _members(
     client: Kube, kind: Kind, namespace: str, members: Collection[str], sources: Sources | None = None
 ) -> list[Member]:
     """Return the members that are not being deleted, in the order of their creation."""
-    return _alive(await asyncio.gather(*(_read(client, kind, namespace, name, sources) for name in members)))
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(name: str) -> Member | None:
+        async with slots:
+            return await _read(client, kind, namespace, name, sources)
+
+    return _alive(await asyncio.gather(*map(read, members)))
 
 
 def _alive(found: Iterable[Member | None]) -> list[Member]:
@@ -143,27 +155,27 @@ def _alive(found: Iterable[Member | None]) -> list[Member]:
 
 async def _read(client: Kube, kind: Kind, namespace: str, name: str, sources: Sources | None = None) -> Member | None:
     """Return the object; without `sources`, without the variables that a group takes from other objects."""
-    member, group = await client.get_made(kind, namespace, name, partial(_made, kind)) or (None, None)
-    if member is None or group is None or sources is None:
-        return member
-    return await _with_environment(sources, member, group)
+    member = await client.get_made(kind, namespace, name, partial(_made, kind))
+    return member if member is None or sources is None else await _with_environment(sources, member)
 
 
-async def _made(kind: Kind, found: Manifest | RefusedObject) -> tuple[Member | None, WorkerGroup | None]:
-    """Return the object, and a group that takes variables from others also with these."""
+async def _made(kind: Kind, found: Manifest | RefusedObject) -> Member | None:
     if isinstance(found, RefusedObject):
-        return await _beyond_limits(kind, found), None
+        return await _beyond_limits(kind, found)
     why = excess(kind, _spec(found))
-    return (_unreadable(kind, found, why), None) if why else _parsed(kind, found)
+    return _unreadable(kind, found, why) if why else _parsed(kind, found)
 
 
-async def _with_environment(sources: Sources, member: Member, group: WorkerGroup) -> Member:
+async def _with_environment(sources: Sources, member: Member) -> Member:
+    if member.takes is None or isinstance(member.subject, UnreadableObject):
+        return member
     try:
-        return replace(member, environment=await sources.env_of(group))
+        return replace(member, environment=await sources.env_of(*member.takes), takes=None)
     except API_ERRORS:
         raise
     except Exception as error:
-        return replace(member, subject=unreadable(WORKER_GROUP, group, internal_error(error, _WAY_OUT)))
+        odd = unreadable(WORKER_GROUP, member.subject, internal_error(error, _WAY_OUT))
+        return replace(member, subject=odd, takes=None)
 
 
 async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
@@ -177,22 +189,21 @@ async def _beyond_limits(kind: Kind, error: RefusedObject) -> Member | None:
         return None
 
 
-def _parsed(kind: Kind, body: Manifest) -> tuple[Member, WorkerGroup | None]:
-    """Return the object, and a group that takes variables from others also with these."""
+def _parsed(kind: Kind, body: Manifest) -> Member:
     body = body | {"metadata": lean_member(kind, body["metadata"])}
     try:
         if kind is RESOURCE_POOL:
             pool = _read_by(ResourcePool, body)
             why = unfit_metadata(pool.metadata) or unfit_pool_env(pool)
             member = Member(kind, pool.metadata, pool, cluster=pool.cluster)
-            return (_unreadable(kind, body, why) if why else member), None
+            return _unreadable(kind, body, why) if why else member
         group = _read_by(WorkerGroup, body)
         why = unfit_group_env(group.launch.env)
-        return (_unreadable(kind, body, why), None) if why else (_group(group), _sources(group))
+        return _unreadable(kind, body, why) if why else _group(group)
     except ValidationError as error:
-        return _unreadable(kind, body, _why_invalid(error)), None
+        return _unreadable(kind, body, _why_invalid(error))
     except Exception as error:  # Pydantic and json raise others, such as RecursionError.
-        return _unreadable(kind, body, internal_error(error, _WAY_OUT)), None
+        return _unreadable(kind, body, internal_error(error, _WAY_OUT))
 
 
 def _group(group: WorkerGroup) -> Member:
@@ -201,19 +212,11 @@ def _group(group: WorkerGroup) -> Member:
     written = launch.revision(made_from, (group.status.ranks or GroupReport()).code)
     run = group.spec.run.model_copy(update={"kwargs_": {}}) if group.spec.run else None
     metadata = identity(group.metadata)
-    lean = _with_spec(group, worker=None, roles=(), env=(), env_from=(), run=run)
-    lean = lean.model_copy(update={"metadata": metadata})
+    nothing = {"worker": None, "roles": (), "env": (), "env_from": (), "run": run}
+    lean = group.model_copy(update={"metadata": metadata, "spec": group.spec.model_copy(update=nothing)})
     pools, asked = tuple(ref.name for ref in group.pools), launch.digest(made_from.to_json()) if run else ""
-    return Member(WORKER_GROUP, metadata, lean, pools=pools, written=written, asked=asked)
-
-
-def _sources(group: WorkerGroup) -> WorkerGroup | None:
-    """Return the group with nothing but its variables; None if it takes none of them from others."""
-    return _with_spec(group, worker=None, roles=(), run=None) if group.spec.env_sources else None
-
-
-def _with_spec(group: WorkerGroup, **fields: Any) -> WorkerGroup:
-    return group.model_copy(update={"spec": group.spec.model_copy(update=fields)})
+    takes = (group.spec.env, group.spec.env_from) if group.spec.env_sources else None
+    return Member(WORKER_GROUP, metadata, lean, pools=pools, written=written, asked=asked, takes=takes)
 
 
 def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:

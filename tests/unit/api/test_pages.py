@@ -49,15 +49,17 @@ def pages(monkeypatch):
     """Return the names that the pages of a server's pods have, and those that they refuse."""
     monkeypatch.setattr(kube, "PAGE_LIMITS", Limits(size=PAGE_BYTES, depth=10, values=1000))
 
-    async def read(server):
+    async def read(server, times):
         async with RawTestServer(server) as running:
             host = str(running.make_url("")).rstrip("/")
             async with Kube.to(Configuration(host=host), "test", 15.0) as client:
-                found = [page async for page in client.pages(POD, "ns")]
+                for _ in range(times):
+                    server.limits.clear()
+                    found = [page async for page in client.pages(POD, "ns")]
         items = [item["metadata"]["name"] for page in found for item in page.items]
         return items, [name for page in found for name in page.refused]
 
-    return lambda server: asyncio.run(read(server))
+    return lambda server, times=1: asyncio.run(read(server, times))
 
 
 def pods(*sizes):
@@ -78,6 +80,13 @@ def test_a_page_that_is_too_large_is_read_in_smaller_ones_and_the_next_pages_gro
     server = Server(pods(*[3_000] * 9, *[10] * 100))
     assert pages(server) == (sorted(server.sizes), [])
     assert server.limits == [50, 12, 3, 6, 1, 2, 4, 8, 16, 32, 50]
+
+
+@pytest.mark.parametrize(("times", "limits"), [(2, [3, 6]), (3, [6, 12]), (4, [12, 3, 6])])
+def test_a_list_whose_pages_were_too_large_begins_with_a_smaller_one_the_next_time(pages, times, limits):
+    server = Server(pods(*[1_500] * 9))
+    assert pages(server, times) == (sorted(server.sizes), [])
+    assert server.limits == limits
 
 
 @pytest.mark.parametrize("place", [0, 1, 30, 59])

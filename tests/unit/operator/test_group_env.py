@@ -309,9 +309,13 @@ class Api:
         return found
 
 
+def env_of(sources, subject):
+    return sources.env_of(subject.spec.env, subject.spec.env_from)
+
+
 def read(objects, **spec):
     api = Api(objects)
-    return asyncio.run(Sources(api, "team").env_of(group(**spec))), api.asked
+    return asyncio.run(env_of(Sources(api, "team"), group(**spec))), api.asked
 
 
 def text(value):
@@ -323,10 +327,6 @@ def test_each_object_is_read_once_in_the_groups_namespace():
     found, asked = read(objects, env=[secret_key("A"), secret_key("B", "l"), map_key("C")])
     assert found == {"A": "v", "B": "w", "C": "m"}
     assert sorted(asked) == [("ConfigMap", "team", "a"), ("Secret", "team", "a")]
-
-
-def test_a_group_that_names_no_object_reads_none():
-    assert read({}, env=[PLAIN]) == (None, [])
 
 
 class Odd(InternalServerError):
@@ -376,7 +376,7 @@ def test_what_many_groups_need_is_read_once_in_a_turn():
         api = Api(objects)
         sources = Sources(api, "team")
         groups = [group(f"g{number}", envFrom=every) for number in range(40)]
-        found = await asyncio.gather(*map(sources.env_of, groups))
+        found = await asyncio.gather(*(env_of(sources, each) for each in groups))
         return found, api.asked
 
     found, asked = asyncio.run(turn())
@@ -389,7 +389,7 @@ def test_an_object_that_is_not_answered_is_asked_for_once_in_a_turn():
         api = Api({SECRET_A: TimeoutError()})
         sources = Sources(api, "team")
         groups = [group(f"g{number}", env=[secret_key("A")]) for number in range(40)]
-        return await asyncio.gather(*map(sources.env_of, groups), return_exceptions=True), api.asked
+        return await asyncio.gather(*(env_of(sources, each) for each in groups), return_exceptions=True), api.asked
 
     found, asked = asyncio.run(turn())
     assert {type(each) for each in found} == {TimeoutError}
@@ -402,7 +402,7 @@ def test_all_groups_of_a_cluster_hold_a_bounded_part_of_these_objects():
     async def turn():
         sources = Sources(Api(objects), "team")
         groups = [group(f"g{number}", envFrom=[from_map(f"m{number}")]) for number in range(100)]
-        return await asyncio.gather(*map(sources.env_of, groups))
+        return await asyncio.gather(*(env_of(sources, each) for each in groups))
 
     found = asyncio.run(turn())
     held = [each for each in found if isinstance(each, dict)]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.operator.make import Reads
 from workergroups_api.kube import Page, RefusedObject
-from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator.members import named_pools, observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 
@@ -75,3 +75,36 @@ class Groups(Reads):
 
 def test_the_pools_that_groups_name_include_those_of_a_group_that_exceeds_a_limit():
     assert asyncio.run(named_pools(Groups(), "team")) == {"p", "q"}
+
+
+class Many:
+    """Has groups that take all variables of a ConfigMap, which comes late; counts the groups that are read at once."""
+
+    def __init__(self):
+        self.most = 0
+        self._open = 0
+        self.asked = []
+
+    async def get(self, kind, namespace, name):
+        self.asked.append(kind)
+        if kind is CONFIG_MAP:
+            await asyncio.sleep(0.01)
+            return {"data": {"KEY": "value"}}
+        self._open += kind is WORKER_GROUP
+        self.most = max(self.most, self._open)
+        await asyncio.sleep(0)
+        self._open -= kind is WORKER_GROUP
+        spec = {"pools": [{"name": "p"}], "worker": {"class": "a.B"}}
+        source = {"envFrom": [{"configMapRef": {"name": "shared"}}]} if name != "plain" else {}
+        return {"metadata": {"name": name, "namespace": namespace, "uid": f"uid-{name}"}, "spec": spec | source}
+
+
+def test_few_groups_are_read_at_once_and_what_they_share_once():
+    names = ["plain", *(f"g{number}" for number in range(100))]
+    groups = [(name, ("p",)) for name in names]
+    membership = Membership({}, {("team", "p"): ["p"]}, {("team", "p"): groups})
+    client = Many()
+    seen = asyncio.run(observe_members(client, membership, ClusterKey("team", "p")))
+    assert seen.environments == {key: {"KEY": "value"} for key in names[1:]}
+    assert client.asked.count(CONFIG_MAP) == 1
+    assert client.most <= 8
