@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.unit.operator.make import metadata
+from tests.unit.operator.make import Reads, metadata
 from workergroups_api.kube import Page
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_operator import lean, observe
@@ -24,7 +24,7 @@ RESTARTED_AT = "workergroups.dev/restarted-at"
 SMALL = 8_000
 
 
-class Client:
+class Client(Reads):
     """Has the pool `actors` and the group `trainer`."""
 
     def __init__(self, pool, group):

@@ -77,7 +77,7 @@ def test_the_pools_that_groups_name_include_those_of_a_group_that_exceeds_a_limi
     assert asyncio.run(named_pools(Groups(), "team")) == {"p", "q"}
 
 
-class Many:
+class Many(Reads):
     """Has groups that take all variables of a ConfigMap, which comes late; counts the groups that are read at once."""
 
     def __init__(self):
