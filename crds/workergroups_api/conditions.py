@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from workergroups_api.bounded_text import MAX_MESSAGE, Term
 from workergroups_api.model import ApiModel, list_map
 from workergroups_api.text import plain
 
 ConditionStatus = Literal["True", "False", "Unknown"]
-# Of a condition's message: enough for an exception's last line and what surrounds it.
-MAX_MESSAGE = 2048
+# More than the operator writes: other writers' conditions must leave it room.
+MAX_CONDITIONS = 64
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Condition(ApiModel):
     """As `metav1.Condition`, so that `kubectl wait --for=condition=Ready` works."""
 
     type: Annotated[str, Field(max_length=316, description="Type of the condition.")]
-    status: Annotated[str, Field(description="True, False or Unknown.")]
+    status: Annotated[Term, Field(description="True, False or Unknown.")]
     reason: Annotated[str, Field(min_length=1, max_length=1024, description="The reason in CamelCase, for programs.")]
     message: Annotated[str, Field(max_length=32768, description="What is wrong and what to do, for people.")] = ""
     observed_generation: Annotated[
@@ -39,6 +40,7 @@ class Condition(ApiModel):
 Conditions = Annotated[
     tuple[Condition, ...],
     Field(
+        max_length=MAX_CONDITIONS,
         description="What is true of the object. Ready sums up the others, except Progressing and UpToDate.",
         json_schema_extra=dict(list_map("type")),
     ),

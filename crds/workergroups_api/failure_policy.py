@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
+from workergroups_api.bounded_text import Term
 from workergroups_api.model import ApiModel, schema
 from workergroups_api.report import MAX_LAST_WORDS, RankFailure
 from workergroups_api.vocabulary import FAILURES, RankEnd, Restart
@@ -89,7 +90,7 @@ class KeptFailure(RankFailure):
 
     incarnation: Annotated[int, Field(description="The incarnation that the rank belonged to.")]
     node: Annotated[
-        str | None, Field(description="Kubernetes node of the pod. Absent if the pod was gone before it was known.")
+        Term | None, Field(description="Kubernetes node of the pod. Absent if the pod was gone before it was known.")
     ] = None
     time: Annotated[AwareDatetime, Field(description="When the operator learned of it, by its clock.")]
     last_words: Annotated[

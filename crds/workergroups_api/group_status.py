@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from workergroups_api.bounded_text import Term
 from workergroups_api.failure_policy import MAX_KEPT_FAILURES, KeptFailure, RestartHistory
 from workergroups_api.model import WHOLE
 from workergroups_api.plan import MAX_BIRTHS, PlannedBundles
@@ -17,7 +18,7 @@ class WorkerGroupStatus(GroupSummary):
     """What was observed: the operator writes the conditions, the agent the ranks."""
 
     revision: Annotated[
-        str | None,
+        Term | None,
         Field(
             description="Digest of what this incarnation was created from: `worker` or `roles`, `env`, `envFrom`, "
             "`debug`, the content of the code's ConfigMap, the annotation workergroups.dev/restarted-at, and its "
@@ -25,13 +26,13 @@ class WorkerGroupStatus(GroupSummary):
         ),
     ] = None
     environment: Annotated[
-        str | None,
+        Term | None,
         Field(
             description="Digest of the values that `env[].valueFrom` and `envFrom` have in this incarnation, with a "
             "secret key. Absent if there are none, or if they are not known yet."
         ),
     ] = None
-    session: Annotated[str | None, Field(description="The Ray session in which this incarnation runs.")] = None
+    session: Annotated[Term | None, Field(description="The Ray session in which this incarnation runs.")] = None
     bundles: Annotated[
         tuple[PlannedBundles, ...] | None,
         Field(

@@ -8,11 +8,19 @@ from typing import Annotated
 
 from pydantic import Field
 
+from workergroups_api.bounded_text import Term
 from workergroups_api.failure_policy import RestartHistory
 from workergroups_api.model import ApiModel
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import Preflight
+
+# The largest pool has this many nodes, with this many bundles in all.
+MAX_POOL_NODES = 512
+MAX_NODE_PROCESSES = 64
+MAX_POOL_BUNDLES = MAX_POOL_NODES * MAX_NODE_PROCESSES
+# Of a group.
+MAX_RANKS = MAX_POOL_BUNDLES
 
 
 class PlannedPreflight(ApiModel):
@@ -71,12 +79,12 @@ class PlannedPool(ApiModel):
 class PlannedBundles(ApiModel):
     """Consecutive bundles of one pool, counted over its nodes in order."""
 
-    pool: Annotated[str, Field(description="Name of the pool.")]
+    pool: Annotated[Term, Field(description="Name of the pool.")]
     uid: Annotated[
-        str | None, Field(description="UID of the pool: one that is deleted and created again is another pool.")
+        Term | None, Field(description="UID of the pool: one that is deleted and created again is another pool.")
     ] = None
-    start: Annotated[int, Field(ge=0, le=32767, description="The first bundle, counted from 0.")]
-    count: Annotated[int, Field(ge=1, le=32768, description="Number of bundles. Each bundle has one rank.")]
+    start: Annotated[int, Field(ge=0, le=MAX_POOL_BUNDLES - 1, description="The first bundle, counted from 0.")]
+    count: Annotated[int, Field(ge=1, le=MAX_POOL_BUNDLES, description="Number of bundles. Each bundle has one rank.")]
 
     def nodes(self, per_node: int) -> range:
         """Return the nodes that have these bundles, given how many each node has."""

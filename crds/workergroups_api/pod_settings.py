@@ -12,6 +12,7 @@ from workergroups_api.vocabulary import VISIBLE_DEVICES_ENV, MountedIn, TaintEff
 _RAY_ENV = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_CLOUD_INSTANCE_ID", "RAY_NODE_TYPE_NAME")
 PROTECTED_POD_ENV = (*VISIBLE_DEVICES_ENV, *_RAY_ENV)
 
+MAX_QUANTITY = 64
 # An amount as in Kubernetes: a number or a string.
 Quantity = Annotated[
     str,
@@ -20,6 +21,7 @@ Quantity = Annotated[
         {
             "x-kubernetes-int-or-string": True,
             "pattern": "^[0-9]+([.][0-9]+)?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$",
+            "maxLength": MAX_QUANTITY,
             "description": "An amount, such as 28, 500m or 200Gi.",
         }
     ),
@@ -203,15 +205,20 @@ TOLERATION_RULES = schema(
 )
 
 
-Labels = dict[str, str]
+# Kubernetes' limits of a label's value, and of all annotations of an object together.
+Labels = Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=256)]
+Annotations = Annotated[dict[str, Annotated[str, Field(max_length=262_144)]], Field(max_length=256)]
 
 # A strategic merge needs the names. The API server validates the rest of the pod, in a dry run by the operator.
 _NAMED = {
     "type": "array",
+    "maxItems": 256,
     "items": {
         "type": "object",
         "required": ["name"],
-        "properties": {"name": {"type": "string", "description": "Name by which entries are merged."}},
+        "properties": {
+            "name": {"type": "string", "maxLength": 253, "description": "Name by which entries are merged."}
+        },
         "x-kubernetes-preserve-unknown-fields": True,
     },
 }
@@ -231,7 +238,7 @@ class PodMetadata(ApiModel):
 
     labels: Annotated[Labels, Field(description="Labels, in addition to those that WorkerGroups and KubeRay set.")] = {}
     annotations: Annotated[
-        Labels, Field(description="Annotations, in addition to those that WorkerGroups and KubeRay set.")
+        Annotations, Field(description="Annotations, in addition to those that WorkerGroups and KubeRay set.")
     ] = {}
 
 
@@ -276,7 +283,11 @@ _FLAT = ("cpu", "memory")
 
 
 def _refuse_flat(json_schema: dict[str, Any]) -> None:
-    refused = {"description": "Not here: set it in `requests` or `limits`.", "x-kubernetes-int-or-string": True}
+    refused = {
+        "description": "Not here: set it in `requests` or `limits`.",
+        "x-kubernetes-int-or-string": True,
+        "maxLength": MAX_QUANTITY,
+    }
     json_schema["properties"] |= {name: dict(refused) for name in _FLAT}
 
 

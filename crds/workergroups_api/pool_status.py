@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
+from workergroups_api.bounded_text import Message, Ranges, Term
 from workergroups_api.model import WHOLE, ApiModel
 from workergroups_api.report import DriverJobs, PoolReport
 from workergroups_api.retries import Retries
@@ -15,8 +16,10 @@ MAX_VICTIMS = 16
 class Victim(ApiModel):
     """A group that would lose nodes if the pool gave them up."""
 
-    group: Annotated[str, Field(description="Name of the group.")]
-    nodes: Annotated[str, Field(description="The nodes that it holds beyond `spec.nodes`, as ranges, such as `2-3`.")]
+    group: Annotated[Term, Field(description="Name of the group.")]
+    nodes: Annotated[
+        Ranges, Field(description="The nodes that it holds beyond `spec.nodes`, as ranges, such as `2-3`.")
+    ]
 
 
 class LostDrivers(ApiModel):
@@ -30,7 +33,7 @@ class LostDrivers(ApiModel):
 class PoolDrivers(ApiModel):
     """The drivers on the pool's Ray cluster, in the latest Ray session that the agent has reported."""
 
-    session: Annotated[str, Field(description="The Ray session in which they were counted.")]
+    session: Annotated[Term, Field(description="The Ray session in which they were counted.")]
     running: Annotated[
         int, Field(description="Number of drivers when the agent last looked; 0 once the session has ended.")
     ] = 0
@@ -54,7 +57,7 @@ class PoolIdle(ApiModel):
         bool | None, Field(description="true: the operator has suspended the pool, until somebody wants it.")
     ] = None
     wake_at: Annotated[
-        str | None,
+        Term | None,
         Field(description="The value of the annotation workergroups.dev/wake-at that the operator has seen."),
     ] = None
 
@@ -62,10 +65,10 @@ class PoolIdle(ApiModel):
 class ResourcePoolStatus(PoolSummary):
     """What was observed: the operator writes the conditions, the agent the reservation."""
 
-    cluster_name: Annotated[str | None, Field(description="Name of the RayCluster that the pool is part of.")] = None
+    cluster_name: Annotated[Term | None, Field(description="Name of the RayCluster that the pool is part of.")] = None
     selector: Annotated[
-        str | None,
-        Field(description="Label selector of the pods of the pool's nodes, for `kubectl` and autoscalers."),
+        Message | None,
+        Field(description="Term selector of the pods of the pool's nodes, for `kubectl` and autoscalers."),
     ] = None
     victims: Annotated[
         tuple[Victim, ...] | None,
@@ -77,7 +80,7 @@ class ResourcePoolStatus(PoolSummary):
         ),
     ] = None
     accelerators: Annotated[
-        str | None,
+        Message | None,
         Field(
             description="How many devices all nodes have together, and their product or else their resource, such as "
             "`16 x nvidia.com/gpu`; `none` for processes on CPUs."
@@ -93,7 +96,7 @@ class ResourcePoolStatus(PoolSummary):
     idle: Annotated[
         PoolIdle | None, Field(description="Whether somebody uses the pool. Absent without `spec.idle`.")
     ] = None
-    ray_version: Annotated[str | None, Field(description="The version of Ray that was found in the nodes' image.")] = (
+    ray_version: Annotated[Term | None, Field(description="The version of Ray that was found in the nodes' image.")] = (
         None
     )
     drivers: Annotated[
@@ -104,7 +107,7 @@ class ResourcePoolStatus(PoolSummary):
         ),
     ] = None
     roll: Annotated[
-        str | None,
+        Term | None,
         Field(
             description="Name of the last restart that began: a digest of the annotation "
             "workergroups.dev/restarted-at, and with RollingUpdate also of the nodes' template. Absent if the pool was "
@@ -112,6 +115,6 @@ class ResourcePoolStatus(PoolSummary):
         ),
     ] = None
     template: Annotated[
-        str | None, Field(description="Digest of the nodes' template from which pods have run. Absent if none has.")
+        Term | None, Field(description="Digest of the nodes' template from which pods have run. Absent if none has.")
     ] = None
     reservation: Annotated[PoolReport | None, Field(description="What the agent observes of the pool in Ray.")] = None

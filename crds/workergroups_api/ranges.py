@@ -4,7 +4,8 @@ This module needs only the standard library, so that the library, which runs on 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 
 _SPAN = re.compile("([0-9]{1,5})(?:-([0-9]{1,5}))?")
@@ -19,16 +20,55 @@ def ranges(numbers: Iterable[int]) -> str:
             spans[-1][1] = number
         else:
             spans.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+    return _written(spans)
 
 
-def numbers(text: str) -> Iterator[int]:
-    """Yield the numbers of ranges, the inverse of `ranges`; end at the first part that is none."""
+def numbers(text: str, below: int) -> Iterator[int]:
+    """Yield the numbers of ranges that are less than `below`, the inverse of `ranges`.
+
+    The text may be anybody's, so it ends at the first part that `ranges` would not have written there: then it names
+    each number once, and can cost no more than the numbers that there may be.
+    """
+    for low, high in _spans(text):
+        yield from range(low, min(high + 1, below))
+
+
+def contains(text: str, number: int) -> bool:
+    """Return whether ranges name the number."""
+    return any(low <= number <= high for low, high in _spans(text))
+
+
+def without(text: str, left_out: Collection[int]) -> str:
+    """Return the ranges without some numbers. The cost does not depend on how many numbers a range has."""
+    rest: list[tuple[int, int]] = []
+    out = sorted(left_out)
+    for low, high in _spans(text):
+        for number in out[bisect_left(out, low) : bisect_right(out, high)]:
+            rest += [(low, number - 1)] if low < number else []
+            low = number + 1
+        rest += [(low, high)] if low <= high else []
+    return _written(rest)
+
+
+def cut_ranges(text: str, limit: int) -> str:
+    """Return the first ranges, as many as have room in `limit` characters."""
+    return text if len(text) <= limit else text[: limit + 1].rpartition(",")[0]
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last number of each range, in ascending order."""
+    end = -1
     for part in text.split(","):
         span = _SPAN.fullmatch(part)
-        if span is None:
+        low, high = (int(span[1]), int(span[2] or span[1])) if span else (0, -1)
+        if not end < low <= high:
             return
-        yield from range(int(span[1]), int(span[2] or span[1]) + 1)
+        yield low, high
+        end = high
+
+
+def _written(spans: Iterable[Sequence[int]]) -> str:
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
 def braces(names: Sequence[str]) -> str:
@@ -37,6 +77,11 @@ def braces(names: Sequence[str]) -> str:
         return "".join(names)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(min(names), max(names), strict=False)))
     return f"{names[0][:shared]}{{{','.join(name[shared:] for name in names)}}}"
+
+
+def cut_braces(text: str, limit: int) -> str:
+    """Return the text with the first of its names, as many as have room in `limit` characters."""
+    return text if len(text) <= limit else text[:limit].rpartition(",")[0] + "}"
 
 
 def expanded(text: str) -> list[str]:

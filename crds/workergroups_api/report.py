@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
+from workergroups_api.bounded_text import Message, Pods, Ranges, Term
 from workergroups_api.launch import digest
 from workergroups_api.model import WHOLE, ApiModel, list_map, schema
 
@@ -29,7 +30,7 @@ Birth = Annotated[
         "incarnation."
     ),
 ]
-Session = Annotated[str | None, Field(description="The Ray session in which this was observed.")]
+Session = Annotated[Term | None, Field(description="The Ray session in which this was observed.")]
 
 
 class NodeReport(ApiModel):
@@ -37,41 +38,41 @@ class NodeReport(ApiModel):
 
     index: Annotated[int, Field(description="Number of the node in the pool, from 0.")]
     state: Annotated[
-        str,
+        Term,
         Field(
             description="Waiting: no Ray node has joined for it. Reserving: Ray has not reserved all of its bundles."
         ),
     ]
-    pod: Annotated[str | None, Field(description="Pod of the node, once it has joined Ray.")] = None
-    message: Annotated[str | None, Field(description="What is wrong. Absent if nothing is.")] = None
+    pod: Annotated[Term | None, Field(description="Pod of the node, once it has joined Ray.")] = None
+    message: Annotated[Message | None, Field(description="What is wrong. Absent if nothing is.")] = None
 
 
 class PreflightReport(ApiModel):
     """How far the check of a pool's nodes is."""
 
-    level: Annotated[str, Field(description="What is checked: Basic or Fabric.")]
+    level: Annotated[Term, Field(description="What is checked: Basic or Fabric.")]
     state: Annotated[
-        str,
+        Term,
         Field(
             description="Waiting: nodes or bundles are missing, or the executor has not begun. Checking, Passed. "
             "Failed: something is wrong; the check is repeated."
         ),
     ]
     passed: Annotated[
-        str,
+        Ranges,
         Field(
             description="Nodes that have passed, as ranges. Empty if the pool has `reservation: None`: its nodes have "
             "no numbers."
         ),
     ] = ""
     message: Annotated[
-        str | None,
+        Message | None,
         Field(description="What is wrong and on which node, what the check waits for, or what was measured."),
     ] = None
 
 
 DriverJobs = Annotated[
-    tuple[str, ...],
+    tuple[Term, ...],
     Field(
         max_length=MAX_DRIVER_JOBS,
         description="The first five of these drivers: the submission ids of their jobs, or else Ray's own ids.",
@@ -95,18 +96,18 @@ class PoolReport(ApiModel):
         ),
     ] = None
     joined_nodes: Annotated[int, Field(description="Number of Ray nodes of the pool that are alive.")] = 0
-    joined_pods: Annotated[str | None, Field(description="Digest of the names of these nodes' pods.")] = None
+    joined_pods: Annotated[Term | None, Field(description="Digest of the names of these nodes' pods.")] = None
     reserved_nodes: Annotated[int, Field(description="Number of nodes whose bundles are all reserved.")] = 0
-    reserved: Annotated[str, Field(description="These nodes as ranges of their numbers, such as `0-510`.")] = ""
+    reserved: Annotated[Ranges, Field(description="These nodes as ranges of their numbers, such as `0-510`.")] = ""
     pods: Annotated[
-        str | None,
+        Pods | None,
         Field(
             description="The pods of these nodes in their order, with braces as in Bash, such as "
             "`a-worker-{x7k2p,9fj2a}`. If the pool has `reservation: None`: the pods of all nodes that have joined Ray."
         ),
     ] = None
     leaving: Annotated[
-        str,
+        Ranges,
         Field(
             description="Nodes beyond the planned ones whose bundles are not released yet, as ranges. Their pods stay "
             "until they are."
@@ -120,7 +121,7 @@ class PoolReport(ApiModel):
             json_schema_extra=dict(list_map("index")),
         ),
     ] = ()
-    message: Annotated[str | None, Field(description="Why bundles cannot be reserved. Absent if they can.")] = None
+    message: Annotated[Message | None, Field(description="Why bundles cannot be reserved. Absent if they can.")] = None
     drivers: Annotated[
         int | None,
         Field(
@@ -147,20 +148,20 @@ class RankFailure(ApiModel):
     rank: Annotated[int, Field(description="The rank within its group.")]
     birth: Birth = None
     reason: Annotated[
-        str,
+        Term,
         Field(
             description="What ended the rank: ConstructorFailed, ProcessExited, ProcessDied, OutOfMemory, NodeLost, "
             "Preempted, Removed or OwnerDied. RunFailed: the method that the group runs raised an exception."
         ),
     ]
-    message: Annotated[str, Field(description="The last line of the exception, or what Ray reports.")]
-    pod: Annotated[str | None, Field(description="Pod in which the rank ran.")] = None
+    message: Annotated[Message, Field(description="The last line of the exception, or what Ray reports.")]
+    pod: Annotated[Term | None, Field(description="Pod in which the rank ran.")] = None
 
 
 class DeadRank(RankFailure):
     """A rank of one incarnation of a group that died, and when."""
 
-    uid: Annotated[str, Field(description="The group's UID.")]
+    uid: Annotated[Term, Field(description="The group's UID.")]
     incarnation: Annotated[int, Field(description="The incarnation of the group that the rank belonged to.")]
     died: Annotated[datetime, Field(description="When the agent saw that it had died, by the agent's clock.")]
 
@@ -183,12 +184,12 @@ class RankPause(ApiModel):
     """Where a rank is paused for a debugger."""
 
     rank: Annotated[int, Field(description="The rank within its group.")]
-    pod: Annotated[str | None, Field(description="Pod in which the rank runs.")] = None
+    pod: Annotated[Term | None, Field(description="Pod in which the rank runs.")] = None
     where: Annotated[
-        str,
+        Message,
         Field(description="File, line and function at which the rank is paused, and the exception if one was raised."),
     ]
-    directory: Annotated[str | None, Field(description="Directory from which Python imported that file.")] = None
+    directory: Annotated[Message | None, Field(description="Directory from which Python imported that file.")] = None
     port: Annotated[
         int | None, Field(description="Port on the pod's loopback at which debugpy listens. Absent until it does.")
     ] = None
@@ -199,20 +200,20 @@ class RankPause(ApiModel):
 class HangReport(ApiModel):
     """A call that has been in flight for longer than the group's `hangSeconds`."""
 
-    method: Annotated[str, Field(description="The method that was called.")]
+    method: Annotated[Term, Field(description="The method that was called.")]
     since: Annotated[datetime, Field(description="When the call began, by the clock of a rank's node.")]
-    ranks: Annotated[str, Field(description="Ranks on which the call has not returned, as ranges.")]
+    ranks: Annotated[Ranges, Field(description="Ranks on which the call has not returned, as ranges.")]
     suspects: Annotated[
-        str,
+        Ranges,
         Field(
             description="The ranks that the others seem to wait for, as ranges. Empty if the stacks of all ranks are "
             "alike, or if nothing sets some ranks apart."
         ),
     ] = ""
     pod: Annotated[
-        str | None, Field(description="Pod of the first suspect, or else of the first rank that has not returned.")
+        Term | None, Field(description="Pod of the first suspect, or else of the first rank that has not returned.")
     ] = None
-    message: Annotated[str, Field(description="What the ranks do, by their Python stacks.")]
+    message: Annotated[Message, Field(description="What the ranks do, by their Python stacks.")]
     birth: Annotated[
         int | None,
         Field(description="The latest restart of single ranks when the call was seen. Absent if there was none."),
@@ -232,7 +233,7 @@ class GroupReport(ApiModel):
     session: Session = None
     incarnation: Annotated[int, Field(description="The incarnation that was observed.")] = 0
     state: Annotated[
-        str,
+        Term,
         Field(
             description="State of this incarnation's launch: WaitingForPools, WaitingForCode, WaitingForEnvironment, "
             "Launching, Launched, LaunchFailed, or LaunchInterrupted if it was cut short and created only some of "
@@ -248,18 +249,18 @@ class GroupReport(ApiModel):
         ),
     ] = None
     code: Annotated[
-        str | None,
+        Term | None,
         Field(description="Digest of what the code's ConfigMap holds now. Absent if there is no such ConfigMap."),
     ] = None
     created: Annotated[
         int, Field(description="Number of ranks whose actors exist, whether or not their constructors have returned.")
     ] = 0
     ready_count: Annotated[int, Field(description="Number of ranks whose constructors have returned.")] = 0
-    ready: Annotated[str, Field(description="These ranks as ranges, such as `0-2,5`.")] = ""
+    ready: Annotated[Ranges, Field(description="These ranks as ranges, such as `0-2,5`.")] = ""
     message: Annotated[
-        str | None, Field(description="Why the launch failed, or what it waits for. Absent if it does neither.")
+        Message | None, Field(description="Why the launch failed, or what it waits for. Absent if it does neither.")
     ] = None
-    failed: Annotated[str, Field(description="The ranks that died or on which the run failed, as ranges.")] = ""
+    failed: Annotated[Ranges, Field(description="The ranks that died or on which the run failed, as ranges.")] = ""
     failures: Annotated[
         tuple[RankFailure, ...],
         Field(
@@ -276,7 +277,7 @@ class GroupReport(ApiModel):
             json_schema_extra=WHOLE,
         ),
     ] = ()
-    paused: Annotated[str, Field(description="Ranks that are paused for a debugger, as ranges.")] = ""
+    paused: Annotated[Ranges, Field(description="Ranks that are paused for a debugger, as ranges.")] = ""
     pauses: Annotated[
         tuple[RankPause, ...],
         Field(

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workergroups_api.model import ApiModel, ApiObject, cel, immutable, schema
+from workergroups_api.plan import MAX_NODE_PROCESSES, MAX_POOL_NODES
 from workergroups_api.pod_settings import (
     Agent,
     ClaimingResources,
@@ -253,7 +254,7 @@ class ResourcePoolSpec(ApiModel):
         int,
         Field(
             ge=1,
-            le=512,
+            le=MAX_POOL_NODES,
             description="Number of pods; each pod is a node of the Ray cluster. `kubectl scale` changes it. Nodes that "
             "have bundles keep them when the pool grows, and a node with a group's ranks stays when it shrinks.",
         ),
@@ -262,7 +263,7 @@ class ResourcePoolSpec(ApiModel):
         int,
         Field(
             ge=1,
-            le=64,
+            le=MAX_NODE_PROCESSES,
             description="Processes on each node. Each process has one bundle of the node's placement group.",
         ),
     ]

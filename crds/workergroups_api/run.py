@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field
 
+from workergroups_api.bounded_text import Term
 from workergroups_api.launch import RunLaunch
 from workergroups_api.model import ANYTHING, ApiModel, cel, schema
 
@@ -41,7 +42,7 @@ class RunStatus(ApiModel):
     """How far the run of a group is. Stored, so that no restart of the operator runs it again."""
 
     revision: Annotated[
-        str,
+        Term,
         Field(
             description="Digest of the spec that this run is of, without the content of the code's ConfigMap. A change "
             "of it begins another run."
@@ -58,5 +59,5 @@ class RunStatus(ApiModel):
         AwareDatetime | None, Field(description="When the operator learned that the run has ended.")
     ] = None
     reason: Annotated[
-        str | None, Field(description="Complete or DeadlineExceeded. Absent while the run has not ended.")
+        Term | None, Field(description="Complete or DeadlineExceeded. Absent while the run has not ended.")
     ] = None

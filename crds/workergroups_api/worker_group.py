@@ -11,6 +11,7 @@ from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
+from workergroups_api.plan import MAX_POOL_BUNDLES
 from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
 from workergroups_api.run import Run
@@ -26,8 +27,8 @@ _ONE_OF_TWO = (
 class BundleRange(ApiModel):
     """Consecutive bundles of a pool, counted over its nodes in their order (verl's split)."""
 
-    start: Annotated[int, Field(ge=0, le=32767, description="The first bundle, counted from 0.")] = 0
-    count: Annotated[int, Field(ge=1, le=32768, description="Number of bundles. Each bundle has one rank.")]
+    start: Annotated[int, Field(ge=0, le=MAX_POOL_BUNDLES - 1, description="The first bundle, counted from 0.")] = 0
+    count: Annotated[int, Field(ge=1, le=MAX_POOL_BUNDLES, description="Number of bundles. Each bundle has one rank.")]
 
 
 class PoolRef(ApiModel):

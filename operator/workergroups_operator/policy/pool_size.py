@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count, takewhile
 
-from workergroups_api.plan import PlannedBundles
+from workergroups_api.plan import MAX_POOL_NODES, PlannedBundles
 from workergroups_api.pool_status import MAX_VICTIMS, Victim
 from workergroups_api.ranges import expanded, numbers, ranges
 from workergroups_api.report import PoolReport
@@ -65,7 +65,7 @@ def reserved_pods(pool: ResourcePool, report: PoolReport, observed: Observed) ->
     If the pool reserves nothing, those are the nodes that have joined Ray.
     """
     # Nodes without bundles have no numbers.
-    indices = numbers(report.reserved) if pool.is_reserved else count()
+    indices = numbers(report.reserved, MAX_POOL_NODES) if pool.is_reserved else count()
     placed = zip(indices, expanded(report.pods or ""), strict=False)
     running = _running_pods(pool, observed)
     return {index: pod for index, pod in placed if pod in running}

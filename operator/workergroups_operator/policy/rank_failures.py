@@ -10,12 +10,13 @@ which it knows of. So a report of a death that was answered already counts no se
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 
 from workergroups_api.backoff import Backoff
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.manifest import Manifest
-from workergroups_api.plan import MAX_BIRTHS
-from workergroups_api.ranges import numbers, ranges
+from workergroups_api.plan import MAX_BIRTHS, MAX_RANKS
+from workergroups_api.ranges import contains, numbers, without
 from workergroups_api.report import GroupReport, HangReport, RankFailure
 from workergroups_api.vocabulary import Container, LaunchState, RankEnd, Restart
 from workergroups_operator.observed import disruption
@@ -38,7 +39,7 @@ class GroupFailure:
     incarnation: int
     # The first ten, in rank order.
     ranks: tuple[RankFailure, ...]
-    # All of them.
+    # All of them, or more than MAX_BIRTHS.
     numbers: frozenset[int] = frozenset()
     # Pod -> Kubernetes node.
     nodes: Mapping[str, str] = field(default_factory=dict)
@@ -69,13 +70,14 @@ def group_failure(
     named = {failure.pod for failure in failed}
     nodes = {name: pod.get("spec", {}).get("nodeName") for name, pod in found.items() if name in named}
     known = {name: node for name, node in nodes.items() if node}
-    ranks = frozenset(numbers(all_))
+    # Of more ranks the plan has no births: then all ranks are recreated.
+    ranks = frozenset(islice(numbers(all_, MAX_RANKS), MAX_BIRTHS + 1))
     return GroupFailure(report.incarnation, failed, ranks, known, is_paused=bool(report.pauses))
 
 
 def _hung(hang: HangReport, ranks: str, births: Births) -> tuple[RankFailure, ...]:
     """Return a call that hangs as the failure of one rank, the first of these."""
-    rank = next(iter(numbers(ranks)), 0)
+    rank = next(numbers(ranks, MAX_RANKS), 0)
     failure = RankFailure(rank=rank, birth=births.get(rank), reason=RankEnd.HUNG, message=hang.message, pod=hang.pod)
     return (failure,)
 
@@ -181,21 +183,20 @@ def present_report(report: GroupReport, births: Births) -> GroupReport:
     """Return what a report says of the ranks that there should be: nothing about those that were recreated since."""
     gone = _born_after(births, report.birth)
     hang = report.hang
-    if hang is not None and (recreated := _born_after(births, hang.birth)) and recreated >= set(numbers(hang.ranks)):
+    if hang is not None and (recreated := _born_after(births, hang.birth)) and not without(hang.ranks, recreated):
         hang = None
     if not gone:
         return report if hang is report.hang else report.model_copy(update={"hang": hang})
-    ready = set(numbers(report.ready)) - gone
     is_launched = report.state == LaunchState.LAUNCHED
     return report.model_copy(
         update={
             "state": LaunchState.LAUNCHING.value if is_launched else report.state,
             "created": max(0, report.created - len(gone)),
-            "ready_count": len(ready),
-            "ready": ranges(ready),
-            "failed": ranges(set(numbers(report.failed)) - gone),
+            "ready_count": max(0, report.ready_count - sum(contains(report.ready, rank) for rank in gone)),
+            "ready": without(report.ready, gone),
+            "failed": without(report.failed, gone),
             "failures": tuple(each for each in report.failures if each.rank not in gone),
-            "paused": ranges(set(numbers(report.paused)) - gone),
+            "paused": without(report.paused, gone),
             "pauses": tuple(each for each in report.pauses if each.rank not in gone),
             "hang": hang,
         }

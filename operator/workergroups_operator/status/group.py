@@ -7,7 +7,7 @@ from workergroups_api.conditions import Explanation, Finding, find
 from workergroups_api.failure_policy import KeptFailure
 from workergroups_api.manifest import CONFIG_MAP, ROLE, SECRET
 from workergroups_api.plan import PlannedBundles
-from workergroups_api.ranges import numbers, ranges
+from workergroups_api.ranges import contains, ranges
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import IN_QUEUE, ConditionType, LaunchState, RankEnd, Reason, Restart
@@ -168,7 +168,7 @@ def _is_recreated(failure: KeptFailure, incarnation: GroupIncarnation, report: G
     """Return whether the rank that failed is not ready again: with the whole incarnation, or alone."""
     if failure.incarnation == incarnation.number:
         is_replaced = incarnation.births.get(failure.rank, 0) > (failure.birth or 0)
-        return is_replaced and failure.rank not in set(numbers(report.ready))
+        return is_replaced and not contains(report.ready, failure.rank)
     return failure.incarnation == incarnation.number - 1 and not incarnation.births
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from workergroups_api.bounded_text import MAX_MESSAGE
 from workergroups_api.failure_policy import MAX_KEPT_FAILURES, KeptFailure
+from workergroups_api.text import plain
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.status.conclusion import Situation, unvouched
@@ -37,7 +39,7 @@ def _present(failure: GroupFailure, before: dict[_Key, KeptFailure], now: dateti
         key = failure.incarnation, rank.rank, rank.birth or 0
         known = before.get(key)
         if known is not None:
-            found[key] = known.model_copy(update={"reason": rank.reason, "message": rank.message})
+            found[key] = known.model_copy(update={"reason": rank.reason, "message": plain(rank.message, MAX_MESSAGE)})
         else:
             node, time = failure.nodes.get(rank.pod or ""), now.replace(microsecond=0)
             found[key] = KeptFailure(**rank.model_dump(), incarnation=failure.incarnation, node=node, time=time)

@@ -324,7 +324,7 @@ def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
     if (unknown := unvouched(pool, situation)) is not None:
         return _bundles_finding("Unknown", unknown)
     report = _report(pool, situation)
-    reserved = sum(1 for index in numbers(report.reserved) if index < pool.spec.nodes)
+    reserved = sum(1 for _ in numbers(report.reserved, pool.spec.nodes))
     count = f"{reserved * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if reserved == pool.spec.nodes:
         return _bundles_finding("True", Explanation(Reason.RESERVED, count + _numbering(pool, situation)))
@@ -351,8 +351,8 @@ def _preflight_passed(pool: ResourcePool, situation: Situation) -> Finding:
     if report is None or report.level != level:
         what = "the nodes are restarted" if node_group_of(pool) in situation.decisions.rolls else "the agent begins"
         return _preflight_finding("False", Explanation(Reason.CHECKING, f"{level}: waiting until {what}"))
-    passed = set(numbers(report.passed))
-    is_well = passed >= set(range(pool.spec.nodes)) if pool.is_reserved else report.state == PreflightState.PASSED
+    passed = sum(1 for _ in numbers(report.passed, pool.spec.nodes))
+    is_well = passed == pool.spec.nodes if pool.is_reserved else report.state == PreflightState.PASSED
     if is_well:
         measured = f"; {report.message}" if report.message and report.state == PreflightState.PASSED else ""
         return _preflight_finding("True", Explanation(Reason.PREFLIGHT_PASSED, f"{level}: all nodes passed{measured}"))
@@ -362,5 +362,5 @@ def _preflight_passed(pool: ResourcePool, situation: Situation) -> Finding:
             "this, delete the pod to replace its node, or set spec.preflight to None; groups wait until then"
         )
         return _preflight_finding("False", Explanation(Reason.PREFLIGHT_FAILED, message))
-    count = f"{len(passed)} of {pool.spec.nodes} nodes passed; " if pool.is_reserved else ""
+    count = f"{passed} of {pool.spec.nodes} nodes passed; " if pool.is_reserved else ""
     return _preflight_finding("False", Explanation(Reason.CHECKING, f"{level}: {count}{report.message}"))

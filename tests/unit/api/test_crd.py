@@ -131,6 +131,40 @@ def test_each_rule_says_which_field_and_what_to_do(file):
         assert rule["message"].startswith(("spec.", "metadata.")), rule
 
 
+def has_bound(field: dict) -> bool:
+    """Whether nobody can put any amount of text or any number of items into a field, except for free JSON."""
+    if field.get("x-kubernetes-int-or-string"):
+        return "maxLength" in field
+    match field.get("type"):
+        case "string":
+            return bool({"maxLength", "enum"} & field.keys()) or field.get("format") == "date-time"
+        case "array":
+            return "maxItems" in field
+        case "object" if "additionalProperties" in field:
+            return "maxProperties" in field
+    return True
+
+
+@each_kind
+def test_every_text_list_and_map_has_a_bound(file):
+    """Of free JSON, the operator measures the text before it parses it, see `spec_limits`."""
+    inner = [(path, field) for part in ("spec", "status") for path, field in fields(schema(file)["properties"][part])]
+    inner += [
+        (f"{path}[]", field[inside])
+        for path, field in inner
+        for inside in ("items", "additionalProperties")
+        if isinstance(field.get(inside), dict)
+    ]
+    assert len(inner) > 100
+    assert [path for path, field in inner if not has_bound(field)] == []
+
+
+@each_kind
+def test_a_status_has_no_free_json(file):
+    free = [node for node in nodes(schema(file)["properties"]["status"]) if node.items() >= ANYTHING.items()]
+    assert free == []
+
+
 @each_kind
 def test_a_status_takes_words_of_later_versions(file):
     assert [path for path, field in fields(schema(file)["properties"]["status"]) if "enum" in field] == []

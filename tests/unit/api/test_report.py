@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workergroups_api.ranges import braces, expanded, numbers, ranges
+from workergroups_api.bounded_text import MAX_MESSAGE, MAX_PODS, MAX_RANGES, MAX_TERM
+from workergroups_api.ranges import braces, contains, cut_braces, cut_ranges, expanded, numbers, ranges, without
 from workergroups_api.report import GroupReport, PoolReport, pods_digest
 
 
@@ -26,14 +27,53 @@ def test_ranges(named, written):
 
 @given(st.sets(st.integers(min_value=0, max_value=2000)))
 def test_ranges_name_exactly_the_numbers(named):
-    assert list(numbers(ranges(named))) == sorted(named)
+    assert list(numbers(ranges(named), 10_000)) == sorted(named)
 
 
 @pytest.mark.parametrize(
     ("text", "read"), [("0-1,x,5", [0, 1]), ("-3", []), ("1-", []), ("3-1", []), ("0,999999", [0]), ("\u0663", [])]
 )
 def test_what_is_no_range_ends_the_numbers(text, read):
-    assert list(numbers(text)) == read
+    assert list(numbers(text, 100_000)) == read
+
+
+@pytest.mark.parametrize("text", ["0-99999," * 1000, "5," * 1000, "9,8,7," * 1000, "0-3,2-5", "5,5"])
+def test_nobody_can_make_ranges_name_a_number_twice_or_out_of_order(text):
+    found = list(numbers(text, 100_000))
+    assert found == sorted(set(found))
+
+
+def test_numbers_that_cannot_exist_are_left_out():
+    assert list(numbers("0-1,3-99999", 5)) == [0, 1, 3, 4]
+
+
+SOME = st.sets(st.integers(min_value=0, max_value=60))
+
+
+@given(SOME, SOME)
+def test_ranges_without_numbers_are_the_ranges_of_the_others(named, left_out):
+    assert without(ranges(named), left_out) == ranges(named - left_out)
+
+
+@given(SOME, st.integers(min_value=0, max_value=60))
+def test_ranges_contain_what_they_name(named, number):
+    assert contains(ranges(named), number) is (number in named)
+
+
+@given(SOME, st.integers(min_value=0, max_value=40))
+def test_ranges_are_cut_between_numbers(named, limit):
+    cut = cut_ranges(ranges(named), limit)
+    kept = list(numbers(cut, 100))
+    assert len(cut) <= limit
+    assert kept == sorted(named)[: len(kept)]
+    assert cut == ranges(kept)
+
+
+@given(st.lists(st.text("abc", min_size=1), min_size=2, unique=True), st.integers(min_value=2, max_value=40))
+def test_names_are_cut_between_names(names, limit):
+    cut = cut_braces(braces(names), limit)
+    assert len(cut) <= limit
+    assert cut == "}" or expanded(cut) == names[: len(expanded(cut))]
 
 
 @pytest.mark.parametrize(
@@ -55,11 +95,11 @@ def test_names_with_a_common_beginning_are_short_and_keep_their_order(names, wri
 def test_the_pods_of_the_largest_pool_fit_into_a_status():
     pods = [f"{'p' * 40}-12345678-worker-{number:05}" for number in range(512)]
     assert expanded(braces(pods)) == pods
-    assert len(braces(pods)) < 4096
+    assert len(braces(pods)) < MAX_PODS
 
 
 def test_half_of_the_largest_pool_fits_into_a_status():
-    assert len(ranges(range(0, 512, 2))) < 1024
+    assert len(ranges(range(0, 512, 2))) < MAX_RANGES
 
 
 def test_a_digest_of_pods_knows_no_order():
@@ -76,6 +116,22 @@ def test_an_empty_report_claims_nothing(report):
     empty = report.model_validate({})
     assert empty.session is None
     assert not any(isinstance(value, int) and value for value in empty.to_json().values())
+
+
+def test_a_report_that_says_too_much_is_cut_to_what_the_api_server_accepts():
+    long = GroupReport.model_validate(
+        {
+            "state": "x" * 10_000,
+            "failed": ranges(range(0, 20_000, 2)),
+            "message": "why " * 10_000,
+            "failures": [{"rank": 0, "reason": "y" * 10_000, "message": "m" * 10_000, "pod": "p" * 10_000}],
+        }
+    )
+    assert (len(long.state), len(long.failures[0].pod or "")) == (MAX_TERM, MAX_TERM)
+    assert (len(long.message or ""), len(long.failures[0].message)) == (MAX_MESSAGE, MAX_MESSAGE)
+    failed = list(numbers(long.failed, 20_000))
+    assert failed == list(range(0, 2 * len(failed), 2))
+    assert len(failed) > 800
 
 
 def test_words_of_a_later_agent_are_taken_as_they_are():

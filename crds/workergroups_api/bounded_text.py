@@ -1,0 +1,44 @@
+"""The texts of statuses and reports, each with the bound that the CustomResourceDefinitions have for it.
+
+Such a text may come from Ray, from an image or from whoever holds the agent's token. One that is too long is cut where
+it is read or made. So it makes no status unreadable, and no status that is written exceeds what the API server accepts.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from workergroups_api.ranges import cut_braces, cut_ranges
+from workergroups_api.text import plain
+
+MAX_TERM = 256
+# Enough for an exception's last line and what surrounds it.
+MAX_MESSAGE = 2048
+# Numbers of up to 800 separate ranges. What is cut off is in no count.
+MAX_RANGES = 4096
+# The pods of the largest pool, whose names differ in their ends only.
+MAX_PODS = 8192
+
+
+def _at_most(limit: int, cut: Callable[[str, int], str]) -> BeforeValidator:
+    return BeforeValidator(partial(_cut, limit, cut))
+
+
+def _cut(limit: int, cut: Callable[[str, int], str], value: Any) -> Any:
+    return cut(value, limit) if isinstance(value, str) and len(value) > limit else value
+
+
+def _beginning(text: str, limit: int) -> str:
+    return text[:limit]
+
+
+# What programs compare: states, reasons, names, UIDs, sessions, digests and versions.
+Term = Annotated[str, Field(max_length=MAX_TERM), _at_most(MAX_TERM, _beginning)]
+# What people read.
+Message = Annotated[str, Field(max_length=MAX_MESSAGE), _at_most(MAX_MESSAGE, plain)]
+# Numbers of nodes or ranks, see `ranges`.
+Ranges = Annotated[str, Field(max_length=MAX_RANGES), _at_most(MAX_RANGES, cut_ranges)]
+# Names of pods with braces, see `ranges.braces`.
+Pods = Annotated[str, Field(max_length=MAX_PODS), _at_most(MAX_PODS, cut_braces)]
