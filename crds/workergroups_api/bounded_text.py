@@ -1,7 +1,8 @@
 """The texts of statuses and reports, each with the bound that the CustomResourceDefinitions have for it.
 
 Such a text may come from Ray, from an image or from whoever holds the agent's token. One that is too long is cut where
-it is read or made. So it makes no status unreadable, and no status that is written exceeds what the API server accepts.
+it is read or made. So it makes no status unreadable, and no status that is written exceeds what the API server accepts. None has control
+characters, which would reach the terminal of whoever reads it.
 """
 
 from collections.abc import Callable
@@ -27,15 +28,11 @@ def _at_most(limit: int, cut: Callable[[str, int], str]) -> BeforeValidator:
 
 
 def _cut(limit: int, cut: Callable[[str, int], str], value: Any) -> Any:
-    return cut(value, limit) if isinstance(value, str) and len(value) > limit else value
-
-
-def _beginning(text: str, limit: int) -> str:
-    return text[:limit]
+    return cut(value, limit) if isinstance(value, str) else value
 
 
 # What programs compare: states, reasons, names, UIDs, sessions, digests and versions.
-Term = Annotated[str, Field(max_length=MAX_TERM), _at_most(MAX_TERM, _beginning)]
+Term = Annotated[str, Field(max_length=MAX_TERM), _at_most(MAX_TERM, plain)]
 # What people read.
 Message = Annotated[str, Field(max_length=MAX_MESSAGE), _at_most(MAX_MESSAGE, plain)]
 # Numbers of nodes or ranks, see `ranges`.

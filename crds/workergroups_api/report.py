@@ -201,7 +201,7 @@ class HangReport(ApiModel):
     """A call that has been in flight for longer than the group's `hangSeconds`."""
 
     method: Annotated[Term, Field(description="The method that was called.")]
-    since: Annotated[datetime, Field(description="When the call began, by the clock of a rank's node.")]
+    since: Annotated[AwareDatetime, Field(description="When the call began, by the clock of a rank's node.")]
     ranks: Annotated[Ranges, Field(description="Ranks on which the call has not returned, as ranges.")]
     suspects: Annotated[
         Ranges,

@@ -16,12 +16,12 @@ NODE_GROUP_LABEL = "ray.io/node-group"
 
 # Users may give their actors and placement groups any name, so all parts are bounded. The parts of our names are names
 # and UIDs of Kubernetes, and Ray's node ids.
-_NAME, _UID, _NUMBER = "[^/]{1,253}", "[^/]{1,64}", "[0-9]{1,9}"
+_NAME, _UID, _NUMBER = "[-.A-Za-z0-9]{1,253}", "[-.A-Za-z0-9]{1,64}", "[0-9]{1,9}"
 _RANK = re.compile(
     f"(?P<group>{_NAME})/(?P<uid>{_UID})/(?P<incarnation>{_NUMBER})/(?P<rank>{_NUMBER})-of-(?P<world_size>{_NUMBER})"
     "(/(?P<birth>[1-9][0-9]{0,8}))?"
 )
-_PLACEMENT = re.compile(f"(?P<pool>{_NAME})/(?P<uid>{_UID})/(?P<index>{_NUMBER})/(?P<node_id>[^/]{{1,64}})")
+_PLACEMENT = re.compile(f"(?P<pool>{_NAME})/(?P<uid>{_UID})/(?P<index>{_NUMBER})/(?P<node_id>{_UID})")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RankName:
     def parse(cls, text: str) -> RankName | None:
         """Parse a Ray actor name; return ``None`` if the actor is not a rank of a WorkerGroup."""
         match = _RANK.fullmatch(text)
-        if match is None:
+        if match is None or int(match["rank"]) >= int(match["world_size"]):
             return None
         return cls(
             group=match["group"],

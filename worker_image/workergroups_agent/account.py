@@ -53,7 +53,7 @@ def _only_of_executor(state: LaunchState) -> LaunchState:
 class LaunchAccount(ApiModel):
     """How far one launch is."""
 
-    uid: str
+    uid: Annotated[str, Field(max_length=64)]
     incarnation: int
     state: Annotated[LaunchState, AfterValidator(_only_of_executor)]
     message: str

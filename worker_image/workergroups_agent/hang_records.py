@@ -7,10 +7,9 @@ of the group written: one record for each node. The observer concludes from thes
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from workergroups import flight_recorder
 from workergroups.flight_recorder import Flight
@@ -36,7 +35,7 @@ class Hang(ApiModel):
     """A call that hangs."""
 
     method: _Text
-    since: datetime
+    since: AwareDatetime
     # The rank of each call that hangs, by Ray's id of the call.
     calls: Mapping[str, int]
     # The latest restart of single ranks when it was found; 0 if there was none.

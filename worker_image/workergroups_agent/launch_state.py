@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from workergroups.naming import PlacementName, RankName
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.ray_state import RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation
-from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
+from workergroups_api.plan import MAX_POOL_NODES, ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.vocabulary import ENDED_LAUNCHES, LaunchState, RankEnd
 
 # A group's UID and incarnation.
@@ -153,6 +153,11 @@ class Heard:
     # Why the executor does not answer; None while it does.
     silence: str | None = None
 
+    def about(self, plan: ClusterPlan) -> "Heard":
+        """Return what concerns the groups of the plan: users can write about others into the GCS."""
+        planned = {key_of(group) for group in plan.groups}
+        return replace(self, launches={key: why for key, why in self.launches.items() if key in planned})
+
     @property
     def is_launching(self) -> bool:
         """Whether ranks may appear at any time."""
@@ -267,13 +272,16 @@ def kept_placements(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int],
 
 
 def leaving_placements(plan: ClusterPlan, state: RayState) -> list[PlacementName]:
-    """Return the placement groups on live nodes that a pool is giving up, since it has fewer nodes now."""
+    """Return the placement groups on live nodes that a pool is giving up, since it has fewer nodes now.
+
+    A user may have named one after a node that no pool can have had: nobody waits for that.
+    """
     pools = {pool.uid: pool for pool in plan.reserved_pools}
     return [
         placement.name
         for placement in state.placements
         if placement.name.uid in pools
-        and placement.name.index >= pools[placement.name.uid].nodes
+        and pools[placement.name.uid].nodes <= placement.name.index < MAX_POOL_NODES
         and placement.name.node_id in state.nodes
     ]
 

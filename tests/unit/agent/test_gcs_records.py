@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.agent.ray_world import KEY, PREPARED, group, plan, pool
 from workergroups_agent import account, orders
 from workergroups_agent.account import SILENCE, SILENT_SECONDS, START_SECONDS, AccountReader, AccountWriter
-from workergroups_agent.launch_state import Heard
+from workergroups_agent.launch_state import LAUNCHING, Heard
 from workergroups_agent.orders import OrderReader, OrderSender
 from workergroups_api.conditions import Explanation
 
@@ -114,6 +114,14 @@ def test_an_executor_that_gives_no_sign_of_life_is_named(store):
     assert reader.look() == Heard({KEY: FAILED}, SILENCE)
     writer.tell({KEY: FAILED}, "stamp")
     assert reader.look().silence is None
+
+
+def test_of_an_account_only_what_is_about_planned_groups_counts(store):
+    """Users can write to the GCS; an unknown launch would have the observer look for ranks all the time."""
+    AccountWriter(store).tell({("uid-of-nobody", 1): LAUNCHING, ("uid-g", 7): LAUNCHING, KEY: FAILED}, None)
+    heard = AccountReader(store).look().about(PLAN)
+    assert heard == Heard({KEY: FAILED})
+    assert not heard.is_launching
 
 
 def test_the_next_executors_account_replaces_the_one_before(store):

@@ -1,6 +1,7 @@
 """When a call hangs, and what is reported of it: by a clock, a GCS and calls that the test sets."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -335,6 +336,41 @@ def test_an_observer_that_ends_before_the_stacks_are_known_loses_nothing(world):
     assert world.asked == [asked]
     world.answer([WAITING, WAITING, READING, WAITING])
     assert world.look(after=SETTLED).suspects == "2"
+
+
+FORGED = {
+    "method": "step",
+    "since": "2026-01-01T00:00:00Z",
+    "calls": {"task-0": 0},
+    "report": {"method": "step", "since": "2026-01-01T00:00:00Z", "ranks": "0", "message": "mine"},
+}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"calls": {"task-0": 4242}},
+        {"calls": {"task-0": -1}},
+        {"birth": 7},
+        {"report": FORGED["report"] | {"ranks": "4242-4250"}},
+        {"report": FORGED["report"] | {"ranks": "0", "suspects": "3-4"}},
+        {"report": FORGED["report"] | {"ranks": "all of them"}},
+        {"report": FORGED["report"] | {"birth": 7}},
+        {"report": FORGED["report"] | {"since": "2026-01-01T00:00:00"}},
+    ],
+    ids=str,
+)
+def test_a_hang_of_ranks_that_do_not_exist_is_not_believed(world, forged):
+    """A driver that has Ray's token can write such records."""
+    world.store.put(HANGS, "uid-g/1/forged", json.dumps(FORGED | forged).encode())
+    assert world.look() is None
+    assert world.asked == []
+
+
+def test_a_hang_that_the_calls_do_not_bear_out_ends_at_the_first_look(world):
+    world.calls = ()
+    world.store.put(HANGS, "uid-g/1/forged", json.dumps(FORGED).encode())
+    assert world.look() is None
 
 
 @pytest.mark.parametrize(

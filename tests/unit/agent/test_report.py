@@ -78,6 +78,11 @@ def test_a_pool_that_shrinks_says_whose_bundles_are_not_released_yet():
     assert gone.leaving == ""
 
 
+def test_a_placement_group_of_a_node_that_no_pool_can_have_holds_nothing():
+    """A user can give a placement group any name."""
+    assert pool_report(placement(index=512, node="n-c"), placement(index=10**8, node="n-b")).leaving == ""
+
+
 def test_a_pool_that_reserves_nothing_says_who_has_joined_and_misses_nothing():
     said = report(plan(pool(reserves=False)), state(), launches()).pools["p"].report
     assert (said.joined_nodes, said.reserved_nodes, said.nodes, said.message) == (2, 0, (), None)

@@ -17,7 +17,7 @@ from workergroups.ray_private.calls_in_flight import CallInFlight, CallReader, R
 from workergroups_agent.hang_records import Hang, HangName, HangRecords, OnNode
 from workergroups_agent.launch_state import GroupKey, key_of, ranks_of
 from workergroups_agent.moments import moment
-from workergroups_agent.observer.hung_calls import Shown, calls_of, hang_report, returned_calls, shown_by
+from workergroups_agent.observer.hung_calls import Shown, calls_of, hang_report, is_possible, returned_calls, shown_by
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup
 from workergroups_api.report import HangReport
@@ -121,7 +121,8 @@ class HangWatch:
         now = self._clock()
         adopted = {}
         for name in self._records.hangs(groups):
-            if (hang := self._records.read(name)) is not None:
+            hang = self._records.read(name)
+            if hang is not None and is_possible(hang, groups[name.key]):
                 adopted[name.key] = _Found(name, hang, now, is_final=hang.report is not None)
                 self._seen |= dict.fromkeys(hang.calls, now - (groups[name.key].hang_seconds or 0))
                 if hang.report is not None:

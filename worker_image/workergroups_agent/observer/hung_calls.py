@@ -12,7 +12,7 @@ from workergroups_agent.hang_records import Hang, OnNode
 from workergroups_agent.launch_state import ranks_of
 from workergroups_agent.ray_state import RankActor, RayState
 from workergroups_api.plan import PlannedGroup
-from workergroups_api.ranges import ranges
+from workergroups_api.ranges import numbers, ranges
 from workergroups_api.report import HangReport
 from workergroups_api.text import plain
 
@@ -44,6 +44,17 @@ def calls_of(group: PlannedGroup, state: RayState, calls: Iterable[CallInFlight]
         if not call.has_begun and call.actor_id not in busy:
             first.setdefault(call.actor_id, call)
     return {call: numbers[call.actor_id] for call in own if call.has_begun or first.get(call.actor_id) is call}
+
+
+def is_possible(hang: Hang, group: PlannedGroup) -> bool:
+    """Return whether a hang can be of this group: users can write to the GCS, also about ranks that do not exist."""
+    ranks, report = hang.calls.values(), hang.report
+    if hang.birth > group.last_birth or not all(0 <= rank < group.world_size for rank in ranks):
+        return False
+    if report is None:
+        return True
+    named = (report.ranks, report.suspects)
+    return (report.birth or 0) == hang.birth and all(text == ranges(numbers(text, group.world_size)) for text in named)
 
 
 def shown_by(ranks: Mapping[int, RankActor], nodes: Mapping[str, OnNode]) -> dict[int, Shown]:

@@ -86,6 +86,7 @@ class Observer:
         """
         plan = self._orders.plan()
         heard = self._executor.look()
+        heard = heard.about(plan) if plan else heard
         checked = plan.checked_pools if plan else ()
         state = self._memory_kills.explained(self._reader.look(launching=heard.is_launching, checked=checked))
         self._keeper.look(state)
