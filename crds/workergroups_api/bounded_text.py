@@ -1,8 +1,8 @@
 """The texts of statuses and reports, each with the bound that the CustomResourceDefinitions have for it.
 
 Such a text may come from Ray, from an image or from whoever holds the agent's token. One that is too long is cut where
-it is read or made. So it makes no status unreadable, and no status that is written exceeds what the API server accepts. None has control
-characters, which would reach the terminal of whoever reads it.
+it is read or made. So it makes no status unreadable, and no status that is written exceeds what the API server accepts.
+What people read has no control characters.
 """
 
 from collections.abc import Callable

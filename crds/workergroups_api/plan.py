@@ -86,9 +86,18 @@ class PlannedBundles(ApiModel):
     start: Annotated[int, Field(ge=0, le=MAX_POOL_BUNDLES - 1, description="The first bundle, counted from 0.")]
     count: Annotated[int, Field(ge=1, le=MAX_POOL_BUNDLES, description="Number of bundles. Each bundle has one rank.")]
 
+    @property
+    def end(self) -> int:
+        """The bundle after the last one."""
+        return self.start + self.count
+
+    def overlaps(self, other: "PlannedBundles") -> bool:
+        """Return whether a bundle is among both."""
+        return self.pool == other.pool and self.start < other.end and other.start < self.end
+
     def nodes(self, per_node: int) -> range:
         """Return the nodes that have these bundles, given how many each node has."""
-        return range(self.start // per_node, (self.start + self.count - 1) // per_node + 1)
+        return range(self.start // per_node, (self.end - 1) // per_node + 1)
 
 
 class PlannedGroup(ApiModel):

@@ -32,6 +32,8 @@ def without_controls(text: str) -> str:
 
     Spaces, tabs and ends of lines stay.
     """
+    if text.isascii() and text.isprintable():
+        return text
     unfit = {ord(each): "\N{REPLACEMENT CHARACTER}" for each in set(text) if _is_unfit(each)}
     return text.translate(unfit) if unfit else text
 

@@ -203,6 +203,7 @@ class Reason(Word):
     POOLS_ON_DIFFERENT_CLUSTERS = "PoolsOnDifferentClusters"
     BUNDLES_OUTSIDE_POOL = "BundlesOutsidePool"
     BUNDLES_TAKEN_TWICE = "BundlesTakenTwice"
+    GROUP_TOO_LARGE = "GroupTooLarge"
     POOLS_READY = "PoolsReady"
     # Of RanksCreated and RanksReady.
     RANKS_CREATED = "RanksCreated"

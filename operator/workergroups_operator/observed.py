@@ -1,8 +1,10 @@
 """What exists around one RayCluster, as frozen values. `observe` fills them; everything else only reads them."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from workergroups_api import names
@@ -24,7 +26,7 @@ NODE_GROUP_LABEL = "ray.io/group"
 
 @dataclass(frozen=True)
 class UnreadableObject:
-    """A pool or group that the operator cannot read, such as one that was stored before a field changed."""
+    """A pool or group that the operator cannot read or serve, such as one that was stored before a field changed."""
 
     kind: Kind
     body: Manifest
@@ -136,13 +138,42 @@ class Observed:
 
     def planned(self, group_uid: str) -> PlannedGroup | None:
         """Return the group's present entry in the plan, if there is one."""
-        groups = self.plan.groups if self.plan else ()
-        return next((planned for planned in groups if planned.uid == group_uid), None)
+        return self._planned_groups.get(group_uid)
 
     def planned_pool(self, pool_uid: str) -> PlannedPool | None:
         """Return the pool's present entry in the plan, if there is one."""
-        pools = self.plan.pools if self.plan else ()
-        return next((planned for planned in pools if planned.uid == pool_uid), None)
+        return self._planned_pools.get(pool_uid)
+
+    # Every object asks for some of what follows, so that a search for each would multiply with their number. The first
+    # of several entries counts: somebody may have edited the plan.
+
+    @cached_property
+    def _planned_groups(self) -> Mapping[str, PlannedGroup]:
+        return {planned.uid: planned for planned in reversed(self.plan.groups if self.plan else ())}
+
+    @cached_property
+    def _planned_pools(self) -> Mapping[str, PlannedPool]:
+        return {planned.uid: planned for planned in reversed(self.plan.pools if self.plan else ())}
+
+    @cached_property
+    def groups_on(self) -> Mapping[str, Sequence[WorkerGroup]]:
+        """The groups that name a pool, by its name."""
+        found: dict[str, list[WorkerGroup]] = defaultdict(list)
+        for group in self.groups:
+            for name in {ref.name for ref in group.pools}:
+                found[name].append(group)
+        return dict(found)
+
+    @cached_property
+    def _pods_by_label(self) -> Mapping[tuple[str | None, str | None], list[Manifest]]:
+        """All pods, by component and by node group, and by both."""
+        found: dict[tuple[str | None, str | None], list[Manifest]] = defaultdict(list)
+        for pod in self.pods:
+            labels = pod["metadata"]["labels"]
+            component, node_group = labels.get(names.COMPONENT_LABEL), labels.get(NODE_GROUP_LABEL)
+            for key in {(component, None), (None, node_group), (component, node_group)}:
+                found[key].append(pod)
+        return dict(found)
 
     @property
     def ray_cluster(self) -> Manifest | None:
@@ -156,21 +187,26 @@ class Observed:
 
     def pods_of(self, component: Component, node_group: str | None = None) -> list[Manifest]:
         """Return the pods of a component (of one node group) that are not being deleted."""
-        wanted = {names.COMPONENT_LABEL: component} | ({NODE_GROUP_LABEL: node_group} if node_group else {})
-        return [
-            pod
-            for pod in self.pods
-            if wanted.items() <= pod["metadata"]["labels"].items() and "deletionTimestamp" not in pod["metadata"]
-        ]
+        found = self._pods_by_label.get((component, node_group), ())
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def all_pods_of(self, node_group: str) -> list[Manifest]:
         """Return the pods of a node group, as KubeRay counts them: with those that are being deleted."""
-        return [pod for pod in self.pods if pod["metadata"]["labels"].get(NODE_GROUP_LABEL) == node_group]
+        return self._pods_by_label.get((None, node_group), [])
 
     @property
     def head(self) -> str | None:
         """The container that runs Ray's head now, and which start of it; None while none runs."""
         return next(running_heads(self.pods_of(Component.HEAD)), None)
+
+
+def unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, why: Explanation) -> UnreadableObject:
+    """Return a pool or group as one that the operator cannot serve."""
+    known = {
+        "conditions": [condition.to_json() for condition in subject.status.conditions],
+        "observedGeneration": subject.status.observed_generation,
+    }
+    return UnreadableObject(kind, {"metadata": subject.metadata, "status": known}, why)
 
 
 def node_group_of(pool: ResourcePool) -> str:

@@ -15,8 +15,10 @@ Steps one, three, six and eight talk to the API server; the others are pure.
 import asyncio
 import logging
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Concatenate, ParamSpec, TypeVar
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
@@ -33,6 +35,7 @@ from workergroups_operator.members import observe_readable_members
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observe import OversizedChild, observe
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.cluster_limits import within_limits
 from workergroups_operator.publish import Publisher
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import status
@@ -47,10 +50,15 @@ _UNREAD = (
     "the operator cannot read what exists for cluster {}, so nobody knows what is true: {}; the operator retries, and "
     "what runs keeps running"
 )
+# A pure step over so many objects takes some milliseconds.
+_FEW = 32
 _WAY_OUT = (
     "the operator cannot handle what exists for cluster {} together, so nobody knows what is true: see the operator's "
     "log and report it; what runs keeps running"
 )
+
+Arguments = ParamSpec("Arguments")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -68,16 +76,16 @@ class Reconciler:
     timings: Timings
 
     async def _turn(self, observed: Observed) -> Result:
-        templates = templates_of(observed, self.settings)
-        tried = await self.pod_trials.answers(observed.key, trials_of(observed, templates))
+        templates = await _apart(observed, templates_of, self.settings)
+        tried = await self.pod_trials.answers(observed.key, await _apart(observed, trials_of, templates))
         refused, blocked = separated(tried.refused, observed, templates)
         if blocked:
             templates = templates_of(observed, self.settings, blocked.keys())
             refused |= not_kept(blocked, tried.refused, templates)
-        decisions = decide(observed, templates, refused, self.timings, blocked)
-        wanted = desired(observed, templates, decisions, fresh_token=secrets.token_urlsafe(32))
+        decisions = await _apart(observed, decide, templates, refused, self.timings, blocked)
+        wanted = await _apart(observed, desired, templates, decisions, secrets.token_urlsafe(32))
         failures = await self.applier.apply(observed, decisions, wanted)
-        statuses = status(observed, templates, decisions, failures, self.timings, datetime.now(UTC))
+        statuses = await _apart(observed, status, templates, decisions, failures, self.timings, datetime.now(UTC))
         unpublished = await self.publisher.publish(observed.key, statuses.updates)
         undeleted = await self.publisher.delete(observed.key, statuses.expired)
         requeue_after = statuses.requeue_after
@@ -86,7 +94,7 @@ class Reconciler:
         return Result(requeue_after, unpublished or undeleted or failures.summary, is_urgent=unpublished is not None)
 
     async def _observe(self, key: ClusterKey) -> Observed:
-        return await observe(self.client, self.membership, self.heartbeats, key)
+        return within_limits(await observe(self.client, self.membership, self.heartbeats, key))
 
     async def reconcile(self, key: ClusterKey) -> Result:
         """Take a turn for the cluster; never raises, whatever exists there."""
@@ -115,7 +123,8 @@ class Reconciler:
             raise
         except Exception:
             LOGGER.exception("%s: the turn failed; taking it again without the object that is the cause", key)
-        return await self._turn(without_culprits(await self._observe(key), pure_steps(self.settings, self.timings)))
+        found = await self._observe(key)
+        return await self._turn(await _apart(found, without_culprits, pure_steps(self.settings, self.timings)))
 
     async def _nobody_knows(self, key: ClusterKey, why: Explanation, *, at_once: bool) -> Result:
         """Report that nobody knows what is true, at once or if turns have failed for a while; the turn is retried."""
@@ -128,3 +137,16 @@ class Reconciler:
         except API_ERRORS:
             self.failing.forget(key)
         return Result(None, why.message, is_urgent=True)
+
+
+async def _apart(
+    observed: Observed,
+    step: Callable[Concatenate[Observed, Arguments], Found],
+    *arguments: Arguments.args,
+    **keywords: Arguments.kwargs,
+) -> Found:
+    """Take a pure step; of a large cluster in another thread, so that no other namespace waits until it ends."""
+    objects = (observed.pools, observed.groups, observed.unreadable, observed.pods)
+    if sum(map(len, objects)) <= _FEW:
+        return step(observed, *arguments, **keywords)
+    return await asyncio.to_thread(step, observed, *arguments, **keywords)

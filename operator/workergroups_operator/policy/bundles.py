@@ -1,18 +1,18 @@
 """Which bundles each group gets (verl's split and merge), or why it gets none."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.plan import PlannedBundles
+from workergroups_api.plan import MAX_RANKS, PlannedBundles
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import PoolRef, WorkerGroup
 from workergroups_operator.policy.held_bundles import Held, bundle_limit, nodes_of_whole_pool
 from workergroups_operator.policy.pool_size import Room
+from workergroups_operator.policy.shares import Shares
 
 Assignment = tuple[PlannedBundles, ...] | Explanation
-Bundle = tuple[str, int]
 NONE_FINISHED: Mapping[str, Explanation] = {}
 
 
@@ -35,7 +35,7 @@ def assign_bundles(
         finished: How the runs of groups have ended.
     """
     by_name = {pool.name: pool for pool in pools}
-    taken: Counter[Bundle] = Counter()
+    taken: dict[str, Shares] = defaultdict(Shares)
     assigned: dict[str, Assignment] = {}
     for group in groups:
         kept = held.get(group.name) or Held()
@@ -44,24 +44,20 @@ def assign_bundles(
             parts = _assign(group, by_name, pools_elsewhere, taken, rooms, kept)
         assigned[group.name] = parts
         if not isinstance(parts, Explanation):
-            taken.update(bundle for part in parts for bundle in _bundles(part))
+            for part in parts:
+                taken[part.pool].add(part.start, part.end)
     return assigned
-
-
-def _bundles(part: PlannedBundles) -> list[Bundle]:
-    return [(part.pool, part.start + offset) for offset in range(part.count)]
 
 
 def _assign(
     group: WorkerGroup,
     pools: Mapping[str, ResourcePool],
     pools_elsewhere: Mapping[str, str],
-    taken: Counter[Bundle],
+    taken: Mapping[str, Shares],
     rooms: Mapping[str, Room],
     held: Held,
 ) -> Assignment:
     parts: list[PlannedBundles] = []
-    own: set[Bundle] = set()
     for index, ref in enumerate(group.pools):
         pool = pools.get(ref.name)
         if pool is None:
@@ -75,22 +71,30 @@ def _assign(
         part = _part(index, ref, pool, rooms[pool.name], held)
         if isinstance(part, Explanation):
             return part
-        bundles = _bundles(part)
-        if not own.isdisjoint(bundles):
+        if any(part.overlaps(other) for other in parts):
             return Explanation(
                 Reason.BUNDLES_TAKEN_TWICE,
                 f"spec.pools[{index}] names bundles of pool {ref.name} that an entry before it names too: "
                 "each bundle holds one rank of a group; change bundles.start or bundles.count",
             )
-        if any(taken[bundle] >= pool.spec.max_colocate_count for bundle in bundles):
+        if taken[pool.name].most(part.start, part.end) >= pool.spec.max_colocate_count:
             return Explanation(
                 Reason.POOL_FULL,
                 f"spec.pools[{index}]: {pool.spec.max_colocate_count} groups share these bundles of pool {ref.name} "
                 "already (its spec.maxColocateCount): delete one of them, or use other bundles",
             )
-        own.update(bundles)
         parts.append(part)
-    return tuple(parts)
+    return _too_many(sum(part.count for part in parts)) or tuple(parts)
+
+
+def _too_many(ranks: int) -> Explanation | None:
+    if ranks <= MAX_RANKS:
+        return None
+    return Explanation(
+        Reason.GROUP_TOO_LARGE,
+        f"the group would have {ranks} ranks, and may have {MAX_RANKS}: name fewer pools in spec.pools, or fewer of "
+        "their bundles",
+    )
 
 
 def _suspended(group: WorkerGroup) -> Explanation:

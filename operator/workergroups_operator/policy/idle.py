@@ -47,7 +47,7 @@ def ends_at(pool: ResourcePool, since: datetime) -> datetime:
 
 def named_by(pool: ResourcePool, observed: Observed) -> str | None:
     """Return a group that names the pool, also one that is suspended or has completed; None if there is none."""
-    return next((group.name for group in observed.groups if pool.name in (ref.name for ref in group.pools)), None)
+    return next((group.name for group in observed.groups_on.get(pool.name, ())), None)
 
 
 def may_be_deleted(pool: ResourcePool, observed: Observed) -> bool:
@@ -108,8 +108,8 @@ def _is_vouched_for(pool: ResourcePool, observed: Observed) -> bool:
 def _wanted_by(pool: ResourcePool, observed: Observed) -> str | None:
     """Return a group that has ranks on the pool, or waits for it; nobody knows whether one that cannot be read does."""
     odd = (each.name for each in observed.unreadable if each.kind is WORKER_GROUP)
-    groups = (group for group in observed.groups if not group.spec.suspend and not has_ended(group, observed))
-    wanting = (group.name for group in groups if pool.name in (ref.name for ref in group.pools))
+    groups = observed.groups_on.get(pool.name, ())
+    wanting = (group.name for group in groups if not group.spec.suspend and not has_ended(group, observed))
     name = next(chain(wanting, odd), None)
     return None if name is None else f"group {name} wants it"
 

@@ -4,9 +4,10 @@ A pool grows at once, and its groups keep the nodes that they have. It shrinks f
 by a node on which a planned group has bundles.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import count, takewhile
+from itertools import count, islice, takewhile
 
 from workergroups_api.plan import MAX_POOL_NODES, PlannedBundles
 from workergroups_api.pool_status import MAX_VICTIMS, Victim
@@ -80,22 +81,29 @@ def pool_sizes(
     observed: Observed, rooms: Mapping[str, Room], bundles: Mapping[str, Iterable[PlannedBundles]]
 ) -> dict[str, PoolSize]:
     """Return the size of each pool, given the bundles of all groups that are planned."""
-    return {pool.name: _size(pool, rooms[pool.name], observed, bundles) for pool in observed.pools}
+    parts: dict[str, dict[str, list[PlannedBundles]]] = defaultdict(lambda: defaultdict(list))
+    for group, of_group in bundles.items():
+        for part in of_group:
+            parts[part.pool][group].append(part)
+    return {pool.name: _size(pool, rooms[pool.name], observed, parts[pool.name]) for pool in observed.pools}
 
 
 def _size(
     pool: ResourcePool, room: Room, observed: Observed, bundles: Mapping[str, Iterable[PlannedBundles]]
 ) -> PoolSize:
+    """Return the size of a pool, given its bundles that groups have, by group."""
     beyond = {group: nodes for group, parts in bundles.items() if (nodes := _beyond(pool, parts))}
-    victims = [Victim(group=group, nodes=ranges(nodes)) for group, nodes in beyond.items()]
-    needed = max((max(nodes) + 1 for nodes in beyond.values()), default=0)
+    victims = tuple(
+        Victim(group=group, nodes=ranges({node for part in nodes for node in part}))
+        for group, nodes in islice(beyond.items(), MAX_VICTIMS)
+    )
+    needed = max((part.stop for nodes in beyond.values() for part in nodes), default=0)
     planned = observed.planned_pool(pool.uid)
     settled = max(planned.settled if planned else 0, room.reserved)
-    return PoolSize(max(room.wanted, needed), min(room.wanted, settled), tuple(victims[:MAX_VICTIMS]))
+    return PoolSize(max(room.wanted, needed), min(room.wanted, settled), victims)
 
 
-def _beyond(pool: ResourcePool, parts: Iterable[PlannedBundles]) -> set[int]:
+def _beyond(pool: ResourcePool, parts: Iterable[PlannedBundles]) -> list[range]:
     """Return the nodes beyond the pool's size on which there are bundles of a group."""
-    per_node = pool.spec.processes_per_node
-    nodes = (node for part in parts if part.pool == pool.name for node in part.nodes(per_node))
-    return {node for node in nodes if node >= pool.spec.nodes}
+    nodes = [part.nodes(pool.spec.processes_per_node) for part in parts]
+    return [range(max(each.start, pool.spec.nodes), each.stop) for each in nodes if each.stop > pool.spec.nodes]

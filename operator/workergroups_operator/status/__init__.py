@@ -53,7 +53,10 @@ def status(
     """Return the status of all pools and groups of the cluster."""
     situation = Situation(observed, templates, decisions, failures, now)
     of_pools = [pools.pool_conditions(pool, situation) for pool in observed.pools]
-    by_pool = {pool.name: (pool, each) for pool, each in zip(observed.pools, of_pools, strict=True)}
+    by_pool = {
+        pool.name: groups.ConcludedPool(pool, each, pools.placed_nodes(pool, situation))
+        for pool, each in zip(observed.pools, of_pools, strict=True)
+    }
     of_groups = [groups.group_conditions(group, situation, by_pool) for group in observed.groups]
     updates = (
         *(unreadable(odd, now) for odd in observed.unreadable),

@@ -1,7 +1,9 @@
 """A group's conditions: PoolsReady, RanksCreated, RanksReady, Ready that sums them up, Progressing, and those aside."""
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from workergroups_api.conditions import Explanation, Finding, find
 from workergroups_api.failure_policy import KeptFailure
@@ -19,7 +21,6 @@ from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.complete import group_complete, how_ended
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding, unvouched
 from workergroups_operator.status.kept_failures import kept_failures
-from workergroups_operator.status.pool import holds
 from workergroups_operator.status.suspended import group_suspended, not_ready
 from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment
 
@@ -29,8 +30,13 @@ _created_finding = partial(finding, ConditionType.RANKS_CREATED)
 _ready_finding = partial(finding, ConditionType.RANKS_READY)
 
 
-# A pool, and what was concluded of it.
-ConcludedPool = tuple[ResourcePool, Conclusion]
+class ConcludedPool(NamedTuple):
+    """A pool, and what was concluded of it."""
+
+    pool: ResourcePool
+    conclusion: Conclusion
+    # The nodes that have their bundles and run, in ascending order.
+    placed: Sequence[int]
 
 
 def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Conclusion:
@@ -78,9 +84,8 @@ def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, C
     if isinstance(bundles, Explanation):
         return _pools_finding("False", bundles)
     for part in bundles:
-        pool, concluded = pools[part.pool]
-        weakest = concluded.weakest
-        if weakest.status != "True" and not _holds(pool, concluded, part, situation):
+        weakest = pools[part.pool].conclusion.weakest
+        if weakest.status != "True" and not _holds(pools[part.pool], part):
             is_queued = weakest.reason in IN_QUEUE
             reason = Reason.POOL_QUEUED if is_queued else Reason.POOL_NOT_READY
             why = Explanation(reason, f"pool {part.pool}: {weakest.message}")
@@ -89,12 +94,13 @@ def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, C
     return _pools_finding("True", Explanation(Reason.POOLS_READY, f"reserved: {reserved}"))
 
 
-def _holds(pool: ResourcePool, concluded: Conclusion, part: PlannedBundles, situation: Situation) -> bool:
+def _holds(on: ConcludedPool, part: PlannedBundles) -> bool:
     """Return whether the group's own bundles are reserved, though the pool is not ready: it may be growing."""
-    cluster = find(concluded.conditions, ConditionType.CLUSTER_READY)
+    cluster = find(on.conclusion.conditions, ConditionType.CLUSTER_READY)
     if cluster is None or cluster.status != "True":
         return False
-    return holds(pool, part.nodes(pool.spec.processes_per_node), situation)
+    nodes = part.nodes(on.pool.spec.processes_per_node)
+    return bisect_left(on.placed, nodes.stop) - bisect_left(on.placed, nodes.start) == len(nodes)
 
 
 def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:

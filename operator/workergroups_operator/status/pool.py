@@ -1,6 +1,5 @@
 """A pool's conditions: Admitted, ClusterReady to PreflightPassed, Ready that sums them up, and those aside."""
 
-from collections.abc import Collection
 from datetime import UTC
 from functools import partial
 
@@ -115,10 +114,9 @@ def node_count(pool: ResourcePool, situation: Situation) -> int:
     return max(situation.decisions.sizes[pool.name].nodes, situation.decisions.replicas[pool.name].count)
 
 
-def holds(pool: ResourcePool, nodes: Collection[int], situation: Situation) -> bool:
-    """Return whether these nodes have their bundles, and their pods run."""
-    placed = reserved_pods(pool, _report(pool, situation), situation.observed)
-    return placed.keys() >= set(nodes)
+def placed_nodes(pool: ResourcePool, situation: Situation) -> list[int]:
+    """Return the nodes that have their bundles and whose pods run, in ascending order."""
+    return sorted(reserved_pods(pool, _report(pool, situation), situation.observed))
 
 
 def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | None:

@@ -13,7 +13,7 @@ from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import FINISHED, SUSPENDED, ConditionType, IdleAction, LaunchState, Reason
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.observed import NODE_GROUP_LABEL, node_group_of
+from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
 from workergroups_operator.policy.idle import ends_at, in_use, named_by
 from workergroups_operator.policy.incarnation import FIRST
 from workergroups_operator.status.conclusion import Situation, finding
@@ -104,8 +104,7 @@ def _resumed(subject: ResourcePool | WorkerGroup) -> tuple[Finding, ...]:
 def _what_is_left(pool: ResourcePool, situation: Situation) -> Explanation | None:
     """Return what the pool still has; None if nothing is left, also of head and agent if no pool needs them."""
     observed, is_off = situation.observed, situation.decisions.is_off
-    pods = [*observed.pods, *observed.previous_pods]
-    left = pods if is_off else [pod for pod in pods if _is_node_of(pool, pod)]
+    left = [*observed.pods, *observed.previous_pods] if is_off else _nodes_of(pool, observed)
     if left:
         node = left[0].get("spec", {}).get("nodeName")
         where = f" on node {node}" if node else ""
@@ -117,5 +116,9 @@ def _what_is_left(pool: ResourcePool, situation: Situation) -> Explanation | Non
     return None
 
 
-def _is_node_of(pool: ResourcePool, pod: Manifest) -> bool:
-    return bool(pod["metadata"].get("labels", {}).get(NODE_GROUP_LABEL) == node_group_of(pool))
+def _nodes_of(pool: ResourcePool, observed: Observed) -> list[Manifest]:
+    name = node_group_of(pool)
+    previous = (
+        pod for pod in observed.previous_pods if pod["metadata"].get("labels", {}).get(NODE_GROUP_LABEL) == name
+    )
+    return [*observed.all_pods_of(name), *previous]

@@ -5,7 +5,7 @@ were created from, so that a pod that is lost comes back as the others are: rank
 are suspended have nothing to restart: they start again with their present spec.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from workergroups_api.conditions import Explanation
@@ -149,10 +149,10 @@ def _changed_spec(observed: Observed, pool: ResourcePool, asked: Manifest, asked
     return digest([digest_of(new) for _, new in pairs]) if is_changed else None
 
 
-def _interrupted(observed: Observed, pool: ResourcePool) -> list[WorkerGroup]:
+def _interrupted(observed: Observed, pool: ResourcePool) -> Sequence[WorkerGroup]:
     """Return the groups that a roll of the pool may interrupt: if it shapes the head, those of the whole cluster."""
     is_oldest = pool is observed.pools[0]
-    return [group for group in observed.groups if is_oldest or pool.name in {ref.name for ref in group.pools}]
+    return observed.groups if is_oldest else observed.groups_on.get(pool.name, ())
 
 
 def _nodes(

@@ -66,7 +66,9 @@ def test_parsing_a_placement_groups_name_gives_it_back(name):
     assert PlacementName.parse(str(name)) == name
 
 
-@pytest.mark.parametrize("text", ["", "p/u/0", f"p/u/{NINES}/n", "p/u/\u0661/n", "p/u/1/", f"p/u/1/{NINES}", "p/u\0/1/n"])
+@pytest.mark.parametrize(
+    "text", ["", "p/u/0", f"p/u/{NINES}/n", "p/u/\u0661/n", "p/u/1/", f"p/u/1/{NINES}", "p/u\0/1/n"]
+)
 def test_other_placement_groups_are_not_of_pools(text):
     assert PlacementName.parse(text) is None
 

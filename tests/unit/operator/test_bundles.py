@@ -81,6 +81,14 @@ def test_groups_on_other_bundles_do_not_count():
     assert not any(isinstance(bundles, Explanation) for bundles in assigned.values())
 
 
+def test_a_group_may_have_as_many_ranks_as_the_largest_pool_has_bundles():
+    pools = [pool("a", 512, 64), pool("b", 1, 1)]
+    assert bundles_of(group(pools=["a"]), *pools) == (planned(0, 32768, "a"),)
+    refusal = bundles_of(group(pools=["a", "b"]), *pools)
+    assert refusal.reason == "GroupTooLarge"
+    assert "the group would have 32769 ranks, and may have 32768" in refusal.message
+
+
 HERE = (planned(0, 4),)
 SHRINKING, GROWN = Room(1, 2, reserved=1), Room(3, 3, reserved=3)
 

@@ -120,7 +120,8 @@ class HangWatch:
         """Return the hangs that an earlier observer found. Their calls are late, however short ago this one began."""
         now = self._clock()
         adopted = {}
-        for name in self._records.hangs(groups):
+        # A group has one, and users may have written any number.
+        for name in {name.key: name for name in self._records.hangs(groups)}.values():
             hang = self._records.read(name)
             if hang is not None and is_possible(hang, groups[name.key]):
                 adopted[name.key] = _Found(name, hang, now, is_final=hang.report is not None)
