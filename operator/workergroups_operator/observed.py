@@ -43,15 +43,6 @@ class UnreadableObject:
         return str(self.body["metadata"].get("uid"))
 
 
-def unreadable(kind: Kind, subject: ResourcePool | WorkerGroup, why: Explanation) -> UnreadableObject:
-    """Return an object that the API types can read, and the operator cannot handle."""
-    known = {
-        "conditions": [condition.to_json() for condition in subject.status.conditions],
-        "observedGeneration": subject.status.observed_generation,
-    }
-    return UnreadableObject(kind, {"metadata": subject.metadata, "status": known}, why)
-
-
 @dataclass(frozen=True)
 class AgentSign:
     """What the agent's Lease shows of the agent, timed by this process's own clock alone."""

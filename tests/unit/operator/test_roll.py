@@ -289,7 +289,7 @@ def test_a_change_is_reported_by_field_and_restarts_nothing(spec, fields, in_hea
 def test_a_pool_of_which_no_pod_has_run_gets_a_change_at_once(spec, pods):
     seen = running(of_pool(), of_pool(**spec))
     fresh = ray_cluster(observed(pools=(of_pool(**spec),), pods=()))["spec"]
-    idle = Observed(**{**seen.__dict__, "pods": pods})
+    idle = replace(seen, pods=pods)
     assert ray_cluster(idle)["spec"]["workerGroupSpecs"] == fresh["workerGroupSpecs"]
     if not pods:
         assert ray_cluster(idle)["spec"] == fresh
@@ -300,7 +300,7 @@ def test_a_pool_whose_pods_are_all_lost_gets_them_back_as_they_were():
     ran = status_of(seen).after.template
     assert ran == node_group(seen)["template"]["metadata"]["annotations"][TEMPLATE_ANNOTATION]
     changed = of_pool(image="example.test/worker:2", status={"template": ran})
-    lost = Observed(**{**running(of_pool(), changed).__dict__, "pods": ()})
+    lost = replace(running(of_pool(), changed), pods=())
     assert ray_cluster(lost)["spec"] == ray_cluster(seen)["spec"]
 
 
@@ -311,12 +311,12 @@ def test_a_restart_begins_with_the_head_if_it_has_changed():
     assert cluster["metadata"]["annotations"][REPLACED_HEAD_ANNOTATION] == "uid-actors-head"
     assert cluster["metadata"]["annotations"]["workergroups.dev/head-image"] == "example.test/worker:2"
     assert "scaleStrategy" not in node_group(seen)
-    after = Observed(**{**seen.__dict__, "children": applied(cluster)})
+    after = replace(seen, children=applied(cluster))
     assert not built(after).replaces_head
     due = changes(after, decided(after), ())
     assert due.delete["metadata"] == {"name": "actors-head", "uid": "uid-actors-head", "namespace": "team"}
     other = pod("head", "actors-head-2")
-    gone = Observed(**{**after.__dict__, "pods": (other, *after.pods[1:])})
+    gone = replace(after, pods=(other, *after.pods[1:]))
     assert changes(gone, decided(gone), ()).delete is None
     assert up_to_date(gone).message.endswith("2 of 2 nodes are older than the spec; a restart is replacing them")
 
@@ -409,7 +409,7 @@ def test_a_restart_replaces_the_nodes_only_if_the_head_has_not_changed():
 def test_groups_have_no_ranks_until_the_last_node_is_replaced():
     launched = group(status={"incarnation": 3, "session": SESSION, "revision": "r"})
     seen = running(of_pool(), of_pool(ASKED))
-    with_group = Observed(**{**seen.__dict__, "groups": (launched,), "written": {"trainer": "w"}})
+    with_group = replace(seen, groups=(launched,), written={"trainer": "w"})
     decisions = decided(with_group)
     assert decisions.incarnations["trainer"].number == 4
     (plan,) = [each for each in wanted(with_group) if each["kind"] == "ConfigMap"]
@@ -417,11 +417,13 @@ def test_groups_have_no_ranks_until_the_last_node_is_replaced():
     created = find(statuses(with_group).updates[-1].after.conditions, "RanksCreated")
     assert created.message == "0 of 4 ranks created: waiting until the nodes of pool actors are restarted"
     # When it is over, the number stays.
-    done = {**with_group.__dict__, "groups": (group(status=statuses(with_group).updates[-1].after.to_json()),)}
     template = node_group(seen)["template"]
-    done["children"] = applied(ray_cluster(seen))
-    done["pods"] = (pod("head"), node("p-2", template), node("p-3", template))
-    over = Observed(**done)
+    over = replace(
+        with_group,
+        groups=(group(status=statuses(with_group).updates[-1].after.to_json()),),
+        children=applied(ray_cluster(seen)),
+        pods=(pod("head"), node("p-2", template), node("p-3", template)),
+    )
     assert decided(over).rolls == {}
     assert decided(over).incarnations["trainer"].number == 4
 
@@ -469,7 +471,7 @@ def test_a_head_that_never_ran_makes_room_for_one_of_the_present_template():
     old = ray_cluster(observed(pools=(of_pool(),), pods=()))["spec"]["headGroupSpec"]["template"]
     pending["metadata"]["annotations"] = dict(old["metadata"]["annotations"])
     seen = running(of_pool(image="example.test/worker:2"))
-    stuck = Observed(**{**seen.__dict__, "pods": (pending,)})
+    stuck = replace(seen, pods=(pending,))
     assert changes(stuck, decided(stuck), ()).delete["metadata"]["name"] == "actors-head"
 
 
@@ -520,7 +522,7 @@ def test_a_rolling_update_begins_after_a_change_of_nodes_or_head(spec, begins):
     assert built(seen).replaces_head is begins
     # The same change does not begin another one.
     cluster = ray_cluster(seen)
-    after = Observed(**{**seen.__dict__, "children": applied(cluster)})
+    after = replace(seen, children=applied(cluster))
     assert not built(after).beginning
     assert bool(decided(after).rolls) is begins
 
