@@ -412,6 +412,8 @@ class Variable(Word):
     # Of a rank: the UID of its group, whose next ranks may be forks of a process that has imported the same modules;
     # then the directory of that process.
     WARM = "WORKERGROUPS_WARM"
+    # Of a process that stands in for one that cannot start: why that is so.
+    START_FAILED = "WORKERGROUPS_START_FAILED"
 
 
 class JobVariable(Word):

@@ -21,6 +21,7 @@ Ray has no options for this, so three functions of Ray are replaced: see `worker
 
 import logging
 import os
+import re
 import socket
 import sys
 import threading
@@ -50,6 +51,9 @@ SECONDS = 20.0
 POLL_SECONDS = 0.1
 # For so long, a node may take to join.
 JOIN_SECONDS = 180.0
+# So many processes may hang while they start, and as many may start beside them as without them. A launch has one.
+HANGING_STARTS = 64
+_STARTS = re.compile("^(--maximum_startup_concurrency=)([0-9]+)")
 _LOCAL = ("127.0.0.1", "localhost")
 # Where Ray keeps the dashboard's address, in the GCS's key-value store.
 _KEY = _NAMESPACE = b"dashboard"
@@ -93,6 +97,7 @@ def our_start_process(theirs: Callable[..., Any], raylets: list[Popen[bytes]] | 
             ours = {ray_private.RAYS_SETUP_WORKER: setup_worker, ray_private.RAYS_DEFAULT_WORKER: default_worker}
             for rays, module in ours.items():
                 command = [each.replace(rays, str(module.__file__)) for each in command]
+            command = [_STARTS.sub(_more_starts, each) for each in command]
         if process_type in _MAY_WAIT:
             command = [sys.executable, _WHEN_IDLE, str(WAIT_SECONDS), *command]
         started = theirs(command, process_type, *positional, **named)
@@ -106,6 +111,11 @@ def our_start_process(theirs: Callable[..., Any], raylets: list[Popen[bytes]] | 
         return started
 
     return start
+
+
+def _more_starts(limit: re.Match[str]) -> str:
+    """Return the raylet's option for how many processes may start at once: those that hang must keep none waiting."""
+    return f"{limit[1]}{int(limit[2]) + HANGING_STARTS}"
 
 
 def our_find_head_node(theirs: Callable[..., Any]) -> Callable[..., Any]:

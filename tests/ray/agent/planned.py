@@ -32,6 +32,7 @@ class Group:
     incarnation: int = 1
     bundles: tuple[tuple[str, int, int], ...] = (("actors", 0, 2),)
     code: str | None = ""
+    more_files: dict[str, str] = field(default_factory=dict)
     session: str | None = None
     launch: Launch = field(default_factory=lambda: launch())
     missing: str | None = None
@@ -58,7 +59,7 @@ class Group:
 
     @property
     def files(self) -> dict[str, str] | None:
-        return None if self.code is None else {"accumulator.py": self.code or ACCUMULATOR}
+        return None if self.code is None else {"accumulator.py": self.code or ACCUMULATOR, **self.more_files}
 
     @property
     def revision(self) -> str | None:

@@ -18,6 +18,7 @@ _UNKNOWN = "Ray does not say why"
 _GUESS = "The worker may have exceeded K8s pod memory limits."
 SILENT_END = "its process ended without telling Ray: it was killed (SIGKILL, or by the kernel for memory) or crashed"
 
+_START_FAILED = "failed_start.StartFailed: "
 _KILLED = "killed by `ray.kill`"
 _ENDED = "a program ended it with ray.kill, as the agent ends the ranks of an incarnation that it replaces"
 # What Ray's account holds -> what it means; the first that fits.
@@ -47,7 +48,11 @@ def decode(cause: Any) -> Death:
     if kind == "creation_task_failure_context":
         # Ray appends its own account of the first traceback, which repeats the exception.
         details = context.formatted_exception_string.split("\n\n\nDuring handling of the above")[0].strip()
-        return Death(RankEnd.CONSTRUCTOR_FAILED, exception_line(details) or _UNKNOWN, details)
+        said = exception_line(details) or _UNKNOWN
+        _, mark, why = said.partition(_START_FAILED)
+        if mark:  # another process stood in for it, and raised this
+            return Death(RankEnd.PROCESS_DIED, f"it cannot start: {why}", details)
+        return Death(RankEnd.CONSTRUCTOR_FAILED, said, details)
     details = context.error_message.strip()
     reason: RankEnd = (
         RankEnd.OUT_OF_MEMORY if kind == "oom_context" else _reason(details, getattr(context, "reason", 0))

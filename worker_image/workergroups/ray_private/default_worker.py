@@ -14,12 +14,15 @@ import os
 import runpy
 import signal
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 FILE_NAME = "workergroups-stacks-"
 """The name of the file in memory to which a process writes its stacks."""
+STARTED = "--workergroups-started="
+"""The last argument, if a process waits until Ray knows this one: the descriptor by which to tell it."""
 _LIBRARY = str(Path(__file__).resolve().parents[2])
 
 
@@ -63,8 +66,26 @@ def stop_here(*_arguments: Any, **_named: Any) -> None:
     stopping.stop(frame)
 
 
+def announce(descriptor: int) -> None:
+    """Announce that Ray knows this process when it begins to work for Ray."""
+    from ray._private.worker import Worker
+
+    main_loop = Worker.main_loop
+
+    def announced(worker: Any) -> Any:
+        Worker.main_loop = main_loop
+        with suppress(OSError):  # nobody may wait any more
+            os.write(descriptor, b".")
+        os.close(descriptor)
+        return main_loop.__get__(worker)
+
+    # As a property, it leaves no frame in the stacks of whatever the process runs.
+    Worker.main_loop = property(announced)
+
+
 def main() -> None:
     """Become the worker."""
+    started = sys.argv.pop().removeprefix(STARTED) if sys.argv[-1].startswith(STARTED) else None
     answer()
     sys.breakpointhook = stop_here
     ray = find_spec("ray")
@@ -74,6 +95,12 @@ def main() -> None:
     own = str(Path(__file__).parent)
     sys.path[:] = [str(theirs.parent) if each == own else each for each in sys.path]
     sys.argv[0] = str(theirs)
+    if started is not None:
+        announce(int(started))
+    if os.environ.get("WORKERGROUPS_START_FAILED"):
+        from workergroups.ray_private import failed_start
+
+        failed_start.run_nothing()
     runpy.run_path(str(theirs), run_name="__main__")
 
 

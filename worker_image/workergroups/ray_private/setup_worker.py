@@ -12,11 +12,14 @@ import os
 import re
 import runpy
 import sys
+from collections.abc import Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from workergroups import group_env
+from workergroups.ray_private import starting
 from workergroups.warm import client, places
 from workergroups_api.vocabulary import Variable
 
@@ -46,17 +49,24 @@ def main() -> None:
         assert ray.origin is not None
         runpy.run_path(str(Path(ray.origin).parent / "_private/workers/setup_worker.py"), run_name="__main__")
         return
+    ours = [each for each in sys.argv[1:] if not each.startswith((_CONTEXT, "--language="))]
+    command = [sys.executable, *ours]
+    announcement = starting.stand_by(command, partial(set_variables, found))
+    set_variables(found)
+    directory = places.directory_of(os.environ, command)
+    command = starting.announcing(command, announcement)
+    if directory is not None:
+        os.environ[Variable.WARM.value] = str(directory)
+        if client.forked_instead(places.socket_of(directory), os.environ, command, announcement):
+            return
+    os.execv(sys.executable, command)
+
+
+def set_variables(found: Mapping[str, str]) -> None:
+    """Set a worker's variables in this process: those of its runtime environment, and those from Secrets."""
     for name, value in found.items():
         os.environ[name] = expanded(value)
     group_env.load()  # if they are not there, the rank reports that
-    ours = [each for each in sys.argv[1:] if not each.startswith((_CONTEXT, "--language="))]
-    command = [sys.executable, *ours]
-    directory = places.directory_of(os.environ, command)
-    if directory is not None:
-        os.environ[Variable.WARM.value] = str(directory)
-        if client.forked_instead(places.socket_of(directory), os.environ, command):
-            return
-    os.execv(sys.executable, command)
 
 
 if __name__ == "__main__":

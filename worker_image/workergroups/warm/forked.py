@@ -17,9 +17,6 @@ from typing import Any, NamedTuple
 
 from . import client, places
 
-# An interpreter imports these when it starts, if they exist; the server's forks cannot.
-_AT_START = ("sitecustomize", "usercustomize")
-
 
 def search_path(program: str, path: Sequence[str], old_code: str, code: str | None) -> list[str]:
     """Return where a new interpreter that runs the program looks for modules.
@@ -37,7 +34,7 @@ def search_path(program: str, path: Sequence[str], old_code: str, code: str | No
 
 def has_at_start(code: str) -> bool:
     """Return whether interpreters run code of that directory when they start."""
-    return bool(code) and any(PathFinder.find_spec(name, [code]) for name in _AT_START)
+    return bool(code) and any(PathFinder.find_spec(name, [code]) for name in places.AT_START)
 
 
 class Traces(NamedTuple):
@@ -53,7 +50,8 @@ class Fork:
     """What a fork must become: the process of a client, with its variables, directory and standard streams."""
 
     def __init__(self, message: Mapping[str, Any], streams: Sequence[int]) -> None:
-        """Read a client's message, as `client.forked_instead` sends it, with its standard streams.
+        """Read a client's message, as `client.forked_instead` sends it, with its standard streams and, if it has one,
+        the descriptor that its last argument names.
 
         Raises:
             KeyError: The message lacks something.
@@ -62,7 +60,9 @@ class Fork:
         self._command: list[str] = message["command"]
         self._environment: dict[str, str] = message["environment"]
         self._directory: str = message["directory"]
-        self._streams = streams
+        self._streams, more = streams[:3], streams[3:]
+        if more:  # the client's number of it is in the command
+            self._command[-1] = f"{self._command[-1].partition('=')[0]}={more[0]}"
         self.program = self._command[1]
         self.code, _ = places.python_path(self._environment)
         self.search_path: Sequence[str] = ()

@@ -81,6 +81,8 @@ def ranks_of(directory: Path) -> Path:
     return directory / "ranks"
 
 
+AT_START = ("sitecustomize", "usercustomize")
+"""Modules that an interpreter imports when it starts, if they exist; a fork cannot."""
 _started_with: dict[str, str] | None = None
 
 

@@ -28,6 +28,8 @@ class Step(Word):
     WAITING = "Waiting"
     # It loads the user's class.
     LOADING = "Loading"
+    # Its process took too long to start; the next may be faster.
+    LATE = "Late"
     # It has created all ranks.
     CREATED = "Created"
     # It has given up.

@@ -17,8 +17,10 @@ import ray
 from workergroups import group_env
 from workergroups.exception_text import exception_and_place
 from workergroups.naming import NAMESPACE, RankName
+from workergroups.ray_private import failed_start, starting
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
+from workergroups.ray_private.process import own_pod
 from workergroups.single_controller.ray import ranks
 from workergroups.single_controller.ray.colocation import create_colocated_worker_cls
 from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
@@ -85,7 +87,12 @@ class Launcher:
         self, order: LaunchOrder, files: CodeDirectory | None, provisions: Provisions, *problems: str | None
     ) -> None:
         """Create all ranks. The process records how that ended, and raises nothing."""
-        launch(order, files, provisions, *problems)
+        if (cause := failed_start.cause()) is None:
+            launch(order, files, provisions, *problems)
+        else:
+            step = Step.LATE if cause.startswith(starting.LATE) else Step.FAILED
+            message = f"the launching process cannot start in pod {own_pod()}: {cause}"
+            launch_record.write(order.key, launch_record.Record(order.attempt, step, message))
 
 
 def launch(order: LaunchOrder, files: CodeDirectory | None, provisions: Provisions, *problems: str | None) -> None:

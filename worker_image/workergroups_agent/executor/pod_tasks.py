@@ -42,6 +42,8 @@ LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"
 # If a task that ends ranks takes longer than this, its node may hang, and another node does it.
 END_SECONDS = 5.0
+# If the process of a launch has not started after this, the launch is reported to wait for it.
+SLOW_SECONDS = 8.0
 # After a task that called a method on ranks ended before the method began on all of them.
 RUN_AGAIN_SECONDS = 5.0
 # A launch whose task did not start is retried after the first pause, which doubles up to the last, MAX_TRIES times.
@@ -64,6 +66,8 @@ class _Task:
     # The handle of its process, which ends when the handle is dropped.
     launcher: Any
     ref: Any
+    # When it began, by the monotonic clock.
+    since: float
     # The nodes that it needs; the launching task's own comes first.
     node_ids: tuple[str, ...]
     pod: str
@@ -129,13 +133,16 @@ class LaunchTasks:
         self._forget_all_but(unfinished | self._running.keys())
 
     def _waits_for(self, key: GroupKey, group: PlannedGroup | None) -> str | None:
-        """Return what a running launch waits for, as its tasks report; only for the environment they wait long."""
-        if group is None or group.environment is None:
-            return None
+        """Return what a running launch waits for; only for its process or the environment it waits long."""
         task = self._running[key]
+        is_slow = time.monotonic() - task.since > SLOW_SECONDS
+        if not is_slow and (group is None or group.environment is None):
+            return None
         record = launch_record.read(task.key)
-        is_own = record is not None and record.attempt == task.attempt
-        return record.message if record is not None and is_own and record.state is Step.WAITING else None
+        if record is not None and record.attempt == task.attempt:
+            return record.message if record.state is Step.WAITING else None
+        where = "see raylet.err in /tmp/ray/session_latest/logs there"
+        return f"its process in pod {task.pod} has not begun after {SLOW_SECONDS:g} s: {where}" if is_slow else None
 
     def start(self, action: LaunchGroup, prepared: PreparedLaunch, state: RayState) -> None:
         """Begin to launch a group; record it as failed if Ray refuses."""
@@ -150,7 +157,9 @@ class LaunchTasks:
             self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, f"Ray refuses the launch: {error}")
             return
         self._recorded = (self._recorded or set()) | {action.key}
-        self._running[key] = _Task(attempt, action.key, process, ref, node_ids, state.nodes[node_ids[0]].pod)
+        self._running[key] = _Task(
+            attempt, action.key, process, ref, time.monotonic(), node_ids, state.nodes[node_ids[0]].pod
+        )
 
     def _settle(self, key: GroupKey, task: _Task, record: launch_record.Record | None, state: RayState) -> None:
         own = record if record is not None and record.attempt == task.attempt else None
@@ -162,8 +171,8 @@ class LaunchTasks:
             self._begun.add(key)
         elif own is None and _is_node_gone(task, state):
             pass  # the group waits for its pool
-        elif own is None:
-            self._retry(key, task.pod)
+        elif own is None or own.state is Step.LATE:
+            self._retry(key, own.message if own else f"the launching task did not start in pod {task.pod}")
         elif own.state is Step.CREATED:
             message = (
                 f"the launching task in pod {task.pod} reported that it created all ranks, but Ray has no record of "
@@ -177,9 +186,9 @@ class LaunchTasks:
             )
             self._died[key] = task, Explanation(LaunchState.LAUNCH_FAILED, message)
 
-    def _retry(self, key: GroupKey, pod: str) -> None:
+    def _retry(self, key: GroupKey, why: str) -> None:
         tries = self._tries[key] = self._tries.get(key, 0) + 1
-        what = f"the launching task did not start in pod {pod} ({tries} of {MAX_TRIES} tries)"
+        what = f"{why} ({tries} of {MAX_TRIES} tries)"
         seconds = retry_seconds(tries)
         if seconds is None:
             where = "see Ray's reason in /tmp/ray/session_latest/logs/raylet.out there"
