@@ -274,8 +274,8 @@ class Kube:
 
         What exceeds the limits of a page is read again in smaller pages. This needs no right but to list.
         """
-        list_ = kind, namespace, tuple(selectors.items())
-        limit = self._page_sizes.pop(list_, PAGE_OBJECTS)
+        which = kind, namespace, tuple(selectors.items())
+        limit = self._page_sizes.pop(which, PAGE_OBJECTS)
         next_time, more = limit * _GROW, ""
         while True:
             listing = {"namespace": namespace, "_continue": more or None, **selectors}
@@ -291,7 +291,7 @@ class Kube:
         if next_time < PAGE_OBJECTS:
             if len(self._page_sizes) >= _REMEMBERED:
                 self._page_sizes.clear()
-            self._page_sizes[list_] = next_time
+            self._page_sizes[which] = next_time
 
     async def _page(self, kind: Kind, **request: Any) -> tuple[Page, str]:
         """Return a page of a list, and the token of the next page."""

@@ -131,9 +131,9 @@ class Reconciler:
         try:
             async with asyncio.timeout(self.timings.turn):
                 observed, are_all = await observe_readable_members(self.client, self.membership, key)
-                doubt = self.failing.doubt(key, why, are_all_read=are_all)
-                if doubt or at_once:
-                    await self.publisher.publish(key, tuple(unknown(observed, doubt or why, datetime.now(UTC))))
+                doubt = why if at_once else self.failing.doubt(key, why, are_all_read=are_all)
+                if doubt:
+                    await self.publisher.publish(key, tuple(unknown(observed, doubt, datetime.now(UTC))))
         except API_ERRORS:
             self.failing.forget(key)
         return Result(None, why.message, is_urgent=True)

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.operator.make import KEY, NOW, child, observed, owned_by, pod, pool, statuses
+from workergroups_api.conditions import MAX_MESSAGE
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_operator.observed import AgentSign
@@ -309,3 +310,9 @@ def test_a_cluster_says_when_it_is_restarted_or_that_it_is_not(retries, reason, 
 )
 def test_a_refusal_reads_the_same_each_time_though_each_pod_has_another_name(said, kept):
     assert without_generated_names(said) == kept
+
+
+def test_of_a_text_with_generated_names_no_more_than_a_condition_holds_is_read():
+    """Anybody can record an event about a cluster, and the search takes a step for each name."""
+    names = "".join(f'pod "p{number}-abcde" is ' for number in range(50_000))
+    assert len(without_generated_names(names)) <= MAX_MESSAGE
