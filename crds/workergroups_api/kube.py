@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import re
+from asyncio.sslproto import SSLProtocol
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -54,7 +55,7 @@ _REMEMBERED = 1000
 _TABLE = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
 # A read fails if nothing comes for this time. Nothing delays reads as admission delays writes.
 _SILENT_SECONDS = 5.0
-# Reads at once, and those of one namespace. Each needs a connection, which has buffers of 256 KiB.
+# Reads at once, and those of one namespace. Each needs a connection.
 _READS = 16
 _NAMESPACE_READS = 8
 # Answers that are larger than this are read one after the other.
@@ -72,6 +73,9 @@ _BASIC_PLANE = re.compile("[\u0080-\uffff]")
 
 
 Made = TypeVar("Made")
+
+# The buffer of each TLS connection. asyncio's own of 256 KiB take 50 MiB if 200 writes are under way.
+SSLProtocol.max_size = 32 * 2**10
 
 
 def api_error_message(error: Exception) -> str:

@@ -37,6 +37,8 @@ WATCHED = (kinds.POD, *(kind for kind in CHILD_KINDS if kind is not kinds.LEASE)
 # Of kopf's own requests.
 CONNECT_SECONDS = 5.0
 REQUEST_SECONDS = 30.0
+# kopf keeps a task for each object until no event has followed for this time.
+IDLE_SECONDS = 0.5
 
 
 def _selector(kind: Kind) -> tuple[str, str, str]:
@@ -97,6 +99,7 @@ def _configure(settings: kopf.OperatorSettings, timings: Timings) -> None:
     settings.networking.request_timeout = REQUEST_SECONDS
     settings.networking.connect_timeout = CONNECT_SECONDS
     settings.networking.error_backoffs = Retries(timings.watch_retry)
+    settings.queueing.idle_timeout = IDLE_SECONDS
     settings.watching.server_timeout = max(1, round(timings.watch))  # the API server takes whole seconds
     settings.watching.inactivity_timeout = timings.watch + timings.watch_late
     for kind in (*WATCHED, kinds.LEASE):

@@ -2,7 +2,7 @@
 
 import re
 
-from workergroups_api.conditions import MAX_MESSAGE
+from workergroups_api.bounded_text import MAX_MESSAGE
 
 _POD = re.compile(r"""\b[Pp]ods? "([a-z0-9.-]+-)[a-z0-9]{5}"(?= is )""")
 
