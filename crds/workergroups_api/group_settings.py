@@ -7,7 +7,7 @@ from pydantic import Field
 from workergroups_api.launch import CodeItem
 from workergroups_api.model import ANYTHING, ApiModel, cel, list_map, schema
 from workergroups_api.pod_settings import env_name
-from workergroups_api.vocabulary import PROTECTED_ENV
+from workergroups_api.vocabulary import FATAL_ENV, PROTECTED_ENV
 
 _OBJECT_NAME = "'^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$'"
 _KEY = "'^[-._a-zA-Z0-9]+$'"
@@ -181,10 +181,16 @@ ENV_FROM_RULES = schema(
 )
 
 
+_NOT_FATAL = cel(
+    f"!(self in {list(FATAL_ENV)!r})",
+    f"spec.env[].name: no rank starts with {', '.join(FATAL_ENV)}: remove it; PYTHONPATH adds directories of modules",
+)
+
+
 class EnvVar(ApiModel):
     """An environment variable of every rank."""
 
-    name: Annotated[str, env_name(PROTECTED_ENV, "WorkerGroups for each rank")]
+    name: Annotated[str, env_name(PROTECTED_ENV, "WorkerGroups for each rank", _NOT_FATAL)]
     value: Annotated[str | None, Field(max_length=32768, description="Value of the variable. Default: empty.")] = None
     value_from: Annotated[
         ValueSource | None,

@@ -28,8 +28,11 @@ Quantity = Annotated[
 ]
 
 
-def env_name(protected: Sequence[str], set_by: str) -> Any:
-    """Return the field for the name of a variable, which must not be one of those that `set_by` sets."""
+def env_name(protected: Sequence[str], set_by: str, *more: dict[str, str]) -> Any:
+    """Return the field for the name of a variable, which must not be one of those that `set_by` sets.
+
+    `more` are further rules.
+    """
     return Field(
         max_length=255,
         description="Name of the variable.",
@@ -42,6 +45,7 @@ def env_name(protected: Sequence[str], set_by: str) -> Any:
                 f"!(self in {list(protected)!r})",
                 f"spec.env[].name is set by {set_by}: remove it; protected are {', '.join(protected)}",
             ),
+            *more,
         ),
     )
 

@@ -446,6 +446,8 @@ PROTECTED_ENV = (
     "RAY_LOCAL_WORLD_SIZE",
     *VISIBLE_DEVICES_ENV,
 )
+# No rank starts with another Python than Ray's, nor as a process of another job or raylet.
+FATAL_ENV = ("PYTHONHOME", "RAY_JOB_ID", "RAY_RAYLET_PID")
 # The directories of the exchange, one for each direction, and the files in them that more than one process names.
 ORDERS = "orders"
 REPORTS = "reports"

@@ -304,6 +304,10 @@ BAD_GROUPS = {
         "spec.env",
         [{"name": "MASTER_ADDR", "value": "localhost"}],
     ),
+    "spec.env[].name: no rank starts with PYTHONHOME, RAY_JOB_ID, RAY_RAYLET_PID: remove it": (
+        "spec.env",
+        [{"name": "PYTHONHOME", "value": "/opt/python"}],
+    ),
     "spec.env[1]: Duplicate value": ("spec.env", [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]),
     "spec.env[].valueFrom: fieldRef and resourceFieldRef are about a pod: move the variable to spec.env of the pool": (
         "spec.env",

@@ -20,7 +20,7 @@ from workergroups_api.group_settings import EnvVar
 from workergroups_api.launch import MAX_ENV_BYTES, env_bytes
 from workergroups_api.manifest import CONFIG_MAP, SECRET, Kind
 from workergroups_api.pod_settings import EnvFrom
-from workergroups_api.vocabulary import PROTECTED_ENV, LaunchState, Reason
+from workergroups_api.vocabulary import FATAL_ENV, PROTECTED_ENV, LaunchState, Reason
 from workergroups_operator.observed import GroupEnv
 
 # An object that a group names: its kind and its name.
@@ -110,10 +110,11 @@ def _all_of(where: str, each: EnvFrom, contents: Mapping[Source, Content | None]
     found = {}
     for key, value in _usable(where, source, content).items():
         name = (each.prefix or "") + key
-        if name in PROTECTED_ENV:
+        if name in PROTECTED_ENV + FATAL_ENV:
+            why = f"no rank starts with {name}" if name in FATAL_ENV else f"WorkerGroups sets {name} for each rank"
             raise _Unresolved(
-                f"{where}: {_shown(source)} has the key {key}, and WorkerGroups sets {name} for each rank: set a "
-                "prefix, or name the other keys in spec.env"
+                f"{where}: {_shown(source)} has the key {key}, and {why}: set a prefix, or name the other keys in "
+                "spec.env"
             )
         if _NAME.fullmatch(name):
             found[name] = _text(where, source, key, value)

@@ -5,12 +5,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import ray
+from ray._private import services
 from ray.cluster_utils import Cluster
 from ray.util import placement_group_table
 
 from tests.ray.agent.executor_process import EXECUTOR, Process
 from tests.ray.agent.planned import NODE_GROUP, Agent
 from workergroups.naming import NAMESPACE
+from workergroups_agent.ray_start import our_start_process
 from workergroups_api.vocabulary import Variable
 
 
@@ -36,6 +38,15 @@ def running_cluster():
     yield cluster
     ray.shutdown()
     cluster.shutdown()
+
+
+@contextmanager
+def pods_cluster():
+    """Run a cluster whose raylets start processes as they do in pods."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(services, "start_ray_process", our_start_process(services.start_ray_process))
+        with running_cluster() as cluster:
+            yield cluster
 
 
 def add_node(cluster):

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,37 @@ def write_orders(exchange: Exchange, session: str, groups: tuple[Group, ...], po
     exchange.remove_launches_but({group.uid for group in groups})
     exchange.write_plan(
         ClusterPlan(cluster="actors", pools=pools, groups=tuple(group.planned(session) for group in groups))
+    )
+
+
+def broken(
+    directory: Path,
+    name: str,
+    bundle: int,
+    *,
+    env: Mapping[str, str] | None = None,
+    path: Mapping[str, str] | None = None,
+    code: Mapping[str, str] | None = None,
+) -> Group:
+    """A group of one rank.
+
+    Args:
+        directory: Where to write `path`; it replaces `{}` in variables.
+        name: Its name.
+        bundle: Where its rank runs.
+        env: Its variables; by default PYTHONPATH if there is a `path`.
+        path: Files of a directory.
+        code: Files next to its class.
+    """
+    for file, text in (path or {}).items():
+        (directory / name / file).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name / file).write_text(text)
+    variables = env or ({"PYTHONPATH": "{}"} if path else {})
+    return Group(
+        name,
+        bundles=(("actors", bundle, 1),),
+        launch=launch(env={each: value.replace("{}", str(directory / name)) for each, value in variables.items()}),
+        more_files=dict(code or {}),
     )
 
 

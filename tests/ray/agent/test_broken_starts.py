@@ -1,12 +1,14 @@
 """Processes that cannot start: their group reports why, and no other group on the node waits for them."""
 
-import pytest
-from ray._private import services
+import os
+from functools import partial
 
-from tests.ray.agent.conftest import running_cluster
-from tests.ray.agent.planned import Group, launch
+import pytest
+import ray
+
+from tests.ray.agent.conftest import pods_cluster
+from tests.ray.agent.planned import Group, broken
 from tests.ray.agent.test_executor import ranks
-from workergroups_agent.ray_start import our_start_process
 
 
 @pytest.fixture(scope="module")
@@ -15,24 +17,8 @@ def cluster(ray_environment, rays):
     rays.stop()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_register_timeout_seconds", "600")
-        patch.setattr(services, "start_ray_process", our_start_process(services.start_ray_process))
-        with running_cluster() as cluster:
+        with pods_cluster() as cluster:
             yield cluster
-
-
-@pytest.fixture
-def broken(tmp_path):
-    """A builder of groups of one rank, with files in a directory of their PYTHONPATH, in their code, or variables."""
-
-    def build(number, name, env=None, path=None, code=None):
-        directory = tmp_path / name
-        for file, text in (path or {}).items():
-            (directory / file).parent.mkdir(parents=True, exist_ok=True)
-            (directory / file).write_text(text)
-        env = {each: value.format(directory) for each, value in (env or {"PYTHONPATH": "{}" if path else ""}).items()}
-        return Group(name, bundles=(("actors", number, 1),), launch=launch(env=env), more_files=code or {})
-
-    return build
 
 
 def told(reports, name, *words):
@@ -40,13 +26,18 @@ def told(reports, name, *words):
     return message is not None and all(word in message for word in words)
 
 
-def test_what_keeps_a_launching_process_from_starting_is_reported(agent, broken):
+def test_what_keeps_a_launching_process_from_starting_is_reported(agent, tmp_path):
+    new = partial(broken, tmp_path)
     crash, wrong = {"sitecustomize.py": "import os; os.abort()"}, {"ray/__init__.py": "raise ImportError('not Ray')"}
     cases = [
-        (broken(0, "home", {"PYTHONHOME": "/nonexistent"}), "exit status 1", "PYTHONHOME", "encodings"),
-        (broken(1, "loader", {"LD_LIBRARY_PATH": "{}"}, {"libc.so.6": "-"}), "exit status 127", "LD_LIBRARY_PATH"),
-        (broken(2, "crash", path=crash), "signal SIGABRT", "last lines: none"),
-        (broken(3, "wrong", path=wrong), "exit status 1", "ImportError: not Ray"),
+        (new("home", 0, env={"PYTHONHOME": "/nonexistent"}), "exit status 1", "PYTHONHOME", "encodings"),
+        (
+            new("loader", 1, env={"LD_LIBRARY_PATH": "{}"}, path={"libc.so.6": "-"}),
+            "exit status 127",
+            "LD_LIBRARY_PATH",
+        ),
+        (new("crash", 2, path=crash), "signal SIGABRT", "last lines: none"),
+        (new("wrong", 3, path=wrong), "exit status 1", "ImportError: not Ray"),
     ]
     found = agent.until(
         lambda reports: all(told(reports, group.name, *words) for group, *words in cases),
@@ -59,12 +50,12 @@ def test_what_keeps_a_launching_process_from_starting_is_reported(agent, broken)
         assert report.message.startswith("the launching process cannot start in pod ")
 
 
-def test_a_rank_that_cannot_start_has_died_and_its_last_lines_say_why(agent, broken, tmp_path):
+def test_a_rank_that_cannot_start_has_died_and_its_last_lines_say_why(agent, tmp_path):
     """The launching process starts before this code is on the node."""
     hides, ends = {"queue.py": f"# {tmp_path}"}, {"sitecustomize.py": f"raise SystemExit('no licence') # {tmp_path}"}
     cases = [
-        (broken(0, "hides", code=hides), "/queue; ", "module 'queue' has no attribute"),
-        (broken(1, "ends", code=ends), "/sitecustomize; ", "SystemExit: no licence"),
+        (broken(tmp_path, "hides", 0, code=hides), "/queue; ", "module 'queue' has no attribute"),
+        (broken(tmp_path, "ends", 1, code=ends), "/sitecustomize; ", "SystemExit: no licence"),
     ]
     found = agent.until(
         lambda reports: all(ranks(reports, group.name).failures for group, *_ in cases),
@@ -77,11 +68,12 @@ def test_a_rank_that_cannot_start_has_died_and_its_last_lines_say_why(agent, bro
         assert all(word in failure.message for word in words)
 
 
-def test_no_group_waits_for_processes_of_another_that_hang_or_fail_or_whose_group_is_gone(agent, broken):
+def test_no_group_waits_for_processes_of_another_that_hang_or_fail_or_whose_group_is_gone(agent, tmp_path):
     """There are twice as many as this node starts at once, and Ray would wait for each of them for ten minutes."""
-    ends = [broken(1, f"ends-{each}", path={"sitecustomize.py": "raise SystemExit(7)"}) for each in range(4)]
+    ends = [broken(tmp_path, f"ends-{each}", 1, path={"sitecustomize.py": "raise SystemExit(7)"}) for each in range(4)]
     hangs = [
-        broken(1, f"hangs-{each}", path={"sitecustomize.py": "import time\ntime.sleep(3600)"}) for each in range(4)
+        broken(tmp_path, f"hangs-{each}", 1, path={"sitecustomize.py": "import time\ntime.sleep(3600)"})
+        for each in range(4)
     ]
     neighbours = [Group("neighbour", bundles=(("actors", 2, 1),)) for _ in range(3)]
 
@@ -92,3 +84,29 @@ def test_no_group_waits_for_processes_of_another_that_hang_or_fail_or_whose_grou
     agent.until(lambda found: all(told(found, group.name, "has not begun") for group in hangs), *hangs)
     agent.until(is_ready, neighbours[1], *hangs)
     agent.until(is_ready, neighbours[2])
+
+
+BROKEN = {"num_cpus": 0, "runtime_env": {"env_vars": {"PYTHONHOME": "/nonexistent"}}}
+
+
+@ray.remote(**BROKEN)
+class Actor:
+    def __init__(self, argument):
+        pass
+
+    async def answer(self):
+        return True
+
+
+class OnlyHere:
+    """No other process can unpickle one."""
+
+    def __reduce__(self):
+        return (exec, (f"import os\nassert os.getpid() == {os.getpid()}",))
+
+
+def test_a_task_or_an_actor_of_a_program_that_cannot_start_raises_the_cause(agent):
+    with pytest.raises(ray.exceptions.RayTaskError, match="StartFailed: it ended with exit status 1 .*encodings"):
+        ray.get(ray.remote(**BROKEN)(lambda _: True).remote(OnlyHere()), timeout=60)
+    with pytest.raises(ray.exceptions.ActorDiedError, match="StartFailed: it ended with exit status 1 .*encodings"):
+        ray.get(Actor.remote(OnlyHere()).answer.remote(), timeout=60)

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 import ray
-from ray._private import services
 
 import workergroups
-from tests.ray.agent.conftest import running_cluster
+from tests.ray.agent.conftest import pods_cluster
 from tests.ray.agent.planned import Agent, Group, launch
 from tests.ray.agent.test_executor import all_ready, ranks
 from workergroups.processes import stack_dump
 from workergroups.ray_private.process import logs_directory
 from workergroups.warm import places
-from workergroups_agent.ray_start import our_start_process
 
 CODE = """
 import os, random, sys, time
@@ -63,10 +61,8 @@ class Accumulator(workergroups.Worker):
 def cluster(ray_environment, rays):
     """Raylets that start processes as they do in pods."""
     rays.stop()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(services, "start_ray_process", our_start_process(services.start_ray_process))
-        with running_cluster() as cluster:
-            yield cluster
+    with pods_cluster() as cluster:
+        yield cluster
 
 
 def group(**more):

@@ -166,6 +166,7 @@ def test_constructor_arguments_are_checked_before_anything_starts(pool):
     [
         ({"WORLD_SIZE": "100", "A": "b"}, ValueError, "must not set WORLD_SIZE"),
         ({"CUDA_VISIBLE_DEVICES": "0"}, ValueError, "must not set CUDA_VISIBLE_DEVICES"),
+        ({"PYTHONHOME": "/opt/python"}, ValueError, "must not set PYTHONHOME: no rank starts"),
         ({"A": 1}, TypeError, "must be strings, but A is 1"),
     ],
 )

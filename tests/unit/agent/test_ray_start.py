@@ -7,6 +7,8 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from ray._private.function_manager import FunctionActorManager
+from ray._private.worker import Worker
 
 from workergroups.ray_private import default_worker, setup_worker
 from workergroups.ray_private import start as ray_private
@@ -143,10 +145,19 @@ def test_the_raylet_starts_workers_by_our_file(start):
     assert command == f"--python_worker_command=python3 {ours} --port=1"
 
 
+def test_processes_that_hang_while_they_start_leave_room_for_as_many_as_before(start):
+    (command,), _, _ = start("raylet", "--maximum_startup_concurrency=2")
+    assert command == f"--maximum_startup_concurrency={2 + ray_start.HANGING_STARTS}"
+
+
 def test_rays_functions_that_are_replaced_are_there():
     """With another version of Ray, starts would only be slower; here somebody should notice."""
     for module, name in (ray_private.START_PROCESS, ray_private.FIND_HEAD_NODE, ray_private.GET_NODE):
         assert callable(getattr(sys.modules[module], name))
+    for name in ("_load_actor_class_from_gcs", "get_execution_info"):
+        assert callable(getattr(FunctionActorManager, name))
+    for name in ("main_loop", "deserialize_objects"):
+        assert callable(getattr(Worker, name))
 
 
 def test_what_ray_reads_of_the_heads_node_is_announced():

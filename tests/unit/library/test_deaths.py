@@ -42,6 +42,15 @@ def test_a_constructors_exception_is_its_last_line_and_its_traceback_the_details
     assert death.details.endswith(death.message)
 
 
+def test_a_process_that_cannot_start_has_died_of_what_another_raises_for_it():
+    cause = ActorDeathCause()
+    raised = (
+        "ray::Model.__init__() (pid=7)\nworkergroups.ray_private.failed_start.StartFailed: it ended with exit status 1"
+    )
+    cause.creation_task_failure_context.formatted_exception_string = raised
+    assert decode(cause) == Death("ProcessDied", "it cannot start: it ended with exit status 1", raised)
+
+
 @pytest.mark.parametrize(
     ("cause", "reason", "message"),
     [

@@ -101,6 +101,7 @@ HIDDEN = "do not show"
         ({SECRET_A: Content(trouble="is odd")}, [], [from_secret(optional=True)], "spec.envFrom[0]: Secret a is odd"),
         ({MAP_A: Content({"RANK": "1"})}, [], [from_map()], "ConfigMap a has the key RANK, and WorkerGroups sets RANK"),
         ({MAP_A: Content({"ANK": "1"})}, [], [from_map() | {"prefix": "R"}], "WorkerGroups sets RANK for each rank"),
+        ({MAP_A: Content({"PYTHONHOME": "/"})}, [], [from_map()], "key PYTHONHOME, and no rank starts with PYTHONHOME"),
         ({MAP_A: Content({"k": HIDDEN * 10_000})}, [map_key("A")], [], f"and may have {MAX_ENV_BYTES}"),
         (
             {MAP_A: Content({"k": "x" * 90_000})},

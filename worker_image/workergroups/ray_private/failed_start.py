@@ -47,6 +47,7 @@ def run_nothing() -> None:
         if descriptor.is_actor_method():
             return get_function(manager, job_id, descriptor)
         Worker.deserialize_objects = _fail
+        manager._num_task_executions[descriptor.function_id] = 0
         return FunctionExecutionInfo(function=_fail, function_name=descriptor.function_name, max_calls=1)
 
     FunctionActorManager._load_actor_class_from_gcs = stand_in_for_class

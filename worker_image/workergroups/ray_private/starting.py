@@ -21,7 +21,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from workergroups import own_processes
 from workergroups.ray_private import default_worker, worker_logs
@@ -38,10 +38,13 @@ _NICER = 4
 _WORKER_ID = "--worker-id="
 _WORKER_TYPE = "--worker-type="
 _READ_BYTES = 64 * 1024
+_SHOWN_SUSPECTS = 5
 _SHOWN_LINES = 8
 _SHOWN_CHARACTERS = 600
-# What interpreters and loaders read; each process with code has a PYTHONPATH.
-_READ_AT_START = re.compile("LD_|PYTHON(?!PATH$)")
+# What interpreters, loaders and Ray read; each process with code has a PYTHONPATH.
+_READ_AT_START = re.compile("LD_|RAY_|PYTHON(?!PATH$)")
+# Frames of C, such as those that follow Ray's own message.
+_FRAME = re.compile(r" \[0x[0-9a-f]+\]")
 
 
 def stand_by(command: Sequence[str], set_variables: Callable[[], object]) -> int | None:
@@ -57,16 +60,20 @@ def stand_by(command: Sequence[str], set_variables: Callable[[], object]) -> int
     if not _announces(command):
         return None
     reader, writer = os.pipe()
-    worker = os.getpid()
+    worker, begin, leads = os.getpid(), own_processes.read(os.getpid()).start, os.getpgid(0) == os.getpid()
     try:
         child = os.fork()
     except OSError:
         return None
     if child == 0:
-        os.close(writer)
-        if os.fork() == 0:
-            _watch(worker, reader, command, set_variables)
-        os._exit(0)  # so that the worker has no child
+        try:
+            os.close(writer)
+            if os.fork() == 0:  # so that the worker has no child
+                if leads:
+                    os.setpgid(0, 0)
+                _watch(_Process(worker, begin), reader, command, set_variables)
+        finally:
+            os._exit(0)
     os.close(reader)
     os.waitpid(child, 0)
     return writer
@@ -86,32 +93,32 @@ def _announces(command: Sequence[str]) -> bool:
     return command[1] == default_worker.__file__ and kinds <= {f"{_WORKER_TYPE}WORKER"}
 
 
-class Failure(NamedTuple):
-    """Why Ray does not know a worker."""
+class _Process(NamedTuple):
+    """A process, which another one may follow that gets its id."""
+
+    pid: int
+    begin: int
+
+
+class _Failure(NamedTuple):
+    """Why Ray does not know a worker, and what the worker has complained about last."""
 
     how: str
-    said: str = ""
-    """What it has complained about last."""
+    said: str
 
 
-_LATE = Failure(LATE)
+_LATE = _Failure(LATE, "see raylet.err in /tmp/ray/session_latest/logs there")
 
 
-def _watch(worker: int, announcement: int, command: Sequence[str], set_variables: Callable[[], object]) -> NoReturn:
-    """End when Ray knows the worker, or become the worker that reports why Ray does not."""
-    try:
-        deadline, begin = time.monotonic() + SECONDS, own_processes.read(worker).start
-        if os.getpgid(worker) == worker:
-            os.setpgid(0, 0)
-        heard = _hear(announcement, deadline)
-        if not heard:
-            _kill(worker, begin)
-            failure = _LATE if heard is None else _try_again(deadline, command, set_variables)
-            if failure is not None and _ray_runs():
-                _explain(failure, command, set_variables)
-    except BaseException:
-        traceback.print_exc()
-    os._exit(0)
+def _watch(worker: _Process, announcement: int, command: Sequence[str], set_variables: Callable[[], object]) -> None:
+    """Return when Ray knows the worker, or become the worker that reports why Ray does not."""
+    deadline = time.monotonic() + SECONDS
+    heard = _hear(announcement, deadline)
+    if not heard:
+        _kill(worker)
+        failure = _LATE if heard is None else _try_again(deadline, command, set_variables)
+        if failure is not None and _ray_runs():
+            _explain(failure, command, set_variables)
 
 
 def _hear(announcement: int, deadline: float) -> bytes | None:
@@ -126,14 +133,13 @@ def _ray_runs() -> bool:
     return own_processes.runs(os.environ["RAY_RAYLET_PID"])
 
 
-def _kill(pid: int, begin: int) -> None:
-    """Kill a process that has begun then, and no other that has its id now."""
+def _kill(process: _Process) -> None:
     with contextlib.suppress(OSError):
-        if own_processes.read(pid).start == begin:
-            os.kill(pid, signal.SIGKILL)
+        if own_processes.read(process.pid).start == process.begin:
+            os.kill(process.pid, signal.SIGKILL)
 
 
-def _try_again(deadline: float, command: Sequence[str], set_variables: Callable[[], object]) -> Failure | None:
+def _try_again(deadline: float, command: Sequence[str], set_variables: Callable[[], object]) -> _Failure | None:
     """Start the worker as a child; return why it has ended before Ray knew it, ``None`` if Ray knows it."""
     reader, writer = os.pipe()
     complaints = os.memfd_create("workergroups-start")
@@ -142,9 +148,9 @@ def _try_again(deadline: float, command: Sequence[str], set_variables: Callable[
         try:
             set_variables()
             os.execv(sys.executable, announcing(command, writer))
-        finally:
+        except BaseException:
             traceback.print_exc()
-            os._exit(1)
+        os._exit(1)
     os.close(writer)
     heard = _hear(reader, deadline)
     if heard:
@@ -152,8 +158,8 @@ def _try_again(deadline: float, command: Sequence[str], set_variables: Callable[
     os.kill(child, signal.SIGKILL)  # its exit status stays the same if it has ended
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-    failure = _LATE if heard is None else Failure(f"it ended with {how} before Ray knew it")
-    return failure._replace(said=_last_lines(complaints, command))
+    said = _last_lines(complaints, command) or "none"
+    return _Failure(LATE if heard is None else f"it ended with {how} before Ray knew it", said)
 
 
 def _last_lines(complaints: int, command: Sequence[str]) -> str:
@@ -162,23 +168,24 @@ def _last_lines(complaints: int, command: Sequence[str]) -> str:
     worker = next((each.removeprefix(_WORKER_ID) for each in command if each.startswith(_WORKER_ID)), None)
     if not text and worker is not None:
         text = worker_logs.last_lines(worker) or b""
-    lines = text.replace(b"\0", b"").decode(errors="replace").splitlines()[-_SHOWN_LINES:]
-    return " ".join(" ".join(lines).split())[-_SHOWN_CHARACTERS:]
+    lines = text.replace(b"\0", b"").decode(errors="replace").splitlines()
+    shown = [line for line in lines if not _FRAME.search(line)][-_SHOWN_LINES:]
+    return " ".join(" ".join(shown).split())[-_SHOWN_CHARACTERS:]
 
 
-def _explain(failure: Failure, command: Sequence[str], set_variables: Callable[[], object]) -> None:
+def _explain(failure: _Failure, command: Sequence[str], set_variables: Callable[[], object]) -> None:
     """Become the worker, with nothing of the user's but the reason why there is no other."""
     own = dict(os.environ)
     set_variables()
     os.nice(_NICER)
-    why = f"{failure.how}; {_suspects(own, os.environ)}its last lines: {failure.said or 'none'}"
+    why = f"{failure.how}; {_suspects(own, os.environ)}its last lines: {failure.said}"
     os.execve(sys.executable, [*command], own | {Variable.START_FAILED.value: why})
 
 
 def _suspects(own: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """Name what interpreters read when they start: variables that this process lacks, and modules of the code."""
+    """Name what a process of Ray reads when it starts: variables that this process lacks, and modules of the code."""
     found = sorted(name for name in environment if environment[name] != own.get(name) and _READ_AT_START.match(name))
     code, _ = places.python_path(environment)
     modules = {path.stem for path in Path(code).glob("*")} if code else set()
     found += [f"{code}/{name}" for name in sorted(modules & {*sys.stdlib_module_names, *places.AT_START})]
-    return f"Python reads these of yours when it starts: {', '.join(found)}; " if found else ""
+    return f"it reads these of yours when it starts: {', '.join(found[:_SHOWN_SUSPECTS])}; " if found else ""

@@ -12,7 +12,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from workergroups.ray_private.actors import actor_id
 from workergroups.single_controller.base.decorator import registered_methods
-from workergroups_api.vocabulary import PROTECTED_ENV
+from workergroups_api.vocabulary import FATAL_ENV, PROTECTED_ENV
 
 from . import group_record
 from .method_table import pickle_methods, signatures_of
@@ -154,6 +154,8 @@ def check_worker_env(worker_env: Mapping[str, str]) -> None:
         raise ValueError(
             f"worker_env must not set {', '.join(protected)}: the group sets these for each rank. Remove them."
         )
+    if fatal := sorted(worker_env.keys() & set(FATAL_ENV)):
+        raise ValueError(f"worker_env must not set {', '.join(fatal)}: no rank starts with them. Remove them.")
     for name, value in worker_env.items():
         if not isinstance(value, str):
             raise TypeError(f"worker_env values must be strings, but {name} is {value!r}")
