@@ -36,6 +36,10 @@ class Membership:
     # A pool -> the groups that name it, each with the names of all its pools.
     groups: Index[tuple[str, tuple[str, ...]]]
 
+    def has_members(self, key: ClusterKey) -> bool:
+        """Return whether any pool or group may belong to a cluster."""
+        return bool(self.pools_of(key) or self.groups_of(key))
+
     def pools_of(self, key: ClusterKey) -> list[str]:
         """Return the names of the pools that may be on a cluster."""
         return sorted(set(self.pools.get((key.namespace, key.name), ())))

@@ -98,6 +98,8 @@ class Reconciler:
 
     async def reconcile(self, key: ClusterKey) -> Result:
         """Take a turn for the cluster; never raises, whatever exists there."""
+        if not self.membership.has_members(key):
+            return self._forget(key)  # Kubernetes removes what belonged to its pools, and each removal is an event.
         try:
             async with asyncio.timeout(self.timings.turn) as deadline:
                 result = await self._isolated(key)
@@ -110,10 +112,13 @@ class Reconciler:
             LOGGER.exception("%s: the turn failed, and no single object is the cause", key)
             return await self._nobody_knows(key, internal_error(error, _WAY_OUT.format(key.name)), at_once=True)
         self.failing.forget(key)
-        if result == Result(None):
-            self.heartbeats.forget(key)
-            self.applier.forget(key)
-        return result
+        return self._forget(key) if result == Result(None) else result
+
+    def _forget(self, key: ClusterKey) -> Result:
+        """Forget a cluster that has neither pools nor groups."""
+        for memory in (self.failing, self.heartbeats, self.applier, self.pod_trials):
+            memory.forget(key)
+        return Result(None)
 
     async def _isolated(self, key: ClusterKey) -> Result:
         """Take a turn; if it raises, take it without the culprits."""

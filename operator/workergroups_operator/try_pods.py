@@ -111,6 +111,10 @@ class PodTrials:
         waits = [question.due - clock() for question in questions.values() if question.due > clock()]
         return Answers(refused, min(waits, default=float("inf")))
 
+    def forget(self, key: ClusterKey) -> None:
+        """Forget all questions about a cluster."""
+        self._asked(key, {})
+
     def _asked(self, key: ClusterKey, trials: Mapping[str, Trial]) -> dict[str, _Question]:
         """Return the questions about these pods: the known ones that are still the same, and new ones."""
         before = self._questions.pop(key, {})

@@ -160,3 +160,22 @@ def test_a_turn_that_hangs_ends_and_leaves_all_unknown(monkeypatch):
 
     unknown = unknown_within(TIMINGS.turn + 1, lambda _: None, monkeypatch, hang)
     assert unknown.keys() == {RESOURCE_POOL, WORKER_GROUP}
+
+
+class Memory:
+    """Remembers which clusters it was told to forget."""
+
+    def __init__(self):
+        self.forgotten = []
+
+    def forget(self, key):
+        self.forgotten.append(key)
+
+
+def test_a_cluster_without_pools_and_groups_is_forgotten_and_nothing_is_read():
+    """While a namespace is deleted, each of thousands of objects that vanish is an event of such a cluster."""
+    memories = trials, beats, applier, failing = [Memory() for _ in range(4)]
+    nobody = Membership({}, {}, {})
+    turns = Reconciler(None, nobody, beats, trials, applier, None, failing, SETTINGS, TIMINGS)
+    assert asyncio.run(turns.reconcile(KEY)) == Result(None)
+    assert [memory.forgotten for memory in memories] == [[KEY]] * 4
