@@ -26,7 +26,7 @@ SOURCES := cli crds operator worker_image tools bench tests examples charts $(GE
 # These must run on the oldest Python that Ray supports.
 IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer alive.py exchange.py \
   files.py head_directories.py previous_logs.py listening.py check_image.py ray_start.py when_idle.py)
-TYPED := cli crds operator worker_image tools bench $(addprefix tests/,simulation fuzz truth kills) $(GENERATORS)
+TYPED := cli crds operator worker_image tools bench $(addprefix tests/,simulation fuzz soak truth kills) $(GENERATORS)
 CRD_DIRECTORIES := crds charts/workergroups/files/crds
 COPIES_OF_VERSION := charts/workergroups/Chart.yaml worker_image/workergroups.dist-info/METADATA
 READY := .venv/ready
@@ -110,6 +110,12 @@ KIND ?=
 .PHONY: fuzz
 fuzz: $(READY) ## try odd objects, files and names, and edits in any order, one case for each seed: CASES=10000 FIRST=1 KIND= MINUTES=2
 	$(BIN)/python -m tests.fuzz --cases=$(CASES) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST)) $(if $(KIND),--kind=$(KIND))
+
+# With MINUTES=0, ten minutes. CLUSTERS: how many run.
+CLUSTERS ?= 12
+.PHONY: soak
+soak: $(READY) ## write without end to all that the operator watches; fail if its memory rises: MINUTES=10 CLUSTERS=12
+	$(BIN)/python -m tests.soak --clusters=$(CLUSTERS) $(if $(filter-out 0,$(MINUTES)),--minutes=$(MINUTES))
 
 .PHONY: test-ray
 test-ray: $(READY) ## test library and agent on a local Ray
