@@ -29,8 +29,8 @@ def numbers(text: str, below: int) -> Iterator[int]:
     The text may be anybody's, so it ends at the first part that `ranges` would not have written there: then it names
     each number once, and can cost no more than the numbers that there may be.
     """
-    for low, high in _spans(text):
-        yield from range(low, min(high + 1, below))
+    for low, high in _spans(text, below):
+        yield from range(low, high + 1)
 
 
 def contains(text: str, number: int) -> bool:
@@ -38,16 +38,19 @@ def contains(text: str, number: int) -> bool:
     return any(low <= number <= high for low, high in _spans(text))
 
 
-def without(text: str, left_out: Collection[int]) -> str:
-    """Return the ranges without some numbers. The cost does not depend on how many numbers a range has."""
+def without(text: str, left_out: Collection[int], below: int) -> tuple[str, int]:
+    """Return the ranges below a number without some numbers, and how many of these they named.
+
+    The cost does not depend on how many numbers a range has.
+    """
     rest: list[tuple[int, int]] = []
-    out = sorted(left_out)
-    for low, high in _spans(text):
+    out, found = sorted(left_out), 0
+    for low, high in _spans(text, below):
         for number in out[bisect_left(out, low) : bisect_right(out, high)]:
             rest += [(low, number - 1)] if low < number else []
-            low = number + 1
+            low, found = number + 1, found + 1
         rest += [(low, high)] if low <= high else []
-    return _written(rest)
+    return _written(rest), found
 
 
 def cut_ranges(text: str, limit: int) -> str:
@@ -55,15 +58,15 @@ def cut_ranges(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit + 1].rpartition(",")[0]
 
 
-def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last number of each range, in ascending order."""
+def _spans(text: str, below: int = 10**5) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last number of each range that are less than `below`, in ascending order."""
     end = -1
     for part in text.split(","):
         span = _SPAN.fullmatch(part)
         low, high = (int(span[1]), int(span[2] or span[1])) if span else (0, -1)
-        if not end < low <= high:
+        if not end < low <= high or low >= below:
             return
-        yield low, high
+        yield low, min(high, below - 1)
         end = high
 
 

@@ -7,7 +7,7 @@ from workergroups_api import launch
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import SECRET
 from workergroups_api.names import group_env_name
-from workergroups_api.plan import PlannedBundles
+from workergroups_api.plan import MAX_RANKS, PlannedBundles
 from workergroups_api.report import GroupReport
 from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import Resize
@@ -214,8 +214,9 @@ def _failure(
     report = _report(group, last, observed, agent)
     if report is None:
         return None
-    births = NO_BIRTHS if last is None else last.births
-    return group_failure(present_report(report, births), observed.pods, group.spec.failure_policy.restart, births)
+    births, world_size = (NO_BIRTHS, MAX_RANKS) if last is None else (last.births, last.world_size)
+    present = present_report(report, births, world_size)
+    return group_failure(present, observed.pods, group.spec.failure_policy.restart, births)
 
 
 def _report(

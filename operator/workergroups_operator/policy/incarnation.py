@@ -23,7 +23,7 @@ from workergroups_operator.policy.rank_failures import (
     Healing,
     births_after,
     healing,
-    present_report,
+    is_outdated,
     restarted,
 )
 from workergroups_operator.policy.retry import after_failure, begun, is_due, is_exhausted
@@ -84,10 +84,9 @@ def launch_outcome(last: GroupIncarnation | None, report: GroupReport | None, wo
     """Return how the launch of the last incarnation ended, according to the agent."""
     if last is None or report is None or report.incarnation != last.number:
         return LaunchOutcome.UNKNOWN
-    report = present_report(report, last.births)
     if report.state == LaunchState.LAUNCH_INTERRUPTED:
         return LaunchOutcome.INTERRUPTED
-    if 0 < world_size == report.ready_count:
+    if 0 < world_size == report.ready_count and not is_outdated(report, last.births):
         return LaunchOutcome.SUCCEEDED
     has_begun = report.created or report.state in (LaunchState.LAUNCHING, LaunchState.LAUNCHED)
     return LaunchOutcome.BEGUN if has_begun else LaunchOutcome.UNKNOWN

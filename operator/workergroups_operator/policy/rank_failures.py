@@ -16,7 +16,7 @@ from workergroups_api.backoff import Backoff
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.manifest import Manifest
 from workergroups_api.plan import MAX_BIRTHS, MAX_RANKS
-from workergroups_api.ranges import contains, numbers, without
+from workergroups_api.ranges import numbers, without
 from workergroups_api.report import GroupReport, HangReport, RankFailure
 from workergroups_api.vocabulary import Container, LaunchState, RankEnd, Restart
 from workergroups_operator.observed import disruption
@@ -179,28 +179,38 @@ def births_after(births: Births, failed: Collection[int], world_size: int, numbe
     return {rank: birth for birth, rank in kept} | dict.fromkeys(failed, number)
 
 
-def present_report(report: GroupReport, births: Births) -> GroupReport:
+def present_report(report: GroupReport, births: Births, world_size: int = MAX_RANKS) -> GroupReport:
     """Return what a report says of the ranks that there should be: nothing about those that were recreated since."""
     gone = _born_after(births, report.birth)
     hang = report.hang
-    if hang is not None and (recreated := _born_after(births, hang.birth)) and not without(hang.ranks, recreated):
+    if hang is not None and (recreated := _born_after(births, hang.birth)) and _is_within(hang.ranks, recreated):
         hang = None
     if not gone:
         return report if hang is report.hang else report.model_copy(update={"hang": hang})
+    ready, not_ready = without(report.ready, gone, world_size)
     is_launched = report.state == LaunchState.LAUNCHED
     return report.model_copy(
         update={
             "state": LaunchState.LAUNCHING.value if is_launched else report.state,
             "created": max(0, report.created - len(gone)),
-            "ready_count": max(0, report.ready_count - sum(contains(report.ready, rank) for rank in gone)),
-            "ready": without(report.ready, gone),
-            "failed": without(report.failed, gone),
+            "ready_count": max(0, report.ready_count - not_ready),
+            "ready": ready,
+            "failed": without(report.failed, gone, world_size)[0],
             "failures": tuple(each for each in report.failures if each.rank not in gone),
-            "paused": without(report.paused, gone),
+            "paused": without(report.paused, gone, world_size)[0],
             "pauses": tuple(each for each in report.pauses if each.rank not in gone),
             "hang": hang,
         }
     )
+
+
+def is_outdated(report: GroupReport, births: Births) -> bool:
+    """Return whether ranks were recreated alone since the report."""
+    return any(birth > (report.birth or 0) for birth in births.values())
+
+
+def _is_within(text: str, ranks: Collection[int]) -> bool:
+    return not without(text, ranks, MAX_RANKS)[0]
 
 
 def _born_after(births: Births, known: int | None) -> set[int]:

@@ -9,6 +9,7 @@ from workergroups_api.conditions import Explanation, find
 from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.pool_status import LostDrivers, ResourcePoolStatus
+from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import IN_QUEUE, ConditionType
 from workergroups_api.worker_group import WorkerGroup
@@ -57,11 +58,18 @@ def status(
         pool.name: groups.ConcludedPool(pool, each, pools.placed_nodes(pool, situation))
         for pool, each in zip(observed.pools, of_pools, strict=True)
     }
-    of_groups = [groups.group_conditions(group, situation, by_pool) for group in observed.groups]
+    reports = [groups.believed_report(group, situation) for group in observed.groups]
+    of_groups = [
+        groups.group_conditions(group, report, situation, by_pool)
+        for group, report in zip(observed.groups, reports, strict=True)
+    ]
     updates = (
         *(unreadable(odd, now) for odd in observed.unreadable),
         *(_of_pool(pool, each, situation) for pool, each in zip(observed.pools, of_pools, strict=True)),
-        *(_of_group(group, each, situation) for group, each in zip(observed.groups, of_groups, strict=True)),
+        *(
+            _of_group(group, report, each, situation)
+            for group, report, each in zip(observed.groups, reports, of_groups, strict=True)
+        ),
     )
     expiries = [
         (group, at) for group, each in zip(observed.groups, of_groups, strict=True) if (at := _expiry(group, each))
@@ -118,14 +126,14 @@ def _lost(status: ResourcePoolStatus) -> LostDrivers | None:
     return status.drivers.lost if status.drivers else None
 
 
-def _of_group(group: WorkerGroup, concluded: Conclusion, situation: Situation) -> StatusUpdate:
+def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, situation: Situation) -> StatusUpdate:
     before = group.status.model_copy(update={"ranks": None})
     after = WorkerGroupStatus(
         conditions=concluded.conditions,
         observed_generation=group.generation,
         deadline=concluded.deadline,
         world_size=groups.world_size(group, situation),
-        ready_ranks=_known(groups.believed_report(group, situation).ready_count, group, situation),
+        ready_ranks=_known(report.ready_count, group, situation),
         incarnation=before.incarnation,
         revision=before.revision,
         session=before.session,

@@ -39,9 +39,11 @@ class ConcludedPool(NamedTuple):
     placed: Sequence[int]
 
 
-def group_conditions(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Conclusion:
-    """Return the group's conditions."""
-    report, unknown = believed_report(group, situation), unvouched(group, situation)
+def group_conditions(
+    group: WorkerGroup, report: GroupReport, situation: Situation, pools: Mapping[str, ConcludedPool]
+) -> Conclusion:
+    """Return the group's conditions, given its believed report."""
+    unknown = unvouched(group, situation)
     why = situation.decisions.suspended_groups.get(group.name)
     chain = (
         (
@@ -76,7 +78,7 @@ def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
         return GroupReport()
     if (report.session, report.incarnation) != (agent.session, incarnation.number):
         return GroupReport()
-    return present_report(report, incarnation.births)
+    return present_report(report, incarnation.births, incarnation.world_size)
 
 
 def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Finding:
