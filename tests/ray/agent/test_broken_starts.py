@@ -31,11 +31,7 @@ def test_what_keeps_a_launching_process_from_starting_is_reported(agent, tmp_pat
     crash, wrong = {"sitecustomize.py": "import os; os.abort()"}, {"ray/__init__.py": "raise ImportError('not Ray')"}
     cases = [
         (new("home", 0, env={"PYTHONHOME": "/nonexistent"}), "exit status 1", "PYTHONHOME", "encodings"),
-        (
-            new("loader", 1, env={"LD_LIBRARY_PATH": "{}"}, path={"libc.so.6": "-"}),
-            "exit status 127",
-            "LD_LIBRARY_PATH",
-        ),
+        (new("loader", 1, env={"LD_LIBRARY_PATH": "{}"}, path={"libc.so.6": "-"}), "exit status 127", "LD_LIBRARY_"),
         (new("crash", 2, path=crash), "signal SIGABRT", "last lines: none"),
         (new("wrong", 3, path=wrong), "exit status 1", "ImportError: not Ray"),
     ]
@@ -70,11 +66,9 @@ def test_a_rank_that_cannot_start_has_died_and_its_last_lines_say_why(agent, tmp
 
 def test_no_group_waits_for_processes_of_another_that_hang_or_fail_or_whose_group_is_gone(agent, tmp_path):
     """There are twice as many as this node starts at once, and Ray would wait for each of them for ten minutes."""
-    ends = [broken(tmp_path, f"ends-{each}", 1, path={"sitecustomize.py": "raise SystemExit(7)"}) for each in range(4)]
-    hangs = [
-        broken(tmp_path, f"hangs-{each}", 1, path={"sitecustomize.py": "import time\ntime.sleep(3600)"})
-        for each in range(4)
-    ]
+    end, sleep = {"sitecustomize.py": "raise SystemExit(7)"}, {"sitecustomize.py": "import time; time.sleep(3600)"}
+    ends = [broken(tmp_path, f"ends-{each}", 1, path=end) for each in range(4)]
+    hangs = [broken(tmp_path, f"hangs-{each}", 1, path=sleep) for each in range(4)]
     neighbours = [Group("neighbour", bundles=(("actors", 2, 1),)) for _ in range(3)]
 
     def is_ready(reports):
@@ -86,6 +80,7 @@ def test_no_group_waits_for_processes_of_another_that_hang_or_fail_or_whose_grou
     agent.until(is_ready, neighbours[2])
 
 
+CAUSE = r"StartFailed: it ended with exit status 1 .*encodings"
 BROKEN = {"num_cpus": 0, "runtime_env": {"env_vars": {"PYTHONHOME": "/nonexistent"}}}
 
 
@@ -102,11 +97,11 @@ class OnlyHere:
     """No other process can unpickle one."""
 
     def __reduce__(self):
-        return (exec, (f"import os\nassert os.getpid() == {os.getpid()}",))
+        return (exec, (f"import os; assert os.getpid() == {os.getpid()}",))
 
 
 def test_a_task_or_an_actor_of_a_program_that_cannot_start_raises_the_cause(agent):
-    with pytest.raises(ray.exceptions.RayTaskError, match="StartFailed: it ended with exit status 1 .*encodings"):
+    with pytest.raises(ray.exceptions.RayTaskError, match=CAUSE):
         ray.get(ray.remote(**BROKEN)(lambda _: True).remote(OnlyHere()), timeout=60)
-    with pytest.raises(ray.exceptions.ActorDiedError, match="StartFailed: it ended with exit status 1 .*encodings"):
+    with pytest.raises(ray.exceptions.ActorDiedError, match=CAUSE):
         ray.get(Actor.remote(OnlyHere()).answer.remote(), timeout=60)

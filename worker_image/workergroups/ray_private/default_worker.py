@@ -67,20 +67,25 @@ def stop_here(*_arguments: Any, **_named: Any) -> None:
 
 
 def announce(descriptor: int) -> None:
-    """Announce that Ray knows this process when it begins to work for Ray."""
+    """Announce that Ray knows this process when it begins to work for Ray; with an unknown Ray, at once."""
     from ray._private.worker import Worker
 
-    main_loop = Worker.main_loop
+    main_loop = getattr(Worker, "main_loop", None)
 
-    def announced(worker: Any) -> Any:
-        Worker.main_loop = main_loop
+    def tell() -> None:
         with suppress(OSError):  # nobody may wait any more
             os.write(descriptor, b".")
         os.close(descriptor)
-        return main_loop.__get__(worker)
 
-    # As a property, it leaves no frame in the stacks of whatever the process runs.
-    Worker.main_loop = property(announced)
+    def begin(worker: Any) -> Any:
+        Worker.main_loop = main_loop
+        tell()
+        return worker.main_loop
+
+    if main_loop is None:
+        tell()
+    else:
+        Worker.main_loop = property(begin)  # unlike a function, it leaves no frame in later stacks
 
 
 def main() -> None:

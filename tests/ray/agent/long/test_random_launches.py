@@ -8,6 +8,7 @@ import pytest
 from tests.ray.agent.conftest import pods_cluster
 from tests.ray.agent.planned import Group, broken
 from tests.ray.agent.test_executor import ranks
+from workergroups.ray_private import starting
 
 ROUNDS = 20
 SECONDS = 90.0
@@ -64,3 +65,9 @@ def test_a_healthy_group_gets_its_ranks_beside_launches_that_break_at_random(age
                 seconds=SECONDS,
             )
     assert launched == ROUNDS
+
+
+def test_a_process_that_hangs_while_it_starts_is_ended_and_the_launch_tried_again(agent, tmp_path):
+    hanging = broken(tmp_path, "hanging", 0, path={"sitecustomize.py": "import time; time.sleep(3600)"})
+    words = "in pod", f"{starting.LATE}; its last lines: see raylet.err", "(1 of 6 tries)"
+    agent.until(lambda reports: all(each in said(reports, "hanging") for each in words), hanging, seconds=SECONDS)
