@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.unit.operator.make import (
+    KEY,
     NODE_GROUP,
     SETTINGS,
     built,
@@ -21,6 +22,7 @@ from tests.unit.operator.make import (
     workers,
 )
 from workergroups_api.conditions import Explanation
+from workergroups_api.names import DEFAULT_IMAGE_ANNOTATION, HEAD_IMAGE_ANNOTATION, LIBRARY_IMAGE_ANNOTATION
 from workergroups_api.vocabulary import Word
 from workergroups_operator.try_pods import trials_of
 
@@ -457,6 +459,25 @@ def test_only_the_reporter_has_a_kubernetes_token():
         for container in agent["spec"]["containers"]
     }
     assert [name for name, volumes in mounts.items() if "token" in volumes] == ["reporter"]
+
+
+def test_no_note_on_a_ray_cluster_chooses_the_image_of_a_container_with_a_token():
+    """A tenant may edit the RayCluster, and so what it notes of images."""
+    noted = (HEAD_IMAGE_ANNOTATION, DEFAULT_IMAGE_ANNOTATION, LIBRARY_IMAGE_ANNOTATION)
+    live = ray_cluster(metadata={"annotations": dict.fromkeys(noted, "evil")})
+    agent = of_kind("Deployment", pools=(pool(),), children=live)["spec"]["template"]["spec"]
+    containers = [*agent["containers"], *agent["initContainers"]]
+    with_token = [each for each in containers if "token" in [mount["name"] for mount in each.get("volumeMounts", ())]]
+    assert [each["image"] for each in with_token] == [SETTINGS.operator_image]
+    assert "evil" in {each["image"] for each in containers}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_every_object_is_written_in_the_clusters_namespace(name):
+    written = manifests(**SITUATIONS[name])
+    assert {manifest["metadata"]["namespace"] for manifest in written} == {KEY.namespace}
+    subjects = [subject for manifest in written for subject in manifest.get("subjects", ())]
+    assert {subject["namespace"] for subject in subjects} == {KEY.namespace}
 
 
 def ray_cluster(*groups, metadata=None, **spec):
