@@ -7,7 +7,7 @@ from pydantic import Field
 from workergroups_api.bounded_text import Term
 from workergroups_api.failure_policy import MAX_KEPT_FAILURES, KeptFailure, RestartHistory
 from workergroups_api.model import WHOLE
-from workergroups_api.plan import MAX_BIRTHS, PlannedBundles
+from workergroups_api.plan import MAX_BIRTHS, MAX_PARTS, PlannedBundles
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
@@ -36,7 +36,7 @@ class WorkerGroupStatus(GroupSummary):
     bundles: Annotated[
         tuple[PlannedBundles, ...] | None,
         Field(
-            max_length=16,
+            max_length=MAX_PARTS,
             description="The bundles of this incarnation, in rank order.",
             json_schema_extra=WHOLE,
         ),

@@ -19,8 +19,9 @@ from workergroups_api.vocabulary import Preflight
 MAX_POOL_NODES = 512
 MAX_NODE_PROCESSES = 64
 MAX_POOL_BUNDLES = MAX_POOL_NODES * MAX_NODE_PROCESSES
-# Of a group.
+# Of a group: its ranks, and the entries of `spec.pools`.
 MAX_RANKS = MAX_POOL_BUNDLES
+MAX_PARTS = 16
 
 
 class PlannedPreflight(ApiModel):
@@ -47,11 +48,11 @@ class PlannedPool(ApiModel):
     # The generation of the spec from which this was planned.
     generation: int | None = None
     # While the pool shrinks, those are more than `spec.nodes` that groups still use.
-    nodes: int
+    nodes: Annotated[int, Field(le=MAX_POOL_NODES)]
     # The nodes that have had their bundles: their bundles are reserved again without those that the pool grows by, and
     # drivers get these. 0 until all have had them for the first time.
     settled: int = 0
-    processes_per_node: int
+    processes_per_node: Annotated[int, Field(le=MAX_NODE_PROCESSES)]
     # What each bundle holds, such as {"CPU": 10, "GPU": 1}. Ray calls the devices GPU or NPU.
     bundle: dict[str, float]
     vendor: str
@@ -122,7 +123,7 @@ class PlannedGroup(ApiModel):
     restarts: RestartHistory | None = None
     # Rank -> with which of these restarts it was last created alone; None if no rank was in this incarnation. Of more
     # than MAX_BIRTHS ranks, only the latest are here: so a rank may have a later birth than the plan says.
-    births: dict[int, int] | None = None
+    births: Annotated[dict[int, int] | None, Field(max_length=MAX_BIRTHS)] = None
     # Whether the ranks that failed stay as they are, by the failure policy. The agent tells drivers, which may be
     # waiting for others.
     is_final: bool | None = None
@@ -133,7 +134,7 @@ class PlannedGroup(ApiModel):
     run: RunStatus | None = None
     # Empty if the group is suspended: then it has no session, and this incarnation begins when the group is resumed.
     # Empty also if the run has ended.
-    bundles: tuple[PlannedBundles, ...]
+    bundles: Annotated[tuple[PlannedBundles, ...], Field(max_length=MAX_PARTS)]
 
     @property
     def world_size(self) -> int:

@@ -14,7 +14,8 @@ _LOOKED_AT = 8
 def plain(text: str, limit: int) -> str:
     """Return the text on one line, at most `limit` characters of it, without anything that a writer of YAML refuses.
 
-    What is too long loses its middle: beginning and end say most. However long it is, only these are looked at.
+    What is too long loses its middle: beginning and end say most. However long it is, only these are looked at. A text
+    that has been made plain stays as it is.
     """
     line = " ".join(without_controls(_shorter(text, _LOOKED_AT * limit)).split())
     return _shorter(line, limit)
@@ -24,7 +25,7 @@ def _shorter(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     end = (limit - len(_ELLIPSIS)) // 2
-    return text[: limit - len(_ELLIPSIS) - end] + _ELLIPSIS + text[-end:]
+    return text[: limit - len(_ELLIPSIS) - end].rstrip() + _ELLIPSIS + text[-end:].lstrip()
 
 
 def without_controls(text: str) -> str:

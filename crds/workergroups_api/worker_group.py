@@ -11,7 +11,7 @@ from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, RoleLaunch, digest
 from workergroups_api.model import ANYTHING, ApiModel, ApiObject, cel, immutable, list_map, schema
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
-from workergroups_api.plan import MAX_POOL_BUNDLES
+from workergroups_api.plan import MAX_PARTS, MAX_POOL_BUNDLES
 from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.resource_pool import MAX_NAME, dns_name, metadata_name
 from workergroups_api.run import Run
@@ -105,7 +105,7 @@ class WorkerGroupSpec(ApiModel):
     pools: Annotated[
         tuple[PoolRef, ...],
         Field(
-            max_length=16,
+            max_length=MAX_PARTS,
             description="The pools that the group runs on. Ranks are numbered through them in this order (verl's "
             "merge). A pool may appear twice, with different bundles. Default: the pool with the group's name.",
             json_schema_extra=schema(

@@ -12,6 +12,7 @@ from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import WAKE_AT_ANNOTATION
 from workergroups_api.pool_status import PoolIdle
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.text import plain
 from workergroups_api.vocabulary import ConditionType, EventReason, IdleAction
 from workergroups_api.vouching import doubt
 from workergroups_operator.observed import Observed
@@ -116,4 +117,4 @@ def _wanted_by(pool: ResourcePool, observed: Observed) -> str | None:
 
 def _wake_at(pool: ResourcePool) -> str | None:
     value = (pool.metadata.get("annotations") or {}).get(WAKE_AT_ANNOTATION)
-    return None if value is None else str(value)[:MAX_WAKE_AT]
+    return None if value is None else plain(str(value)[:MAX_WAKE_AT], MAX_WAKE_AT)

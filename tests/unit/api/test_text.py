@@ -96,6 +96,12 @@ def test_a_long_text_loses_its_middle():
     assert " [...] " in short
 
 
+@given(st.text(alphabet=st.sampled_from("ab \n\x00é"), min_size=20), st.integers(min_value=20, max_value=40))
+def test_a_plain_text_stays_as_it_is(text, limit):
+    """What is read from a status must equal what was written, or it would be written again and again."""
+    assert plain(plain(text, limit), limit) == plain(text, limit)
+
+
 @given(st.text(alphabet=st.characters()), st.integers(min_value=20, max_value=60))
 def test_no_text_is_longer_than_its_limit(text, limit):
     assert len(plain(text, limit)) <= limit

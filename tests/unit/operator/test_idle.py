@@ -78,6 +78,7 @@ SUSPENDED = SINCE | {"suspended": True}
         (idle_pool(SINCE, wake_at="now"), {"at": NOW + HOUR}, PoolIdle(wake_at="now")),
         (idle_pool(wake_at="long ago"), {}, PoolIdle(since=NOW, wake_at="long ago")),
         (idle_pool(SINCE, wake_at="x" * 999), {}, PoolIdle(wake_at="x" * 64)),
+        (idle_pool({"wakeAt": "a b"}, wake_at=" a\n b"), {}, PoolIdle(since=NOW, wake_at="a b")),
         (idle_pool(SUSPENDED, suspend=True), {}, None),
     ],
 )
