@@ -1,0 +1,29 @@
+"""Looks of observer and executor leave nothing behind, at rest and while groups come and go."""
+
+from tests.ray.agent.planned import Group
+from tests.ray.agent.test_executor import ranks
+from tests.unit.retained import retained
+
+LOOKS = 150
+# Ray's client, the log channel and the clocks of a running cluster keep something now and then; a report, a plan or
+# Ray's state has hundreds of blocks.
+BLOCKS_OF_A_LOOK = 3
+
+
+def test_looks_at_rest_leave_nothing(agent):
+    group = Group()
+    agent.until(lambda reports: ranks(reports, group.name).ready == "0-1", group)
+    held = retained(lambda _: agent.look(), LOOKS)
+    assert held.blocks < BLOCKS_OF_A_LOOK * LOOKS
+    assert held.bytes < 1000 * LOOKS
+
+
+def test_looks_during_which_orders_change_leave_nothing(agent):
+    def changes(number):
+        """A group waits for its code, in another version each time."""
+        waiting = Group("waiting", "uid-waiting", incarnation=number + 1, missing=f"there is no code {number}")
+        agent.until(lambda _: True, waiting)
+
+    held = retained(changes, LOOKS)
+    assert held.blocks < BLOCKS_OF_A_LOOK * LOOKS
+    assert held.bytes < 1000 * LOOKS
