@@ -13,6 +13,7 @@ from tests.simulation.control_plane import Access, control_plane
 from tests.simulation.program import Program
 from tests.simulation.scene import Scene
 from tests.soak.memory import Sample, rise_mib, rises
+from tests.soak.page import page
 from tests.soak.storm import Storm
 from tools.console import end_when_told
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
@@ -26,10 +27,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="how long, after all clusters run")
     parser.add_argument("--clusters", type=int, default=12, help="how many clusters run")
+    parser.add_argument("--page", type=Path, help="write what was seen to this file")
     arguments = parser.parse_args()
     end_when_told()
     with control_plane() as access:
         samples = asyncio.run(soak(access, arguments.clusters, arguments.minutes * 60))
+    if arguments.page:
+        arguments.page.write_text(page(samples, arguments.clusters))
     return tell(samples)
 
 
