@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from tests.simulation.api import Api, eventually
-from tests.simulation.faults import TOO_MANY, Close, Cut, CutBody, Delay, Faults, Gap, Repeat, Rule, Stale
+from tests.simulation.faults import TOO_MANY, WEBHOOK, Close, Cut, CutBody, Delay, Faults, Gap, Repeat, Rule, Stale
 from tests.simulation.proxy import Proxy
 
 
@@ -75,6 +75,24 @@ async def test_a_rule_refuses_as_often_as_it_says(client):
         assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
         assert (await answer.json())["reason"] == "TooManyRequests"
     assert "refused" not in await names(api)
+
+
+async def test_a_missing_right_is_noted_and_a_refusal_by_admission_is_not(client, access):
+    _, proxy, _session = client
+    operator = {"Authorization": f"Bearer {access.tokens['operator']}"}
+    spec = {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "nobody"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+    async with aiohttp.ClientSession(await proxy.listen("operator"), headers=operator) as asking:
+        proxy.rule(Rule(lambda request: request.name == "refused", WEBHOOK, times=1))
+        for refused in (asking.get(f"{MAPS}/refused"), asking.post("/api/v1/namespaces/default/pods", json=pod)):
+            async with refused as answer:
+                assert answer.status == 403
+        assert proxy.forbidden == []
+        async with asking.get("/api/v1/namespaces/default/pods/a") as answer:
+            assert answer.status == 403
+        (noted,) = proxy.forbidden
+    assert noted.startswith("operator GET pods/a: ")
+    assert "cannot get resource" in noted
 
 
 @pytest.mark.parametrize("done", [True, False])
