@@ -38,6 +38,8 @@ from workergroups_api.vocabulary import (
 DNS_1035 = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 # The names of the objects that are created for a pool have suffixes, and KubeRay allows 53 characters.
 MAX_NAME = 40
+# Of the reference of an image.
+MAX_IMAGE = 512
 
 RESOURCE_NAMES = {Vendor.NVIDIA: "nvidia.com/gpu", Vendor.AMD: "amd.com/gpu"}
 PRODUCT_LABELS = {Vendor.NVIDIA: "nvidia.com/gpu.product", Vendor.AMD: "amd.com/gpu.product-name"}
@@ -312,7 +314,7 @@ class ResourcePoolSpec(ApiModel):
     image: Annotated[
         str | None,
         Field(
-            max_length=512,
+            max_length=MAX_IMAGE,
             description="Any image with `ray[default]` 2.52 or later on Python 3.10 or later. Default: the value "
             "`worker.image` of the Helm chart.",
             json_schema_extra=schema(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from workergroups_api.bounded_text import MAX_TERM
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
 from workergroups_api.vouching import from_annotation, within_limit
@@ -20,8 +21,6 @@ from workergroups_operator.timings import Timings
 # Longer than an answer of the API server takes. What is older than what was seen before that is no late answer:
 # somebody has restored the API server from a backup.
 _OVERTAKEN_SECONDS = 30.0
-# Characters of a text of the Lease. A head or a session has about a hundred.
-_MAX_TEXT = 512
 
 
 @dataclass
@@ -74,7 +73,7 @@ class Heartbeats:
     def _note(self, key: ClusterKey, lease: Manifest | None) -> bool:
         spec, now, version = (lease or {}).get("spec") or {}, self._clock(), _version(lease)
         doubts = from_annotation(_annotations(lease).get(DOUBTS_ANNOTATION))
-        renewed, session = _text(spec.get("renewTime")), _text(spec.get("holderIdentity"))
+        renewed, session = _short(spec.get("renewTime")), _short(spec.get("holderIdentity"))
         beat = self._beats.get(key)
         if beat is None:
             known = _known(lease)
@@ -151,13 +150,13 @@ def _annotations(lease: Manifest | None) -> Mapping[str, Any]:
 
 def _known(lease: Manifest | None) -> tuple[str, str] | None:
     annotations = _annotations(lease)
-    head, session = (_text(annotations.get(key)) for key in (HEAD_ANNOTATION, SESSION_ANNOTATION))
+    head, session = (_short(annotations.get(key)) for key in (HEAD_ANNOTATION, SESSION_ANNOTATION))
     return (head, session) if head and session else None
 
 
-def _text(value: Any) -> str | None:
-    """Return a text that an agent or the operator may have written, None for all else: it is kept between turns."""
-    return value if isinstance(value, str) and len(value) <= _MAX_TEXT else None
+def _short(text: Any) -> str | None:
+    """Return a text of a Lease, which the plan may repeat for each group; None for one that is none of ours."""
+    return text if isinstance(text, str) and len(text) <= MAX_TERM else None
 
 
 def _version(lease: Manifest | None) -> int:

@@ -4,11 +4,12 @@ A restart of the pool that shapes the head gives the head the image of the pool'
 cluster, the cluster also gets the present defaults.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from workergroups_api import names
 from workergroups_api.manifest import Manifest
-from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.resource_pool import MAX_IMAGE, ResourcePool
 from workergroups_operator.observed import Observed
 from workergroups_operator.settings import Settings
 
@@ -39,13 +40,19 @@ def images_of(observed: Observed, settings: Settings) -> Images:
     cluster: Manifest = observed.ray_cluster or {"metadata": {}}
     noted = cluster["metadata"].get("annotations", {})
     return Images(
-        default=noted.get(names.DEFAULT_IMAGE_ANNOTATION, settings.worker_image),
-        head=noted.get(names.HEAD_IMAGE_ANNOTATION, (oldest and oldest.image) or settings.worker_image),
-        library=noted.get(names.LIBRARY_IMAGE_ANNOTATION, settings.operator_image),
+        default=_noted(noted, names.DEFAULT_IMAGE_ANNOTATION) or settings.worker_image,
+        head=_noted(noted, names.HEAD_IMAGE_ANNOTATION) or (oldest and oldest.image) or settings.worker_image,
+        library=_noted(noted, names.LIBRARY_IMAGE_ANNOTATION) or settings.operator_image,
         agent=settings.operator_image,
         offered_default=settings.worker_image,
         offered_library=settings.operator_image,
     )
+
+
+def _noted(annotations: Mapping[str, str], name: str) -> str | None:
+    """Return a note of an image, which each pod template would repeat; None for one that is none of ours."""
+    image = annotations.get(name, "")
+    return image if 0 < len(image) <= MAX_IMAGE else None
 
 
 def as_asked(images: Images, oldest: ResourcePool) -> Images:

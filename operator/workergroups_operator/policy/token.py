@@ -6,8 +6,10 @@ The operator reports why it restarts a cluster until the agent is connected to t
 import base64
 
 from workergroups_api import names
+from workergroups_api.bounded_text import MAX_TERM
 from workergroups_api.launch import digest
 from workergroups_api.manifest import LEASE, SECRET
+from workergroups_api.text import plain
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness
 
@@ -47,4 +49,4 @@ def restarted(observed: Observed, agent: AgentLiveness) -> str | None:
         return None
     lease = observed.child(LEASE, names.agent_name(observed.key.name)) or {"metadata": {}}
     why = lease["metadata"].get("annotations", {}).get(names.RESTART_ANNOTATION)
-    return None if why is None else str(why)
+    return None if why is None else plain(str(why), MAX_TERM)

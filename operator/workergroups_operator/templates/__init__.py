@@ -8,6 +8,7 @@ are suspended have nothing to restart: they start again with their present spec.
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from workergroups_api.bounded_text import MAX_TERM
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import digest
 from workergroups_api.manifest import RESOURCE_POOL, Manifest
@@ -57,8 +58,9 @@ class Templates:
         return self.asked_workers[node_group_of(pool)]
 
     def roll(self, pool: ResourcePool) -> str | None:
-        """Return the name of the pool's last roll; None if there was none."""
-        return note(self.of(pool), ROLL_ANNOTATION)
+        """Return the name of the pool's last roll; None if there was none. Each group's revision repeats it."""
+        name = note(self.of(pool), ROLL_ANNOTATION)
+        return None if name is None else name[:MAX_TERM]
 
 
 def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = frozenset()) -> Templates:

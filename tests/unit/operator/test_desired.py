@@ -472,6 +472,11 @@ def test_no_note_on_a_ray_cluster_chooses_the_image_of_a_container_with_a_token(
     assert "evil" in {each["image"] for each in containers}
 
 
+def test_a_note_of_an_image_that_is_none_is_not_repeated_in_each_pod():
+    live = ray_cluster(metadata={"annotations": {LIBRARY_IMAGE_ANNOTATION: "x" * 200_000}})
+    assert "x" * 1000 not in json.dumps(manifests(pools=(pool(),), children=live))
+
+
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_every_object_is_written_in_the_clusters_namespace(name):
     written = manifests(**SITUATIONS[name])

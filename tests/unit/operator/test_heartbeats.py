@@ -4,8 +4,12 @@ import json
 
 import pytest
 
+<<<<<<< HEAD
 from workergroups_api.names import DOUBTS_ANNOTATION
 from workergroups_api.vouching import MAX_OBJECTS, doubt
+=======
+from workergroups_api.names import DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
+>>>>>>> 405cda2 (What the operator repeats of Leases and notes is short, whatever somebody made it)
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
@@ -184,3 +188,12 @@ def test_a_lease_whose_version_is_no_number_counts_as_it_comes(world):
     world.beats.note(KEY, reading("b", 10, holderIdentity="x"))
     world.beats.note(KEY, reading("a", 11, holderIdentity="y"))
     assert world.sign().session == "y"
+
+
+def test_what_no_agent_would_write_into_a_lease_is_not_kept(world):
+    """The plan repeats the session for each group, and the agent's token may renew the Lease with any holder."""
+    world.beat(session="s" * 1_000_000)
+    assert world.sign().session is None
+    noted = {HEAD_ANNOTATION: "h", SESSION_ANNOTATION: "s" * 100_000}
+    world.beats.note(KEY, {"metadata": {"annotations": noted}, "spec": {}})
+    assert world.sign().known is None
