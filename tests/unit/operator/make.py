@@ -1,10 +1,12 @@
 """Builders of objects as the API server would have them."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from workergroups_api.kube import RefusedObject
 from workergroups_api.launch import digest, revision
+from workergroups_api.manifest import Kind
 from workergroups_api.ranges import braces, ranges
 from workergroups_api.report import GroupReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
@@ -165,9 +167,11 @@ def status_of(seen: Observed, **more: Any) -> StatusUpdate:
 
 
 class Reads:
-    """For a client that has `get`."""
+    """For clients that have nothing but `get`."""
 
-    async def get_made(self, kind, namespace, name, make):
+    get: Callable[..., Awaitable[Any]]
+
+    async def get_made(self, kind: Kind, namespace: str, name: str, make: Callable[[Any], Awaitable[Any]]) -> Any:
         try:
             found = await self.get(kind, namespace, name)
         except RefusedObject as error:

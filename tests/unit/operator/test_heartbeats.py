@@ -4,12 +4,8 @@ import json
 
 import pytest
 
-<<<<<<< HEAD
-from workergroups_api.names import DOUBTS_ANNOTATION
-from workergroups_api.vouching import MAX_OBJECTS, doubt
-=======
 from workergroups_api.names import DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
->>>>>>> 405cda2 (What the operator repeats of Leases and notes is short, whatever somebody made it)
+from workergroups_api.vouching import MAX_OBJECTS, doubt
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
