@@ -50,7 +50,7 @@ _UNREAD = (
     "the operator cannot read what exists for cluster {}, so nobody knows what is true: {}; the operator retries, and "
     "what runs keeps running"
 )
-# A pure step over so many objects takes some milliseconds.
+# A pure step over that many objects takes some milliseconds.
 _FEW = 32
 _WAY_OUT = (
     "the operator cannot handle what exists for cluster {} together, so nobody knows what is true: see the operator's "

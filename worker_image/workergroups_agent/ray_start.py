@@ -51,7 +51,7 @@ SECONDS = 20.0
 POLL_SECONDS = 0.1
 # For so long, a node may take to join.
 JOIN_SECONDS = 180.0
-# So many processes may hang while they start, and as many may start beside them as without them. A launch has one.
+# That many processes may hang while they start without keeping others from starting. A launch has one.
 HANGING_STARTS = 64
 _STARTS = re.compile("^(--maximum_startup_concurrency=)([0-9]+)")
 _LOCAL = ("127.0.0.1", "localhost")

@@ -1,4 +1,4 @@
-"""Nothing that the operator reads stays, whoever wrote it and however it ends."""
+"""Nothing that the operator reads stays, however the read ends."""
 
 import asyncio
 import itertools
