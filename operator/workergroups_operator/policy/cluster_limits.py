@@ -34,6 +34,6 @@ def within_limits(observed: Observed) -> Observed:
 def _explanation(kind: str, limit: int) -> Explanation:
     return Explanation(
         Reason.CLUSTER_TOO_LARGE,
-        f"a cluster may have {limit} {kind}, and that many are older than this one: delete some of them, or use another "
+        f"a cluster may have {limit} {kind}, and that many are older than this: delete some of them, or use another "
         "spec.clusterName",
     )
