@@ -16,8 +16,8 @@ from workergroups_client.pauses import Pauses
 PAUSE = Pause("node", "t.py", 1, "f", "/code", "", 0, 1767225600.25)
 TABLES = GcsTables(
     actors=(
-        ActorRow("a0", "Actor", "ppo/UID/3/0-of-2", "workergroups", "", "01"),
-        ActorRow("a2", "Actor", "ppo/UID/3/2-of-2", "workergroups", "w2", "01"),
+        ActorRow("a0", "Actor", "ppo/UID/3/0-of-3", "workergroups", "", "01"),
+        ActorRow("a2", "Actor", "ppo/UID/3/2-of-3", "workergroups", "w2", "01"),
         ActorRow("other", "Actor", "ppo/another-uid/1/0-of-1", "workergroups", "w3", "01"),
         ActorRow("plain", "TaskRunner", "", "anybody", "w4", "02"),
     ),

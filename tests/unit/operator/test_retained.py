@@ -135,7 +135,7 @@ async def turns(keys):
     fair = FairTurns(lambda _: 0.0, Timings())
 
     async def take(key):
-        async with fair.turn(key.namespace):
+        async with fair.slot(key.namespace):
             await asyncio.sleep(0)
 
     await asyncio.gather(*map(take, keys))
