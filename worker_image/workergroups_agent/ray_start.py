@@ -11,6 +11,8 @@ Ray does these things in sequence, and need not:
 - Ray gives up on a node that has not joined after 30 s, and its container starts again. Where the CPUs are busy, the
   next try takes as long. Here a node has more time.
 
+A raylet also lets more processes start at once than Ray would, so that those that hang keep no other waiting.
+
 A worker process can be asked for its stacks, whatever it runs, and `breakpoint()` pauses it on its loopback: see
 `ray_private.default_worker`.
 

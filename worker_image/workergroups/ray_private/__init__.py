@@ -9,6 +9,7 @@ one of its private parts, the change is made here:
 - `actors`: the hidden parts of actor classes, handles and errors.
 - `process`: what Ray holds in this process. `untrusted` keeps a driver from unpickling what others made.
 - `start`: the functions of `ray start` that are replaced. `setup_worker` stands in for Ray's file of that name.
+- `starting`: what stands by while `setup_worker` becomes a worker, and, if it cannot, becomes a `failed_start`.
 
 Import the modules where they are needed: some import much of Ray.
 """

@@ -21,8 +21,8 @@ def forked_instead(
     """Let the fork server at that path start this command as a fork of itself; return whether it has.
 
     The fork has the standard streams and the working directory of this process, and the descriptor whose number is at
-    the end of the command's last argument, if there is one. It waits for our last word, so that it
-    never runs if we have lost patience, however late it comes.
+    the end of the command's last argument, if there is one. It waits for our last word, so that it never runs if we
+    have lost patience, however late it comes.
     """
     process = {"command": list(command), "environment": dict(environment), "directory": os.getcwd(), "pid": os.getpid()}
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:

@@ -50,8 +50,7 @@ class Fork:
     """What a fork must become: the process of a client, with its variables, directory and standard streams."""
 
     def __init__(self, message: Mapping[str, Any], streams: Sequence[int]) -> None:
-        """Read a client's message, as `client.forked_instead` sends it, with its standard streams and, if it has one,
-        the descriptor that its last argument names.
+        """Read a client's message, as `client.forked_instead` sends it, and the descriptors that came with it.
 
         Raises:
             KeyError: The message lacks something.
