@@ -10,6 +10,8 @@ from workergroups_api.vocabulary import Reason
 
 # Characters of an exception's message, which may quote what a user wrote.
 _MAX_MESSAGE = 300
+# In the API server's words for what a namespace that is being deleted takes no more.
+_ENDING = "because it is being terminated"
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Failures:
     def summary(self) -> str | None:
         """All failures in one line for the log; None if there are none."""
         return "; ".join(each.message for each in self.by_kind.values()) or None
+
+    @property
+    def are_of_ending_namespace(self) -> bool:
+        """Whether the namespace is being deleted, so that no retry can succeed."""
+        return any(_ENDING in each.message for each in self.by_kind.values())
 
     def of(self, *kinds: Kind) -> Explanation | None:
         """Return why one of these kinds could not be written; None if all could."""

@@ -91,7 +91,9 @@ class Reconciler:
         requeue_after = statuses.requeue_after
         if requeue_after is not None:
             requeue_after = min(requeue_after, tried.look_again_seconds)
-        return Result(requeue_after, unpublished or undeleted or failures.summary, is_urgent=unpublished is not None)
+        failure = unpublished or undeleted or failures.summary
+        pause = self.timings.ending if failures.are_of_ending_namespace else 0.0
+        return Result(requeue_after, failure, is_urgent=unpublished is not None, pause=pause)
 
     async def _observe(self, key: ClusterKey) -> Observed:
         return within_limits(await observe(self.client, self.membership, self.heartbeats, key))

@@ -29,6 +29,9 @@ class Timings:
     request: float = 15.0
     # After a turn of a cluster: what it wrote returns as several events within this time, which start one turn.
     settle: float = 0.1
+    # The objects of a namespace that is being deleted vanish one by one, each with events. Turns of its clusters are this
+    # far apart: they can change nothing any more, and other namespaces need the time.
+    ending: float = 5.0
     # A cluster whose events never end gets a turn in this time, after a first burst.
     turn_again: float = 1.0
     # Without any event, a cluster gets a turn after this time, or up to a third earlier, so that many spread out.

@@ -42,6 +42,8 @@ class Result:
     failure: str | None = None
     # Whether statuses may be untrue until then: the pauses of the back-off stay short.
     is_urgent: bool = False
+    # For how many seconds no event starts another run.
+    pause: float = 0.0
 
 
 class WorkQueue(Generic[Key]):
@@ -95,7 +97,7 @@ class WorkQueue(Generic[Key]):
             if delay is None and not added.is_set():
                 del self._added[key]
                 return
-            await asyncio.sleep(self._timings.settle)
+            await asyncio.sleep(max(self._timings.settle, result.pause))
             resync = self._timings.resync * random.uniform(2 / 3, 1)
             await self._wait(added, resync if delay is None else min(delay, resync))
 

@@ -15,6 +15,7 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER
 from workergroups_operator.apply import Applier, Changes, covers, is_applied, write
 from workergroups_operator.desired import desired
+from workergroups_operator.failures import Failures
 
 
 @pytest.mark.parametrize(
@@ -246,3 +247,15 @@ def test_a_success_ends_what_was_reported():
         return await turn(applier)
 
     assert not run(scenario()).by_kind
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ('roles "r" is forbidden: unable to create new content in namespace n because it is being terminated', True),
+        ('roles "r" is forbidden: user "u" cannot create it', False),
+    ],
+)
+def test_it_is_known_that_a_namespace_is_being_deleted(message, expected):
+    failures = Failures({"Role": Explanation("ApplyFailed", f"Role r cannot be written: {message}")})
+    assert failures.are_of_ending_namespace is expected

@@ -83,6 +83,18 @@ def test_a_key_that_is_added_without_end_is_worked_on_at_a_limited_rate(monkeypa
     assert len(times_of_runs(work, 10.5)) == 5 + 10
 
 
+def test_events_during_a_pause_lead_to_one_run_after_it():
+    async def work(number, _queue):
+        return Result(60.0, pause=5.0 if number == 1 else 0.0)
+
+    async def add_often(queue):
+        for _ in range(20):
+            await asyncio.sleep(0.1)
+            queue.add(KEY)
+
+    assert times_of_runs(work, 10, add_often) == [0, 5.0]
+
+
 def test_many_failures_in_a_moment_are_one_failure_for_the_time_of_the_next_try():
     """As when each event of a busy moment finds the API server away: afterwards no event may come for long."""
 
