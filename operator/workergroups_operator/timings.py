@@ -29,8 +29,7 @@ class Timings:
     request: float = 15.0
     # After a turn of a cluster: what it wrote returns as several events within this time, which start one turn.
     settle: float = 0.1
-    # The objects of a namespace that is being deleted vanish one by one, each with events. Turns of its clusters are this
-    # far apart: they can change nothing any more, and other namespaces need the time.
+    # Turns of clusters whose namespace is being deleted are this far apart: they can change nothing any more.
     ending: float = 5.0
     # A cluster whose events never end gets a turn in this time, after a first burst.
     turn_again: float = 1.0
