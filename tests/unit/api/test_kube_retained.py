@@ -15,7 +15,7 @@ from workergroups_api import kube as kube_module
 from workergroups_api.kube import API_ERRORS, Kube
 from workergroups_api.manifest import LEASE, Manifest
 
-TIMES = 300
+TIMES = 120
 BODY: Manifest = {
     "apiVersion": LEASE.api_version,
     "kind": LEASE.kind,
