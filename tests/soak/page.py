@@ -16,7 +16,7 @@ _PAGE = """# The operator's memory
 `python -m tests.soak --page=docs/memory.md` writes this page.
 
 This run was on {date}, on {cores} cores that also ran the API server and {clusters} clusters. It had {events:,} events
-in {minutes:.0f} minutes, as many as 100 clusters at rest have in {hours:.1f} hours.
+in {minutes:.0f} minutes, as many as 100 clusters at rest have in {rest:.0f} minutes.
 
 ```mermaid
 xychart-beta
@@ -44,7 +44,7 @@ def page(samples: Sequence[Sample], clusters: int) -> str:
         clusters=clusters,
         events=last.events,
         minutes=last.seconds / 60,
-        hours=last.events / RENEWALS / 100 / 3600,
+        rest=last.events / RENEWALS / 100 / 60,
         thousands=last.events / 1000,
         top=(int(max(each.resident_mib for each in samples)) // 32 + 1) * 32,
         line=", ".join(f"{each.resident_mib:.1f}" for each in points),
