@@ -158,7 +158,7 @@ def test_an_actor_that_died_elsewhere_is_not_taken_for_a_rank(group):
 
 
 def test_a_second_process_sees_where_the_ranks_are(group):
-    refs = group.execute_all_async("rest", 6)
+    refs = group.execute_all_async("rest", 15)
     assert "in deep_inside" in _print_in_another_process(group, "group.stacks()[1]")
     ray.get(refs)
 
