@@ -15,8 +15,8 @@ NODE_GROUP_LABEL = "ray.io/node-group"
 """Ray's label of a node that names its KubeRay worker group, and so its pool."""
 
 # Users may give their actors and placement groups any name, so all parts are bounded. The parts of our names are names
-# and UIDs of Kubernetes, and Ray's node ids; a program on a laptop may have underscores in its names.
-_NAME, _UID, _NUMBER = "[-._A-Za-z0-9]{1,253}", "[-._A-Za-z0-9]{1,64}", "[0-9]{1,9}"
+# and UIDs of Kubernetes, and Ray's node ids; a program on a laptop may use any ASCII that is printed.
+_NAME, _UID, _NUMBER = "[!-.0-~]{1,253}", "[!-.0-~]{1,64}", "[0-9]{1,9}"
 _RANK = re.compile(
     f"(?P<group>{_NAME})/(?P<uid>{_UID})/(?P<incarnation>{_NUMBER})/(?P<rank>{_NUMBER})-of-(?P<world_size>{_NUMBER})"
     "(/(?P<birth>[1-9][0-9]{0,8}))?"
