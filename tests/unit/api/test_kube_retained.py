@@ -108,6 +108,6 @@ async def _ask(kube, request, times):
 def test_a_request_leaves_nothing(request_, monkeypatch):
     monkeypatch.setattr(kube_module, "_KEPT_OBJECTS", 10)
     held = asyncio.run(retained(request_))
-    # Any object with a name takes two blocks. Python and the server keep some hundred now and then.
-    assert held.blocks < 2 * TIMES
-    assert held.bytes < 100 * TIMES
+    # Python and the server keep some hundred blocks now and then; an answer with its headers has a hundred.
+    assert held.blocks < 10 * TIMES
+    assert held.bytes < 1000 * TIMES
