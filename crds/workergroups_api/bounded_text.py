@@ -18,7 +18,7 @@ MAX_TERM = 256
 # Enough for an exception's last line and what surrounds it.
 MAX_MESSAGE = 2048
 # All nodes of the largest pool, in whatever ranges; and more ranks than the plan has births for, so that a group of
-# which so many have failed is recreated as a whole.
+# which more ranks have failed is recreated as a whole.
 MAX_RANGES = 2048
 # The pods of the largest pool, whose names differ in their ends only.
 MAX_PODS = 8192

@@ -49,6 +49,16 @@ def pods_cluster():
             yield cluster
 
 
+@pytest.fixture(scope="module")
+def patient_raylets(ray_environment, rays):
+    """Raylets that start processes as they do in pods, and wait for very long for those that do not start."""
+    rays.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_worker_register_timeout_seconds", "600")
+        with pods_cluster() as cluster:
+            yield cluster
+
+
 def add_node(cluster):
     return cluster.add_node(num_cpus=40, num_gpus=4, labels={"ray.io/node-group": NODE_GROUP})
 

@@ -6,19 +6,13 @@ from functools import partial
 import pytest
 import ray
 
-from tests.ray.agent.conftest import pods_cluster
 from tests.ray.agent.planned import Group, broken
 from tests.ray.agent.test_executor import ranks
 
 
 @pytest.fixture(scope="module")
-def cluster(ray_environment, rays):
-    """Raylets that start processes as they do in pods, and wait for very long for those that do not start."""
-    rays.stop()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_worker_register_timeout_seconds", "600")
-        with pods_cluster() as cluster:
-            yield cluster
+def cluster(patient_raylets):
+    return patient_raylets
 
 
 def told(reports, name, *words):

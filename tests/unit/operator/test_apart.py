@@ -1,4 +1,4 @@
-"""The loop takes the pure steps of large clusters beside the event loop."""
+"""The loop takes the pure steps of large clusters outside the event loop."""
 
 import asyncio
 import threading

@@ -5,7 +5,6 @@ import random
 
 import pytest
 
-from tests.ray.agent.conftest import pods_cluster
 from tests.ray.agent.planned import Group, broken
 from tests.ray.agent.test_executor import ranks
 from workergroups.ray_private import starting
@@ -29,12 +28,8 @@ KINDS = [
 
 
 @pytest.fixture(scope="module")
-def cluster(ray_environment, rays):
-    rays.stop()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_worker_register_timeout_seconds", "600")
-        with pods_cluster() as cluster:
-            yield cluster
+def cluster(patient_raylets):
+    return patient_raylets
 
 
 def said(reports, name):
