@@ -95,6 +95,36 @@ async def test_a_missing_right_is_noted_and_a_refusal_by_admission_is_not(client
     assert "cannot get resource" in noted
 
 
+async def test_a_right_that_is_granted_late_is_not_missing(client, access):
+    api, proxy, _session = client
+    operator = {"Authorization": f"Bearer {access.tokens['operator']}"}
+    rule = {"apiGroups": [""], "resources": ["limitranges"], "verbs": ["get"]}
+    meta = {"name": "late", "namespace": "default"}
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    subject = {"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:authenticated"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "late"}
+    async with aiohttp.ClientSession(await proxy.listen("operator"), headers=operator) as asking:
+
+        async def status():
+            async with asking.get("/api/v1/namespaces/default/limitranges/none") as answer:
+                return answer.status
+
+        assert await status() == 403
+        assert len(proxy.forbidden) == 1
+        await api.request("POST", f"{rbac}/roles", {"metadata": meta, "rules": [rule]})
+        await api.request(
+            "POST", f"{rbac}/rolebindings", {"metadata": meta, "subjects": [subject], "roleRef": reference}
+        )
+
+        async def granted():
+            return await status() == 404
+
+        await eventually("the right", granted)
+        assert proxy.forbidden == []
+    for plural in ("rolebindings", "roles"):
+        await api.request("DELETE", f"{rbac}/{plural}/late")
+
+
 @pytest.mark.parametrize("done", [True, False])
 async def test_a_cut_is_before_the_write_or_after_it(client, done):
     api, proxy, session = client

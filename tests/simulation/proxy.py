@@ -43,6 +43,7 @@ from tests.simulation.overload import Overload
 
 # The API server's answer to a client that lacks a right; admission refuses in other words.
 _LACKS_RIGHT = re.compile(r'is forbidden: user \\*"[^}]*', re.IGNORECASE)
+_VERSION = re.compile(r"resourceVersion=\d+")
 # An agent's Role names a group at about the same time as the plan. The operator has all rights from the beginning.
 GRANT_SECONDS = 3.0
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "accept-encoding"}
@@ -78,8 +79,8 @@ class Proxy:
         self._calm.set()
         self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.0)
         self.writes: list[Write] = []
-        # The requests for which a client lacked the right for longer than a grant takes, and what the API server said.
-        self.forbidden: list[str] = []
+        # What the API server said to requests for which a client lacks the right for longer than a grant takes.
+        self._forbidden: dict[tuple[str, str, str], str] = {}
         self._refused_since: dict[tuple[str, str, str], float] = {}
         # When the proxy last delayed or rejected something.
         self.last_fault = 0.0
@@ -159,17 +160,23 @@ class Proxy:
             if isinstance(transport, asyncio.Transport):
                 transport.abort()
 
+    @property
+    def forbidden(self) -> list[str]:
+        """The requests for which a client lacks the right: none that was granted, however late."""
+        return list(self._forbidden.values())
+
     def writes_since(self, moment: float, leases: bool = False) -> list[Write]:
         """Return the writes since a time; renewals of Leases count only on request."""
         return [w for w in self.writes if w.at >= moment and (leases or w.request.plural != "leases")]
 
     def _note_right(self, incoming: web.BaseRequest, request: Request, status: int, content: bytes) -> None:
-        what, now = (request.client, request.method, incoming.raw_path), time.monotonic()
+        what, now = (request.client, request.method, _VERSION.sub("", incoming.raw_path)), time.monotonic()
         found = _LACKS_RIGHT.search(content.decode(errors="replace")) if status == HTTPStatus.FORBIDDEN else None
         if found is None:
             self._refused_since.pop(what, None)
+            self._forbidden.pop(what, None)
         elif request.client == "operator" or now - self._refused_since.setdefault(what, now) > GRANT_SECONDS:
-            self.forbidden.append(f"{request}: {found[0]}")
+            self._forbidden.setdefault(what, f"{request}: {found[0]}")
 
     async def _serve(self, incoming: web.BaseRequest) -> web.StreamResponse:
         transport = incoming.transport
@@ -266,9 +273,9 @@ class Proxy:
         async with self._forward(incoming, None) as answer:
             response = web.StreamResponse(status=answer.status, headers=_passed_on(answer.headers.items()))
             await response.prepare(incoming)
-            if answer.status != 200:
-                content = await answer.read()
-                self._note_right(incoming, request, answer.status, content)
+            content = b"" if answer.status == HTTPStatus.OK else await answer.read()
+            self._note_right(incoming, request, answer.status, content)
+            if content:
                 await response.write(content)
             else:
                 await self._until_stale(request, _lines(answer), response)
