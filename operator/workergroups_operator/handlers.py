@@ -141,20 +141,21 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:
     await memo.resources.aclose()
 
 
+# Indexers are coroutines, since kopf calls functions in threads: on a busy machine, that costs more than they do.
 @kopf.index(*_selector(RESOURCE_POOL))
-def pool_clusters(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tuple[str, str], str]:
+async def pool_clusters(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tuple[str, str], str]:
     """Index (namespace, pool) -> cluster."""
     return {_identity(meta): cluster_of_pool(str(meta.name), spec)}
 
 
 @kopf.index(*_selector(RESOURCE_POOL))
-def cluster_pools(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tuple[str, str], str]:
+async def cluster_pools(meta: kopf.Meta, spec: Mapping[str, Any], **_: Any) -> dict[tuple[str, str], str]:
     """Index (namespace, cluster) -> pool."""
     return {(str(meta.namespace), cluster_of_pool(str(meta.name), spec)): str(meta.name)}
 
 
 @kopf.index(*_selector(WORKER_GROUP))
-def pool_groups(
+async def pool_groups(
     meta: kopf.Meta, spec: Mapping[str, Any], **_: Any
 ) -> dict[tuple[str, str], tuple[str, tuple[str, ...]]]:
     """Index (namespace, pool) -> a group that names it, and all pools that the group names."""

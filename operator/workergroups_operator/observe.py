@@ -59,11 +59,15 @@ async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, 
 
 
 async def _read(client: Kube, membership: Membership, key: ClusterKey) -> Observed:
-    children = await _children(client, key)
-    members, pods = await asyncio.gather(observe_members(client, membership, key), _pods(client, key))
+    children, pods = await asyncio.gather(_children(client, key), _pods(client, key))
     ray_cluster = children.get((kinds.RAY_CLUSTER.kind, key.name))
     deployment = children.get((kinds.DEPLOYMENT.kind, names.agent_name(key.name)))
-    by_owner = pods_by_owner(key.name, pods, ray_cluster, deployment, await _replica_sets(client, key, pods))
+    members, replica_sets, queued = await asyncio.gather(
+        observe_members(client, membership, key),
+        _replica_sets(client, key, pods),
+        queueing(client, key.namespace, ray_cluster),
+    )
+    by_owner = pods_by_owner(key.name, pods, ray_cluster, deployment, replica_sets)
     seen = replace(
         members,
         children=children,
@@ -71,7 +75,7 @@ async def _read(client: Kube, membership: Membership, key: ClusterKey) -> Observ
         previous_pods=by_owner.previous,
         foreign_pods=by_owner.foreign,
         plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
-        queueing=await queueing(client, key.namespace, ray_cluster),
+        queueing=queued,
     )
     return replace(seen, domains=await pod_domains(client, seen))
 

@@ -55,6 +55,8 @@ class Access:
     url: str
     certificate: str
     tokens: Mapping[str, str]
+    # Where its etcd is.
+    etcd: str = ""
     # Process ids by program, for tests that stop a program for a while.
     processes: Mapping[str, int] = field(default_factory=dict)
 
@@ -157,6 +159,7 @@ class _ControlPlane:
 
     def _start_api_server(self) -> None:
         client, peer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
+        self.access = replace(self.access, etcd=client)
         credentials = (Path(self.access.certificate), self._key)
         server = ApiServer(
             address="127.0.0.1",

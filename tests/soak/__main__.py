@@ -9,9 +9,12 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import aiohttp
+
 from tests.simulation.control_plane import Access, control_plane
 from tests.simulation.program import Program
 from tests.simulation.scene import Scene
+from tests.soak.etcd import Etcd
 from tests.soak.memory import Sample, rise_mib, rises
 from tests.soak.page import page
 from tests.soak.storm import Storm
@@ -42,11 +45,11 @@ async def soak(access: Access, clusters: int, seconds: float) -> list[Sample]:
     names = [f"c{number}" for number in range(clusters)]
     choices = random.Random(0)
     with tempfile.TemporaryDirectory(prefix="soak-") as directory:
-        async with Scene.open(access, NAMESPACE, choices) as scene:
+        async with aiohttp.ClientSession() as session, Scene.open(access, NAMESPACE, choices) as scene:
             program = Program([NAMESPACE], Path(directory) / "operator.log")
             scene.operator = program.start()
             await _start(scene, names)
-            storm = Storm(scene, names, choices)
+            storm = Storm(scene, Etcd(access.etcd, session), names, choices)
             blowing = asyncio.create_task(storm.blow())
             try:
                 return [sample async for sample in _looks(program, storm, seconds)]
