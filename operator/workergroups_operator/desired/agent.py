@@ -25,7 +25,7 @@ from workergroups_operator.membership import ClusterKey
 from workergroups_operator.policy.images import Images
 from workergroups_operator.templates.library import UNPRIVILEGED, USER_ID, with_library
 from workergroups_operator.templates.placement import placement
-from workergroups_operator.templates.pod_parts import resources
+from workergroups_operator.templates.pod_parts import NOTHING_UNASKED, resources
 from workergroups_operator.templates.probes import agent_probes
 
 GCS_PORT = 6379
@@ -73,7 +73,7 @@ def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any
     return {
         **placement(oldest, asked),
         "serviceAccountName": agent_name(key.name),
-        "automountServiceAccountToken": False,
+        **NOTHING_UNASKED,
         "terminationGracePeriodSeconds": 5,
         "securityContext": {
             "runAsNonRoot": True,

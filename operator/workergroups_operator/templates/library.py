@@ -14,6 +14,7 @@ from workergroups_operator.templates.setup import setup_containers
 
 _VOLUME = "workergroups-library"
 _DIRECTORY = "/opt/workergroups-library"
+_PATH = "PYTHONPATH"
 # For Ray's containers: Bash reads this file first. It makes KubeRay's wait for the head, and `ray start`, faster.
 BASH_ENV = {"name": "BASH_ENV", "value": f"{_DIRECTORY}/bash_env.sh"}
 _ARCHIVE = "/opt/workergroups/library.tar"
@@ -29,8 +30,8 @@ _SECURITY = {
     **UNPRIVILEGED,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-# These variables may decide which Python the image runs, and what it imports.
-_PYTHON_VARIABLES = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"}
+# What decides which Python a container runs, and what that imports. Any variable may be part of another one.
+_LIKE_RAYS = ("image", "imagePullPolicy", "env", "envFrom", "securityContext")
 
 
 def with_library(
@@ -82,15 +83,11 @@ def _copy(library_image: str) -> dict[str, Any]:
 
 def _check(main: Mapping[str, Any], *, is_on_volumes: bool) -> dict[str, Any]:
     """Return the init container that looks at the main container's image, as its user."""
-    taken = {
-        field: main[field] for field in ("image", "imagePullPolicy", "envFrom", "securityContext") if field in main
-    }
     volumes = (main.get("volumeMounts") or []) if is_on_volumes else []
     return {
         "name": Container.CHECK,
-        **taken,
+        **{field: main[field] for field in _LIKE_RAYS if field in main},
         "command": ["python3", f"{_DIRECTORY}/workergroups_agent/check_image.py"],
-        "env": [each for each in main.get("env") or [] if _name(each) in _PYTHON_VARIABLES],
         "resources": _RESOURCES,
         "volumeMounts": [*volumes, _mount()],
     }
@@ -99,11 +96,14 @@ def _check(main: Mapping[str, Any], *, is_on_volumes: bool) -> dict[str, Any]:
 def _importing(main: Mapping[str, Any]) -> dict[str, Any]:
     """Return the container with the library on its PYTHONPATH, before the user's own entries."""
     env = main.get("env") or []
-    theirs = next((each["value"] for each in env if _name(each) == "PYTHONPATH" and each.get("value")), None)
-    ours = {"name": "PYTHONPATH", "value": f"{_DIRECTORY}:{theirs}" if theirs else _DIRECTORY}
+    theirs = next((each["value"] for each in env if _name(each) == _PATH and each.get("value")), None)
+    ours = {"name": _PATH, "value": f"{_DIRECTORY}:{theirs}" if theirs else _DIRECTORY}
+    # In the place of the user's, since later variables may name it, and it may name earlier ones.
+    others = [each for each in env if _name(each) != _PATH]
+    place = next((number for number, each in enumerate(env) if _name(each) == _PATH), len(others))
     return {
         **main,
-        "env": [*(each for each in env if _name(each) != "PYTHONPATH"), ours],
+        "env": [*others[:place], ours, *others[place:]],
         "volumeMounts": [*(main.get("volumeMounts") or []), _mount()],
     }
 

@@ -21,8 +21,13 @@ _MERGE_KEYS = {
     "topologySpreadConstraints": "topologyKey",
     "resourceClaims": "name",
 }
-# Lists without an identity, to which a user's items are added.
-_APPENDED = {"tolerations", "envFrom"}
+# Lists without an identity, to which a user's items are added, so that no term of either is lost.
+_APPENDED = {
+    "tolerations",
+    "envFrom",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+}
 
 
 def overlay(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from workergroups_operator.policy.preflight import SHARED_MEMORY_PATH
 from workergroups_operator.templates.pod_overlay import overlay
 
 _SHARED_MEMORY = "shared-memory"
+# Kubernetes would give each pod a token, and variables for each Service: one called vllm sets VLLM_PORT.
+NOTHING_UNASKED = {"automountServiceAccountToken": False, "enableServiceLinks": False}
 
 
 def given(field: str, value: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from workergroups_operator.templates.library import BASH_ENV, with_library
 from workergroups_operator.templates.placement import placement
 from workergroups_operator.templates.pod_overlay import overlay
 from workergroups_operator.templates.pod_parts import (
+    NOTHING_UNASKED,
     environment,
     given,
     head_volumes,
@@ -85,7 +86,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
         },
         "spec": {
             **placement(oldest, head),
-            "automountServiceAccountToken": False,
+            **NOTHING_UNASKED,
             "terminationGracePeriodSeconds": TERMINATION_SECONDS,
             "volumes": volumes(mounted, oldest.spec.shared_memory),
             "containers": [container],
@@ -128,7 +129,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
         },
         "spec": {
             **named_pull_secrets(pool),
-            "automountServiceAccountToken": False,
+            **NOTHING_UNASKED,
             "terminationGracePeriodSeconds": TERMINATION_SECONDS,
             "nodeSelector": _node_selector(pool),
             "tolerations": tolerations(pool),

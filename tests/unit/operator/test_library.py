@@ -31,11 +31,18 @@ def test_the_operators_image_brings_the_code_and_the_pods_own_looks_at_itself():
     assert containers["sidecar"] == {"name": "sidecar"}
 
 
-def test_a_users_python_path_comes_after_the_librarys():
-    user = {"name": "PYTHONPATH", "value": "/theirs"}
-    (_, check), containers = made(env=[user, {"name": "TOKEN", "value": "secret"}])
-    assert containers["ray-worker"]["env"][-1]["value"] == "/opt/workergroups-library:/theirs"
-    assert check["env"] == [user]
+def test_a_users_python_path_comes_after_the_librarys_and_in_its_place():
+    """A variable may name those before it: `$(CODE)`."""
+    code, user, last = ({"name": name, "value": f"/{name}"} for name in ("CODE", "PYTHONPATH", "TOOLS"))
+    _, containers = made(env=[code, user, last])
+    ours = {"name": "PYTHONPATH", "value": "/opt/workergroups-library:/PYTHONPATH"}
+    assert containers["ray-worker"]["env"] == [code, ours, last]
+
+
+def test_the_check_has_all_variables_of_the_container_since_its_path_may_name_them():
+    env = [{"name": "RAY_BIN", "value": "/opt/ray/bin"}, {"name": "PATH", "value": "$(RAY_BIN):/usr/bin"}]
+    (_, check), _ = made(env=env)
+    assert check["env"] == env
 
 
 def test_init_containers_of_a_users_template_come_after_ours():

@@ -1,5 +1,7 @@
 """A user's pod template over ours."""
 
+import pytest
+
 from workergroups_operator.templates.pod_overlay import overlay
 
 BASE = {
@@ -31,6 +33,14 @@ def test_an_affinity_joins_ours():
     terms = {"nodeSelectorTerms": [{"matchExpressions": [large]}]}
     theirs = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     assert overlay({"affinity": together}, {"affinity": theirs}) == {"affinity": together | theirs}
+
+
+@pytest.mark.parametrize("side", ["podAffinity", "podAntiAffinity"])
+@pytest.mark.parametrize("mode", ["required", "preferred"])
+def test_terms_of_an_affinity_are_added_to_ours(side, mode):
+    ours, theirs = ({side: {f"{mode}DuringSchedulingIgnoredDuringExecution": [{"of": who}]}} for who in ("us", "user"))
+    both = [{"of": "us"}, {"of": "user"}]
+    assert overlay(ours, theirs) == {side: {f"{mode}DuringSchedulingIgnoredDuringExecution": both}}
 
 
 def test_a_pod_has_the_users_and_rights_of_the_template():
