@@ -88,7 +88,7 @@ def diagnose(stacks: Mapping[int, RankStack]) -> Diagnosis:
 
     A rank without stacks is suspect, unless none has any. If some ranks wait in ``torch.distributed``, they wait for
     those that do not. Otherwise, ranks wait for the same thing if most of them are at the same place, and those
-    elsewhere are the suspects. The same place is the same function with the same callers; if all ranks are there, it is
+    elsewhere are the suspects. Without such a place, those are that still run, if others do not. The same place is the same function with the same callers; if all ranks are there, it is
     the same line.
     """
     blocks = _blocks(stacks, exact=False)
@@ -132,7 +132,9 @@ def _apart(blocks: list[Block]) -> list[Block]:
         return elsewhere
     total = sum(len(block.ranks) for block in blocks)
     most = [block for block in blocks if 2 * len(block.ranks) > total]
-    return [block for block in blocks if block not in most] if most else []
+    idle = [block for block in blocks if block.stack.doing is Doing.NOTHING]
+    awaited_by = most or idle
+    return [block for block in blocks if block not in awaited_by] if awaited_by else []
 
 
 def _likeness(stack: RankStack, exact: bool) -> Hashable:

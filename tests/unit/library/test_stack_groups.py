@@ -50,6 +50,11 @@ FROZEN = RankStack(Doing.UNKNOWN, note="no stacks within 3 s")
         ([ITEM, ITEM, method(Frame("/code/trainer.py", 44, "step"))], (2,)),
         ([LOCKED, READING], ()),
         ([LOCKED, LOCKED, READING, READING], ()),
+        # Without such a place, the driver waits for those that still run.
+        ([IDLE, READING], (1,)),
+        ([IDLE, LOCKED, READING], (1, 2)),
+        ([IDLE, IDLE, READING, READING], (2, 3)),
+        ([IDLE, LOCKED, LOCKED], (0,)),
         # A rank without stacks is suspect, however many there are.
         ([FROZEN, READING, READING], (0,)),
         ([FROZEN, FROZEN, READING], (0, 1)),
