@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Manifest
 
 from .errors import ClientError
+from .kubernetes_yaml import documents
 
 _SUFFIXES = {".yaml", ".yml", ".json"}
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -26,15 +29,62 @@ def load(path: str) -> list[Manifest]:
         ClientError: The path cannot be read, or contains no objects.
     """
     try:
-        found = [manifest for text in _texts(path) for manifest in yaml.safe_load_all(text) if manifest]
+        found = [manifest for text in _texts(path) for document in documents(text) for manifest in _flat(document)]
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ClientError(f"{path} cannot be read: {error}") from error
     if not found:
         raise ClientError(f"{path} contains no Kubernetes objects")
-    for manifest in found:
-        if not isinstance(manifest, dict) or not {"apiVersion", "kind", "metadata"} <= manifest.keys():
-            raise ClientError(f"{path} contains what is not a Kubernetes object: add apiVersion, kind and metadata")
+    for number, manifest in enumerate(found, start=1):
+        if why := _unfit(manifest):
+            raise ClientError(f"{path}, object {number}: {why}")
     return sorted(found, key=lambda manifest: _ORDER.get(manifest["kind"], 0))
+
+
+def _flat(document: Any) -> Iterable[Any]:
+    """Return the objects of a document, which may be a list of them, and may be empty."""
+    is_mapping = isinstance(document, Mapping)
+    if is_mapping and str(document.get("kind")).endswith("List") and isinstance(document.get("items"), list):
+        return [each for item in document["items"] for each in _flat(item)]
+    return [document] if document or not (is_mapping or document is None) else []
+
+
+def _unfit(manifest: Any) -> str | None:
+    """Return why something is not an object that can be applied."""
+    if not isinstance(manifest, Mapping):
+        return f"it is {_kind_of(manifest)}, not a mapping with apiVersion, kind and metadata"
+    for field in ("apiVersion", "kind"):
+        if not isinstance(manifest.get(field), str):
+            return _missing(field, manifest)
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return f"metadata is {_kind_of(metadata)}: below it, indent name and what else belongs to it"
+    if "name" not in metadata and "generateName" in metadata:
+        return "metadata.generateName cannot be applied, since each time would make another object: set metadata.name"
+    if not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        return _missing("metadata.name", metadata)
+    if not isinstance(metadata.get("namespace", ""), str):
+        return _missing("metadata.namespace", metadata)
+    if manifest["kind"] in _ORDER and not isinstance(manifest.get("spec", {}), Mapping):
+        return f"spec is {_kind_of(manifest['spec'])}: below it, indent the fields that belong to it"
+    return None
+
+
+def _missing(field: str, holder: Mapping[str, Any]) -> str:
+    value = holder.get(field.rpartition(".")[2])
+    return f"{field} is missing" if value in (None, "") else f"{field} is {_kind_of(value)}, not text: quote it"
+
+
+def _kind_of(value: Any) -> str:
+    match value:
+        case None:
+            return "empty"
+        case bool() | int() | float():
+            return f"{json.dumps(value)}"
+        case list():
+            return "a list"
+        case Mapping():
+            return "a mapping"
+    return "text"
 
 
 def namespace_of(manifests: Sequence[Manifest], asked: str | None) -> str | None:
@@ -58,10 +108,10 @@ def _texts(path: str) -> Iterable[str]:
         return [sys.stdin.read()]
     directory = Path(path)
     if not directory.is_dir():
-        return [directory.read_text()]
+        return [directory.read_text(encoding="utf-8")]
     if any((directory / name).exists() for name in _KUSTOMIZATIONS):
         return [_kustomized(directory)]
-    return [file.read_text() for file in sorted(directory.iterdir()) if file.suffix in _SUFFIXES]
+    return [file.read_text(encoding="utf-8") for file in sorted(directory.iterdir()) if file.suffix in _SUFFIXES]
 
 
 def _kustomized(directory: Path) -> str:
