@@ -5,12 +5,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.fuzz.schema import drawn as drawn_from
-from tests.fuzz.schema import schema_of
+from tests.fuzz.schema import most, schema_of
 from tests.fuzz.values import as_json, large, text
 from tests.simulation.machines import NO_SUCH_NODE
-from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind
+from tests.simulation.scene import group, pool
+from tests.simulation.story import BROKEN
+from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest, kind_of
 from workergroups_api.names import CLUSTER_LABEL, GROUP, RESTARTED_AT_ANNOTATION
+from workergroups_api.plan import MAX_PARTS, MAX_POOL_BUNDLES
 
+# How often a case has several objects at their maxima, and the bundles of pools that their groups name.
+LARGEST = 0.03
+_MOST_BUNDLES: tuple[dict[str, Any], ...] = (
+    {},
+    {"bundles": {"start": 0, "count": MAX_POOL_BUNDLES}},
+    {"bundles": {"start": MAX_POOL_BUNDLES - 1, "count": MAX_POOL_BUNDLES}},
+    {"bundles": {"start": MAX_POOL_BUNDLES - 1, "count": 1}},
+)
 # The most pods of a pool: more would cost time, and show nothing new.
 NODES = (1, 1, 1, 1, 2, 3)
 LARGE_ANNOTATIONS = ("example.com/large", f"{GROUP}/of-a-later-version", RESTARTED_AT_ANNOTATION, "volcano.sh/large")
@@ -26,8 +37,14 @@ class OddObject:
     status: bytes | None = None
 
 
-def drawn(choices: random.Random, namespace: str, name: str, neighbour: str) -> OddObject:
-    """Return an object that may share the cluster, or the pool, of the healthy `neighbour`."""
+def drawn(choices: random.Random, namespace: str, name: str, neighbour: str) -> list[OddObject]:
+    """Return an object that may share the cluster, or the pool, of the healthy `neighbour`; or several of them."""
+    if choices.random() < LARGEST:
+        return _largest(choices, namespace, name, neighbour)
+    return [_odd(choices, namespace, name, neighbour)]
+
+
+def _odd(choices: random.Random, namespace: str, name: str, neighbour: str) -> OddObject:
     kind = choices.choice((RESOURCE_POOL, WORKER_GROUP, WORKER_GROUP))
     spec = drawn_from(schema_of(kind, "spec"), choices)
     if kind is RESOURCE_POOL:
@@ -42,6 +59,34 @@ def drawn(choices: random.Random, namespace: str, name: str, neighbour: str) -> 
     }
     status = {"status": drawn_from(schema_of(kind, "status"), choices)} if choices.random() < 0.3 else None
     return OddObject(kind, name, as_json(body), None if status is None else as_json(status))
+
+
+def _largest(choices: random.Random, namespace: str, name: str, neighbour: str) -> list[OddObject]:
+    """Return pools of the largest size, and groups that name all of them, with all ranges and statuses at their maxima.
+
+    No pod of them can be created: a pool's would cost time, and show nothing new.
+    """
+    cluster = choices.choice((neighbour, neighbour, name))
+    names = [f"{name}-{number}" for number in range(choices.choice((1, 3, MAX_PARTS)))]
+    manifests = [pool(namespace, each, clusterName=cluster, **_largest_pool(choices)) for each in names]
+    for number in range(choices.choice((1, 3, 10))):
+        refs = [{"name": choices.choice(names), **choices.choice(_MOST_BUNDLES)} for _ in range(MAX_PARTS)]
+        manifests.append(group(namespace, f"{name}-g{number}", pools=refs))
+    return [_with_most_status(manifest, choices) for manifest in manifests]
+
+
+def _largest_pool(choices: random.Random) -> dict[str, Any]:
+    fields = schema_of(RESOURCE_POOL, "spec")["properties"]
+    numbers = {field: fields[field]["maximum"] for field in ("nodes", "processesPerNode", "maxColocateCount")}
+    accelerator = choices.choice(({"vendor": "none"}, {"vendor": "nvidia", "perProcess": 64}))
+    keeps_no_pods = choices.choice(({"suspend": True}, {"podTemplate": BROKEN["account"][0]}))
+    return numbers | {"accelerator": accelerator, **keeps_no_pods}
+
+
+def _with_most_status(manifest: Manifest, choices: random.Random) -> OddObject:
+    kind = kind_of(manifest)
+    status = {"status": most(schema_of(kind, "status"), choices)} if choices.random() < 0.7 else None
+    return OddObject(kind, manifest["metadata"]["name"], as_json(manifest), None if status is None else as_json(status))
 
 
 def _place_pool(spec: dict[str, Any], choices: random.Random, neighbour: str) -> None:
@@ -80,18 +125,21 @@ def _metadata(choices: random.Random, namespace: str, name: str) -> dict[str, An
     return metadata
 
 
-def pods_like_ours(choices: random.Random, namespace: str, cluster: str) -> list[dict[str, Any]]:
+def pods_like_ours(choices: random.Random, namespace: str, cluster: str) -> list[Manifest]:
     """Return large pods with a cluster's label that no node takes, and of which nothing is ours."""
+    count = choices.choice((0, 1, 9))
+    return [pod_like_ours(choices, namespace, f"a-copy-{number}", cluster) for number in range(count)]
+
+
+def pod_like_ours(choices: random.Random, namespace: str, name: str, cluster: str) -> Manifest:
+    """Return one of them."""
     args = choices.choice((["x" * 1_000_000], ["x"] * 205_000, ["x"] * 20_000, ["<" * 1_400_000]))
-    return [
-        {
-            "apiVersion": POD.api_version,
-            "kind": POD.kind,
-            "metadata": {"name": f"a-copy-{number}", "namespace": namespace, "labels": {CLUSTER_LABEL: cluster}},
-            "spec": {
-                "containers": [{"name": "c", "image": "example.test/image", "args": args}],
-                "nodeSelector": {NO_SUCH_NODE: "true"},
-            },
-        }
-        for number in range(choices.choice((0, 1, 9)))
-    ]
+    return {
+        "apiVersion": POD.api_version,
+        "kind": POD.kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": {CLUSTER_LABEL: cluster}},
+        "spec": {
+            "containers": [{"name": "c", "image": "example.test/image", "args": args}],
+            "nodeSelector": {NO_SUCH_NODE: "true"},
+        },
+    }

@@ -9,6 +9,8 @@ from typing import Any
 from tests.fuzz.values import any_json, text
 from workergroups_api.crd import definitions
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
+from workergroups_api.plan import MAX_RANKS
+from workergroups_api.ranges import ranges
 
 Schema = dict[str, Any]
 
@@ -18,6 +20,9 @@ OPTIONAL = 0.3
 UNFIT = 0.01
 _MATCHES = re.compile(r"^self\.matches\('(.*)'\)$")
 _TRIES = 60
+# Texts at their maxima are this long, so that a status of several lists at their maxima stays below etcd's limit.
+_LONGEST = 2048
+_RANGES = ranges(range(0, MAX_RANKS, 2))[:_LONGEST]
 # Texts that match the patterns of labels, names, import paths, images, quantities and mount paths.
 _SHAPES = (
     ("", string.ascii_lowercase, string.ascii_lowercase + string.digits + "-", "z"),
@@ -81,6 +86,30 @@ def _array(schema: Schema, choices: random.Random) -> list[Any]:
     if not keys or choices.random() < UNFIT:
         return items
     return list({str([item.get(key) for key in keys]): item for item in items}.values())
+
+
+def most(schema: Schema, choices: random.Random) -> Any:
+    """Return a value that has every field, and of each list, map, text and number the most that the schema accepts."""
+    match schema.get("type"):
+        case "object":
+            result = {name: most(field, choices) for name, field in schema.get("properties", {}).items()}
+            if isinstance(extra := schema.get("additionalProperties"), dict):
+                result |= {str(key): most(extra, choices) for key in range(schema.get("maxProperties", 64))}
+            return result
+        case "array":
+            keys = schema.get("x-kubernetes-list-map-keys", ())
+            items = [most(schema["items"], choices) for _ in range(schema.get("maxItems", 64))]
+            for number, item in enumerate(items if keys else ()):
+                item |= {key: number if isinstance(item[key], int) else f"{number}{item[key]}"[:60] for key in keys}
+            return items
+        case "integer" | "number":
+            return schema.get("maximum", choices.choice((2**15, 2**31, 2**63 - 1)))
+        case "boolean":
+            return True
+    if schema.get("format") == "date-time":
+        return _fitting(schema, choices)
+    longest = min(schema.get("maxLength", _LONGEST), _LONGEST)
+    return choices.choice((_RANGES, "x" * longest, "<" * longest, "\u20ac" * longest))[:longest]
 
 
 def _count(schema: Schema, what: str, choices: random.Random) -> int:

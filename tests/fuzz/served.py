@@ -73,7 +73,7 @@ class _Batch:
         try:
             await self._begin(seeds)
             async with self._neighbours_watched():
-                served = [odd for seed in seeds if (odd := await self._create(seed))]
+                served = [each for seed in seeds for each in await self._create(seed)]
                 await self._all_have_a_condition(served)
                 await self._an_edit_is_seen()
             await self._a_dead_rank_is_seen()
@@ -95,20 +95,25 @@ class _Batch:
         for pod in objects.pods_like_ours(choices_of(seeds[0], "pods"), self.scene.namespace, HEALTHY):
             await self.scene.api.create(pod)
 
-    async def _create(self, seed: int) -> _Served | None:
-        odd = objects.drawn(choices_of(seed, "object"), self.scene.namespace, f"o{seed}", HEALTHY)
+    async def _create(self, seed: int) -> list[_Served]:
+        drawn = objects.drawn(choices_of(seed, "object"), self.scene.namespace, f"o{seed}", HEALTHY)
+        if len(drawn) > 1:
+            self.outcome.note("objects at their maxima")
+        return [_Served(seed, odd) for odd in drawn if await self._is_taken(seed, odd)]
+
+    async def _is_taken(self, seed: int, odd: OddObject) -> bool:
         began = time.monotonic()
         try:
             await self.scene.api.send("POST", path_of(odd.kind, self.scene.namespace), odd.body)
         except ApiError as error:
             self._refused(seed, error)
-            return None
+            return False
         if time.monotonic() - began > SLOWEST_WRITE_SECONDS:
             self.outcome.note(f"{odd.kind.kind} too slow to write")
-            return None
+            return False
         self.outcome.note(f"{odd.kind.kind} taken")
         await self._write_status(seed, odd)
-        return _Served(seed, odd)
+        return True
 
     async def _write_status(self, seed: int, odd: OddObject) -> None:
         if odd.status is None:

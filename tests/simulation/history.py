@@ -15,6 +15,7 @@ from tests.simulation.api import ApiError
 from tests.simulation.control_plane import Access
 from tests.simulation.diary import Diary
 from tests.simulation.monitor import Monitor, Turn
+from tests.simulation.neighbours import Neighbours
 from tests.simulation.scene import OPERATOR, Scene, condition, group, pool
 from tests.simulation.story import FAILING_CLASS, FAILURE, Story
 from workergroups_api.manifest import LEASE, RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
@@ -106,6 +107,7 @@ class _Play:
         self.choices = random.Random(f"{history.seed} story")
         self.story = Story.draw(self.choices)
         self.actions = Actions(scene, self.story, self.choices, self.restart_operator)
+        self.neighbours = Neighbours(scene, self.story, fresh, history.seed)
         self.monitor = Monitor(scene)
         self.began = time.monotonic()
 
@@ -149,7 +151,7 @@ class _Play:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self.history.faults = dict(self.scene.proxy.faults.seen)
+            self.history.faults = self.scene.proxy.faults.seen | self.neighbours.seen
             self.history.longest = self.monitor.longest
             self.history.overloads = self.scene.proxy.overload.count
 
@@ -198,6 +200,8 @@ class _Play:
             self._use(random.Random(f"{self.history.seed} action {number}"))
             if self.course.has_faults:
                 self._change_weather()
+                if said := await self.neighbours.act():
+                    self.say(said)
             action = self.actions.drawn(by_users_only=not self.course.has_faults)
             try:
                 said = await action()
@@ -224,6 +228,7 @@ class _Play:
 
     async def _end_faults(self) -> None:
         self.scene.proxy.end_faults()
+        await self.neighbours.leave()
         await self.scene.end_oddities()
         self.say("faults end for good")
 

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from tests.simulation.api import Api
+from tests.simulation.neighbours import PREFIX
 from tests.simulation.pace import PACE
 from tests.simulation.scene import Scene, read
 from tests.simulation.truth import condition_of, contradiction, old_pods, outdated, suspended_wrongly
@@ -42,7 +43,7 @@ class Turn:
 
 @dataclass
 class Monitor:
-    """All pools and groups of a scene, and what was wrong with their statuses."""
+    """The pools and groups of a history, and what was wrong with their statuses."""
 
     scene: Scene
     objects: dict[tuple[str, str], ResourcePool | WorkerGroup] = field(default_factory=dict)
@@ -71,6 +72,8 @@ class Monitor:
     async def _follow(self, api: Api, kind: Kind) -> None:
         async for type_, body in api.watch(kind, self.scene.namespace):
             key = kind.kind, body["metadata"]["name"]
+            if key[1].startswith(PREFIX):
+                continue  # Strangers write its status.
             before = self.objects.get(key)
             if type_ == "DELETED":
                 self.objects.pop(key, None)

@@ -10,8 +10,8 @@ import pytest
 import ray
 
 import workergroups
-from tests.ray.agent.conftest import pods_cluster
 from tests.ray.agent.planned import Agent, Group, launch
+from tests.ray.agent.raylets import pods_cluster
 from tests.ray.agent.test_executor import all_ready, ranks
 from workergroups.processes import stack_dump
 from workergroups.ray_private.process import logs_directory
