@@ -14,9 +14,10 @@ from tests.ray.agent.raylets import is_empty, patient_cluster
 from tests.ray.environment import rays_environment
 from workergroups_agent.exchange import Reports
 
-ROUNDS = 5
-# The most broken groups at a time, and the bundles on which they are; the healthy group has those that follow.
-MOST = 6
+ROUNDS = 3
+# The most broken groups at a time, and how many bundles they share; the healthy group has those that follow.
+MOST = 4
+BUNDLES = 6
 HEALTHY = "healthy"
 # How long a round's steps may take on a busy machine. Ray waits ten minutes for a process that does not start.
 SECONDS = 90.0
@@ -138,7 +139,7 @@ def _check(agent: Agent, directory: Path, choices: random.Random) -> str:
             del present[name]
         for _ in range(choices.randrange(MOST + 1 - len(present))):
             how, words = choices.choice(_PLACES)(choices)
-            group = broken(directory, f"broken-{next(_NUMBERS)}", choices.randrange(MOST), **how)
+            group = broken(directory, f"broken-{next(_NUMBERS)}", choices.randrange(BUNDLES), **how)
             present[group.name] = group, words
         _play_round(agent, list(present.values()), has_time=choices.random() < 0.5)
     agent.until(lambda _: is_empty(), pools=(), seconds=SECONDS)
@@ -148,7 +149,7 @@ def _check(agent: Agent, directory: Path, choices: random.Random) -> str:
 def _play_round(agent: Agent, present: Sequence[tuple[Group, str | None]], *, has_time: bool) -> None:
     """Launch the healthy group next to the others; they go while their processes start, unless they have time."""
     groups = [group for group, _ in present]
-    healthy = Group(HEALTHY, bundles=(("actors", MOST, 2),))
+    healthy = Group(HEALTHY, bundles=(("actors", BUNDLES, 2),))
     agent.until(lambda reports: reports.groups[HEALTHY].report.ready == "0-1", healthy, *groups, seconds=SECONDS)
     if has_time:
         told = {group.name: words for group, words in present if words is not None}

@@ -10,6 +10,7 @@ from tests.fuzz.values import as_json, large, text
 from tests.simulation.machines import NO_SUCH_NODE
 from tests.simulation.scene import group, pool
 from tests.simulation.story import BROKEN
+from workergroups_api.conditions import MAX_CONDITIONS
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest, kind_of
 from workergroups_api.names import CLUSTER_LABEL, GROUP, RESTARTED_AT_ANNOTATION
 from workergroups_api.plan import MAX_PARTS, MAX_POOL_BUNDLES
@@ -85,8 +86,14 @@ def _largest_pool(choices: random.Random) -> dict[str, Any]:
 
 def _with_most_status(manifest: Manifest, choices: random.Random) -> OddObject:
     kind = kind_of(manifest)
-    status = {"status": most(schema_of(kind, "status"), choices)} if choices.random() < 0.7 else None
-    return OddObject(kind, manifest["metadata"]["name"], as_json(manifest), None if status is None else as_json(status))
+    status = as_json(most_status(kind, choices)) if choices.random() < 0.7 else None
+    return OddObject(kind, manifest["metadata"]["name"], as_json(manifest), status)
+
+
+def most_status(kind: Kind, choices: random.Random) -> dict[str, Any]:
+    """Return a status in which everything is at its maximum, but with room for the operator's conditions."""
+    status = most(schema_of(kind, "status"), choices)
+    return {"status": status | {"conditions": status["conditions"][: MAX_CONDITIONS // 2]}}
 
 
 def _place_pool(spec: dict[str, Any], choices: random.Random, neighbour: str) -> None:

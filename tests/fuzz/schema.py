@@ -103,7 +103,7 @@ def most(schema: Schema, choices: random.Random) -> Any:
                 item |= {key: number if isinstance(item[key], int) else f"{number}{item[key]}"[:60] for key in keys}
             return items
         case "integer" | "number":
-            return schema.get("maximum", choices.choice((2**15, 2**31, 2**63 - 1)))
+            return schema.get("maximum", choices.choice((MAX_RANKS, 2**31 - 1)))
         case "boolean":
             return True
     if schema.get("format") == "date-time":

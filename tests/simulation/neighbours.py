@@ -3,8 +3,7 @@
 import random
 from collections.abc import Callable
 
-from tests.fuzz.objects import LARGE_ANNOTATIONS, pod_like_ours
-from tests.fuzz.schema import most, schema_of
+from tests.fuzz.objects import LARGE_ANNOTATIONS, most_status, pod_like_ours
 from tests.fuzz.values import as_json, large
 from tests.simulation.api import MERGE, ApiError, eventually, path_of
 from tests.simulation.scene import Scene, group, pool
@@ -16,7 +15,7 @@ from workergroups_api.plan import MAX_PARTS, MAX_POOL_NODES
 # How many histories have strangers, how many of their actions a stranger's action precedes, and the most objects.
 # They cost the time of some hundred kilobytes for each write, in all programs of the simulation.
 SHARE = 0.3
-CHANCE = 0.3
+CHANCE = 0.5
 MOST = 4
 # The names that strangers use.
 PREFIX = "odd-"
@@ -46,7 +45,7 @@ class Neighbours:
         action = self.choices.choice(actions if self._present else [self._create])
         try:
             said = await action()
-        except ApiError as error:  # too large together with what is there, or the name of what is being deleted
+        except ApiError as error:  # Too large together with what exists, or the object is being deleted.
             said = f"a stranger's write is rejected with {error.status}"
         self.seen[said] = self.seen.get(said, 0) + 1
         return said
@@ -72,7 +71,7 @@ class Neighbours:
     async def _edit(self) -> str:
         kind, namespace, name = self.choices.choice(self._present)
         if kind in (RESOURCE_POOL, WORKER_GROUP) and self.choices.random() < 0.6:
-            status = as_json({"status": most(schema_of(kind, "status"), self.choices)})
+            status = as_json(most_status(kind, self.choices))
             await self.scene.api.send("PATCH", path_of(kind, namespace, name, "status"), status, MERGE)
             return f"a stranger writes the status of a {kind.kind}"
         edit = as_json({"metadata": {"annotations": self._annotations()}})
