@@ -24,7 +24,11 @@ SECONDS = 90.0
 _HANG = "import time; time.sleep(3600)"
 # Modules that Ray imports when a process starts: a file of this name, next to the class, hides Python's.
 _HIDDEN = ("queue.py", "uuid.py", "tempfile.py", "concurrent/__init__.py", "asyncio/__init__.py", "logging/__init__.py")
-_SIGNALS = ("SIGKILL", "SIGTERM", "SIGSEGV", "SIGABRT", "SIGBUS", "SIGHUP")
+# Not SIGTERM: Ray takes it as a request to end.
+_SIGNALS = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS", "SIGHUP")
+# What a group reports on its launching process, and on a rank, that has ended by itself.
+_DIED = "died in pod"
+_ENDED = "ProcessDied"
 _NUMBERS = itertools.count()
 # Files and variables of a broken group, and a part of what its report says; None if that comes late.
 Broken = tuple[dict[str, dict[str, str]], str | None]
@@ -35,42 +39,44 @@ class _End:
     """What broken code does."""
 
     code: str
-    # What is reported if it does so while a process starts, and if it does so later; None if that comes late.
+    # A part of what is reported if it does so while a process starts, while the launching process imports the class,
+    # and in a constructor; None if that comes late.
     at_start: str | None
-    later: str | None
+    in_class: str | None
+    in_constructor: str | None
 
 
 def _exits(choices: random.Random) -> _End:
     status = choices.choice((0, 1, 2, 127, 255, choices.randrange(256)))
-    return _End(f"import os; os._exit({status})", f"exit status {status}", "died")
+    return _End(f"import os; os._exit({status})", f"exit status {status}", _DIED, _ENDED)
 
 
 def _exits_after_much(choices: random.Random) -> _End:
     """Print lines, or one without an end, before the exit."""
     text = choices.choice((r"'x' * 3_000_000", r"'line\n' * 300_000", r"'\x00\x1b[31m\ud800' * 1000"))
     code = f"import os, sys; os.write({choices.choice((1, 2))}, ({text}).encode(errors='replace')); os._exit(3)"
-    return _End(code, "exit status 3", "died")
+    return _End(code, "exit status 3", _DIED, _ENDED)
 
 
 def _is_killed(choices: random.Random) -> _End:
     name = choices.choice(_SIGNALS)
-    return _End(f"import os, signal; os.kill(os.getpid(), signal.{name})", f"signal {name}", "died")
+    return _End(f"import os, signal; os.kill(os.getpid(), signal.{name})", f"signal {name}", _DIED, _ENDED)
 
 
 def _raises(choices: random.Random) -> _End:
     error = choices.choice(("ValueError", "ImportError", "SystemExit", "KeyboardInterrupt", "BaseException"))
     words = f"no licence {choices.randrange(1000)}"
-    return _End(f"raise {error}('{words}')", words, words if error in ("ValueError", "ImportError") else None)
+    return _End(f"raise {error}('{words}')", words, words, words)
 
 
 def _hangs(choices: random.Random) -> _End:
     how = (_HANG, "while True: pass", "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)")
-    return _End(choices.choice(how), None, None)
+    return _End(choices.choice(how), None, None, None)
 
 
 def _leaves_a_child(choices: random.Random) -> _End:
     """End, while a child keeps every file of it open."""
-    return _End("import os\nif os.fork(): os._exit(4)\nimport time; time.sleep(60)", None, None)
+    return _End("import os\nif os.fork(): os._exit(4)\nimport time; time.sleep(60)", None, None, None)
 
 
 _ENDS: tuple[Callable[[random.Random], _End], ...] = (
@@ -110,13 +116,13 @@ def _in_code(choices: random.Random) -> Broken:
 def _in_class(choices: random.Random) -> Broken:
     """Break the module of the class, which the launching process imports, too."""
     end = choices.choice(_ENDS)(choices)
-    return {"code": {"accumulator.py": end.code}}, end.later
+    return {"code": {"accumulator.py": end.code}}, end.in_class
 
 
 def _in_constructor(choices: random.Random) -> Broken:
     end = choices.choice(_ENDS)(choices)
     body = "\n".join(f"        {line}" for line in end.code.splitlines())
-    return {"code": {"accumulator.py": f"class Accumulator:\n    def __init__(self):\n{body}\n"}}, end.later
+    return {"code": {"accumulator.py": f"class Accumulator:\n    def __init__(self):\n{body}\n"}}, end.in_constructor
 
 
 _PLACES = (_by_variables, _on_path, _in_code, _in_class, _in_constructor)
@@ -160,4 +166,4 @@ def _play_round(agent: Agent, present: Sequence[tuple[Group, str | None]], *, ha
 
 def _said(reports: Reports, name: str) -> str:
     report = reports.groups[name].report
-    return " ".join([report.message or "", *(failure.message for failure in report.failures)])
+    return " ".join([report.message or "", *(f"{failure.reason}: {failure.message}" for failure in report.failures)])

@@ -99,6 +99,7 @@ class _Batch:
         drawn = objects.drawn(choices_of(seed, "object"), self.scene.namespace, f"o{seed}", HEALTHY)
         if len(drawn) > 1:
             self.outcome.note("objects at their maxima")
+            self.bound += SECONDS_FOR_EACH * (len(drawn) - 1)
         return [_Served(seed, odd) for odd in drawn if await self._is_taken(seed, odd)]
 
     async def _is_taken(self, seed: int, odd: OddObject) -> bool:
