@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 from tests.fuzz.objects import LARGE_ANNOTATIONS, most_status, pod_like_ours
-from tests.fuzz.values import as_json, large
+from tests.fuzz.values import MAX_BYTES, as_json
 from tests.simulation.api import MERGE, ApiError, eventually, path_of
 from tests.simulation.scene import Scene, group, pool
 from tests.simulation.story import BROKEN, Story
@@ -17,6 +17,8 @@ from workergroups_api.plan import MAX_PARTS, MAX_POOL_NODES
 SHARE = 0.3
 CHANCE = 0.5
 MOST = 4
+# What the API server takes in the annotations of one object, less what some of them may have already.
+MAX_ANNOTATIONS = 120_000
 # The names that strangers use.
 PREFIX = "odd-"
 GONE_SECONDS = 60.0
@@ -91,7 +93,12 @@ class Neighbours:
 
     def _annotations(self) -> dict[str, str]:
         name = self.choices.choice((*LARGE_ANNOTATIONS, DOUBTS_ANNOTATION))
-        return {name: str(large(self.choices))[: self.choices.choice((5_000, 250_000))]}
+        return {name: self._large(MAX_ANNOTATIONS)}
+
+    def _large(self, most: int) -> str:
+        """Return a text of up to `most` bytes: the API server needs seconds for as many values."""
+        character = self.choices.choice(("x", "<", "\u20ac"))
+        return character * (self.choices.choice((5_000, 50_000, most)) // len(character.encode()))
 
     # What strangers create. None of their pools gets a node.
 
@@ -102,7 +109,7 @@ class Neighbours:
     def _group(self, namespace: str, name: str) -> Manifest:
         names = [*self.story.clusters, *(f"{PREFIX}{number}" for number in range(1, self._created))]
         pools = [{"name": self.choices.choice(names)} for _ in range(self.choices.choice((1, MAX_PARTS)))]
-        worker = {"class": "train.Trainer", "kwargs": {"large": large(self.choices)}}
+        worker = {"class": "train.Trainer", "kwargs": {"large": self._large(MAX_BYTES)}}
         return self._annotated(group(namespace, name, worker=worker, pools=pools))
 
     def _pod(self, namespace: str, name: str) -> Manifest:
