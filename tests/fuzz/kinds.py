@@ -11,8 +11,8 @@ from tests.fuzz import edits, files, launches, names, served
 from tests.fuzz.case import Check, Outcome, choices_of
 from tests.simulation.control_plane import Access
 
-# How many of a hundred cases are of each kind, by their cost and by what they find. A case of launches takes a minute,
-# and its raylets start for ten seconds: there are twenty of them in 10,000.
+# How many of a hundred cases are of each kind, by their cost and by what they find. A case of launches takes half a
+# minute, and its raylets need ten seconds to start: there are twenty such cases in 10,000.
 KINDS = {"served": 30, "files": 35, "names": 33.8, "launches": 0.2, "edits": 1}
 # Among this many consecutive seeds, those of one kind share a process.
 BATCH = 200
