@@ -108,7 +108,7 @@ simulate: $(READY) ## play histories of faults, one for each seed: SEEDS=1000 FI
 CASES ?= 10000
 KIND ?=
 .PHONY: fuzz
-fuzz: $(READY) ## try odd objects, files and names, and edits in any order, one case for each seed: CASES=10000 FIRST=1 KIND= MINUTES=2
+fuzz: $(READY) ## try odd objects, files and names, launches that break, and edits in any order, one case for each seed: CASES=10000 FIRST=1 KIND= MINUTES=2
 	$(BIN)/python -m tests.fuzz --cases=$(CASES) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST)) $(if $(KIND),--kind=$(KIND))
 
 # With MINUTES=0, ten minutes. CLUSTERS: how many run.
