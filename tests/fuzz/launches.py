@@ -28,7 +28,7 @@ _HANG = "import time; time.sleep(3600)"
 _HIDDEN = ("queue.py", "uuid.py", "tempfile.py", "concurrent/__init__.py", "asyncio/__init__.py", "logging/__init__.py")
 # Not SIGTERM: Ray takes it as a request to end.
 _SIGNALS = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS", "SIGHUP")
-# What a group reports on its launching process, and on a rank, that has ended by itself.
+# What a group reports on its launching process, and on a rank, that has ended on its own.
 _DIED = "died in pod"
 _ENDED = "ProcessDied"
 _NUMBERS = itertools.count()
