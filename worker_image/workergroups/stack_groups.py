@@ -88,8 +88,8 @@ def diagnose(stacks: Mapping[int, RankStack]) -> Diagnosis:
 
     A rank without stacks is suspect, unless none has any. If some ranks wait in ``torch.distributed``, they wait for
     those that do not. Otherwise, ranks wait for the same thing if most of them are at the same place, and those
-    elsewhere are the suspects. Without such a place, those are that still run, if others do not. The same place is the same function with the same callers; if all ranks are there, it is
-    the same line.
+    elsewhere are the suspects. Without such a place, those are that still run, if others do not. The same place is the
+    same function with the same callers; if all ranks are there, it is the same line.
     """
     blocks = _blocks(stacks, exact=False)
     if len(blocks) == 1:
