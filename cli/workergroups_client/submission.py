@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workergroups_api.text import plain
 from workergroups_api.vocabulary import JobVariable
 
 from . import jobs, secret_env
@@ -21,8 +23,9 @@ from .runtime_env import PackedEnv, merged, packed
 if TYPE_CHECKING:
     from .pool import Pool
 
-# Ray names a file after the id, and the number of the attempt follows it.
-_MOST_CHARACTERS = 200
+# Ray names a file after the id, and the number of the attempt follows it. The id is part of URLs and the key of a
+# record in a ConfigMap, too.
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
 @dataclass(frozen=True)
@@ -55,9 +58,10 @@ class Submission:
         """Pack the working directory as it is now; see `Pool.submit`."""
         directory = Path(working_dir) if working_dir is not None else None
         job = job_id or f"{pool.name}-{secrets.token_hex(3)}"
-        if len(job) > _MOST_CHARACTERS:
+        if not _ID.fullmatch(job):
             raise ClientError(
-                f"the id of a job may have {_MOST_CHARACTERS} characters, and {job[:20]}... has {len(job)}"
+                f"{plain(ascii(job), 60)} cannot be the id of a job (--name): use letters, digits, '.', '_' and '-', "
+                "first a letter or a digit, at most 200"
             )
         env_of_ray = packed(merged(runtime_env or {}, directory, {}))
         return cls(job, command, env_of_ray, env or {}, tuple(env_from), node)
