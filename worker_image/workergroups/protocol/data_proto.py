@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import operator
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,15 +96,16 @@ class DataProto:
 
         Raises:
             ValueError: The columns differ in length.
+            TypeError: A column is neither an array nor a sequence.
         """
-        lengths = {key: tuple(value.shape[:num_batch_dims]) for key, value in (tensors or {}).items()}
+        lengths = {key: _batch_size(value, num_batch_dims) for key, value in (tensors or {}).items()}
         if len(set(lengths.values())) > 1:
             raise InvalidValueError(f"all tensors must have the same first dimension, not {lengths}")
         batch = None
         if tensors:
             batch = tensordict.TensorDict(dict(tensors), batch_size=next(iter(lengths.values())))
         others = {
-            key: value if isinstance(value, np.ndarray) else _object_array(value)
+            key: value if isinstance(value, np.ndarray) else _object_array(key, value)
             for key, value in (non_tensors or {}).items()
         }
         meta = dict(meta_info or {})
@@ -118,10 +120,10 @@ class DataProto:
         """Return a batch of a TensorDict: its tensors, its stacks of other values as arrays, the rest as meta_info."""
         tensors, others, meta = {}, {}, dict(meta_info or {})
         for key, value in tensor_dict.items():
-            if isinstance(value, torch.Tensor):
+            if isinstance(value, tensordict.NonTensorStack):
+                others[key] = _object_array(key, [element.data for element in value])
+            elif isinstance(value, torch.Tensor | tensordict.TensorDictBase):
                 tensors[key] = value
-            elif isinstance(value, tensordict.NonTensorStack):
-                others[key] = _object_array([element.data for element in value])
             else:
                 meta[key] = tensor_dict.get(key).data if hasattr(tensor_dict.get(key), "data") else value
         return cls.from_dict(tensors, others, meta, num_batch_dims)
@@ -132,6 +134,7 @@ class DataProto:
         Raises:
             ValueError: A name is used twice.
         """
+        self.check_consistency()
         names = [*(self.batch.keys() if self.batch is not None else ()), *self.non_tensor_batch, *self.meta_info]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise InvalidValueError(
@@ -178,6 +181,10 @@ class DataProto:
         if rows is None and self.non_tensor_batch:
             rows = len(next(iter(self.non_tensor_batch.values())))
         return rows or 0
+
+    @property
+    def _has_columns(self) -> bool:
+        return self._store.rows is not None or bool(self.non_tensor_batch)
 
     @property
     def nbytes(self) -> int:
@@ -229,6 +236,7 @@ class DataProto:
         Raises:
             KeyError: A tensor of that name is not there.
         """
+        self.check_consistency()
         store = self._store
         if batch_keys is not None:
             _check_keys("batch", batch_keys, store.keys)
@@ -248,7 +256,7 @@ class DataProto:
         """Take columns out of this batch and return them as another.
 
         Raises:
-            KeyError: A key is not there; nothing was taken then.
+            KeyError: A key is not there, or is named twice; nothing was taken then.
         """
         keys, other_keys, meta_keys = batch_keys or (), non_tensor_batch_keys or (), meta_info_keys or ()
         _check_keys("batch", keys, self._store.keys)
@@ -263,13 +271,22 @@ class DataProto:
         """Give tensors other names, in place.
 
         Raises:
-            ValueError: There are not as many new names as old ones.
+            ValueError: There are not as many new names as old ones, or two tensors would have one name.
+            KeyError: A tensor of an old name is not there.
         """
-        old = [old_keys] if isinstance(old_keys, str) else old_keys
-        new = [new_keys] if isinstance(new_keys, str) else new_keys
+        old = [old_keys] if isinstance(old_keys, str) else list(old_keys)
+        new = [new_keys] if isinstance(new_keys, str) else list(new_keys)
         if len(old) != len(new):
             raise InvalidValueError(f"there must be a new name for each old one, not {len(new)} for {len(old)}")
-        self.batch.rename_key_(tuple(old), tuple(new))
+        _check_keys("batch", old, self._store.keys)
+        renamed = [dict(zip(old, new, strict=True)).get(key, key) for key in self._store.keys]
+        if twice := sorted({key for key in renamed if renamed.count(key) > 1}):
+            raise InvalidValueError(f"two tensors would be called {twice[0]!r}; rename or drop the other one")
+        columns_of = dict(self.batch.items())
+        for key in old:
+            del self.batch[key]
+        for old_key, new_key in zip(old, new, strict=True):
+            self.batch[new_key] = columns_of[old_key]
         return self
 
     def union(self, other: DataProto) -> Self:
@@ -278,15 +295,19 @@ class DataProto:
         Raises:
             ValueError: The batches differ in length, or in the value of a key that both have.
         """
+        self.check_consistency()
+        other.check_consistency()
+        others = union_numpy_dict(dict(self.non_tensor_batch), other.non_tensor_batch)
+        meta = union_meta_info(dict(self.meta_info), other.meta_info)
         mine, theirs = self._store, other._store
         if mine.rows is None or theirs.rows is None:
-            if len(self) and len(other) and len(self) != len(other):
+            if self._has_columns and other._has_columns and len(self) != len(other):
                 raise InvalidValueError(f"a union needs equal lengths, not {len(self)} and {len(other)}")
             self._store = theirs if mine.rows is None else mine
         else:
             self._store = mine.union(theirs) or BatchStore(union_tensor_dict(self.batch, other.batch))
-        self.non_tensor_batch = union_numpy_dict(self.non_tensor_batch, other.non_tensor_batch)
-        self.meta_info = union_meta_info(self.meta_info, other.meta_info)
+        self.non_tensor_batch.update(others)
+        self.meta_info.update(meta)
         return self
 
     def to(self, device: Any) -> Self:
@@ -302,13 +323,15 @@ class DataProto:
         if isinstance(item, slice):
             return self.slice(item.start, item.stop, item.step)
         if isinstance(item, int | np.integer):
-            row = None if self.batch is None else self.batch[item]
+            self.check_consistency()
+            row = None if self.batch is None else self._row(item)
             others = {key: column[item] for key, column in self.non_tensor_batch.items()}
             return DataProtoItem(row, others, self.meta_info)
         return self.select_idxs(item)
 
     def slice(self, start: int | None = None, end: int | None = None, step: int | None = None) -> Self:
         """Return the rows of a Python slice."""
+        self.check_consistency()
         chosen = slice(start, end, step)
         others = {key: column[chosen] for key, column in self.non_tensor_batch.items()}
         first, last, stride = chosen.indices(len(self))
@@ -318,6 +341,7 @@ class DataProto:
 
     def select_idxs(self, idxs: Any) -> Self:
         """Return the rows at these indices, or where these booleans are true: a list, numpy array or tensor."""
+        self.check_consistency()
         chosen = columns.as_numpy(idxs)
         return self._with_rows(chosen, {key: column[chosen] for key, column in self.non_tensor_batch.items()})
 
@@ -364,16 +388,24 @@ class DataProto:
         Where padding is on, the last ones may be shorter.
 
         Raises:
-            ValueError: ``chunks`` does not divide the number of rows, and padding is off.
+            ValueError: ``chunks`` is not positive, or does not divide the number of rows and padding is off.
         """
         rows = len(self)
+        if chunks < 1:
+            raise InvalidValueError(f"a batch has at least one chunk, not {chunks}")
         if rows % chunks and not self.is_padding_enabled():
             raise InvalidValueError(f"{rows} rows do not divide into {chunks} chunks of equal length")
         size = -(-rows // chunks)
         return [self.slice(min(i * size, rows), min((i + 1) * size, rows)) for i in range(chunks)]
 
     def split(self, split_size: int) -> list[Self]:
-        """Split into batches of ``split_size`` rows; the last one may be shorter."""
+        """Split into batches of ``split_size`` rows; the last one may be shorter.
+
+        Raises:
+            ValueError: ``split_size`` is not positive.
+        """
+        if split_size < 1:
+            raise InvalidValueError(f"split_size must be positive, not {split_size}")
         return [self.slice(start, start + split_size) for start in range(0, len(self), split_size)]
 
     @staticmethod
@@ -388,21 +420,22 @@ class DataProto:
         """
         if not data:
             raise InvalidValueError("there is nothing to concatenate; give at least one batch")
+        for part in data:
+            part.check_consistency()
         first = data[0]
+        _check_alike("tensor", [part._store.keys for part in data])
+        _check_alike("column", [part.non_tensor_batch for part in data])
         others = {
-            key: columns.join([_column(part.non_tensor_batch, key, i) for i, part in enumerate(data)])
+            key: _of_column(key, columns.join, [part.non_tensor_batch[key] for part in data])
             for key in first.non_tensor_batch
         }
         meta = merge_meta_info([part.meta_info for part in data])
+        if all(part._store.rows is None for part in data):
+            return first._of(BatchStore(), others, meta)
         store = BatchStore.join([part._store for part in data])
         if store is not None:
             return first._of(store, others, meta)
-        if first.batch is None:
-            return type(first)(None, others, meta)
-        tensors = {
-            key: columns.join([_column(part.batch, key, i) for i, part in enumerate(data)])
-            for key in first.batch.keys()  # noqa: SIM118 - iterating over a TensorDict gives its rows
-        }
+        tensors = {key: _of_column(key, columns.join, [part.batch[key] for part in data]) for key in first._store.keys}
         rows = sum(len(part) for part in data)
         return type(first)(tensordict.TensorDict(tensors, batch_size=[rows]), others, meta)
 
@@ -412,8 +445,14 @@ class DataProto:
         return self.select_idxs(np.repeat(order, repeat_times) if interleave else np.tile(order, repeat_times))
 
     def sample_level_repeat(self, repeat_times: Any) -> Self:
-        """Repeat row i ``repeat_times[i]`` times: a list, tuple, 1-dimensional numpy array or tensor, one per row."""
+        """Repeat row i ``repeat_times[i]`` times: a list, tuple, 1-dimensional numpy array or tensor, one per row.
+
+        Raises:
+            ValueError: There is not one number for each row.
+        """
         times = columns.as_numpy(repeat_times)
+        if times.shape != (len(self),):
+            raise InvalidValueError(f"repeat_times needs a number for each of the {len(self)} rows: {repeat_times}")
         return self.select_idxs(np.repeat(np.arange(len(self)), times))
 
     def unfold_column_chunks(self, n_split: int, split_keys: Sequence[str] | None = None) -> Self:
@@ -421,6 +460,9 @@ class DataProto:
 
         A column of sequences of ``k * n_split`` elements becomes one of two dimensions.
         Columns that are not among ``split_keys`` have each row repeated ``n_split`` times.
+
+        Raises:
+            ValueError: ``n_split`` does not divide the elements of a column's rows.
         """
         keys = set(split_keys or ())
         repeated = self.repeat(n_split)
@@ -428,8 +470,10 @@ class DataProto:
         def unfolded(key: str, column: Any, otherwise: Any) -> Any:
             if key not in keys:
                 return otherwise
-            if column.ndim == 1:  # of sequences
+            if column.ndim == 1 and isinstance(column, np.ndarray):  # of sequences
                 column = np.array([list(row) for row in column], dtype=object)
+            if column.ndim == 1 or not isinstance(column.shape[1], int) or column.shape[1] % n_split:
+                raise InvalidValueError(f"the rows of column {key!r} do not divide into {n_split} each")
             return column.reshape(column.shape[0] * n_split, column.shape[1] // n_split, *column.shape[2:])
 
         batch = None
@@ -470,9 +514,13 @@ class DataProto:
         if self.batch is None:
             return type(self)(None, others, dict(self.meta_info))
         chosen = index if isinstance(index, slice) else torch.from_numpy(index)
-        tensors = {key: columns.take(column, chosen) for key, column in self.batch.items()}
+        tensors = {key: _of_column(key, columns.take, column, chosen) for key, column in self.batch.items()}
         rows = len(range(len(self))[index]) if isinstance(index, slice) else _count(index)
         return type(self)(tensordict.TensorDict(tensors, batch_size=[rows]), others, dict(self.meta_info))
+
+    def _row(self, number: int) -> Any:
+        tensors = {key: _of_column(key, operator.getitem, column, number) for key, column in self.batch.items()}
+        return tensordict.TensorDict(tensors, batch_size=[])
 
     def _of(self, store: BatchStore, others: dict[str, Any], meta: dict[str, Any] | None = None) -> Self:
         new = type(self)(None, None, dict(self.meta_info) if meta is None else meta)
@@ -480,12 +528,20 @@ class DataProto:
         return new
 
 
-def _object_array(values: Sequence[Any]) -> Any:
+def _object_array(key: str, values: Any) -> Any:
     """Return a one-dimensional array of objects, also of sequences."""
+    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__getitem__"):
+        raise InvalidTypeError(f"column {key!r} must be an array or a sequence of rows, not a {type(values).__name__}")
     array = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
         array[row] = value
     return array
+
+
+def _batch_size(tensor: Any, dims: int) -> tuple[int, ...]:
+    # A strided nested tensor has no shape, but a number of rows.
+    is_shapeless = isinstance(tensor, torch.Tensor) and tensor.is_nested and tensor.layout == torch.strided
+    return (tensor.size(0),) if is_shapeless else tuple(tensor.shape[:dims])
 
 
 def _count(index: Any) -> int:
@@ -501,10 +557,24 @@ def _check_keys(kind: str, keys: Sequence[str], known: Any) -> None:
     for key in keys:
         if key not in known:
             raise UnknownKeyError(f"{kind} has no {key!r}; it has {', '.join(map(str, known)) or 'nothing'}")
+        if list(keys).count(key) > 1:
+            raise UnknownKeyError(f"{key!r} is named twice; {kind} has only one")
 
 
-def _column(source: Any, key: str, part: int) -> Any:
-    column = None if source is None else source.get(key)
-    if column is None:
-        raise InvalidValueError(f"batch {part} has no column {key!r}, which batch 0 has; concatenate equal columns")
-    return column
+def _check_alike(kind: str, names: Sequence[Collection[str]]) -> None:
+    """Check that all batches have the first one's columns and no others."""
+    pairs = [pair for index in range(1, len(names)) for pair in ((index, 0), (0, index))]
+    for lacking, having in pairs:
+        for key in names[having]:
+            if key not in names[lacking]:
+                raise InvalidValueError(
+                    f"batch {lacking} has no {kind} {key!r}, which batch {having} has; concatenate equal columns"
+                )
+
+
+def _of_column(key: str, operation: Callable[..., Any], *args: Any) -> Any:
+    """Return the operation's result; its error names the column."""
+    try:
+        return operation(*args)
+    except (RuntimeError, TypeError, ValueError, KeyError) as error:
+        raise InvalidValueError(f"column {key!r}: {error}") from error

@@ -7,7 +7,8 @@ from typing import Any
 
 from workergroups.errors import InvalidValueError
 
-from .union import deep_equal, union
+from .equality import deep_equal
+from .union import union
 
 
 def union_meta_info(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The tensors of a `DataProto`: a TensorDict, or packed as they travel between processes.
 
-Each tensor is packed as the array of its bytes, which pickle (protocol 5) leaves out of band, so that Ray copies it
-once into shared memory and readers map it. What arrives is read-only shared memory. Tensors are made from it only when
-a program uses them, by one copy that also joins the parts of several ranks. A batch that is only passed on is never
-copied into the process.
+Each dense or jagged tensor is packed as the array of its bytes, which pickle (protocol 5) leaves out of band, so that
+Ray copies it once into shared memory and readers map it. What arrives is read-only shared memory. Tensors are made from
+it only when a program uses them, by one copy that also joins the parts of several ranks. A batch that is only passed on
+is never copied into the process. Tensors of other layouts and classes travel as torch writes them to a file.
 """
 
 from __future__ import annotations
@@ -16,59 +16,33 @@ from typing import Any, NamedTuple
 from workergroups.lazy import np, tensordict, torch
 
 from .buffers import BUFFERS
-
-Encoded = tuple[str, tuple[int, ...], Any]
-"""One dense tensor: dtype name, shape, and the bytes as a one-dimensional numpy array."""
+from .packed_columns import (
+    PackedColumn,
+    PackedJagged,
+    PackedTensor,
+    PackedWhole,
+    pack_column,
+    pack_whole,
+    unpack_column,
+    unpack_whole,
+)
 
 _PIECE = 4 * 2**20
 """Bytes that one thread copies at a time."""
 _THREADS = min(16, os.cpu_count() or 1)
 
 
-def encode(tensor: Any) -> Encoded:
-    """Return the values of a tensor; the bytes share its memory if they can."""
-    host = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    # Of a single element, torch takes any stride for contiguous, but views only one whose stride is 1 as another type.
-    data = host.as_strided((host.numel(),), (1,)).view(torch.uint8).numpy()
-    return str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data
-
-
-def decode(dtype: str, shape: tuple[int, ...], data: Any) -> Any:
-    """Return the tensor of these values; it shares the memory of the bytes, which must be writable."""
-    kind = getattr(torch, dtype)
-    if not data.nbytes:  # torch does not view nothing as another type
-        return torch.empty(shape, dtype=kind)
-    return torch.from_numpy(data).view(kind).view(shape)
-
-
-class PackedTensor(NamedTuple):
-    """One dense tensor as bytes."""
-
-    data: Any
-    """A one-dimensional numpy array of bytes."""
-    dtype: str
-    shape: tuple[int, ...]
-    device: str
-
-
-class PackedJagged(NamedTuple):
-    """One jagged nested tensor: the values of all rows, and where each begins."""
-
-    values: PackedTensor
-    offsets: PackedTensor
-
-
 class PackedBatch(NamedTuple):
-    """A TensorDict with one batch dimension, of dense and jagged tensors."""
+    """A TensorDict of tensors with one batch dimension."""
 
     rows: int
-    columns: Mapping[str, PackedTensor | PackedJagged]
+    columns: Mapping[str, PackedColumn]
 
     def rows_between(self, start: int, stop: int) -> PackedBatch | None:
-        """Return the rows from ``start`` to before ``stop``, without copying; ``None`` if a column is jagged."""
+        """Return the rows from ``start`` to before ``stop``, without copying; ``None`` if a column is not dense."""
         columns = {}
         for key, column in self.columns.items():
-            if isinstance(column, PackedJagged):
+            if not isinstance(column, PackedTensor):
                 return None
             row_bytes = column.data.nbytes // max(self.rows, 1)
             columns[key] = column._replace(
@@ -84,19 +58,20 @@ class PackedBatch(NamedTuple):
     @property
     def nbytes(self) -> int:
         """The bytes of all tensors."""
-        dense = (c.values if isinstance(c, PackedJagged) else c for c in self.columns.values())
-        return sum(int(tensor.data.nbytes) for tensor in dense)
+        arrays = (c.values if isinstance(c, PackedJagged) else c for c in self.columns.values())
+        return sum(int(array.data.nbytes) for array in arrays)
 
 
 def pack(batch: Any) -> PackedBatch | None:
-    """Pack a TensorDict without copying; ``None`` if it holds anything but dense and jagged tensors."""
-    columns = {}
-    for key, column in batch.items():
-        if not isinstance(column, torch.Tensor):
-            return None
-        if column.layout != (torch.jagged if column.is_nested else torch.strided) or column.is_quantized:
-            return None
-        columns[key] = _pack_jagged(column) if column.is_nested else _pack_dense(column)
+    """Pack a TensorDict, without copying what is dense or jagged; ``None`` if a column is no tensor.
+
+    Raises:
+        TypeError: A tensor cannot be sent.
+    """
+    if not all(isinstance(column, torch.Tensor) for column in batch.values()):
+        return None
+    packed_offsets: dict[int, PackedTensor] = {}
+    columns = {key: pack_column(key, column, packed_offsets) for key, column in batch.items()}
     return PackedBatch(batch.batch_size[0], columns)
 
 
@@ -106,7 +81,9 @@ def unpack(parts: Sequence[PackedBatch]) -> Any:
     joined = {key: _join([part.columns[key] for part in parts], copies) for key in parts[0].columns}
     _carry_out(copies)
     rows = sum(part.rows for part in parts)
-    return tensordict.TensorDict({key: _unpack(column) for key, column in joined.items()}, batch_size=[rows])
+    offsets: dict[int, Any] = {}
+    tensors = {key: unpack_column(column, offsets) for key, column in joined.items()}
+    return tensordict.TensorDict(tensors, batch_size=[rows])
 
 
 def joinable(parts: Sequence[PackedBatch]) -> bool:
@@ -114,12 +91,12 @@ def joinable(parts: Sequence[PackedBatch]) -> bool:
 
     def layout(part: PackedBatch) -> dict[str, Any]:
         return {
-            key: (column.dtype, column.shape[1:]) if isinstance(column, PackedTensor) else "jagged"
+            key: (column.dtype, column.shape[1:]) if isinstance(column, PackedTensor) else None
             for key, column in part.columns.items()
         }
 
     first = layout(parts[0])
-    return all(layout(part) == first for part in parts) and (len(parts) == 1 or "jagged" not in first.values())
+    return all(layout(part) == first for part in parts) and (len(parts) == 1 or None not in first.values())
 
 
 class BatchStore:
@@ -196,23 +173,15 @@ class BatchStore:
             return BatchStore(parts=parts)
         return None
 
-    def __getstate__(self) -> tuple[Any, list[PackedBatch]]:
-        if self._parts:
+    def __getstate__(self) -> tuple[PackedWhole | None, list[PackedBatch]]:
+        if self._parts or self._batch is None:
             return None, self._parts
-        packed = None if self._batch is None else pack(self._batch)
-        return (self._batch, []) if packed is None else (None, [packed])
+        packed = pack(self._batch)
+        return (pack_whole(self._batch), []) if packed is None else (None, [packed])
 
-    def __setstate__(self, state: tuple[Any, list[PackedBatch]]) -> None:
-        self._batch, self._parts = state
-
-
-def _pack_dense(tensor: Any) -> PackedTensor:
-    dtype, shape, data = encode(tensor)
-    return PackedTensor(data, dtype, shape, str(tensor.device))
-
-
-def _pack_jagged(tensor: Any) -> PackedJagged:
-    return PackedJagged(_pack_dense(tensor.values()), _pack_dense(tensor.offsets()))
+    def __setstate__(self, state: tuple[PackedWhole | None, list[PackedBatch]]) -> None:
+        whole, self._parts = state
+        self._batch = None if whole is None else unpack_whole(whole)
 
 
 class _Copy(NamedTuple):
@@ -226,7 +195,10 @@ def _join(parts: Sequence[Any], copies: list[_Copy]) -> Any:
     """Return the column of all parts, in memory that gets its contents by the copies that are added here."""
     if isinstance(parts[0], PackedJagged):
         (part,) = parts
-        return PackedJagged(_join([part.values], copies), _join([part.offsets], copies))
+        return part._replace(values=_join([part.values], copies))
+    if isinstance(parts[0], PackedWhole):
+        (part,) = parts
+        return part
     first: PackedTensor = parts[0]
     if len(parts) == 1 and first.data.flags.writeable:
         return first
@@ -253,15 +225,3 @@ def _carry_out(copies: Sequence[_Copy]) -> None:
     with ThreadPoolExecutor(_THREADS) as threads:
         # numpy releases the interpreter's lock while it copies.
         list(threads.map(lambda piece: np.copyto(*piece), pieces))
-
-
-def _unpack(column: PackedTensor | PackedJagged) -> Any:
-    if isinstance(column, PackedJagged):
-        return torch.nested.nested_tensor_from_jagged(_unpack(column.values), _unpack(column.offsets))
-    tensor = decode(column.dtype, column.shape, column.data)
-    return tensor.to(column.device) if _is_here(column.device) else tensor
-
-
-def _is_here(device: str) -> bool:
-    """Return whether this process can bring a tensor back to the accelerator that it came from."""
-    return not device.startswith("cpu") and bool(torch.accelerator.is_available())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from workergroups.errors import InvalidValueError
+
 from .data_proto import DataProto
 
 
@@ -22,5 +24,11 @@ def pad_dataproto_to_divisor(data: DataProto, size_divisor: int) -> tuple[DataPr
 
 
 def unpad_dataproto(data: DataProto, pad_size: int) -> DataProto:
-    """Return the batch without its last ``pad_size`` rows."""
+    """Return the batch without its last ``pad_size`` rows.
+
+    Raises:
+        ValueError: The batch has fewer rows, or ``pad_size`` is negative.
+    """
+    if not 0 <= pad_size <= len(data):
+        raise InvalidValueError(f"{pad_size} rows of padding cannot be cut off {len(data)} rows")
     return data[:-pad_size] if pad_size else data

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from workergroups.errors import InvalidTypeError
 from workergroups.lazy import np, tensordict, torch
 
-from .packing import Encoded, decode, encode
+from .packed_columns import Encoded, PackedWhole, decode, encode, is_plain, pack_whole, ragged_dim, unpack_whole
 
 
 def serialize_single_tensor(obj: Any) -> Encoded:
-    """Encode a dense tensor."""
+    """Encode a dense tensor.
+
+    Raises:
+        TypeError: It is of another layout, quantized, or of a class of its own.
+    """
+    if not is_plain(obj):
+        raise InvalidTypeError(f"only dense tensors are encoded alone, not a {obj.dtype} of layout {obj.layout}")
     return encode(obj)
 
 
@@ -21,15 +28,25 @@ def deserialize_single_tensor(arr: Encoded) -> Any:
 
 
 def serialize_tensordict(batch: Any) -> tuple[tuple[int, ...], str | None, dict[str, Any]]:
-    """Encode a TensorDict: batch size, device, and each column; a nested tensor as its layout and its rows."""
-    columns: dict[str, Any] = {}
-    for key, column in batch.items():
-        if column.is_nested:
-            layout = str(column.layout).removeprefix("torch.")
-            columns[key] = layout, [serialize_single_tensor(row) for row in column.unbind()]
-        else:
-            columns[key] = serialize_single_tensor(column)
+    """Encode a TensorDict: batch size, device, and each column.
+
+    A jagged tensor is ``"jagged"`` and its rows; if these do not tell all of it, the dimension in which they differ,
+    the values, the offsets, and the lengths or ``None``. A tensor of another layout is ``"whole"`` and its bytes.
+    """
+    columns = {key: _encode_column(column) for key, column in batch.items()}
     return tuple(batch.batch_size), None if batch.device is None else str(batch.device), columns
+
+
+def _encode_column(column: Any) -> Any:
+    if is_plain(column):
+        return encode(column)
+    if column.layout != torch.jagged:
+        return "whole", pack_whole(column).data
+    dim, lengths = ragged_dim(column), column.lengths()
+    if len(column) and dim == 1 and lengths is None:
+        return "jagged", [encode(row) for row in column.unbind()]
+    parts = encode(column.values()), encode(column.offsets()), None if lengths is None else encode(lengths)
+    return "jagged", dim, *parts
 
 
 def deserialize_tensordict(arr: tuple[tuple[int, ...], str | None, dict[str, Any]]) -> Any:
@@ -41,9 +58,18 @@ def deserialize_tensordict(arr: tuple[tuple[int, ...], str | None, dict[str, Any
 
 
 def _decode_column(column: Any) -> Any:
-    if len(column) == 3:
-        return deserialize_single_tensor(column)
-    layout, rows = column
-    return torch.nested.as_nested_tensor(
-        [deserialize_single_tensor(row) for row in rows], layout=getattr(torch, layout)
-    )
+    match column:
+        case "whole", data:
+            return unpack_whole(PackedWhole(data))
+        case layout, rows:
+            return torch.nested.as_nested_tensor(
+                [deserialize_single_tensor(row) for row in rows], layout=getattr(torch, layout)
+            )
+        case "jagged", dim, values, offsets, lengths:
+            return torch.nested.nested_tensor_from_jagged(
+                deserialize_single_tensor(values),
+                deserialize_single_tensor(offsets),
+                lengths=None if lengths is None else deserialize_single_tensor(lengths),
+                jagged_dim=dim,
+            )
+    return deserialize_single_tensor(column)
