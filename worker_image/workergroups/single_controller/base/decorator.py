@@ -53,6 +53,8 @@ __all__ = [
 MAGIC_ATTR = "_workergroups_registered"
 """Where ``register`` leaves its `RegisteredMethod` on the function."""
 
+_IS_GENERATOR = "the registered method {} is a generator, which no rank can send: return a list of what it yields"
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -90,7 +92,8 @@ def register(
         materialize_futures: Whether the method gets the data of a `DataProtoFuture` that it is called with.
 
     Raises:
-        TypeError: ``dispatch_mode`` or ``execute_mode`` is neither of these.
+        TypeError: ``dispatch_mode`` or ``execute_mode`` is neither of these, or the method is a generator, which has no
+            result that a rank could send. A DIRECT_ROLLOUT_METHOD, which is not called through the group, may be one.
     """
     _check_dispatch_mode(dispatch_mode)
     if not isinstance(execute_mode, Execute):
@@ -98,6 +101,9 @@ def register(
     registered = RegisteredMethod(dispatch_mode, execute_mode, blocking)
 
     def decorate(function: F) -> F:
+        is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        if is_generator and dispatch_mode is not Dispatch.DIRECT_ROLLOUT_METHOD:
+            raise InvalidTypeError(_IS_GENERATOR.format(function.__qualname__))
         method = _on_rank(function, materialize_futures)
         setattr(method, MAGIC_ATTR, registered)
         return cast(F, method)
@@ -123,7 +129,7 @@ def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callabl
         async def method(*args: Any, **kwargs: Any) -> Any:
             args, kwargs, discard = prepare(args, kwargs)
             result = await function(*args, **kwargs)
-            return None if discard else result
+            return None if discard else _sendable(function, result)
 
     else:
 
@@ -131,12 +137,19 @@ def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callabl
         def method(*args: Any, **kwargs: Any) -> Any:
             args, kwargs, discard = prepare(args, kwargs)
             result = function(*args, **kwargs)
-            return None if discard else result
+            return None if discard else _sendable(function, result)
 
     # Ray checks calls against the signature, which it would take from the wrapped function.
     del method.__wrapped__
     method.__signature__ = allowing_discard(inspect.signature(function))  # type: ignore[attr-defined]
     return method
+
+
+def _sendable(function: Callable[..., Any], result: Any) -> Any:
+    # A decorator of the user's may hide that the method is a generator.
+    if inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise InvalidTypeError(_IS_GENERATOR.format(function.__qualname__))
+    return result
 
 
 def _check_dispatch_mode(dispatch_mode: object) -> None:

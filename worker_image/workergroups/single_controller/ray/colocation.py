@@ -20,6 +20,7 @@ from workergroups.single_controller.base.decorator import (
 )
 
 from .rank_class import RayClassWithInitArgs
+from .taken_names import check_methods, is_taken
 
 FUSED_WORKER_NAME = "FusedWorker"
 _OWN_ATTRIBUTES = {"worker_dict", "fused_worker_dict"}
@@ -75,13 +76,24 @@ def _colocated_class(name: str, class_dict: Mapping[str, RayClassWithInitArgs]) 
     for role, rank_class in class_dict.items():
         if hasattr(ColocatedWorker, role) or role in _OWN_ATTRIBUTES:
             raise ValueError(f"a role cannot be called {role!r}: ranks have an attribute of that name; rename the role")
-        for method_name, registered in registered_methods(rank_class.user_class).items():
+        if is_taken(role) and role != "role":  # only the groups of roles have that attribute, and they have no roles
+            raise ValueError(
+                f"a role cannot be called {role!r}: groups have an attribute of that name; rename the role"
+            )
+        methods = registered_methods(rank_class.user_class)
+        check_methods(rank_class.user_class.__name__, methods)
+        for method_name, registered in methods.items():
             public_name = f"{role}_{method_name}"
             if registered.dispatch_mode is Dispatch.DIRECT_ROLLOUT_METHOD:
                 public_name = method_name  # inference engines call these on the actor, by their own name
             if public_name in namespace:
                 raise ValueError(
                     f"two roles have a method that would be called {public_name!r}; rename a role or a method"
+                )
+            if hasattr(ColocatedWorker, public_name) or public_name in class_dict:
+                raise ValueError(
+                    f"the method {method_name!r} of role {role!r} would be called {public_name!r} in ranks, which have "
+                    "an attribute of that name; rename the role or the method"
                 )
             method = getattr(rank_class.user_class, method_name)
             namespace[public_name] = _delegate(role, method_name, method, registered)

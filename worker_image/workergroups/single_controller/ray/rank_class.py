@@ -14,9 +14,11 @@ from workergroups.debugger.post_mortem import with_post_mortem
 from workergroups.ray_private import actors
 from workergroups.single_controller.base import ClassWithInitArgs
 from workergroups.single_controller.base.call_forms import first_by_name
+from workergroups.single_controller.base.decorator import registered_methods
 
 from .rank_process import RankLaunch
 from .run_method import RUN_METHOD, run_method
+from .taken_names import check_methods
 
 MAX_ERROR_CHARACTERS = 65536
 
@@ -46,11 +48,13 @@ class RayClassWithInitArgs(ClassWithInitArgs):
         return user_class(self.cls)
 
     def check_arguments(self) -> None:
-        """Check here, and not in every rank, that the constructor accepts these arguments.
+        """Check here, and not in every rank, what a group calls and what the constructor gets.
 
         Raises:
-            TypeError: It does not.
+            TypeError: The constructor does not accept these arguments.
+            ValueError: A registered method has a name that groups have for something else.
         """
+        check_methods(self.user_class.__name__, registered_methods(self.user_class))
         try:
             signature = inspect.signature(self.user_class)
         except ValueError:

@@ -27,6 +27,7 @@ from .group_ranks import GroupRanks
 from .late_call import late_call, stacks
 from .rank_class import RayClassWithInitArgs
 from .resource_pool import RayResourcePool
+from .taken_names import check_methods
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing since Python 3.11
@@ -83,6 +84,7 @@ class RankGroup(Closing, WorkerGroup):
         # Of a handle that can be renewed: the group on its present ranks, which keeps them; and what finds the next.
         self._present: Self | None = None
         self._find_next: Callable[[float], RankGroup | None] | None = None
+        check_methods("the ranks' class", self._methods)
         vars(self).update(bound_methods(self, self._methods))
 
     @property
