@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from workergroups_api.vocabulary import is_on
 from workergroups_client.errors import ClientError
 
 from .exit_codes import FAILED, INTERRUPTED
@@ -55,7 +56,7 @@ def _for_all_verbs(command: Any, defaults: dict[str, str | None]) -> dict[str, A
 
 
 def main() -> None:
-    """Run the command; print an error as a message without a traceback, unless WORKERGROUPS_TRACEBACK is set."""
+    """Run the command; print an error as a message without a traceback, unless WORKERGROUPS_TRACEBACK is on."""
     try:
         app()
     except ClientError as error:
@@ -67,7 +68,7 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(FAILED)
     except Exception as error:  # A server may answer anything.
-        if os.environ.get(_TRACEBACK):
+        if is_on(os.environ.get(_TRACEBACK)):
             raise
         complain(ClientError(f"{type(error).__name__}: {error}. This is unexpected: to report it, set {_TRACEBACK}=1"))
         sys.exit(FAILED)

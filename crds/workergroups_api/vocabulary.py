@@ -17,6 +17,11 @@ class Word(str, Enum):
         return str.__format__(self, format_spec)
 
 
+def is_on(value: str | None) -> bool:
+    """Return whether a variable that is a flag is on: by ``1`` or ``true``, as Ray and verl read theirs."""
+    return (value or "").lower() in ("1", "true")
+
+
 class ConditionType(Word):
     """What a condition of a ResourcePool or a WorkerGroup is about."""
 

@@ -267,11 +267,13 @@ def test_a_restart_of_a_pool_returns_when_it_has_begun_and_says_why_it_cannot(mo
         Pool("pool/ppo", RestartingCluster({}, takes_up=False)).restart()
 
 
-def test_an_unexpected_exception_is_one_line_unless_its_traceback_is_asked_for(monkeypatch, capfd):
+@pytest.mark.parametrize("off", ["", "0", "false"])
+def test_an_unexpected_exception_is_one_line_unless_its_traceback_is_asked_for(monkeypatch, capfd, off):
     def fail():
         raise KeyError("kind")
 
     monkeypatch.setattr("workergroups_cli.app.app", fail)
+    monkeypatch.setenv("WORKERGROUPS_TRACEBACK", off)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 1

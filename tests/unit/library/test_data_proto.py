@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workergroups import DataProto, DataProtoConfig
+from workergroups import DataProto, DataProtoConfig, Dispatch
 from workergroups.protocol import (
     deserialize_tensordict,
     fold_batch_dim,
@@ -25,8 +25,16 @@ from workergroups.protocol import (
 from workergroups.single_controller.base.decorator import (
     collect_dp_compute_data_proto,
     dispatch_dp_compute_data_proto,
+    get_predefined_dispatch_fn,
+    make_nd_compute_dataproto_dispatch_fn,
 )
-from workergroups.single_controller.base.dispatch import Padding, cut_padding, pad_arguments, take_padding
+from workergroups.single_controller.base.dispatch import (
+    Padding,
+    chunk_arguments,
+    cut_padding,
+    pad_arguments,
+    take_padding,
+)
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float8_e4m3fn, torch.int64, torch.uint8, torch.bool]
 
@@ -335,6 +343,61 @@ def test_padding_for_a_dispatch_leaves_the_callers_batch_alone():
     other = DataProto.from_dict({"a": torch.arange(6)}, auto_padding=True)
     with pytest.raises(ValueError, match="padded must have one length"):
         pad_arguments(4, [data, other], {})
+
+
+class Mesh:
+    """Two dp ranks of two tp ranks each; the results are those of tp 0."""
+
+    world_size = 4
+
+    def __init__(self):
+        self._mesh_plans, self._dispatch_info, self._collect_info = {}, {}, {}
+
+    def _query_dispatch_info(self, mesh):
+        return [0, 0, 1, 1]
+
+    def _query_collect_info(self, mesh):
+        return [True, False, True, False]
+
+    def share(self, value):
+        return value
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5])
+@pytest.mark.parametrize(
+    ("fns", "function"),
+    [
+        (make_nd_compute_dataproto_dispatch_fn("infer"), ()),
+        (get_predefined_dispatch_fn(Dispatch.DP_COMPUTE_PROTO_WITH_FUNC), (len,)),
+        (get_predefined_dispatch_fn(Dispatch.DP_COMPUTE_PROTO), ()),
+    ],
+    ids=["mesh", "function", "ranks"],
+)
+@pytest.mark.parametrize("by_name", [True, False])
+def test_every_mode_that_splits_batches_pads_those_that_have_it_on(rows, fns, function, by_name):
+    data = DataProto.from_dict({"a": torch.arange(rows)}, auto_padding=True)
+    group = Mesh()
+    given, named = ((), {"data": data}) if by_name else ((data,), {})
+    args, kwargs = fns["dispatch_fn"](group, *function, *given, **named)
+    padding = take_padding(kwargs)
+    chunks = kwargs["data"] if by_name else args[-1]
+    assert len({len(chunk) for chunk in chunks}) == 1
+    output = fns["collect_fn"](group, chunks)
+    assert_same(output if padding is None else cut_padding(output, padding), data)
+
+
+@pytest.mark.parametrize("auto_padding", [True, False])
+def test_padding_is_only_advised_to_who_has_it_off(auto_padding):
+    data = DataProto.from_dict({"a": torch.arange(5)}, auto_padding=auto_padding)
+    with pytest.raises(ValueError, match=r"argument 0 has 5 rows, .*: pass 8 rows") as refused:
+        chunk_arguments(4, [data], {})
+    assert ("auto_padding" in str(refused.value)) is not auto_padding
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", True), ("true", True), ("0", False), ("", False)])
+def test_padding_is_on_by_a_variable_as_in_verl(monkeypatch, value, expected):
+    monkeypatch.setenv("VERL_AUTO_PADDING", value)
+    assert DataProto().is_padding_enabled() is expected
 
 
 @pytest.mark.parametrize(

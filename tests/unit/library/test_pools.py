@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from workergroups import RayResourcePool, ResourcePool
@@ -25,6 +27,22 @@ def test_a_node_can_be_added():
 def test_impossible_pools_are_refused(arguments):
     with pytest.raises(ValueError, match=r"positive|at least 1"):
         RayResourcePool(**arguments)
+
+
+def test_pools_without_a_name_have_different_ones_whatever_the_program_does_with_random_numbers():
+    names = set()
+    for _ in range(2):
+        random.seed(42)
+        names.add(RayResourcePool([1]).name_prefix)
+    assert len(names) == 2
+
+
+def test_the_names_of_pools_leave_the_programs_random_numbers_alone():
+    random.seed(42)
+    expected = random.random()
+    random.seed(42)
+    RayResourcePool([1])
+    assert random.random() == expected
 
 
 def test_verls_name_for_no_device_stands_for_logical_gpus():

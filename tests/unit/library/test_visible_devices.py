@@ -46,6 +46,21 @@ from workergroups.single_controller.ray.visible_devices import (
             {"LOCAL_RANK": "2"},
             id="all devices left visible",
         ),
+        pytest.param(
+            "cuda",
+            {"RAY_EXPERIMENTAL_NOSET_HIP_VISIBLE_DEVICES": "True"},
+            {"LOCAL_RANK": "2"},
+            id="left visible in Ray's other word",
+        ),
+        *(
+            pytest.param(
+                "cuda",
+                {"RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES": off},
+                {"CUDA_VISIBLE_DEVICES": "2"},
+                id=f"not left visible by {off!r}",
+            )
+            for off in ("0", "", "false", "no")
+        ),
     ],
 )
 def test_a_rank_uses_its_own_device(device_name, environ, expected):

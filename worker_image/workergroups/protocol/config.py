@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from workergroups.errors import InvalidTypeError
+from workergroups_api.vocabulary import is_on
 
 
 class _DataProtoConfigMeta(type):
@@ -16,7 +17,7 @@ class _DataProtoConfigMeta(type):
     @property
     def auto_padding(cls) -> bool:
         """Whether batches that do not divide over the ranks are padded; also on by VERL_AUTO_PADDING=1."""
-        return cls._auto_padding or os.environ.get("VERL_AUTO_PADDING", "").upper() in ("TRUE", "1")
+        return cls._auto_padding or is_on(os.environ.get("VERL_AUTO_PADDING"))
 
     @auto_padding.setter
     def auto_padding(cls, enabled: bool) -> None:

@@ -100,26 +100,24 @@ def dispatch_dp_compute_data_proto(
         ValueError: A batch does not divide by ``world_size``, and padding is off.
         TypeError: An argument is no batch.
     """
-    size = worker_group.world_size
-    padded_args, padded_kwargs, padding = pad_arguments(size, args, kwargs)
-    chunked_args, chunked_kwargs = chunk_arguments(size, padded_args, padded_kwargs)
+    chunked_args, chunked_kwargs, padding = split_arguments(worker_group.world_size, args, kwargs)
     return chunked_args, with_padding(chunked_kwargs, padding)
 
 
 def dispatch_dp_compute_data_proto_with_func(
     worker_group: WorkerGroup, /, *args: Any, **kwargs: Any
-) -> tuple[list[list[Any]], dict[str, list[Any]]]:
-    """Give every rank the function that is argument 0, and its chunk of each batch.
+) -> tuple[list[list[Any]], dict[str, Any]]:
+    """Give every rank the function that is argument 0, and its chunk of each batch, padded where padding is on.
 
     Raises:
         TypeError: Argument 0 is no function, or another argument is no batch.
-        ValueError: A batch does not divide by ``world_size``.
+        ValueError: A batch does not divide by ``world_size``, and padding is off.
     """
     if not args or not callable(args[0]):
         raise InvalidTypeError("the first positional argument must be the function to run on each rank")
     size = worker_group.world_size
-    chunked_args, chunked_kwargs = chunk_arguments(size, args[1:], kwargs)
-    return [[args[0]] * size, *chunked_args], chunked_kwargs
+    chunked_args, chunked_kwargs, padding = split_arguments(size, args[1:], kwargs)
+    return [[args[0]] * size, *chunked_args], with_padding(chunked_kwargs, padding)
 
 
 def collect_dp_compute_data_proto(worker_group: WorkerGroup, output: Any) -> Any:
@@ -155,6 +153,14 @@ def pad_arguments(
         return value.padded(padding.padded_rows - rows) if _wants_padding(value) else value
 
     return [padded(arg) for arg in args], {key: padded(value) for key, value in kwargs.items()}, padding
+
+
+def split_arguments(
+    chunks: int, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[list[Any]], dict[str, list[Any]], Padding | None]:
+    """Split each argument into ``chunks`` batches of equal length, after padding; errors are those of the two steps."""
+    padded_args, padded_kwargs, padding = pad_arguments(chunks, args, kwargs)
+    return *chunk_arguments(chunks, padded_args, padded_kwargs), padding
 
 
 def chunk_arguments(
@@ -248,9 +254,10 @@ def _chunk(name: str, value: Any, chunks: int) -> list[Any]:
             "or put what every rank needs into meta_info"
         )
     if hasattr(value, "__len__") and len(value) % chunks:
+        others = "" if _wants_padding(value) else ", or a DataProto with auto_padding=True"
         raise InvalidValueError(
             f"{name} has {len(value)} rows, which do not divide into {chunks} chunks of equal length: pass "
-            f"{len(value) + -len(value) % chunks} rows, or a DataProto with auto_padding=True"
+            f"{len(value) + -len(value) % chunks} rows{others}"
         )
     return list(value.chunk(chunks))
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .dispatch import DispatchFns, chunk_arguments, concat, dispatch_one_to_all, with_discards
+from .dispatch import DispatchFns, concat, dispatch_one_to_all, split_arguments, with_discards, with_padding
 from .parallel_ranks import ParallelRanks
 from .worker_group import WorkerGroup
 
@@ -100,7 +100,7 @@ PlanOf = Callable[[WorkerGroup], MeshPlan]
 
 def _dispatch_chunks(plan_of: PlanOf, group: WorkerGroup, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     plan = plan_of(group)
-    chunked_args, chunked_kwargs = chunk_arguments(plan.chunks, args, kwargs)
+    chunked_args, chunked_kwargs, padding = split_arguments(plan.chunks, args, kwargs)
     readers = Counter(plan.chunk_of_rank)
 
     def spread(chunks: list[Any]) -> list[Any]:
@@ -108,7 +108,8 @@ def _dispatch_chunks(plan_of: PlanOf, group: WorkerGroup, /, *args: Any, **kwarg
         return [stored[index] for index in plan.chunk_of_rank]
 
     spread_kwargs = {key: spread(chunks) for key, chunks in chunked_kwargs.items()}
-    return [spread(chunks) for chunks in chunked_args], with_discards(spread_kwargs, plan.discards)
+    noted_kwargs = with_padding(with_discards(spread_kwargs, plan.discards), padding)
+    return [spread(chunks) for chunks in chunked_args], noted_kwargs
 
 
 def _dispatch_same(plan_of: PlanOf, group: WorkerGroup, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:

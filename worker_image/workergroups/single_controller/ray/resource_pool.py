@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import secrets
 import string
 import warnings
 from collections.abc import Iterable
@@ -293,5 +293,5 @@ def accelerator_resource(device_name: str) -> str:
 
 
 def random_prefix() -> str:
-    """Return six random letters or digits, which keep names of pools and groups apart."""
-    return "".join(random.choices(string.ascii_letters + string.digits, k=6))
+    """Return six random letters or digits, which keep names of pools and groups apart, also after ``random.seed``."""
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(6))

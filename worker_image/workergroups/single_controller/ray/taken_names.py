@@ -18,7 +18,8 @@ OF_HANDLES = frozenset(
 
 def is_taken(name: str) -> bool:
     """Return whether a group has an attribute of that name, whatever its ranks' class."""
-    from .worker_group import RayWorkerGroup, RoleGroup  # these check names when they are constructed
+    from .rank_group import RoleGroup  # both check names when they are constructed
+    from .worker_group import RayWorkerGroup
 
     return name in OF_HANDLES or hasattr(RayWorkerGroup, name) or hasattr(RoleGroup, name)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from workergroups_api.vocabulary import Variable, Vendor
+from workergroups_api.vocabulary import Variable, Vendor, is_on
 
 _LEAVE_VISIBLE_ENV = (
     "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
@@ -68,7 +68,7 @@ def device_env(own_ids: Sequence[str], device_name: str, environ: Mapping[str, s
     """
     if not own_ids:
         return {}
-    if any(environ.get(name) for name in _LEAVE_VISIBLE_ENV):
+    if any(is_on(environ.get(name)) for name in _LEAVE_VISIBLE_ENV):
         # The user told Ray to leave all devices visible, so LOCAL_RANK tells the rank which one is its own.
         return {"LOCAL_RANK": own_ids[0]}
     own = ",".join(own_ids)
