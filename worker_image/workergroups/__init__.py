@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         PoolClosedError,
         PoolNotFoundError,
         RankDiedError,
+        RankRaisedError,
         RendezvousTimeoutError,
     )
     from .job_variables import attempt
@@ -63,6 +64,7 @@ __all__ = [
     "PoolClosedError",
     "PoolNotFoundError",
     "RankDiedError",
+    "RankRaisedError",
     "RayClassWithInitArgs",
     "RayResourcePool",
     "RayWorkerGroup",
@@ -103,6 +105,7 @@ _HOME = {
     "PoolClosedError": ".errors",
     "PoolNotFoundError": ".errors",
     "RankDiedError": ".errors",
+    "RankRaisedError": ".errors",
     "RayClassWithInitArgs": ".single_controller.ray.base",
     "RayResourcePool": ".single_controller.ray.base",
     "RayWorkerGroup": ".single_controller.ray.base",

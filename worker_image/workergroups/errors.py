@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ray.exceptions import RayActorError
+from ray.exceptions import RayActorError, RayError
 
 from workergroups_api.vocabulary import RankEnd
 
@@ -79,6 +79,22 @@ class LateCallError(TimeoutError):
 
     def __reduce__(self) -> tuple[type[LateCallError], tuple[object, ...]]:
         return type(self), (str(self), self.method_name, self.ranks, self.seconds, self.stacks)
+
+
+class RankRaisedError(RayError):  # type: ignore[misc]  # Ray's classes are untyped
+    """A method raised an exception on a rank, which lives on.
+
+    It is also an error of the exception's own class and Ray's `RayTaskError`, so ``except KeyError`` catches it. If the
+    driver cannot load the exception's class, it is neither. Its text has the rank, its devices and their memory, and
+    the traceback.
+
+    Attributes:
+        rank: The rank within its group, from 0.
+        group: The WorkerGroup's name, or the ``name_prefix`` of a group that a program created.
+    """
+
+    rank: int
+    group: str
 
 
 class RankDiedError(RayActorError):  # type: ignore[misc]  # Ray's classes are untyped

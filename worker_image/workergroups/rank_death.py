@@ -20,6 +20,7 @@ from .exception_text import exception_line
 from .incarnations import Incarnation
 from .naming import RankName
 from .node_tasks import run_on_nodes
+from .rank_exception import UNREADABLE, raised
 from .ray_private import records
 from .ray_private.actors import actor_id, actor_of, failed_in_constructor
 from .ray_private.cluster_state import ActorState, actor_state
@@ -37,14 +38,17 @@ _UNREACHABLE = 30.0
 """Seconds within which the GCS knows whether an unreachable rank is dead. Its node's loss takes half of it."""
 
 
-CALL_ERRORS = (RayTaskError, RayActorError, ObjectLostError)
-"""What Ray raises if a method raised, if its rank died, and if its result was lost with a node."""
+CALL_ERRORS = (RayTaskError, RayActorError, ObjectLostError, UNREADABLE)
+"""What Ray raises if a method raised, if its rank died, if its result was lost, and if this process cannot read why."""
 
 
 def error_of_call(
     error: RayError, refs: Sequence[Any], workers: Sequence[ActorHandle] = (), group: str = ""
 ) -> Exception:
-    """Return the error to raise for a call that failed: a `RankDiedError` if a rank died, else the error itself.
+    """Return the error to raise for a call that failed.
+
+    It is a `RankDiedError` if a rank died, and else the error itself, which becomes a `RankRaisedError` as well if a
+    rank raised it.
 
     Args:
         error: What Ray raised: one of `CALL_ERRORS`.
@@ -65,7 +69,7 @@ def error_of_call(
     else:
         death = _dead_rank_of(refs, error)
     named = _named(death, workers, group) if death is not None else unnamed
-    return named if isinstance(named, RankDiedError) else unnamed
+    return named if isinstance(named, RankDiedError) else raised(error)
 
 
 @dataclass(frozen=True)
@@ -144,9 +148,9 @@ def _settled_state(error: RayActorError, name: RankName | None) -> ActorState | 
 
 
 def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None) -> RankDiedError:
-    cause = _cause(state) or str(error)
+    cause, reason = _cause(state) or str(error), _reason(error, state)
     who = f"rank {rank.number} of {rank.size}{_where(rank, state)}"
-    if failed_in_constructor(error):
+    if reason is RankEnd.CONSTRUCTOR_FAILED:
         lines = [f"{who} failed in its constructor: {exception_line(cause)}", cause]
     else:
         brief = state.death.message if state is not None and state.death is not None else cause
@@ -157,7 +161,7 @@ def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None) -> R
         group=rank.group,
         incarnation=rank.incarnation,
         actor_id=error.actor_id,
-        reason=_reason(error, state),
+        reason=reason,
         cause=cause,
     )
 

@@ -16,6 +16,7 @@ def get(refs: Any, *, timeout: float | None = None) -> Any:
         RankDiedError: The call was to a WorkerGroup, and one of its ranks died. Without a group, the rank of a group
             that a program created is not recognized, and Ray's own error is raised.
         IncarnationReplacedError: The ranks of the WorkerGroup have been replaced since; it is a `RankDiedError`.
+        RankRaisedError: A method raised on a rank of a WorkerGroup; it is also an error of the exception's class.
     """
     try:
         return ray.get(refs, timeout=timeout)

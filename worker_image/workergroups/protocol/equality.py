@@ -8,7 +8,7 @@ from typing import Any
 
 from workergroups.lazy import np, torch
 
-from .packed_columns import encode, is_plain, pack_whole, ragged_dim
+from .packed_columns import as_integers, is_plain, pack_whole, ragged_dim
 
 _PLAIN = frozenset({bool, bytes, int, str, type(None)})
 """The types whose values ``==`` compares well."""
@@ -37,7 +37,10 @@ def tensors_equal(one: Any, two: Any) -> bool:
         return False
     if not (is_plain(one) and is_plain(two)):
         return type(one) is type(two) and bool(np.array_equal(pack_whole(one).data, pack_whole(two).data))
-    return bool(np.array_equal(encode(one)[2], encode(two)[2])) or _elements_equal(one.cpu(), two.cpu())
+    if one.device != two.device:
+        one, two = one.cpu(), two.cpu()
+    one, two = (tensor.detach().resolve_conj().resolve_neg() for tensor in (one, two))
+    return bool(torch.equal(as_integers(one), as_integers(two))) or _elements_equal(one, two)
 
 
 def _equal(one: Any, two: Any, path: _Path) -> bool:

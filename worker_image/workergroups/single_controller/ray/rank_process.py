@@ -14,7 +14,7 @@ from workergroups.processes import stack_dump
 from workergroups.ray_private.process import accelerators_at_start
 from workergroups.warm import learning
 
-from . import group_record, master_port
+from . import group_record, master_port, told_errors
 from .method_table import Signatures
 from .visible_devices import bundle_devices, check_own_env, device_env, ray_name
 
@@ -73,6 +73,7 @@ class RankLaunch:
             WG_PREFIX=self.wg_prefix,
             WG_BACKEND="ray",
         )
+        told_errors.enable(actor_id)
         os.environ.update(device_env(self._own_devices(), self.device_name, os.environ))
 
     def _own_devices(self) -> list[str]:

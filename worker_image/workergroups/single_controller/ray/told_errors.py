@@ -1,0 +1,57 @@
+"""What a rank tells of an exception that leaves its constructor or a method: where it was, and the user's text."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+from ray import cloudpickle
+
+from workergroups.exception_text import exception_line
+from workergroups.rank_exception import who_raised
+from workergroups.ray_private import task_errors
+
+_GIB = 2**30
+_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
+
+
+def enable(actor_id: str) -> None:
+    """Let all exceptions of this rank arrive at their callers, with its number and its devices."""
+    rank = who_raised(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["WG_PREFIX"])
+    task_errors.change_own(
+        actor_id, lambda text, error: ("\n".join([", ".join([rank, *devices()]), text]), sendable(error))
+    )
+
+
+def sendable(error: BaseException) -> BaseException:
+    """Return the error, or if it does not survive being pickled, one with the name of its class and its text."""
+    try:
+        if isinstance(cloudpickle.loads(cloudpickle.dumps(error)), BaseException):
+            return error
+    except Exception:  # whatever the user's classes raise when they are pickled
+        pass
+    text = exception_line("".join(traceback.format_exception_only(type(error), error)))
+    return RuntimeError(text or type(error).__name__)
+
+
+def devices() -> list[str]:
+    """Return which devices this rank has; if it uses them by torch, also how much of their memory who holds."""
+    given = [f"{name}={value}" for name in _DEVICES if (value := os.environ.get(name))]
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return given
+    return [*given, *(_memory_of(torch.cuda, device) for device in range(torch.cuda.device_count()))]
+
+
+def _memory_of(cuda: Any, device: int) -> str:
+    try:
+        free, total = cuda.mem_get_info(device)
+        own = cuda.memory_reserved(device)
+        return (
+            f"cuda:{device} ({cuda.get_device_name(device)}): {free / _GIB:.1f} of {total / _GIB:.1f} GiB are free, "
+            f"and torch holds {own / _GIB:.1f} GiB in this process"
+        )
+    except Exception as error:  # as after an error that ends the device's context
+        return f"cuda:{device} does not answer: {exception_line(str(error)) or type(error).__name__}"
