@@ -52,7 +52,7 @@ results = {
     "names": group.worker_names,
     "add": group.add(10),
     "head": group.head(),
-    "share": group.share(6),
+    "half": group.half(6),
     "plain": group.execute_all_sync("plain", x=[1, 2]),
     "master": [group.master_address, group.master_port],
     "imported": any(name.endswith("trainer_code") for name in sys.modules),
@@ -87,7 +87,7 @@ def test_a_driver_without_the_class_calls_the_ranks_that_outlived_their_creator(
     assert results["names"] == [f"trainer/uid1/1/{rank}-of-2" for rank in range(2)]
     assert results["add"] == [110, 111]
     assert results["head"] == 0
-    assert results["share"] == 6
+    assert results["half"] == 6
     assert results["plain"] == [1, 3]
     assert results["master"][1].isdigit()
     assert not results["imported"]

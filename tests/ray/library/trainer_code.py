@@ -29,7 +29,7 @@ class Trainer(Worker):
         return self.rank
 
     @register(dispatch_mode={"dispatch_fn": halves, "collect_fn": total})
-    def share(self, x):
+    def half(self, x):
         return x
 
     def plain(self, x):

@@ -23,7 +23,7 @@ from tests.unit.operator.make import (
 )
 from workergroups_api.conditions import Explanation
 from workergroups_api.names import DEFAULT_IMAGE_ANNOTATION, HEAD_IMAGE_ANNOTATION, LIBRARY_IMAGE_ANNOTATION
-from workergroups_api.vocabulary import Word
+from workergroups_api.vocabulary import Word, is_on
 from workergroups_operator.try_pods import trials_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -90,7 +90,7 @@ _Dumper.add_multi_representer(Word, lambda dumper, word: dumper.represent_str(wo
 def test_the_manifests_are_the_golden_ones(name):
     text = yaml.dump_all(manifests(**SITUATIONS[name]), Dumper=_Dumper, sort_keys=False, width=110)
     path = GOLDEN / f"{name}.yaml"
-    if os.environ.get("UPDATE_GOLDEN"):
+    if is_on(os.environ.get("UPDATE_GOLDEN")):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     assert text == path.read_text()
