@@ -14,7 +14,7 @@ def serialize_single_tensor(obj: Any) -> Encoded:
     """Encode a dense tensor.
 
     Raises:
-        TypeError: It is of another layout, quantized, or of a class of its own.
+        TypeError: It is of another layout, quantized, or of a subclass.
     """
     if not is_plain(obj):
         raise InvalidTypeError(f"only dense tensors are encoded alone, not a {obj.dtype} of layout {obj.layout}")
