@@ -7,9 +7,10 @@ import io
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pathspec import GitIgnoreSpec
+from pathspec import PathSpec
+from pathspec.patterns.gitignore.basic import GitIgnoreBasicPattern
 
 from .errors import ClientError
 
@@ -19,6 +20,8 @@ _LARGEST_NAMED = 3
 _EXCLUDED = (".git", ".venv", "venv", "__pycache__")
 """Ray excludes the same."""
 _IGNORE_FILES = (".gitignore", ".rayignore")
+_OR_BELOW = "(?:/|$)"
+"""The end of pathspec's expression for a pattern that also matches what is in a directory of that name."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -37,45 +40,69 @@ class Package(NamedTuple):
 def pack(directory: Path, excludes: Sequence[str] = ()) -> Package:
     """Pack the files below a directory, except for those that a pattern excludes.
 
-    As in Ray, the patterns are the given ones and those in each directory's `.gitignore` and `.rayignore`. The same
-    files give the same package, so that it is sent once.
+    As in Ray, the patterns are the given ones and those in each directory's `.gitignore` and `.rayignore`, links are
+    followed, and empty directories stay. The same files give the same package, so that it is sent once.
 
     Raises:
-        ClientError: The directory does not exist or has no files, or the files are too large.
+        ClientError: The directory does not exist or has no files, the files are too large, or one cannot be read.
     """
     if not directory.is_dir():
         raise ClientError(f"the working directory {directory} is not a directory")
-    files = sorted(_files(directory, directory, [GitIgnoreSpec.from_lines([*_EXCLUDED, *excludes])], [directory]))
+    try:
+        return _packed(directory, sorted(_files(directory, directory, [(directory, _spec([*_EXCLUDED, *excludes]))])))
+    except OSError as error:
+        raise ClientError(f"the working directory {directory} cannot be read: {error}") from error
+
+
+def _packed(directory: Path, files: list[Path]) -> Package:
     if not files:
         raise ClientError(f"the working directory {directory} has no files to send: see what its ignore files exclude")
     _check_size(directory, files)
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
-            archive.writestr(_entry(directory, file), file.read_bytes())
+            archive.writestr(_entry(directory, file), b"" if file.is_dir() else file.read_bytes())
     data = memory.getvalue()
     return Package(f"_ray_pkg_{hashlib.sha256(data).hexdigest()[:32]}.zip", data)
 
 
-def _files(root: Path, directory: Path, specs: list[GitIgnoreSpec], bases: list[Path]) -> Iterator[Path]:
-    """Yield the files below a directory that no pattern matches; each pattern is relative to its own base."""
+class _Pattern(GitIgnoreBasicPattern):
+    """As in git and Ray, and other than in pathspec, `!name` brings back what has the name, and nothing below it."""
+
+    @classmethod
+    def pattern_to_regex(cls, pattern: Any) -> tuple[Any, bool | None]:
+        regex, include = super().pattern_to_regex(pattern)
+        is_back = include is False and regex is not None
+        return f"{regex.removesuffix(_OR_BELOW)}$" if is_back and regex.endswith(_OR_BELOW) else regex, include
+
+
+def _spec(lines: Sequence[str]) -> PathSpec[Any]:
+    """Return the patterns with Ray's rules. Other than git's, they can bring back what is in an excluded directory."""
+    return PathSpec.from_lines(_Pattern, lines)
+
+
+def _files(root: Path, directory: Path, specs: list[tuple[Path, PathSpec[Any]]]) -> Iterator[Path]:
+    """Yield the files and empty directories below a directory that no pattern matches.
+
+    Each pattern is relative to its own directory.
+    """
     for name in _IGNORE_FILES:
         if (directory / name).is_file():
-            specs = [*specs, GitIgnoreSpec.from_lines((directory / name).read_text().splitlines())]
-            bases = [*bases, directory]
-    for path in directory.iterdir():
-        is_directory = path.is_dir()
-        if any(_matches(spec, base, path, is_directory) for spec, base in zip(specs, bases, strict=True)):
+            # Names of files that are not UTF-8 are decoded in the same way.
+            lines = (directory / name).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+            specs = [*specs, (directory, _spec(lines))]
+    inside = list(directory.iterdir())
+    if not inside and directory != root:
+        yield directory
+    for path in inside:
+        if any(spec.match_file(path.relative_to(base).as_posix()) for base, spec in specs):
             continue
-        if not is_directory:
+        if not path.is_dir():
             yield from [path] if path.is_file() else []
-        elif not path.is_symlink():  # a link may lead back to here
-            yield from _files(root, path, specs, bases)
-
-
-def _matches(spec: GitIgnoreSpec, base: Path, path: Path, is_directory: bool) -> bool:
-    # A pattern that ends in a slash matches directories only.
-    return spec.match_file(f"{path.relative_to(base).as_posix()}{'/' if is_directory else ''}")
+            continue
+        if path.is_symlink() and directory.resolve().is_relative_to(path.resolve()):
+            raise ClientError(f"{path} is a link to a directory that contains it: exclude it, or remove it")
+        yield from _files(root, path, specs)
 
 
 def _check_size(directory: Path, files: list[Path]) -> None:
@@ -92,7 +119,10 @@ def _check_size(directory: Path, files: list[Path]) -> None:
 
 
 def _entry(directory: Path, file: Path) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(file.relative_to(directory).as_posix(), _EPOCH)
+    name = file.relative_to(directory).as_posix()
+    if any("\ud800" <= each <= "\udfff" for each in name):
+        raise ClientError(f"the name of {str(file)!a} is not UTF-8: rename or exclude it")
+    entry = zipfile.ZipInfo(f"{name}/" if file.is_dir() else name, _EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = file.stat().st_mode << 16
     return entry

@@ -14,6 +14,7 @@ from .ray_api import RayApi
 
 RuntimeEnv = dict[str, Any]
 _UPLOAD_SECONDS = 600
+_INSTALLERS = ("pip", "uv")
 
 
 def read(path: Path) -> RuntimeEnv:
@@ -57,8 +58,12 @@ class PackedEnv(NamedTuple):
 
 def packed(given: Mapping[str, Any]) -> PackedEnv:
     """Pack the directories of this machine, as they are now."""
-    result = dict(given)
+    result = {**given, **{name: _listed(name, given[name]) for name in _INSTALLERS if name in given}}
+    if isinstance(result.get("conda"), str) and Path(result["conda"]).suffix in (".yaml", ".yml"):
+        result["conda"] = read(Path(result["conda"]))
     excludes = result.pop("excludes", None) or []
+    if not isinstance(excludes, list) or not all(isinstance(each, str) for each in excludes):
+        raise ClientError(f"excludes of the runtime environment must be a list of patterns, such as [{excludes!r}]")
     package = None
     directory = result.get("working_dir")
     if directory is not None and "://" not in directory:
@@ -69,6 +74,18 @@ def packed(given: Mapping[str, Any]) -> PackedEnv:
             f"py_modules of this machine cannot be sent ({local[0]}): put them into the working directory"
         )
     return PackedEnv(result, package)
+
+
+def _listed(name: str, asked: Any) -> Any:
+    """Return what pip or uv installs, with the lines of a file of this machine in place of its name, as Ray does."""
+    if isinstance(asked, Mapping) and isinstance(asked.get("packages"), str):
+        return {**asked, "packages": _listed(name, asked["packages"])}
+    if not isinstance(asked, str):
+        return asked
+    try:
+        return Path(asked).read_text(encoding="utf-8").strip().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientError(f"{name} of the runtime environment names a file that cannot be read: {error}") from error
 
 
 def _has(package: Package, ray: RayApi) -> bool:

@@ -1,7 +1,9 @@
 """What of a working directory is sent."""
 
 import io
+import os
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -70,9 +72,37 @@ def test_a_script_stays_executable(directory):
     assert entry.external_attr >> 16 & 0o777 == 0o755
 
 
-def test_a_link_that_leads_back_is_no_loop(directory):
-    (directory / "again").symlink_to(directory, target_is_directory=True)
-    assert not [name for name in names(package.pack(directory)) if name.startswith("again")]
+def test_links_are_followed_and_empty_directories_stay(directory, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "shared.py").write_text("1")
+    (directory / "linked").symlink_to(elsewhere, target_is_directory=True)
+    (directory / "linked.py").symlink_to(elsewhere / "shared.py")
+    (directory / "broken").symlink_to(elsewhere / "absent")
+    (directory / "empty" / "inside").mkdir(parents=True)
+    found = names(package.pack(directory))
+    assert [name for name in found if "linked" in name or name[0] == "e"] == [
+        "empty/inside/",
+        "linked.py",
+        "linked/shared.py",
+    ]
+    assert "broken" not in found
+
+
+@pytest.mark.parametrize("target", [".", "lib"])
+def test_a_link_to_what_contains_it_is_refused(directory, target):
+    (directory / "lib" / "again").symlink_to(directory / target, target_is_directory=True)
+    with pytest.raises(ClientError, match=r"lib/again is a link to a directory that contains it: exclude it"):
+        package.pack(directory)
+    assert package.pack(directory, ["again"])
+
+
+def test_ignore_files_and_names_may_have_any_bytes(directory):
+    (directory / ".gitignore").write_bytes(b"caf\xe9*\n")
+    Path(os.fsdecode(os.fsencode(directory) + b"/caf\xe9.txt")).write_text("1")
+    assert not [name for name in names(package.pack(directory)) if "caf" in name]
+    (directory / ".gitignore").unlink()
+    with pytest.raises(ClientError, match=r"caf\\udce9.txt' is not UTF-8: rename or exclude it"):
+        package.pack(directory)
 
 
 def test_what_is_too_large_is_refused_with_the_largest_files(directory, monkeypatch):

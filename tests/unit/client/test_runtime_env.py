@@ -73,3 +73,31 @@ def test_what_ray_would_refuse_late_is_refused_early():
         runtime_env.merged({"env_vars": {"N": 1}}, None, {})
     with pytest.raises(ClientError, match="py_modules of this machine cannot be sent"):
         runtime_env.packed({"py_modules": ["./lib"]})
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_a_file_of_requirements_is_its_lines_as_in_ray(tmp_path, monkeypatch, tool):
+    monkeypatch.chdir(tmp_path)
+    Path("requirements.txt").write_text("numpy==2\n# why\nrich\n\n")
+    lines = ["numpy==2", "# why", "rich"]
+    assert runtime_env.packed({tool: "requirements.txt"}).env == {tool: lines}
+    assert runtime_env.packed({tool: {"packages": "requirements.txt", "x": 1}}).env == {
+        tool: {"packages": lines, "x": 1}
+    }
+    assert runtime_env.packed({tool: ["numpy"]}).env == {tool: ["numpy"]}
+    with pytest.raises(
+        ClientError, match=f"{tool} of the runtime environment names a file that cannot be read: .*absent"
+    ):
+        runtime_env.packed({tool: "absent.txt"})
+
+
+def test_a_file_of_conda_is_its_content_and_another_name_is_that_of_an_environment(tmp_path):
+    (tmp_path / "env.yml").write_text("dependencies: [numpy]")
+    assert runtime_env.packed({"conda": str(tmp_path / "env.yml")}).env == {"conda": {"dependencies": ["numpy"]}}
+    assert runtime_env.packed({"conda": "base"}).env == {"conda": "base"}
+
+
+@pytest.mark.parametrize("excludes", ["*.ckpt", {"a": 1}, [1]])
+def test_excludes_are_a_list_of_patterns(excludes):
+    with pytest.raises(ClientError, match="excludes of the runtime environment must be a list of patterns"):
+        runtime_env.packed({"excludes": excludes})
