@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 
 _SELDOM = 200_000
 """How many new objects start a search for garbage. A command imports about 70,000 of them; Python's default is 700."""
@@ -14,8 +15,11 @@ def main() -> None:
     # Searches in what was just imported, and again before the process ends, take a quarter of a short command's time.
     gc.set_threshold(_SELDOM)
     atexit.register(gc.freeze)
-    from .app import main as run
-
+    try:
+        from .app import main as run
+    except ModuleNotFoundError as error:
+        # As after an installation of the library alone, which has this entry, too.
+        sys.exit(f"workergroups: {error.name} is missing: pip install '.[cli]' in a clone of the repository")
     run()
 
 

@@ -22,7 +22,7 @@ def page(chart: Path) -> str:
             f"# The chart {about['name']}",
             plain(about["description"]),
             "Made from `values.yaml` and `values.schema.json` by `make generate`. "
-            "[How to install it](../../README.md#install).",
+            "[How to install it](../../docs/install.md#the-chart).",
             "## Values",
             table(("value", "type", "default", "description"), _rows(tree, "", schema, schema, text.splitlines())),
         ]

@@ -19,7 +19,7 @@ from mkdocs.structure.files import File, Files
 REPOSITORY = Path(__file__).parents[2]
 MERMAID = REPOSITORY / ".site" / "mermaid.min.js"
 """`make docs` gets it; a build without it has diagrams as text."""
-PAGES = ("*.md", "examples/*/README.md", "charts/*/README.md", "tools/*/README.md", "changelog.d/README.md")
+PAGES = ("*.md", "examples/**/README.md", "charts/*/README.md", "tools/*/README.md", "changelog.d/README.md")
 LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
 FENCED = re.compile(r"(?ms)^( *```.*?^ *```$)")
 FOREIGN = re.compile(

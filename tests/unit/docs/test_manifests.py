@@ -2,11 +2,13 @@
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from tests.unit.docs.manifests import KINDS, left_out
 from tests.unit.docs.pages import REPOSITORY, blocks
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_cli.app import app
 
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*/*.yaml"))
 
@@ -43,9 +45,7 @@ def test_groups_run_on_pools_of_their_example(example):
         assert len({pools[ref.name].cluster for ref in group.pools}) == 1
 
 
-def test_the_readme_shows_the_quickstart():
-    shown = {each["kind"]: each for each in of_the_readme()}
-    kept = {each["kind"]: each for where, each in ALL if where == "quickstart"}
-    assert shown.keys() == kept.keys() == KINDS.keys()
-    for kind, model in KINDS.items():
-        assert model.model_validate(shown[kind]) == model.model_validate(kept[kind])
+def test_the_readme_shows_what_init_writes_so_that_it_runs_as_it_is():
+    (shown,) = (list(yaml.safe_load_all(block.text)) for block in blocks("yaml") if block.page == "README.md")
+    written = list(yaml.safe_load_all(CliRunner().invoke(app, ["init", "demo", "--file", "-"]).output))
+    assert shown == written
