@@ -30,8 +30,8 @@ _SECURITY = {
     **UNPRIVILEGED,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-# What decides which Python a container runs, and what that imports. Any variable may be part of another one.
-_LIKE_RAYS = ("image", "imagePullPolicy", "env", "envFrom", "securityContext")
+# With all variables, this decides which Python a container runs, and what that imports.
+_LIKE_RAYS = ("image", "imagePullPolicy", "envFrom", "securityContext")
 
 
 def with_library(
@@ -87,6 +87,8 @@ def _check(main: Mapping[str, Any], *, is_on_volumes: bool) -> dict[str, Any]:
     return {
         "name": Container.CHECK,
         **{field: main[field] for field in _LIKE_RAYS if field in main},
+        # The check looks at the image's own BASH_ENV, which ours would hide.
+        "env": [each for each in main.get("env") or [] if each != BASH_ENV],
         "command": ["python3", f"{_DIRECTORY}/workergroups_agent/check_image.py"],
         "resources": _RESOURCES,
         "volumeMounts": [*volumes, _mount()],

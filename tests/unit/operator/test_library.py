@@ -5,7 +5,7 @@ import pytest
 from tests.unit.operator.make import child, observed, pod, pool, ready_pool, reservation, status_of
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.pod_trouble import pod_trouble
-from workergroups_operator.templates.library import with_library
+from workergroups_operator.templates.library import BASH_ENV, with_library
 
 MAIN = {"name": "ray-worker", "image": "example.test/theirs:1"}
 
@@ -41,8 +41,8 @@ def test_a_users_python_path_comes_after_the_librarys_and_in_its_place():
 
 def test_the_check_has_all_variables_of_the_container_since_its_path_may_name_them():
     env = [{"name": "RAY_BIN", "value": "/opt/ray/bin"}, {"name": "PATH", "value": "$(RAY_BIN):/usr/bin"}]
-    (_, check), _ = made(env=env)
-    assert check["env"] == env
+    (_, check), _ = made(env=[*env, BASH_ENV])
+    assert check["env"] == env  # and the image's own BASH_ENV, which the check keeps
 
 
 def test_init_containers_of_a_users_template_come_after_ours():
