@@ -30,7 +30,7 @@ class Overview:
         Raises:
             ClientError: Some of them cannot be read; the others have been printed.
         """
-        columns = ["NAMESPACE"] * self.is_everywhere + ["KIND", "NAME", "READY", "SIZE", "WHY", "UNTIL"]
+        columns = ["NAMESPACE"] * self.is_everywhere + ["KIND", "NAME", "READY", "SIZE", "RESTARTS", "WHY", "UNTIL"]
         rows = [((status.namespace,) * self.is_everywhere + _row(status)) for status in self.statuses]
         if rows:
             table(*columns, rows=rows)
@@ -84,6 +84,7 @@ def _row(status: Status) -> tuple[object, ...]:
         status.name,
         summary.status if summary else "-",
         size(status),
+        "-" if status.is_pool else status.restarts,
         why(status) if not status.is_ready or status.has_lost_drivers or status.is_complete else old(status),
         until(status),
     )

@@ -67,7 +67,9 @@ class Status:
     @property
     def restarts(self) -> int:
         """How often the ranks of a group were restarted after failures."""
-        return self._group.restarts.count if self._group and self._group.restarts else 0
+        # Read like this, since a list of objects does not wait for the whole status's models.
+        history = (self.manifest.get("status") or {}).get("restarts") or {}
+        return int(history.get("count") or 0)
 
     @property
     def failures(self) -> tuple[KeptFailure, ...]:

@@ -162,6 +162,7 @@ def definitions() -> dict[str, dict[str, Any]]:
         [
             _column("Ranks", "integer", ".status.worldSize"),
             _column("Ready-Ranks", "integer", ".status.readyRanks"),
+            _column("Restarts", "integer", ".status.restarts.count"),
             _column("Incarnation", "integer", ".status.incarnation", priority=1),
             _column("Class", "string", ".spec.worker.class", priority=1),
         ],

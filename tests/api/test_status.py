@@ -5,7 +5,7 @@ import signal
 
 from tests.api.command_line import CLIENT, INTERRUPTED, SECONDS, Terminal, read_until
 from tests.simulation.faults import Refuse, Rule
-from workergroups_api.manifest import RESOURCE_POOL
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import GROUP
 
 READ = [
@@ -24,8 +24,21 @@ async def test_all_namespaces_are_in_one_table(scene, command):
     await scene.pool("p")
     await scene.ready(RESOURCE_POOL, "p", SECONDS)
     header, *rows = (await command("status", "-A", "-n", "elsewhere")).splitlines()
-    assert header.split() == ["NAMESPACE", "KIND", "NAME", "READY", "SIZE", "WHY", "UNTIL"]
-    assert [scene.namespace, "pool", "p", "True", "1", "of", "1", "nodes", "-", "-"] in [row.split() for row in rows]
+    assert header.split() == ["NAMESPACE", "KIND", "NAME", "READY", "SIZE", "RESTARTS", "WHY", "UNTIL"]
+    assert [scene.namespace, "pool", "p", "True", "1", "of", "1", "nodes", "-", "-", "-"] in [row.split() for row in rows]
+
+
+async def test_restarts_after_failures_are_in_the_list_and_in_that_of_kubectl(scene, command):
+    await scene.pool("p")
+    await scene.group("p", failurePolicy={"restart": "Group", "backoffSeconds": 0})
+    await scene.ready(WORKER_GROUP, "p", SECONDS)
+    scene.world.kill_rank("p", next(iter(scene.world.live_ranks("p"))))
+    await scene.until(WORKER_GROUP, "p", "Ready", "False")
+    await scene.ready(WORKER_GROUP, "p", SECONDS)
+    (row,) = [line.split() for line in (await command("status")).splitlines() if line.startswith("group")]
+    assert row[:7] == ["group", "p", "True", "1", "of", "1", "ranks"]
+    assert row[7] == "1"
+    assert (await scene.api.table(WORKER_GROUP, scene.namespace))["p"]["Restarts"] == 1
 
 
 async def test_who_may_not_list_all_namespaces_is_told_what_to_do(scene, command):
