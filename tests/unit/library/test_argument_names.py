@@ -94,3 +94,32 @@ def test_a_roles_arguments_may_have_any_name(monkeypatch):
     assert both.execute_func_rank_zero(run, 1, **ARGUMENTS) == ((1,), ARGUMENTS)
     assert both.execute_func_rank_zero(func=run) == ((), {})
     assert "execute_func_rank_zero" in registered_methods(type(both))
+
+
+class Policy:
+    def __init__(self, lr, batch_size=8, *, seed=0):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "said"),
+    [
+        ((), {"learning_rate": 2}, "missing a required argument: 'lr'; unexpected 'learning_rate', did you mean 'lr'?"),
+        (
+            (),
+            {"LR": 1, "sead": 2},
+            "missing a required argument: 'lr'; unexpected 'LR'; unexpected 'sead', did you mean 'seed'?",
+        ),
+        (
+            (1,),
+            {"batchsize": 2},
+            "unexpected keyword argument 'batchsize'; did you mean 'batch_size'?",
+        ),
+        ((1,), {"colour": 2}, "got an unexpected keyword argument 'colour'"),
+        ((1, 2, 3), {}, "too many positional arguments"),
+    ],
+)
+def test_a_wrong_name_of_an_argument_is_answered_with_the_likely_one(args, kwargs, said):
+    with pytest.raises(TypeError) as raised:
+        RayClassWithInitArgs(Policy, *args, **kwargs).check_arguments()
+    assert str(raised.value).endswith(said)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ray
@@ -63,7 +65,28 @@ class RayClassWithInitArgs(ClassWithInitArgs):
             signature.bind(*self.args, **self.kwargs)
         except TypeError as error:
             shown = signature.replace(return_annotation=inspect.Signature.empty)
-            raise TypeError(f"{self.user_class.__name__}{shown}: {error}") from None
+            said = "; ".join([str(error), *_unexpected(signature, error, self.args, self.kwargs)])
+            raise TypeError(f"{self.user_class.__name__}{shown}: {said}") from None
+
+
+def _unexpected(
+    signature: inspect.Signature, error: TypeError, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[str]:
+    """Return what Python's error does not say of keywords that the constructor does not have: what was meant."""
+    parameters = signature.parameters.values()
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
+        return []
+    named = [each for each in parameters if each.kind not in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL)]
+    unexpected = [name for name in kwargs if name not in {each.name for each in named}]
+    free = [each for each in named[len(args) :] if each.name not in kwargs]
+    missing = [each.name for each in free if each.default is each.empty]
+    said = []
+    for name in unexpected:
+        likely = difflib.get_close_matches(name, [each.name for each in free], 1)
+        likely = likely or (missing if len(missing) == len(unexpected) == 1 else [])
+        meant = [f"did you mean {likely[0]!r}?"] if likely else []
+        said.append(", ".join([*([] if repr(name) in str(error) else [f"unexpected {name!r}"]), *meant]))
+    return list(filter(None, said))
 
 
 def user_class(cls: Any) -> type:
