@@ -213,7 +213,7 @@ def _waits_for(
     if group.session != state.session:
         return Explanation(
             LaunchState.WAITING_FOR_POOLS,
-            "the plan is for another Ray session: waiting for the operator's plan for this one",
+            "Ray was started again, and what ran on it has ended: waiting for the operator to plan the ranks again",
         )
     found = prepared.get(group.uid)
     if found is None:

@@ -309,7 +309,7 @@ def _nodes_missing(
     if report.joined_nodes >= total:
         return Explanation(
             Reason.PODS_CHANGED,
-            f"pods were created or deleted; waiting for Ray to notice ({count} when the agent last looked)",
+            f"pods were created or deleted a moment ago, and Ray has not noticed yet (before that: {count})",
         )
     if (runs := setting_up(pods)) is not None:
         return Explanation(runs.reason, f"{count}: {runs.message}")

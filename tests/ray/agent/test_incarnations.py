@@ -52,7 +52,7 @@ def test_nothing_is_launched_for_another_session(agent):
     for _ in range(5):
         agent.look()
     assert report.session == agent.session
-    assert "another Ray session" in report.message
+    assert "Ray was started again" in report.message
     assert names() == set()
     trainer.session = None
     agent.until(all_ready, trainer)

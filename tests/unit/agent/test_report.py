@@ -114,7 +114,7 @@ OWNER_DIED = rank(3, state="DEAD", death=Death("OwnerDied", "Owner's worker proc
     ("there", "more", "expected", "words"),
     [
         ((), {"reserved": False}, ("WaitingForPools", 0, 0), None),
-        ((), {"planned": group(session="session-0")}, ("WaitingForPools", 0, 0), "another Ray session"),
+        ((), {"planned": group(session="session-0")}, ("WaitingForPools", 0, 0), "Ray was started again"),
         ((), {"known": launches(prepared=None)}, ("WaitingForCode", 0, 0), "to read the WorkerGroup"),
         ((), {"known": launches(NO_CODE)}, ("WaitingForCode", 0, 0), "there is no ConfigMap code: create it"),
         ((), {"planned": group(revision="r2")}, ("WaitingForCode", 0, 0), "waiting for the operator's plan"),
