@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
+from types import SimpleNamespace
 
 import pytest
 from ray.exceptions import RayTaskError
 
-from tests.unit.library.test_told_errors import Locked, TwoArguments, Unpicklable
+from tests.unit.library.test_told_errors import Cuda, Locked, TwoArguments, Unpicklable
 from workergroups import (
     Dispatch,
     RankDiedError,
@@ -83,3 +85,30 @@ def test_a_constructors_exception_is_a_rank_that_died(pool, kind):
         assert (failure.value.rank, failure.value.reason) == (1, "ConstructorFailed")
         assert "the text" in str(failure.value)
         assert kind in str(failure.value)
+
+
+class Lost:
+    """Its device is lost by an error on rank 1, as after an illegal memory access."""
+
+    def step(self):
+        if os.environ["RANK"] == "1":
+            sys.modules["torch"] = SimpleNamespace(cuda=Cuda(broken=True))
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    def ask(self):
+        return os.environ["RANK"]
+
+
+def ask_without_end(group):
+    while True:
+        group.execute_all_sync("ask")
+
+
+def test_an_error_that_ends_the_context_of_a_device_ends_the_rank(pool):
+    with RayWorkerGroup(pool, RayClassWithInitArgs(Lost)) as group:
+        assert group.execute_all_sync("ask") == ["0", "1"]
+        with pytest.raises(RankRaisedError, match=r"this rank ends, since cuda:0 is lost for this process: CUDA error"):
+            group.execute_all_sync("step")
+        with pytest.raises(RankDiedError, match=r"ends, since cuda:0 is lost for this process") as failure:
+            ask_without_end(group)
+        assert (failure.value.rank, failure.value.reason) == (1, "ProcessDied")

@@ -11,6 +11,7 @@ from ray.exceptions import RayTaskError
 
 from workergroups import RankRaisedError
 from workergroups.rank_exception import UNREADABLE, raised, who_raised
+from workergroups.single_controller.ray.lost_context import lost_context
 from workergroups.single_controller.ray.told_errors import devices, sendable
 
 
@@ -99,6 +100,21 @@ def test_a_rank_tells_which_devices_it_has_and_who_holds_their_memory(monkeypatc
     monkeypatch.setitem(__import__("sys").modules, "torch", SimpleNamespace(cuda=cuda))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     assert devices() == ["CUDA_VISIBLE_DEVICES=3", expected]
+
+
+@pytest.mark.parametrize(
+    ("cuda", "expected"),
+    [
+        (None, None),
+        (SimpleNamespace(is_initialized=lambda: False), None),
+        (Cuda(), None),
+        (Cuda(broken=True), "cuda:0 is lost for this process: CUDA error: an illegal memory access was encountered"),
+    ],
+    ids=["no torch", "no device", "well", "lost"],
+)
+def test_a_context_is_lost_if_its_device_answers_nothing_any_more(monkeypatch, cuda, expected):
+    monkeypatch.setitem(__import__("sys").modules, "torch", cuda and SimpleNamespace(cuda=cuda))
+    assert lost_context() == expected
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from workergroups.exception_text import exception_line
 from workergroups.rank_exception import who_raised
 from workergroups.ray_private import task_errors
 
+from .lost_context import end_soon, lost_context
+
 _GIB = 2**30
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
 
@@ -20,9 +22,15 @@ _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DE
 def enable(actor_id: str) -> None:
     """Let all exceptions of this rank arrive at their callers, with its number and its devices."""
     rank = who_raised(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["WG_PREFIX"])
-    task_errors.change_own(
-        actor_id, lambda text, error: ("\n".join([", ".join([rank, *devices()]), text]), sendable(error))
-    )
+
+    def told(text: str, error: BaseException) -> tuple[str, BaseException]:
+        lines = [", ".join([rank, *devices()])]
+        if why := lost_context():
+            lines.append(f"this rank ends, since {why}")
+            end_soon(rank, why)
+        return "\n".join([*lines, text]), sendable(error)
+
+    task_errors.change_own(actor_id, told)
 
 
 def sendable(error: BaseException) -> BaseException:

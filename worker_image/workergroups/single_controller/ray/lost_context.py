@@ -1,0 +1,45 @@
+"""End a rank whose device an error has made useless, such as an illegal memory access: no later call could compute.
+
+CUDA and ROCm then refuse whatever the process asks of the device, until the process ends. A rank that lived on would be
+ready for ever, and every call would fail; a rank that ends is told, and restarted as the group's failure policy says.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from workergroups.exception_text import exception_line
+
+_SENT = 1.0
+"""Seconds within which Ray has sent the exception to its caller."""
+_EXIT_CODE = 1
+
+
+def lost_context() -> str | None:
+    """Return what a device of this process answers if it answers nothing else any more; ``None`` if all are well.
+
+    It starts no device, and waits for none: a process that does not use torch has none.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return None
+    for device in range(torch.cuda.device_count()):
+        try:
+            torch.cuda.mem_get_info(device)
+        except Exception as error:  # the error that ended the context, again
+            return f"cuda:{device} is lost for this process: {exception_line(str(error)) or type(error).__name__}"
+    return None
+
+
+def end_soon(rank: str, why: str) -> None:
+    """End this process when its caller has the exception; its last line says why."""
+    timer = threading.Timer(_SENT, _end, [f"{rank} ends, since {why}"])
+    timer.daemon = True
+    timer.start()
+
+
+def _end(last_words: str) -> None:
+    print(last_words, file=sys.stderr, flush=True)
+    os._exit(_EXIT_CODE)
