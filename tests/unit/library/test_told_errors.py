@@ -78,7 +78,7 @@ class Cuda:
 
     def mem_get_info(self, device):
         if self.broken:
-            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+            raise RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with TORCH_USE_CUDA_DSA.")
         return 1 << 30, 80 << 30
 
     def memory_reserved(self, device):

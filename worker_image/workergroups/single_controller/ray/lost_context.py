@@ -10,8 +10,6 @@ import os
 import sys
 import threading
 
-from workergroups.exception_text import exception_line
-
 _SENT = 1.0
 """Seconds within which Ray has sent the exception to its caller."""
 _EXIT_CODE = 1
@@ -29,8 +27,13 @@ def lost_context() -> str | None:
         try:
             torch.cuda.mem_get_info(device)
         except Exception as error:  # the error that ended the context, again
-            return f"cuda:{device} is lost for this process: {exception_line(str(error)) or type(error).__name__}"
+            return f"cuda:{device} is lost for this process: {first_line(error)}"
     return None
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of torch says first: the cause; advice for people who debug torch follows."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def end_soon(rank: str, why: str) -> None:

@@ -13,7 +13,7 @@ from workergroups.exception_text import exception_line
 from workergroups.rank_exception import who_raised
 from workergroups.ray_private import task_errors
 
-from .lost_context import end_soon, lost_context
+from .lost_context import end_soon, first_line, lost_context
 
 _GIB = 2**30
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
@@ -62,4 +62,4 @@ def _memory_of(cuda: Any, device: int) -> str:
             f"and torch holds {own / _GIB:.1f} GiB in this process"
         )
     except Exception as error:  # as after an error that ends the device's context
-        return f"cuda:{device} does not answer: {exception_line(str(error)) or type(error).__name__}"
+        return f"cuda:{device} does not answer: {first_line(error)}"
