@@ -1,4 +1,6 @@
-"""Which collectives a rank has joined, by torch's flight recorder, if the user has enabled it.
+"""Which collectives a rank has joined, by torch's flight recorder.
+
+Torch records those of NCCL unless the user disables it, and those of gloo only if the user asks for it.
 
 A rank answers from a thread of its own, which sleeps until another process of the node asks: the thread of the method
 waits in the collective, without Python's lock. A rank that holds the lock, or is frozen, does not answer.
@@ -55,9 +57,9 @@ class Flight:
 
 
 def enable(actor_id: str) -> None:
-    """Let other processes of this node ask for this actor's flight recorder, if its variables enable one."""
+    """Let other processes of this node ask for this actor's flight recorder, unless its variables disable it."""
     global _file
-    if _file is not None or not hasattr(os, "memfd_create") or not any(map(_is_positive, VARIABLES)):
+    if _file is not None or not hasattr(os, "memfd_create") or not _records():
         return
     wake, _never_closed = os.pipe()
     _file = os.memfd_create(f"{_FILE_NAME}{actor_id}:{wake}")
@@ -103,9 +105,10 @@ def read(answer: Any) -> Flight | None:
         return None
 
 
-def _is_positive(variable: str) -> bool:
-    value = os.environ.get(variable, "").strip()
-    return value.isdecimal() and int(value[:9]) > 0
+def _records() -> bool:
+    """Return whether torch may record: it takes the first of the variables that is set."""
+    value = next((os.environ[variable].strip() for variable in VARIABLES if variable in os.environ), None)
+    return value is None or (value.isdecimal() and int(value[:9]) > 0)
 
 
 def _answer(wake: int, file: int) -> None:

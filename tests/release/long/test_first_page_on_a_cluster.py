@@ -1,14 +1,11 @@
-"""The cluster's part of README.md does what it says, with the chart's archive, the wheel and the example."""
+"""The cluster's part of README.md does what it says, with the chart's archive and the wheel."""
 
-import re
 import shlex
-import shutil
 
 import pytest
 
 from tests.cluster.kubectl import kubectl, new_namespace
-from tests.release.conftest import REPOSITORY
-from tests.unit.docs.pages import blocks, commands, inline
+from tests.unit.docs.pages import blocks, commands
 from tools.console import run
 
 PAGE = "README.md"
@@ -27,12 +24,11 @@ def namespace():
 
 @pytest.fixture
 def place(namespace, released, clean_place):
-    """A home directory with a kubeconfig, where the page's command line is installed, and its example lies."""
+    """A home directory with a kubeconfig, where the page's command line is installed."""
     config = clean_place.directory / ".kube" / "config"
     config.parent.mkdir()
     config.write_text(kubectl("config", "view", "--raw", "--flatten", "--minify"))
     kubectl("config", "set-context", "--current", f"--namespace={namespace.name}", f"--kubeconfig={config}")
-    shutil.copytree(REPOSITORY / "examples" / "quickstart", clean_place.directory / "examples" / "quickstart")
     (wheel,) = released.glob("*.whl")
     clean_place.install(f"{wheel}[cli]")
     return clean_place
@@ -50,28 +46,9 @@ def test_its_helm_commands_upgrade_and_try_the_operator(released):
     assert "Phase:          Succeeded" in run(shlex.split(tried))
 
 
-def test_its_manifest_becomes_what_it_shows_and_its_driver_prints_what_it_says(namespace, place):
-    (manifest,) = of_page(blocks("yaml"))
-    code = place.directory / "examples" / "quickstart" / "accumulator.py"
-    namespace.run("create", "configmap", "quickstart-code", f"--from-file={code}")
-    namespace.run("apply", "--filename=-", stdin=manifest)
-    for kind in ("resourcepool", "workergroup"):
-        namespace.run("wait", "--for=condition=Ready", f"{kind}/quickstart", f"--timeout={SECONDS}s", timeout=SECONDS)
-
-    (shown,) = (text for text in of_page(blocks("console")) if text.startswith("$ kubectl get "))
-    command, _, table = shown.partition("\n")
-    got = namespace.run(*shlex.split(command)[2:])
-    assert without_ages(got) == without_ages(table)
-
-    *_, program = of_page(blocks("python"))
-    (expected,) = re.findall(r"print\(.*\)  # (.*)", program)
-    (submit,) = of_page(inline("workergroups job submit quickstart --working-dir"))
-    assert "[1.0, 2.0, 3.0, 4.0]" in place.run(*shlex.split(submit))
-    (place.directory / "examples" / "quickstart" / "driver.py").write_text(
-        f"import workergroups\nworkergroups.attach('quickstart').reset()\n{program}"
-    )
-    assert expected in place.run(*shlex.split(submit)).splitlines()
-
-
-def without_ages(table):
-    return [line.split()[:-1] for line in table.splitlines() if line.strip()]
+def test_its_commands_lead_to_ranks_that_answer(place):
+    init, up, ask, *_ = (shlex.split(command, comments=True) for command in of_page(commands("workergroups ")))
+    (said,) = (line[2:] for text in of_page(blocks("sh")) for line in text.splitlines() if line.startswith("# ["))
+    place.run(*init)
+    place.run(*up, "--yes", f"--timeout={SECONDS}s")
+    assert place.run(*ask).strip() == said

@@ -65,9 +65,9 @@ def rank(how="usual", **variables):
             process.stdin.close()
 
 
-@pytest.mark.parametrize("variable", flight_recorder.VARIABLES)
-def test_a_rank_says_which_collectives_it_has_joined(variable):
-    with rank(**{variable: "100"}):
+@pytest.mark.parametrize("variables", [{}, *({variable: "100"} for variable in flight_recorder.VARIABLES)])
+def test_a_rank_says_which_collectives_it_has_joined(variables):
+    with rank(**variables):
         for _ in range(2):
             answers = flight_recorder.ask({OWN, OTHER})
             assert answers.keys() == {OWN}
@@ -78,7 +78,7 @@ def test_a_rank_says_which_collectives_it_has_joined(variable):
 
 
 @pytest.mark.parametrize("value", ["", "0", "-1", "many"])
-def test_without_a_buffer_there_is_no_recorder(value):
+def test_with_a_buffer_of_no_size_there_is_no_recorder(value):
     with rank(TORCH_FR_BUFFER_SIZE=value):
         assert flight_recorder.ask({OWN}) == {}
 
