@@ -8,6 +8,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -18,6 +19,8 @@ from tools.console import end_when_told
 
 # A history that takes longer hangs.
 HISTORY_SECONDS = 300.0
+# Each API server keeps the latest versions of all objects for watches, and strangers make large ones.
+HISTORIES_OF_API_SERVER = 100
 
 
 def main() -> int:
@@ -32,8 +35,13 @@ def main() -> int:
 
     quicken()
     gc.freeze()
-    with control_plane() as access:
-        played = _play_all(access, first, arguments)
+    until = time.monotonic() + arguments.minutes * 60 if arguments.minutes else float("inf")
+    played: list[history.History] = []
+    for start in range(first, first + arguments.seeds, HISTORIES_OF_API_SERVER):
+        if time.monotonic() < until:
+            seeds = range(start, min(start + HISTORIES_OF_API_SERVER, first + arguments.seeds))
+            with control_plane() as access:
+                played += _play_all(access, iter(seeds), until, arguments)
     return _tell(played)
 
 
@@ -48,11 +56,11 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _play_all(access: Access, first: int, arguments: argparse.Namespace) -> list[history.History]:
+def _play_all(
+    access: Access, seeds: Iterator[int], until: float, arguments: argparse.Namespace
+) -> list[history.History]:
     """Play each history in its own process, so that none affects the next."""
     forked = multiprocessing.get_context("fork")
-    until = time.monotonic() + arguments.minutes * 60 if arguments.minutes else float("inf")
-    seeds = iter(range(first, first + arguments.seeds))
     running: dict[Connection, tuple[int, BaseProcess, float]] = {}
     played: list[history.History] = []
     try:
