@@ -9,6 +9,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any, Self
 
 import aiohttp
@@ -19,6 +20,8 @@ from workergroups_api.manifest import Kind, Manifest, kind_of
 NAMESPACE = Kind("v1", "Namespace", "namespaces")
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
+# Of a request that the API server puts off.
+TRIES = 10
 
 
 class ApiError(Exception):
@@ -76,11 +79,16 @@ class Api:
     async def _ask(
         self, method: str, path: str, data: bytes | None, query: Mapping[str, str], headers: Mapping[str, str]
     ) -> str:
-        async with self._session.request(method, path, params=query, data=data, headers=headers) as answer:
-            text = await answer.text()
-            if answer.status >= 400:
-                raise ApiError(answer.status, _message(text))
-            return text
+        for _ in range(TRIES):
+            async with self._session.request(method, path, params=query, data=data, headers=headers) as answer:
+                text = await answer.text()
+            if answer.status != HTTPStatus.TOO_MANY_REQUESTS:
+                break
+            # As while the API server takes a changed definition over: every client tries again.
+            await asyncio.sleep(float(answer.headers.get("Retry-After", 1)))
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise ApiError(answer.status, _message(text))
+        return text
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Manifest | None:
         """Return the object, None if it does not exist."""

@@ -5,7 +5,8 @@ second runs the pod's own image, and checks whether Ray can run in it. A pool's 
 the check finds the Python that it installs.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workergroups_api.pod_settings import Setup
@@ -30,8 +31,10 @@ _SECURITY = {
     **UNPRIVILEGED,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-# With all variables, this decides which Python a container runs, and what that imports.
 _LIKE_RAYS = ("image", "imagePullPolicy", "envFrom", "securityContext")
+# These variables may decide which Python the image runs, and what it imports.
+_PYTHON_VARIABLES = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"}
+_REFERENCE = re.compile(r"\$\(([^()]+)\)")
 
 
 def with_library(
@@ -87,12 +90,21 @@ def _check(main: Mapping[str, Any], *, is_on_volumes: bool) -> dict[str, Any]:
     return {
         "name": Container.CHECK,
         **{field: main[field] for field in _LIKE_RAYS if field in main},
-        # The check looks at the image's own BASH_ENV, which ours would hide.
-        "env": [each for each in main.get("env") or [] if each != BASH_ENV],
+        "env": _of_python(main.get("env") or []),
         "command": ["python3", f"{_DIRECTORY}/workergroups_agent/check_image.py"],
         "resources": _RESOURCES,
         "volumeMounts": [*volumes, _mount()],
     }
+
+
+def _of_python(env: Sequence[Any]) -> list[Any]:
+    """Return the variables that decide about Python, and those that they name; a pool may have many large ones."""
+    needed, found = set(_PYTHON_VARIABLES), []
+    for each in reversed(env):  # a variable names those before it
+        if isinstance(_name(each), str) and each["name"] in needed:
+            found.append(each)
+            needed.update(_REFERENCE.findall(str(each.get("value"))))
+    return found[::-1]
 
 
 def _importing(main: Mapping[str, Any]) -> dict[str, Any]:

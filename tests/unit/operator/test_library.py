@@ -39,10 +39,12 @@ def test_a_users_python_path_comes_after_the_librarys_and_in_its_place():
     assert containers["ray-worker"]["env"] == [code, ours, last]
 
 
-def test_the_check_has_all_variables_of_the_container_since_its_path_may_name_them():
-    env = [{"name": "RAY_BIN", "value": "/opt/ray/bin"}, {"name": "PATH", "value": "$(RAY_BIN):/usr/bin"}]
-    (_, check), _ = made(env=[*env, BASH_ENV])
-    assert check["env"] == env  # and the image's own BASH_ENV, which the check keeps
+def test_the_check_has_the_variables_that_decide_about_python_and_those_that_they_name():
+    opt, ray_bin = {"name": "OPT", "value": "/opt"}, {"name": "RAY_BIN", "value": "$(OPT)/ray/bin"}
+    path = {"name": "PATH", "value": "$(RAY_BIN):/usr/bin"}
+    others = [{"name": "LARGE", "value": "x" * 1000}, {"name": ["odd"]}, BASH_ENV]
+    (_, check), _ = made(env=[opt, *others, ray_bin, path, {"name": "AFTER", "value": "$(PATH)"}])
+    assert check["env"] == [opt, ray_bin, path]
 
 
 def test_init_containers_of_a_users_template_come_after_ours():

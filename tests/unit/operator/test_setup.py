@@ -68,7 +68,7 @@ def test_it_runs_before_the_check_like_rays_container(name):
 
 def test_the_check_finds_the_python_that_the_script_has_installed():
     check = first(ray_pods(**PREPARED)["ray-worker"])["check-image"]
-    assert PATH in check["env"]
+    assert check["env"] == [PATH]
     assert check["command"][0] == "python3"
     assert "/venv" in [each["mountPath"] for each in check["volumeMounts"]]
 
