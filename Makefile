@@ -101,8 +101,8 @@ SEEDS ?= 1000
 FIRST ?=
 MINUTES ?= 0
 .PHONY: simulate
-simulate: $(READY) ## play histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3
-	$(BIN)/python -m tests.simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST))
+simulate: $(READY) ## play histories of faults, one for each seed: SEEDS=1000 FIRST=1 MINUTES=3 STRANGERS=0.3
+	$(BIN)/python -m tests.simulation --seeds=$(SEEDS) --minutes=$(MINUTES) $(if $(FIRST),--first=$(FIRST)) $(if $(STRANGERS),--strangers=$(STRANGERS))
 
 # The same variables. KIND=served: only the cases of that kind.
 CASES ?= 10000

@@ -33,15 +33,21 @@ class Unit:
 
 
 def units(seeds: Sequence[int], only: str | None) -> Iterator[Unit]:
-    """Return the work in order, of all kinds or of one."""
+    """Return the work in order, of all kinds or of one; launches come last, since they need the processors."""
+    last: list[Unit] = []
     for start in range(0, len(seeds), BATCH):
         of_kind: dict[str, list[int]] = {}
         for seed in seeds[start : start + BATCH]:
             of_kind.setdefault(_kind_of(seed), []).append(seed)
         for kind, found in sorted(of_kind.items(), key=lambda item: item[1][0]):
-            if only in (None, kind):
+            if only not in (None, kind):
+                continue
+            if kind == "launches":
+                last.append(Unit(kind, found))
+            else:
                 # Each history of edits has its own namespace and process.
                 yield from (Unit(kind, [seed]) for seed in found) if kind == "edits" else (Unit(kind, found),)
+    yield from last
 
 
 def _kind_of(seed: int) -> str:

@@ -9,6 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -52,6 +53,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0, help="start no history after this time; 0: start all")
     # Histories wait for a third of their time.
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1), help="how many at a time")
+    parser.add_argument("--strangers", type=float, default=0.0, help="in which part of the histories strangers come")
     parser.add_argument("--verbose", action="store_true", help="print what happens in each history")
     return parser.parse_args()
 
@@ -61,6 +63,7 @@ def _play_all(
 ) -> list[history.History]:
     """Play each history in its own process, so that none affects the next."""
     forked = multiprocessing.get_context("fork")
+    course = replace(history.EVERYTHING, strangers=arguments.strangers)
     running: dict[Connection, tuple[int, BaseProcess, float]] = {}
     played: list[history.History] = []
     try:
@@ -70,7 +73,7 @@ def _play_all(
                 if seed is None:
                     break
                 ours, theirs = forked.Pipe(duplex=False)
-                process = forked.Process(target=_play, args=(access, seed, theirs), daemon=True)
+                process = forked.Process(target=_play, args=(access, seed, course, theirs), daemon=True)
                 process.start()
                 theirs.close()
                 running[ours] = seed, process, time.monotonic()
@@ -107,9 +110,9 @@ def _ended(running: dict[Connection, tuple[int, BaseProcess, float]]) -> list[hi
     return found
 
 
-def _play(access: Access, seed: int, pipe: Connection) -> None:
+def _play(access: Access, seed: int, course: history.Course, pipe: Connection) -> None:
     try:
-        result = asyncio.run(history.run(access, seed))
+        result = asyncio.run(history.run(access, seed, course))
     except BaseException:
         result = history.History(seed, violations=[traceback.format_exc()])
     pipe.send(result)

@@ -62,6 +62,8 @@ class Course:
     has_faults: bool
     # The fewest and the most actions.
     actions: tuple[int, int]
+    # In which part of the histories strangers come.
+    strangers: float = 0.0
 
 
 EVERYTHING = Course(has_faults=True, actions=(10, 30))
@@ -107,7 +109,7 @@ class _Play:
         self.choices = random.Random(f"{history.seed} story")
         self.story = Story.draw(self.choices)
         self.actions = Actions(scene, self.story, self.choices, self.restart_operator)
-        self.neighbours = Neighbours(scene, self.story, fresh, history.seed)
+        self.neighbours = Neighbours(scene, self.story, fresh, history.seed, course.strangers)
         self.monitor = Monitor(scene)
         self.began = time.monotonic()
 

@@ -12,9 +12,8 @@ from workergroups_api.manifest import LEASE, RESOURCE_POOL, WORKER_GROUP, Kind, 
 from workergroups_api.names import CLUSTER_LABEL, DOUBTS_ANNOTATION, agent_name
 from workergroups_api.plan import MAX_PARTS, MAX_POOL_NODES
 
-# How many histories have strangers, how many of their actions a stranger's action precedes, and the most objects.
-# They cost the time of some hundred kilobytes for each write, in all programs of the simulation.
-SHARE = 0.3
+# How many of a history's actions a stranger's action precedes, and the most objects. They cost the time of some hundred
+# kilobytes for each write, in all programs of the simulation.
 CHANCE = 0.5
 MOST = 4
 # What the API server takes in the annotations of one object, less what some of them may have already.
@@ -28,12 +27,13 @@ _Named = tuple[Kind, str, str]
 class Neighbours:
     """The strangers of one history; half of their objects are in its namespace, the others in `elsewhere`."""
 
-    def __init__(self, scene: Scene, story: Story, elsewhere: str, seed: int) -> None:
+    def __init__(self, scene: Scene, story: Story, elsewhere: str, seed: int, share: float) -> None:
+        """`share` is the part of histories that have strangers."""
         self.scene = scene
         self.story = story
         self.namespaces = scene.namespace, elsewhere
         self.choices = random.Random(f"{seed} neighbours")
-        self.come = self.choices.random() < SHARE
+        self.come = self.choices.random() < share
         # How often strangers did what.
         self.seen: dict[str, int] = {}
         self._created = 0
