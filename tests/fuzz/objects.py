@@ -15,8 +15,7 @@ from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Ma
 from workergroups_api.names import CLUSTER_LABEL, GROUP, RESTARTED_AT_ANNOTATION
 from workergroups_api.plan import MAX_PARTS, MAX_POOL_BUNDLES
 
-# How often a case has several objects at their maxima, and the bundles of pools that their groups name.
-LARGEST = 0.03
+# The bundles of pools that groups at their maxima name.
 _MOST_BUNDLES: tuple[dict[str, Any], ...] = (
     {},
     {"bundles": {"start": 0, "count": MAX_POOL_BUNDLES}},
@@ -39,13 +38,7 @@ class OddObject:
 
 
 def drawn(choices: random.Random, namespace: str, name: str, neighbour: str) -> list[OddObject]:
-    """Return an object that may share the cluster, or the pool, of the healthy `neighbour`; or several of them."""
-    if choices.random() < LARGEST:
-        return _largest(choices, namespace, name, neighbour)
-    return [_odd(choices, namespace, name, neighbour)]
-
-
-def _odd(choices: random.Random, namespace: str, name: str, neighbour: str) -> OddObject:
+    """Return an object that may share the cluster, or the pool, of the healthy `neighbour`."""
     kind = choices.choice((RESOURCE_POOL, WORKER_GROUP, WORKER_GROUP))
     spec = drawn_from(schema_of(kind, "spec"), choices)
     if kind is RESOURCE_POOL:
@@ -59,10 +52,10 @@ def _odd(choices: random.Random, namespace: str, name: str, neighbour: str) -> O
         "spec": spec,
     }
     status = {"status": drawn_from(schema_of(kind, "status"), choices)} if choices.random() < 0.3 else None
-    return OddObject(kind, name, as_json(body), None if status is None else as_json(status))
+    return [OddObject(kind, name, as_json(body), None if status is None else as_json(status))]
 
 
-def _largest(choices: random.Random, namespace: str, name: str, neighbour: str) -> list[OddObject]:
+def largest(choices: random.Random, namespace: str, name: str, neighbour: str) -> list[OddObject]:
     """Return pools of the largest size, and groups that name all of them, with all ranges and statuses at their maxima.
 
     No pod of them can be created: a pool's would cost time, and show nothing new.
@@ -134,7 +127,7 @@ def _metadata(choices: random.Random, namespace: str, name: str) -> dict[str, An
 
 def pods_like_ours(choices: random.Random, namespace: str, cluster: str) -> list[Manifest]:
     """Return large pods with a cluster's label that no node takes, and of which nothing is ours."""
-    count = choices.choice((0, 1, 9))
+    count = choices.choice((0, 1, 3))
     return [pod_like_ours(choices, namespace, f"a-copy-{number}", cluster) for number in range(count)]
 
 
