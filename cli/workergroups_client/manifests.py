@@ -79,7 +79,7 @@ def _kind_of(value: Any) -> str:
         case None:
             return "empty"
         case bool() | int() | float():
-            return f"{json.dumps(value)}"
+            return json.dumps(value)
         case list():
             return "a list"
         case Mapping():

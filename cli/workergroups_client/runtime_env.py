@@ -77,7 +77,7 @@ def packed(given: Mapping[str, Any]) -> PackedEnv:
 
 
 def _listed(name: str, asked: Any) -> Any:
-    """Return what pip or uv installs, with the lines of a file of this machine in place of its name, as Ray does."""
+    """Return what pip or uv installs, with the lines of a file of this machine instead of its name, as Ray does."""
     if isinstance(asked, Mapping) and isinstance(asked.get("packages"), str):
         return {**asked, "packages": _listed(name, asked["packages"])}
     if not isinstance(asked, str):

@@ -1,4 +1,4 @@
-"""Writes objects anew in etcd, as they are: the API server tells every watch of it, and pays for nothing else."""
+"""Writes objects again in etcd, as they are: the API server tells every watch of it, and pays for nothing else."""
 
 import base64
 from typing import Any
@@ -17,7 +17,7 @@ class Etcd:
         self._session = session
 
     async def write_again(self, key: str) -> bool:
-        """Write an object's value anew; return False if it has gone, or somebody wrote it meanwhile."""
+        """Write an object's value again; return False if it has gone, or somebody wrote it meanwhile."""
         found = (await self._send("range", {"key": _encoded(key)})).get("kvs")
         if not found:
             return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from typing import Any
 
 _SENT = 1.0
 """Seconds within which Ray has sent the exception to its caller."""
@@ -16,19 +17,21 @@ _EXIT_CODE = 1
 
 
 def lost_context() -> str | None:
-    """Return what a device of this process answers if it answers nothing else any more; ``None`` if all are well.
-
-    It starts no device, and waits for none: a process that does not use torch has none.
-    """
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return None
-    for device in range(torch.cuda.device_count()):
+    """Return what a device of this process answers if it answers nothing else any more; ``None`` if all are well."""
+    for cuda, device in visible_devices():
         try:
-            torch.cuda.mem_get_info(device)
+            cuda.mem_get_info(device)
         except Exception as error:  # the error that ended the context, again
             return f"cuda:{device} is lost for this process: {first_line(error)}"
     return None
+
+
+def visible_devices() -> list[tuple[Any, int]]:
+    """Return ``torch.cuda`` with the number of each device that this process sees; nothing if it uses none by torch."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return []
+    return [(torch.cuda, device) for device in range(torch.cuda.device_count())]
 
 
 def first_line(error: Exception) -> str:

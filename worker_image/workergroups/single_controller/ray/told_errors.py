@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import traceback
 from typing import Any
 
@@ -13,7 +12,7 @@ from workergroups.exception_text import exception_line
 from workergroups.rank_exception import who_raised
 from workergroups.ray_private import task_errors
 
-from .lost_context import end_soon, first_line, lost_context
+from .lost_context import end_soon, first_line, lost_context, visible_devices
 
 _GIB = 2**30
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
@@ -47,10 +46,7 @@ def sendable(error: BaseException) -> BaseException:
 def devices() -> list[str]:
     """Return which devices this rank has; if it uses them by torch, also how much of their memory who holds."""
     given = [f"{name}={value}" for name in _DEVICES if (value := os.environ.get(name))]
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return given
-    return [*given, *(_memory_of(torch.cuda, device) for device in range(torch.cuda.device_count()))]
+    return [*given, *(_memory_of(cuda, device) for cuda, device in visible_devices())]
 
 
 def _memory_of(cuda: Any, device: int) -> str:
