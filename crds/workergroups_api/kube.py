@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
@@ -51,7 +51,7 @@ PAGE_LIMITS = Limits(size=8 * 2**20, depth=400, values=200_000)
 _SHRINK, _GROW = 4, 2
 # Of how many lists the size of their first page is remembered, if it is smaller than usual.
 _REMEMBERED = 1000
-# A list without the objects: their names, and what else `kubectl get` shows.
+# A list of rows instead of the objects: their names, and what else `kubectl get` shows.
 _TABLE = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
 # A read fails if nothing comes for this time. Nothing delays reads as admission delays writes.
 _SILENT_SECONDS = 5.0
@@ -113,6 +113,8 @@ def as_yaml(manifest: Mapping[str, Any]) -> str:
 
 # UID and resource version.
 _Version = tuple[str, str]
+# Kind, namespace and selectors.
+_List = tuple[Kind, str, tuple[tuple[str, str], ...]]
 
 
 def _version_of(body: Manifest | None) -> _Version | None:
@@ -128,10 +130,10 @@ class RefusedObject(RefusedJson):
 
 
 @dataclass(frozen=True)
-class Page:
-    """A part of a list."""
+class Page(Generic[Made]):
+    """A part of a list: what was made of its objects."""
 
-    items: Sequence[Manifest] = ()
+    items: Sequence[Made] = ()
     # The names of the objects that exceed a limit by themselves.
     refused: Sequence[str] = ()
 
@@ -145,11 +147,11 @@ class Kube:
         self._request_seconds = request_seconds
         self._read_timeout = aiohttp.ClientTimeout(total=request_seconds, sock_read=_SILENT_SECONDS)
         self._resources: dict[tuple[Kind, str | None], Any] = {}
-        self._page_sizes: dict[tuple[Kind, str, tuple[tuple[str, str], ...]], int] = {}
+        self._page_sizes: dict[_List, int] = {}
         self._reads = Rotation(_READS, _NAMESPACE_READS)
         self._large = Rotation(1, 1)
         # The version of each large object that was read last, and what was made of it; the latest used is the last.
-        self._kept: OrderedDict[tuple[Kind, str, str], tuple[_Version | None, Any]] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], tuple[_Version | None, Any]] = OrderedDict()
         # Each new one would load all certificates again, for a connection that it does not use.
         self._watch = Watch()
 
@@ -227,10 +229,13 @@ class Kube:
             made = await make(found)
             if size <= _KEPT_BYTES:
                 return made
+        self._keep(key, version, made)
+        return cast(Made, made)
+
+    def _keep(self, key: tuple[object, ...], version: _Version | None, made: object) -> None:
         self._kept[key] = version, made
         if len(self._kept) > _KEPT_OBJECTS:
             self._kept.popitem(last=False)
-        return cast(Made, made)
 
     async def _found(self, namespace: str, path: str) -> tuple[Manifest | RefusedObject | None, _Version | None, int]:
         """Return an object, or why it is not read, with its version and size."""
@@ -273,10 +278,13 @@ class Kube:
         response: aiohttp.ClientResponse = answer.response
         return response
 
-    async def pages(self, kind: Kind, namespace: str, **selectors: str) -> AsyncIterator[Page]:
-        """Read a list page by page, so that the caller can drop what it does not need before the next page.
+    async def pages(
+        self, kind: Kind, namespace: str, make: Callable[[Manifest], Made], **selectors: str
+    ) -> AsyncIterator[Page[Made]]:
+        """Read a list page by page, and keep of each object only what `make` makes of it.
 
-        What exceeds the limits of a page is read again in smaller pages. This needs no right but to list.
+        What exceeds the limits of a page is read again in smaller pages. Of a large object in a page of its own, each
+        version is read once. This needs no right but to list. `make` must depend on nothing but the object.
         """
         which = kind, namespace, tuple(selectors.items())
         limit = self._page_sizes.pop(which, PAGE_OBJECTS)
@@ -284,50 +292,85 @@ class Kube:
         while True:
             listing = {"namespace": namespace, "_continue": more or None, **selectors}
             try:
-                page, more = await (self._page(kind, limit=limit, **listing) if limit > 1 else self._one(kind, listing))
+                if limit > 1:
+                    (page, more, _), is_large = await self._page(kind, make, limit=limit, **listing), False
+                else:
+                    page, more, is_large = await self._one(which, make, listing)
             except RefusedObject:
                 limit = next_time = max(1, limit // _SHRINK)
                 continue
             yield page
+            # A page of a large object and the next one would often be refused.
+            next_time = limit if is_large else next_time
             if not more:
                 break
-            limit = min(PAGE_OBJECTS, limit * _GROW)
+            limit = limit if is_large else min(PAGE_OBJECTS, limit * _GROW)
         if next_time < PAGE_OBJECTS:
             if len(self._page_sizes) >= _REMEMBERED:
                 self._page_sizes.clear()
             self._page_sizes[which] = next_time
 
-    async def _page(self, kind: Kind, **request: Any) -> tuple[Page, str]:
-        """Return a page of a list, and the token of the next page."""
-        listed = await self._listed(kind, PAGE_LIMITS, **request)
-        return Page(listed.get("items") or ()), listed["metadata"].get("continue", "")
+    async def _page(self, kind: Kind, make: Callable[[Manifest], Made], **request: Any) -> tuple[Page[Made], str, int]:
+        """Return a page of a list, the token of the next page, and the size of the answer."""
+        listed, size = await self._listed(kind, PAGE_LIMITS, **request)
+        return Page([make(each) for each in listed.get("items") or ()]), listed["metadata"].get("continue", ""), size
 
-    async def _one(self, kind: Kind, listing: Mapping[str, Any]) -> tuple[Page, str]:
-        """Return the next object of a list as a page, and the token of the next page."""
-        table = await self._listed(
-            kind, PAGE_LIMITS, limit=1, header_params=_TABLE, query_params=[("includeObject", "None")], **listing
-        )
-        # A token is about one version of the list. Without one, the first object may be another one by now.
-        version = {"resourceVersion": table["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
-        exactly = {} if listing["_continue"] else {"query_params": list(version.items())}
+    async def _one(
+        self, which: _List, make: Callable[[Manifest], Made], listing: Mapping[str, Any]
+    ) -> tuple[Page[Made], str, bool]:
+        """Return the next object of a list as a page, the token of the next page, and whether the object is large."""
+        table = await self._table(which[0], listing)
+        more, rows = table["metadata"].get("continue", ""), table.get("rows")
+        if not rows:
+            return Page(), more, False
+        name, version = str(rows[0]["cells"][0]), _version_of(rows[0].get("object"))
+        key = *which, name
+        kept, page = self._kept.pop(key, (None, None))
+        if kept is None or kept != version:
+            # A token is about one version of the list. Without one, the first object may be another one by now.
+            exactly = {"resourceVersion": table["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
+            asked = {} if listing["_continue"] else {"query_params": list(exactly.items())}
+            try:
+                page, _, size = await self._page(which[0], make, limit=1, **asked, **listing)
+            except RefusedObject as error:
+                page, size = Page(refused=[name]), len(error.data)
+            if size <= _KEPT_BYTES:
+                return page, more, False
+        self._keep(key, version, page)
+        return cast(Page[Made], page), more, True
+
+    async def _table(self, kind: Kind, listing: Mapping[str, Any]) -> Manifest:
+        """Return the next object of a list as a table of one row, with its metadata if they are within the limits."""
+
+        async def ask(include: str) -> Manifest:
+            asked: Manifest = {"header_params": _TABLE, "query_params": [("includeObject", include)], "limit": 1}
+            table: Manifest = (await self._listed(kind, PAGE_LIMITS, **asked, **listing))[0]
+            return table
+
         try:
-            page, _ = await self._page(kind, limit=1, **exactly, **listing)
+            return await ask("Metadata")
         except RefusedObject:
-            page = Page(refused=[str(row["cells"][0]) for row in table.get("rows") or ()])
-        return page, table["metadata"].get("continue", "")
+            return await ask("None")
 
     async def latest(
-        self, kind: Kind, namespace: str, moment: Callable[[Manifest], str], **selectors: str
-    ) -> Manifest | None:
-        """Return the object of a list with the latest `moment`, None if the list is empty. Raises RefusedObject."""
-        latest: Manifest | None = None
-        async for page in self.pages(kind, namespace, **selectors):
+        self,
+        kind: Kind,
+        namespace: str,
+        make: Callable[[Manifest], Made],
+        moment: Callable[[Made], str],
+        **selectors: str,
+    ) -> Made | None:
+        """Return what was made of the latest object of a list, None if the list is empty. Raises RefusedObject."""
+        latest: Made | None = None
+        async for page in self.pages(kind, namespace, make, **selectors):
             if page.refused:
                 raise RefusedObject(f"{kind.kind} {page.refused[0]} exceeds what is read of an object", b"")
             latest = max((*page.items, *filter(None, [latest])), key=moment, default=None)
         return latest
 
-    async def _listed(self, kind: Kind, limits: Limits, *, namespace: str, **request: Any) -> Any:
+    async def _listed(self, kind: Kind, limits: Limits, *, namespace: str, **request: Any) -> tuple[Any, int]:
+        """Return the answer to a request for a list, and its size."""
+
         async def ask() -> aiohttp.ClientResponse:
             # The client adds to what it is given.
             given = {key: copy(value) for key, value in request.items()}
@@ -336,7 +379,7 @@ class Kube:
             )
             return answer
 
-        return (await self._answer(namespace, ask, limits))[0]
+        return await self._answer(namespace, ask, limits)
 
     async def _answer(
         self, namespace: str | None, ask: Callable[[], Awaitable[aiohttp.ClientResponse | None]], limits: Limits
@@ -424,7 +467,7 @@ class Kube:
         resource = self._resource(kind)
         selector = f"metadata.name={name}"
         while True:
-            listed = await self._listed(kind, OBJECT_LIMITS, namespace=namespace, field_selector=selector)
+            listed, _ = await self._listed(kind, OBJECT_LIMITS, namespace=namespace, field_selector=selector)
             yield next(iter(listed["items"]), None)
             watch = self._client.watch(
                 resource,

@@ -10,6 +10,7 @@ from kubernetes.aio.dynamic.exceptions import NotFoundError
 
 from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_api.manifest import Kind, Manifest
+from workergroups_operator.lean import lean_workload
 from workergroups_operator.observed import Queueing
 from workergroups_operator.policy.admission import is_queued, is_waiting
 
@@ -38,7 +39,7 @@ async def _workload(client: Kube, namespace: str, uid: str) -> Manifest | None:
     """Return the latest Workload of the RayCluster; None if there is none, or if there is no Kueue."""
     for kind in _WORKLOADS:
         try:
-            return await client.latest(kind, namespace, _created, label_selector=f"{_OF_JOB}={uid}")
+            return await client.latest(kind, namespace, lean_workload, _created, label_selector=f"{_OF_JOB}={uid}")
         except NotFoundError:
             continue
     return None

@@ -55,7 +55,7 @@ def identity(metadata: Manifest) -> Manifest:
 def lean_status(status: Any) -> Manifest:
     """Return what remains of the status of an object that cannot be read."""
     found = status if isinstance(status, Mapping) else {}
-    return {key: bounded(value) for key, value in _picked(found, ("conditions", "observedGeneration")).items()}
+    return _bounded_part(found, ("conditions", "observedGeneration"))
 
 
 def lean_pod(pod: Manifest) -> Manifest:
@@ -64,7 +64,7 @@ def lean_pod(pod: Manifest) -> Manifest:
     lean = {
         **identity(metadata),
         "labels": _picked(metadata.get("labels"), _POD_LABELS),
-        "annotations": bounded(_picked(metadata.get("annotations"), _POD_ANNOTATIONS)),
+        "annotations": _bounded_part(metadata.get("annotations"), _POD_ANNOTATIONS),
         "ownerReferences": [bounded(owner)] if owner else [],
     }
     if owner.get("kind") not in _OWNERS:
@@ -72,7 +72,25 @@ def lean_pod(pod: Manifest) -> Manifest:
     spec, status = pod["spec"], pod.get("status") or {}
     containers = [_picked(each, ("name", "resources")) for each in spec["containers"]]
     kept = _picked(spec, ("nodeName", "nodeSelector")) | {"containers": containers}
-    return {"metadata": lean, "spec": bounded(kept), "status": bounded(_picked(status, _POD_STATUS))}
+    return {"metadata": lean, "spec": bounded(kept), "status": _bounded_part(status, _POD_STATUS)}
+
+
+def lean_event(event: Manifest) -> Manifest:
+    """Return what an Event says, and when."""
+    return _bounded_part(event, ("lastTimestamp", "eventTime", "message"))
+
+
+def lean_workload(workload: Manifest) -> Manifest:
+    """Return what Kueue tells in a Workload."""
+    return {
+        "metadata": identity(workload["metadata"]),
+        "spec": _bounded_part(workload.get("spec"), ("queueName", "active")),
+        "status": _bounded_part(workload.get("status"), ("conditions", "admissionChecks", "admission")),
+    }
+
+
+def _bounded_part(found: Mapping[str, Any] | None, keys: Iterable[str]) -> Manifest:
+    return {key: bounded(value) for key, value in _picked(found, keys).items()}
 
 
 def bounded(value: Any) -> Any:

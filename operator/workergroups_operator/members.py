@@ -124,8 +124,8 @@ def _observed(key: ClusterKey, pools: list[Member], groups: list[Member]) -> Obs
 async def named_pools(client: Kube, namespace: str) -> frozenset[str]:
     """List the pools that the groups of a namespace name, also groups that are being deleted."""
     named: set[str] = set()
-    async for page in client.pages(WORKER_GROUP, namespace):
-        named.update(name for body in page.items for name in _pools_named_in(body))
+    async for page in client.pages(WORKER_GROUP, namespace, _pools_named_in):
+        named.update(name for pools in page.items for name in pools)
         found = await asyncio.gather(*(_read(client, WORKER_GROUP, namespace, name) for name in page.refused))
         named.update(name for member in found if member is not None for name in member.pools)
     return frozenset(named)

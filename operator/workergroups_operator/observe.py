@@ -15,7 +15,7 @@ from workergroups_api.plan import ClusterPlan
 from workergroups_api.vocabulary import Component
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.kueue import queueing
-from workergroups_operator.lean import lean_pod
+from workergroups_operator.lean import lean_event, lean_pod
 from workergroups_operator.members import named_pools, observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.observed import Observed, is_running, node_group_of
@@ -118,9 +118,9 @@ def _lacks_pods(seen: Observed) -> bool:
 async def _complaint(client: Kube, seen: Observed) -> str | None:
     """Return KubeRay's latest warning about the cluster."""
     uid = (seen.ray_cluster or {})["metadata"]["uid"]
-    selector = f"involvedObject.uid={uid},type=Warning"
+    events = kinds.CORE_EVENT, seen.key.namespace, lean_event, _time_of_event
     try:
-        latest = await client.latest(kinds.CORE_EVENT, seen.key.namespace, _time_of_event, field_selector=selector)
+        latest = await client.latest(*events, field_selector=f"involvedObject.uid={uid},type=Warning")
     except RefusedObject:
         return None
     return without_generated_names(str(latest.get("message"))) if latest else None
@@ -133,8 +133,9 @@ def _time_of_event(event: Manifest) -> str:
 async def _pods(client: Kube, key: ClusterKey) -> tuple[Manifest, ...]:
     """Read the pods with the cluster's label, except those that exceed a limit, which none of ours does."""
     found: list[Manifest] = []
-    async for page in client.pages(kinds.POD, key.namespace, label_selector=f"{names.CLUSTER_LABEL}={key.name}"):
-        found += map(lean_pod, page.items)
+    label = f"{names.CLUSTER_LABEL}={key.name}"
+    async for page in client.pages(kinds.POD, key.namespace, lean_pod, label_selector=label):
+        found += page.items
         for name in page.refused:
             LOGGER.warning("%s: pod %s is ignored, since it exceeds what the operator reads", key, name)
     return tuple(found)

@@ -6,6 +6,7 @@ what a user wrote determines neither the memory that an object costs nor for how
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,6 +19,11 @@ from workergroups_api.names import CLUSTER_LABEL, DOUBTS_ANNOTATION, HEAD_ANNOTA
 PIECE_BYTES: Final = 32 * 1024
 # Longer texts are ignored. A name has up to 253 characters; the token that continues a list may have some hundred.
 LONGEST_TEXT: Final = 4096
+# Longer strings are cut on their way to the parser. A character takes 12 bytes at most, as two escape sequences. So
+# what is left has more than LONGEST_TEXT characters, and is ignored.
+_LONGEST_STRING: Final = 12 * LONGEST_TEXT
+_REST_OF_STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_PART_OF_CHARACTER: Final = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 # A group names 16 pools at most, but the CustomResourceDefinition of an earlier version may have allowed more.
 MOST_POOLS: Final = 64
 
@@ -110,24 +116,71 @@ class Skeleton:
 
     def __init__(self, shape: Shape) -> None:
         self._builder = _Builder(shape)
+        self._cutter = LongStrings()
         # Python's garbage collector does not see what a parser in C holds. So the parser must not reach this object,
         # which holds the parser: nothing would ever free them.
         self._parser = ijson.basic_parse_coro(self._builder)
 
     def feed(self, text: bytes) -> None:
         """Read the next part of the text."""
+        self._send(self._cutter.cut(text))
+
+    def _send(self, text: bytes) -> None:
         try:
-            self._parser.send(text)
+            if text:  # To the parser, nothing is the end.
+                self._parser.send(text)
         except Exception as error:  # ijson raises a dozen kinds, and Python's own
             raise UnexpectedAnswer(f"the text is not JSON: {str(error)[:200]}") from None
 
     def end(self) -> Any:
         """Return the value; None if its type is not that of the shape."""
+        self._send(self._cutter.held)
         try:
             self._parser.close()
         except Exception as error:
             raise UnexpectedAnswer(f"the text is not JSON: {str(error)[:200]}") from None
         return self._builder.roots[0] if self._builder.roots else None
+
+
+class LongStrings:
+    """Cuts long strings out of a JSON text that comes in pieces.
+
+    With each piece, the parser reads a string that has not ended again from its beginning: 9 s for a string of 8 MB.
+    """
+
+    def __init__(self) -> None:
+        # The beginning of an escape sequence or character, which the next piece ends.
+        self.held = b""
+        # How many bytes of the string in which the last piece has ended were passed on; None outside of a string.
+        self._passed: int | None = None
+
+    def cut(self, piece: bytes) -> bytes:
+        """Return what the parser needs of the next piece."""
+        piece = self.held + piece
+        whole = _end_of_whole(piece)
+        piece, self.held = piece[:whole], piece[whole:]
+        bare = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
+        quotes, before = bare.count(b'"'), self._passed
+        kept = piece
+        if before is not None and before > _LONGEST_STRING:
+            kept = piece[_REST_OF_STRING.match(piece).end() :] if quotes else b""  # type: ignore[union-attr]  # it matches
+        if quotes % 2 == (before is None):
+            self._passed = len(bare) - bare.rfind(b'"') if quotes else (before or 0) + len(kept)
+        else:
+            self._passed = None
+        return kept
+
+
+def _end_of_whole(piece: bytes) -> int:
+    """Return where the last escape sequence or character that the piece contains as a whole has ended."""
+    escape = piece.rfind(b"\\", max(0, len(piece) - 5))
+    if escape >= 0:
+        backslashes = escape + 1 - len(piece[: escape + 1].rstrip(b"\\"))
+        length = 6 if piece[escape + 1 : escape + 2] == b"u" else 2
+        if backslashes % 2 and len(piece) - escape < length:
+            return escape
+    part = _PART_OF_CHARACTER.search(piece[-3:])
+    return len(piece) - len(part[0]) if part else len(piece)
 
 
 class _Builder:

@@ -59,6 +59,11 @@ class Trial:
         """A digest of the question."""
         return digest([self.pod, self.ray_cluster])
 
+    @cached_property
+    def pod_digest(self) -> str:
+        """A digest of the pod."""
+        return digest([self.pod])
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -74,10 +79,20 @@ class _Question:
     """What was asked about one kind of pod, and the last answer to it."""
 
     digest: str
+    pod_digest: str
     answer: Explanation | None = PENDING
     # Since when the API server has refused, or accepted, the pod.
     since: float = 0.0
     due: float = 0.0
+
+    def answers(self, trial: Trial) -> bool:
+        """Whether an answer to this question is one to the trial.
+
+        A pod that was accepted together with its RayCluster is not tried once more as soon as that is written: the pods
+        that KubeRay is creating may use up the quota.
+        """
+        is_part = trial.ray_cluster is None and trial.pod_digest == self.pod_digest
+        return trial.digest == self.digest or (is_part and self.answer is None)
 
     def note(self, answer: Explanation | None, now: float, look_again: Backoff) -> None:
         """Take note of an answer. The longer it stays the same, the later the operator asks again."""
@@ -121,7 +136,7 @@ class PodTrials:
         questions = {}
         for name, trial in trials.items():
             known = before.get(name)
-            questions[name] = known if known and known.digest == trial.digest else _Question(trial.digest)
+            questions[name] = known if known and known.answers(trial) else _Question(trial.digest, trial.pod_digest)
         for name, old in before.items():
             if old is not questions.get(name):
                 self.writes.cancel((key, name, old.digest))
@@ -225,7 +240,7 @@ def _ray_cluster(observed: Observed, templates: Templates, pool: ResourcePool) -
     # Without the pods of other pools, through which each pool's trial would go.
     only = replace(observed, pools=(pool,), groups=(), pods=tuple(observed.all_pods_of(node_group_of(pool))))
     replicas, own = {pool.name: Replicas(pool.spec.nodes)}, alone(templates, observed.key, pool)
-    return owned(ray_cluster(only, own, (), replicas, token_digest=""), observed.key, [pool])
+    return owned(ray_cluster(only, own, {}, replicas, token_digest=""), observed.key, [pool])
 
 
 async def _answer(client: Kube, trial: Trial) -> Explanation | None:

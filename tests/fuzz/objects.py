@@ -127,7 +127,7 @@ def _metadata(choices: random.Random, namespace: str, name: str) -> dict[str, An
 
 def pods_like_ours(choices: random.Random, namespace: str, cluster: str) -> list[Manifest]:
     """Return large pods with a cluster's label that no node takes, and of which nothing is ours."""
-    count = choices.choice((0, 1, 3))
+    count = choices.choice((0, 1, 9))
     return [pod_like_ours(choices, namespace, f"a-copy-{number}", cluster) for number in range(count)]
 
 

@@ -31,7 +31,7 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
                 raycluster.ray_cluster(
                     observed,
                     templates,
-                    decisions.refused_pods.keys(),
+                    decisions.refused_pods,
                     decisions.replicas,
                     token_digest,
                     suspended=decisions.suspended_pools.keys(),

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
+from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import (
     DEFAULT_IMAGE_ANNOTATION,
@@ -13,7 +14,7 @@ from workergroups_api.names import (
     token_secret_name,
 )
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Component, Container
+from workergroups_api.vocabulary import Component, Container, Reason
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
 from workergroups_operator.policy.admission import keeps_refused
 from workergroups_operator.policy.carried_on import carried_node_groups
@@ -30,12 +31,14 @@ _AT_LEAST = "2.52.0"
 # How many foreign pods the RayCluster tells KubeRay to delete at once, so that they cannot make it large.
 MAX_COPIES = 16
 NO_ROLLS: Mapping[str, Roll] = {}
+# The API server has not said whether it accepts a pod.
+UNKNOWN_REASONS = (Reason.ADMISSION_PENDING, Reason.APPLY_FAILED)
 
 
 def ray_cluster(
     observed: Observed,
     templates: Templates,
-    refused: Collection[str],
+    refused: Mapping[str, Explanation],
     replicas: Mapping[str, Replicas],
     token_digest: str,
     suspended: Collection[str] = (),
@@ -46,7 +49,7 @@ def ray_cluster(
     Args:
         observed: What exists.
         templates: The pod templates.
-        refused: Node groups whose pods are refused.
+        refused: Why pods are refused, by node group, or why nobody knows that yet.
         replicas: How many pods each pool has.
         token_digest: Digest of Ray's token.
         suspended: Names of the pools that have no nodes. The oldest pool shapes the head, also while it is suspended.
@@ -54,7 +57,7 @@ def ray_cluster(
     """
     key, images, oldest = observed.key, templates.images, observed.pools[0].metadata
     if keeps_refused(observed):
-        refused = ()
+        refused = {}
     groups = [
         group
         for pool in observed.pools
@@ -98,21 +101,18 @@ def _replaced_head(observed: Observed, templates: Templates) -> dict[str, str]:
 def _node_group(
     observed: Observed,
     templates: Templates,
-    refused: Collection[str],
+    refused: Mapping[str, Explanation],
     pool: ResourcePool,
     size: Replicas,
     rolls: Mapping[str, Roll],
 ) -> Manifest | None:
-    """Return the pool's node group. If its pods are refused, keep the live group, or leave it out if it has no pods.
-
-    KubeRay stops at the first group for which it cannot create a pod, so that the groups after it would get none.
-    """
+    """Return the pool's node group; if its pods are refused, or may be, what remains of the live one."""
     name = node_group_of(pool)
     if name in refused:
-        live = observed.live_node_group(name)
-        made = len(observed.all_pods_of(name))
-        kept = min(made, size.count)
-        return live | _count(kept) | {"maxReplicas": max(kept, 1)} | _to_delete(size.leaving) if live and made else None
+        live, kept = observed.live_node_group(name), _kept_replicas(observed, name, refused[name], size)
+        if live is None or not (kept or observed.all_pods_of(name)):
+            return None
+        return live | _count(kept) | {"maxReplicas": max(kept, 1)} | _to_delete(size.leaving)
     template = templates.of(pool)
     copies = mistaken_nodes(observed.key.name, name, observed.foreign_pods)
     pods = observed.pods_of(Component.WORKER, name)
@@ -126,6 +126,17 @@ def _node_group(
         "template": template,
         **_to_delete(to_delete),
     }
+
+
+def _kept_replicas(observed: Observed, name: str, why: Explanation, size: Replicas) -> int:
+    """Return how many pods a live node group keeps whose pods are refused, or of which that is not known yet.
+
+    KubeRay stops at the first group for which it cannot create a pod, so that the groups after it would get none. But
+    as long as nobody knows, it may be creating pods that were accepted a moment ago, and would delete them.
+    """
+    if why.reason in UNKNOWN_REASONS:
+        return min(int((observed.live_node_group(name) or {}).get("replicas") or 0), size.count)
+    return min(len(observed.all_pods_of(name)), size.count)
 
 
 def _count(pods: int) -> Manifest:

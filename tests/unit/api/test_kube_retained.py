@@ -54,7 +54,7 @@ async def made(found):
 
 
 async def list_all(kube):
-    async for _ in kube.pages(LEASE, "ns", label_selector="a=b"):
+    async for _ in kube.pages(LEASE, "ns", str, label_selector="a=b"):
         pass
 
 

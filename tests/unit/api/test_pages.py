@@ -1,4 +1,4 @@
-"""Lists are read in pages that fit the limits, and an object that does not fit is only named."""
+"""Lists are read in pages that fit the limits; an object that does not fit is only named, and a large one read once."""
 
 import asyncio
 
@@ -14,6 +14,9 @@ from workergroups_api.manifest import POD
 
 PAGE_BYTES = 10_000
 TOO_LARGE = 2 * PAGE_BYTES
+# What is made of larger objects is kept.
+KEPT_BYTES = 5_000
+LARGE = PAGE_BYTES - 2_000
 
 
 class Server:
@@ -25,6 +28,8 @@ class Server:
         self.between = between
         self.limits = []
         self.versions = {}
+        # Bytes of each row's metadata.
+        self.metadata = 10
 
     async def __call__(self, request):
         assert request.path == "/api/v1/namespaces/ns/pods", "only lists are allowed"
@@ -38,16 +43,23 @@ class Server:
         names = [name for name in sorted(sizes) if name > after]
         names, rest = names[:limit], names[limit:]
         metadata = {"resourceVersion": version} | ({"continue": f"{version}/{names[-1]}"} if rest else {})
-        rows = [{"cells": [name]} for name in names]
+        rows = [{"cells": [name], "object": self.identity(name, sizes[name], query)} for name in names]
         items = [{"metadata": {"name": name}, "spec": "x" * sizes[name]} for name in names]
         self.between(self.sizes)
         return web.json_response({"metadata": metadata} | ({"rows": rows} if is_table else {"items": items}))
+
+    def identity(self, name, size, query):
+        """Return what a table has of an object. Here, its size is also its version."""
+        if query.get("includeObject", "None") == "None":
+            return None
+        return {"metadata": {"uid": name, "resourceVersion": str(size), "annotations": {"a": "x" * self.metadata}}}
 
 
 @pytest.fixture
 def pages(monkeypatch):
     """Return the names that the pages of a server's pods have, and those that they refuse."""
     monkeypatch.setattr(kube, "PAGE_LIMITS", Limits(size=PAGE_BYTES, depth=10, values=1000))
+    monkeypatch.setattr(kube, "_KEPT_BYTES", KEPT_BYTES)
 
     async def read(server, times):
         async with RawTestServer(server) as running:
@@ -55,11 +67,14 @@ def pages(monkeypatch):
             async with Kube.to(Configuration(host=host), "test", 15.0) as client:
                 for _ in range(times):
                     server.limits.clear()
-                    found = [page async for page in client.pages(POD, "ns")]
-        items = [item["metadata"]["name"] for page in found for item in page.items]
-        return items, [name for page in found for name in page.refused]
+                    found = [page async for page in client.pages(POD, "ns", name_of)]
+        return [name for page in found for name in page.items], [name for page in found for name in page.refused]
 
     return lambda server, times=1: asyncio.run(read(server, times))
+
+
+def name_of(body):
+    return body["metadata"]["name"]
 
 
 def pods(*sizes):
@@ -110,6 +125,30 @@ def test_an_object_that_goes_while_it_is_read_takes_no_other_with_it(pages):
     assert "p001" not in refused
 
 
+@pytest.mark.parametrize("size", [LARGE, TOO_LARGE])
+def test_each_version_of_a_large_object_is_read_once(pages, size):
+    server = Server(pods(10, *[size] * 9, 10))
+    assert pages(server, 2) == pages(server, 1)
+    items, refused = pages(server, 2)
+    assert sorted(items + refused) == sorted(server.sizes)
+    assert server.limits == [1, 2, 1]  # the small ones, and one attempt with their neighbour
+
+
+def test_a_large_object_that_changes_is_read_again(pages):
+    sizes = [LARGE, LARGE + 1]
+    server = Server(pods(LARGE, LARGE), between=lambda now: now.update(p001=sizes[len(server.versions) % 2]))
+    assert pages(server, 5) == (["p000", "p001"], [])
+    assert server.limits == [1]
+
+
+@pytest.mark.parametrize("size", [LARGE, TOO_LARGE])
+def test_large_metadata_do_not_keep_an_object_from_being_read_or_named(pages, size):
+    server = Server(pods(10, *[size] * 3))
+    server.metadata = TOO_LARGE
+    items, refused = pages(server, 3)
+    assert sorted(items + refused) == sorted(server.sizes)
+
+
 class Listed(Kube):
     """Has these pages."""
 
@@ -122,7 +161,7 @@ class Listed(Kube):
 
 
 def latest(*pages):
-    return asyncio.run(Listed(*pages).latest(POD, "ns", lambda item: item["at"]))
+    return asyncio.run(Listed(*pages).latest(POD, "ns", dict, lambda item: item["at"]))
 
 
 def test_the_latest_of_all_pages_is_found():

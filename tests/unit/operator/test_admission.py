@@ -264,9 +264,9 @@ class FakeKube:
         self.answers = answers
         self.asked = []
 
-    async def latest(self, kind, namespace, moment, label_selector):
+    async def latest(self, kind, namespace, make, moment, label_selector):
         self.asked.append((kind.api_version, namespace, label_selector))
-        return max(self._answer(kind, NotFoundError), key=moment, default=None)
+        return max(map(make, self._answer(kind, NotFoundError)), key=moment, default=None)
 
     async def get(self, kind, namespace, name, subresource):
         self.asked.append((kind.api_version, namespace, name, subresource))

@@ -549,6 +549,14 @@ def test_a_pool_whose_pods_are_refused_keeps_what_it_has_and_never_holds_the_oth
     assert of_kind("RayCluster", pools=(pool(),), pods=(), refused_pods=refused)["spec"]["workerGroupSpecs"] == []
 
 
+@pytest.mark.parametrize("reason", ["AdmissionPending", "ApplyFailed"])
+def test_pods_of_which_nobody_knows_yet_whether_they_are_accepted_again_are_not_deleted(reason):
+    unknown = {NODE_GROUP: Explanation(reason, "no answer yet")}
+    assert replicas_with(worker_group(NODE_GROUP, 2), refused_pods=unknown) == {NODE_GROUP: 2}
+    assert replicas_with(worker_group(NODE_GROUP, 1), *workers("p-0"), refused_pods=unknown) == {NODE_GROUP: 1}
+    assert of_kind("RayCluster", pools=(pool(),), pods=(), refused_pods=unknown)["spec"]["workerGroupSpecs"] == []
+
+
 def test_only_pods_that_are_missing_or_new_are_tried():
     def tried(**parts):
         seen = observed(pools=(pool(),), **parts)

@@ -152,7 +152,7 @@ class Pods:
     """Has a pod, and one that exceeds a limit."""
 
     async def pages(self, *_, **__):
-        yield Page([pod(CONTROLLER)], refused=["large"])
+        yield Page([lean.lean_pod(pod(CONTROLLER))], refused=["large"])
 
 
 def test_a_pod_that_exceeds_a_limit_does_not_count(caplog):

@@ -66,7 +66,7 @@ class Groups(Reads):
     """Has a group that is listed, and one that is too large for that."""
 
     async def pages(self, *_):
-        yield Page([{"metadata": {"name": "a"}, "spec": {"pools": [{"name": "p"}]}}], refused=["b"])
+        yield Page([("p",)], refused=["b"])
 
     async def get(self, *_):
         body = {"metadata": {"name": "b"}, "spec": {"pools": [{"name": "q"}], "worker": {"args": "DEEP"}}}

@@ -52,7 +52,7 @@ class Client(Reads):
         found = {RESOURCE_POOL: pool, WORKER_GROUP: group}.get(kind)
         return found(name).model_dump(mode="json", by_alias=True) if found else None
 
-    async def pages(self, kind, namespace, **_):
+    async def pages(self, kind, namespace, make, **_):
         if (error := self._failing(kind)) is not None:
             raise error
         for _ in ():

@@ -16,6 +16,7 @@ from workergroups_operator.skeletons import (
     LONGEST_TEXT,
     MOST_POOLS,
     Each,
+    LongStrings,
     Skeleton,
     Text,
     UnexpectedAnswer,
@@ -73,8 +74,57 @@ def test_only_what_the_shape_names_is_kept(text, expected):
     assert skeleton(text, size=4096) == expected
 
 
+LONG = 200_000
+
+
 @pytest.mark.parametrize(
-    "text", [b"", b"<html>", b'{"a": NaN}', b'{"a": "x"', b'{"a": "x"} {}', b'{"a": "\xff"}', b"]"]
+    "long",
+    [
+        "x" * LONG,
+        "<" * LONG,
+        "\\" * LONG,
+        '"' * LONG,
+        'x"' * LONG,
+        "\n" * LONG,
+        "\u20ac" * LONG,
+        "\N{GRINNING FACE}" * LONG,
+        "x\N{GRINNING FACE}" * LONG,
+    ],
+    ids=["plain", "to escape", "backslashes", "quotes", "some quotes", "lines", "euros", "pairs", "odd pairs"],
+)
+@pytest.mark.parametrize("as_ascii", [True, False])
+@pytest.mark.parametrize("size", [333, 4096, 32 * 1024])
+def test_of_a_long_string_the_parser_gets_no_more_than_it_takes_to_ignore_it(long, as_ascii, size):
+    text = json.dumps({"z": long, "d": [{long: 1, "e": long}], "a": "x"}, ensure_ascii=as_ascii).encode()
+    text = text.replace(b"<", b"\\u003c")  # as Kubernetes writes it
+    cutter = LongStrings()
+    left = b"".join(map(cutter.cut, in_pieces(text, size)))
+    assert len(left) < 3 * (13 * LONGEST_TEXT + 2 * size)
+    assert all(len(each) > LONGEST_TEXT for each in (json.loads(left)["z"], json.loads(left)["d"][0]["e"]))
+    assert skeleton(text, size=size) == {"a": "x", "d": [{}]}
+
+
+@given(st.lists(st.text(st.sampled_from('\\"u0<x\n\u20ac\N{GRINNING FACE}'))), st.integers(1, 9), st.booleans())
+def test_short_strings_are_passed_on_as_they_are_wherever_the_text_is_cut_into_pieces(texts, size, as_ascii):
+    text = json.dumps(texts, ensure_ascii=as_ascii).encode()
+    cutter = LongStrings()
+    assert b"".join([*map(cutter.cut, in_pieces(text, size)), cutter.held]) == text
+    assert cutter.held == b""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"null\xff",
+        b'{"a": "x"}\\',
+        b"",
+        b"<html>",
+        b'{"a": NaN}',
+        b'{"a": "x"',
+        b'{"a": "x"} {}',
+        b'{"a": "\xff"}',
+        b"]",
+    ],
 )
 def test_what_is_not_json_is_refused(text):
     with pytest.raises(UnexpectedAnswer):

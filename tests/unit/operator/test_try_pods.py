@@ -104,6 +104,21 @@ def test_no_turn_waits_for_a_slow_answer_and_the_cluster_gets_another_when_it_co
     assert len(api.asked) == 1
 
 
+def test_a_pod_that_was_accepted_in_a_raycluster_is_not_tried_by_itself_at_once():
+    api = ApiServer()
+    api.apply = lambda *_, **__: asyncio.sleep(0.01)
+
+    async def scenario():
+        operator = Operator(api, {"A": replace(trial(), ray_cluster={"kind": "RayCluster"})})
+        await operator.turns(0.5)
+        api.refuses = {"a"}  # The pods that KubeRay creates use up the quota.
+        operator.trials = {"A": trial()}
+        return await operator.serve(TIMINGS.look_again.first)
+
+    assert all(refused == {} for _, refused in run(scenario()))
+    assert len(api.asked) == 1
+
+
 def test_a_refused_pod_is_retried_rarely_but_at_least_each_minute():
     api = ApiServer()
     api.refuses = {"a"}
