@@ -3,10 +3,13 @@
 It also deletes the finished groups whose time is over, after their statuses have told that they are finished.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError
 
@@ -27,6 +30,19 @@ LOGGER = logging.getLogger(__name__)
 NAMESPACE_WRITES = 8
 
 
+@dataclass(frozen=True)
+class _Tried:
+    """A status that the API server has taken or refused, and that is not what the object has."""
+
+    # The version of the object, and what was written: of a refused status, only what `Ready` would be.
+    what: tuple[Any, ...]
+    # Why it was refused; None if an event has told it, or if it was taken.
+    said: str | None = None
+    refusals: int = 0
+    # When to try again. What was taken had no effect, since others own the rest, and would have none again.
+    due: float = float("inf")
+
+
 class Publisher:
     """Writes statuses. A slow write occupies no turn, and so delays no other object's status.
 
@@ -36,17 +52,43 @@ class Publisher:
 
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None], timings: Timings) -> None:
         self._client = client
+        self._retry = timings.urgent_retry
+        # By cluster, and by the object's UID.
+        self._tried: dict[ClusterKey, dict[str, _Tried]] = {}
         self.writes: Writes[str | None] = Writes(enqueue, timings, at_once=NAMESPACE_WRITES)
 
     async def publish(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> str | None:
         """Apply the operator's part of each object's status. Return what could not be written, and must be retried.
 
-        A status that cannot be written holds no other status up.
+        A status that cannot be written holds no other status up. One that was refused waits for a while, and then comes
+        after all others: each try may take the API server long, and leads to another turn. One that was taken, although
+        the object has another, is not written again until one of them changes.
         """
-        changed = [update for update in updates if update.after != update.before]
-        writes = {update.metadata["uid"]: partial(_publish, self._client, update) for update in changed}
+        changed = {str(update.metadata["uid"]): update for update in updates if update.after != update.before}
+        before, now = self._tried.pop(key, {}), asyncio.get_running_loop().time()
+        tried = {uid: before[uid] for uid in changed if uid in before and before[uid].what in _whats(changed[uid])}
+        self._tried[key] = tried
+        waiting = {uid: last.said for uid, last in tried.items() if last.due > now}
+        due = sorted(changed, key=lambda uid: tried[uid].due if uid in tried else 0.0)
+        writes = {uid: partial(self._publish, key, changed[uid]) for uid in due if uid not in waiting}
         answers = await self.writes.run(key, writes)
-        return "; ".join(filter(None, answers.values())) or None
+        return "; ".join(filter(None, [*answers.values(), *waiting.values()])) or None
+
+    def forget(self, key: ClusterKey) -> None:
+        """Forget which statuses of a cluster were tried."""
+        self._tried.pop(key, None)
+
+    async def _publish(self, key: ClusterKey, update: StatusUpdate) -> str | None:
+        said, is_refused = await _publish(self._client, update)
+        uid, tried = str(update.metadata["uid"]), self._tried.get(key, {})
+        taken, refused = _whats(update)
+        if is_refused:
+            refusals = tried[uid].refusals + 1 if uid in tried else 1
+            due = asyncio.get_running_loop().time() + self._retry.after(refusals)
+            tried[uid] = _Tried(refused, said, refusals, due)
+        elif said is None:
+            tried[uid] = _Tried(taken)
+        return said
 
     async def delete(self, key: ClusterKey, groups: Sequence[WorkerGroup]) -> str | None:
         """Delete groups that nobody has changed since they were read. Return what could not be deleted."""
@@ -70,24 +112,32 @@ async def _delete(client: Kube, group: WorkerGroup) -> str | None:
     return None
 
 
-async def _publish(client: Kube, update: StatusUpdate) -> str | None:
+def _whats(update: StatusUpdate) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return what is remembered if the API server takes the status, and if it refuses it."""
+    version = update.metadata.get("resourceVersion")
+    return (version, digest(update.after.to_json())), (version, update.ready.status, update.ready.reason)
+
+
+async def _publish(client: Kube, update: StatusUpdate) -> tuple[str | None, bool]:
+    """Return what could not be written, and whether that was refused."""
     try:
         await client.apply(_identity(update) | {"status": update.after.to_json()}, subresource="status")
     except (NotFoundError, ConflictError):
-        return None  # It was deleted meanwhile, and perhaps recreated.
+        return None, False  # It was deleted meanwhile, and perhaps recreated.
     except Exception as error:  # Not only API errors: no update may hold the others up.
         if not update.is_readable and isinstance(error, DynamicApiError):
             # Nobody can write the status of such an object, so an event is all that is possible.
             await tell(client, event(update, datetime.now(UTC)))
-            return None
+            return None, is_refusal(error)
         if is_refusal(error):
             await tell(client, refusal_event(update, error, datetime.now(UTC)))
-        return f"status of {update.kind.kind} {update.metadata['name']}: {api_error_message(error)[:500]}"
+        said = f"status of {update.kind.kind} {update.metadata['name']}: {api_error_message(error)[:500]}"
+        return said, is_refusal(error)
     if is_news(update):
         await tell(client, event(update, datetime.now(UTC)))
     if update.news is not None:
         await tell(client, news_event(update, update.news, datetime.now(UTC)))
-    return None
+    return None, False
 
 
 def is_news(update: StatusUpdate) -> bool:

@@ -118,7 +118,7 @@ class Reconciler:
 
     def _forget(self, key: ClusterKey) -> Result:
         """Forget a cluster that has neither pools nor groups."""
-        for memory in (self.failing, self.heartbeats, self.applier, self.pod_trials):
+        for memory in (self.failing, self.heartbeats, self.applier, self.pod_trials, self.publisher):
             memory.forget(key)
         return Result(None)
 

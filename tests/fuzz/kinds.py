@@ -13,7 +13,7 @@ from tests.simulation.control_plane import Access
 
 # How many of a hundred cases are of each kind, by their cost and by what they find. A case of launches takes half a
 # minute, and its raylets need ten seconds to start: there are twenty such cases in 10,000.
-KINDS = {"served": 29.95, "files": 35, "names": 33.8, "launches": 0.2, "largest": 0.05, "edits": 1}
+KINDS = {"served": 29.9, "files": 35, "names": 33.8, "launches": 0.2, "largest": 0.1, "edits": 1}
 # These come last: launches need the processors, and objects at their maxima keep an API server busy.
 LAST = ("launches", "largest")
 # Among this many consecutive seeds, those of one kind share a process.

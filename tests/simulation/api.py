@@ -186,14 +186,22 @@ class Api:
 
     async def _changes(self, path: str, query: dict[str, str]) -> AsyncIterator[tuple[str, Manifest]]:
         async with self._session.get(path, params=query) as answer:
-            buffer = b""
-            async for chunk in answer.content.iter_any():
-                *lines, buffer = (buffer + chunk).split(b"\n")
-                for line in lines:
-                    event = json.loads(line)
-                    if event["type"] == "ERROR":
-                        return
-                    yield event["type"], event["object"]
+            async for line in lines(answer):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    return
+                yield event["type"], event["object"]
+
+
+async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield the lines of an answer, each of which may have megabytes."""
+    parts: list[bytes] = []
+    async for chunk in answer.content.iter_any():
+        for number, part in enumerate(chunk.split(b"\n")):
+            if number:
+                yield b"".join([*parts, b"\n"])
+                parts.clear()
+            parts.append(part)
 
 
 def _message(text: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Self
 import aiohttp
 from aiohttp import web
 
+from tests.simulation.api import lines
 from tests.simulation.control_plane import Access
 from tests.simulation.faults import (
     CALM,
@@ -278,7 +279,7 @@ class Proxy:
             if content:
                 await response.write(content)
             else:
-                await self._until_stale(request, _lines(answer), response)
+                await self._until_stale(request, lines(answer), response)
             return response
 
     async def _until_stale(self, request: Request, lines: AsyncIterator[bytes], response: web.StreamResponse) -> None:
@@ -343,14 +344,6 @@ class Proxy:
 async def _exhaust(lines: AsyncIterator[bytes]) -> None:
     async for _ in lines:
         pass
-
-
-async def _lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    buffer = b""
-    async for chunk in answer.content.iter_any():
-        *lines, buffer = (buffer + chunk).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
 
 
 def _expired() -> bytes:

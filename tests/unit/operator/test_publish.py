@@ -1,15 +1,23 @@
-"""Which events the operator records with a status."""
+"""Which events the operator records with a status, and when it tries again what the API server refuses."""
 
-from typing import Any
+import asyncio
+from contextlib import suppress
+from typing import Any, cast
 
 import pytest
+from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
 from tests.unit.operator.make import NOW, group
+from tests.unit.operator.virtual_time import now, run
 from workergroups_api.conditions import Condition
 from workergroups_api.group_status import WorkerGroupStatus
-from workergroups_api.manifest import WORKER_GROUP
-from workergroups_operator.publish import event, is_news
+from workergroups_api.kube import Kube
+from workergroups_api.manifest import WORKER_GROUP, Manifest
+from workergroups_operator.membership import ClusterKey
+from workergroups_operator.publish import NAMESPACE_WRITES, Publisher, event, is_news
 from workergroups_operator.status.conclusion import StatusUpdate
+from workergroups_operator.timings import Timings
 
 
 def ready(status: Any, reason: str, message: str = "") -> Condition:
@@ -53,3 +61,84 @@ def test_the_event_has_the_reason_and_the_message(after, type_, reason):
     told = event(update(None, after), NOW)
     assert (told["type"], told["reason"]) == (type_, reason)
     assert told["note"] == f"{after.reason}: {after.message}"
+
+
+KEY = ClusterKey("team", "actors")
+TIMINGS = Timings()
+WEBHOOK_SECONDS = 1.0
+
+
+class ApiServer:
+    """Takes a second for each status, and refuses those of some groups."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self.applied: list[str] = []
+
+    async def apply(self, manifest: Manifest, subresource: str) -> None:
+        await asyncio.sleep(WEBHOOK_SECONDS)
+        name = manifest["metadata"]["name"]
+        self.applied.append(name)
+        if name in self.refused:
+            raise ForbiddenError(ApiException(status=403, reason="webhook"))
+
+    async def create(self, manifest: Manifest) -> None:
+        """Take an event."""
+
+
+def change(name: str, version: str = "1") -> StatusUpdate:
+    metadata = group().metadata | {"name": name, "uid": name, "resourceVersion": version}
+    before, after = (WorkerGroupStatus(incarnation=number) for number in (1, 2))
+    return StatusUpdate(WORKER_GROUP, metadata, before, after, None, ready("False", "PoolNotReady"))
+
+
+def test_statuses_that_are_refused_hold_no_other_up_and_lead_to_few_turns() -> None:
+    api, turns = ApiServer(), []
+
+    async def scenario() -> None:
+        wake = asyncio.Event()
+        publisher = Publisher(cast(Kube, api), lambda _: wake.set(), TIMINGS)
+        updates = [change(f"refused-{number}") for number in range(2 * NAMESPACE_WRITES)]
+        api.refused = {update.metadata["name"] for update in updates}
+        while now() < 30:
+            turns.append(now())
+            is_done = "healthy" in api.applied
+            await publisher.publish(KEY, updates + ([change("healthy")] if now() >= 10 and not is_done else []))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(wake.wait(), TIMINGS.urgent_retry.last)
+            wake.clear()
+        await publisher.writes.close()
+
+    run(scenario())
+    assert api.applied.index("healthy") < 10 * NAMESPACE_WRITES + 2 * NAMESPACE_WRITES
+    assert len(turns) < 100
+    assert len(api.applied) < 30 * NAMESPACE_WRITES
+
+
+def test_a_status_that_was_tried_is_tried_again_when_its_time_comes_or_the_object_changes() -> None:
+    api = ApiServer()
+
+    async def scenario() -> None:
+        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS)
+        api.refused = {"a"}
+
+        async def publish(version: str) -> str | None:
+            said = await publisher.publish(KEY, [change("a", version)])
+            await asyncio.sleep(1.2 * WEBHOOK_SECONDS)
+            return said
+
+        await publish("1")
+        assert "status of WorkerGroup a" in str(await publish("1"))
+        await publish("2")
+        assert len(api.applied) == 2
+        api.refused = set()
+        await asyncio.sleep(TIMINGS.urgent_retry.last)
+        await publish("2")
+        assert len(api.applied) == 3
+        await publish("2")
+        assert len(api.applied) == 3, "it would have no effect again"
+        await publish("3")
+        assert len(api.applied) == 4
+        publisher.forget(KEY)
+
+    run(scenario())

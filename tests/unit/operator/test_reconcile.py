@@ -174,8 +174,8 @@ class Memory:
 
 def test_a_cluster_without_pools_and_groups_is_forgotten_and_nothing_is_read():
     """While a namespace is deleted, each of thousands of objects that vanish is an event of such a cluster."""
-    memories = trials, beats, applier, failing = [Memory() for _ in range(4)]
+    memories = trials, beats, applier, failing, publisher = [Memory() for _ in range(5)]
     nobody = Membership({}, {}, {})
-    turns = Reconciler(None, nobody, beats, trials, applier, None, failing, SETTINGS, TIMINGS)
+    turns = Reconciler(None, nobody, beats, trials, applier, publisher, failing, SETTINGS, TIMINGS)
     assert asyncio.run(turns.reconcile(KEY)) == Result(None)
-    assert [memory.forgotten for memory in memories] == [[KEY]] * 4
+    assert [memory.forgotten for memory in memories] == [[KEY]] * 5
