@@ -96,6 +96,15 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(error, DynamicApiError) and error.status in (400, 403, 404, 405, 413, 422)
 
 
+def invalid_fields(error: Exception) -> tuple[str, ...]:
+    """Return the fields for which the API server has refused an object, such as `status.conditions`."""
+    try:
+        found = json.loads(error.body)["details"]["causes"] if isinstance(error, DynamicApiError) else ()
+        return tuple(str(cause.get("field")) for cause in found)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return ()
+
+
 def as_yaml(manifest: Mapping[str, Any]) -> str:
     """Return the manifest as JSON that is also YAML, since the API server reads applied manifests as YAML.
 
@@ -413,6 +422,20 @@ class Kube:
             namespace=manifest["metadata"]["namespace"],
             field_manager=self._field_manager,
             force_conflicts=True,
+            _request_timeout=self._request_seconds,
+            serialize=False,
+            **({"dry_run": "All"} if dry_run else {}),
+        )
+        await _finish(answer)
+
+    async def merge(self, patch: Manifest, subresource: str, *, dry_run: bool = False) -> None:
+        """Set and, where the value is None, remove fields of a part of an object, whoever owns them."""
+        answer = await self._resource(kind_of(patch), subresource).patch(
+            body=patch,
+            content_type="application/merge-patch+json",
+            name=patch["metadata"]["name"],
+            namespace=patch["metadata"]["namespace"],
+            field_manager=self._field_manager,
             _request_timeout=self._request_seconds,
             serialize=False,
             **({"dry_run": "All"} if dry_run else {}),

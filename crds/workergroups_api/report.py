@@ -14,8 +14,11 @@ from pydantic import AwareDatetime, Field
 
 from workergroups_api.bounded_text import Message, Pods, Ranges, Term
 from workergroups_api.launch import digest
+from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.model import WHOLE, ApiModel, list_map, schema
 
+# The part of a status that the agent writes.
+AGENT_FIELDS = {RESOURCE_POOL: "reservation", WORKER_GROUP: "ranks"}
 MAX_NODES = 16
 MAX_FAILURES = 10
 MAX_PAUSES = 64

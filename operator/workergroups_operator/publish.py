@@ -14,9 +14,10 @@ from typing import Any
 from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.kube import Kube, api_error_message, is_refusal
+from workergroups_api.kube import Kube, api_error_message, invalid_fields, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import WORKER_GROUP, Manifest
+from workergroups_api.report import AGENT_FIELDS
 from workergroups_api.vocabulary import EventReason, RankEnd, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.events import object_event, tell
@@ -121,7 +122,7 @@ def _whats(update: StatusUpdate) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 async def _publish(client: Kube, update: StatusUpdate) -> tuple[str | None, bool]:
     """Return what could not be written, and whether that was refused."""
     try:
-        await client.apply(_identity(update) | {"status": update.after.to_json()}, subresource="status")
+        await _apply(client, update)
     except (NotFoundError, ConflictError):
         return None, False  # It was deleted meanwhile, and perhaps recreated.
     except Exception as error:  # Not only API errors: no update may hold the others up.
@@ -138,6 +139,22 @@ async def _publish(client: Kube, update: StatusUpdate) -> tuple[str | None, bool
     if update.news is not None:
         await tell(client, news_event(update, update.news, datetime.now(UTC)))
     return None, False
+
+
+async def _apply(client: Kube, update: StatusUpdate) -> None:
+    """Apply the status; if others own parts of it with which it is invalid, remove these first."""
+    identity, status = _identity(update), update.after.to_json()
+    try:
+        return await client.apply(identity | {"status": status}, subresource="status")
+    except DynamicApiError as error:
+        if not update.is_readable or not any(field.startswith("status") for field in invalid_fields(error)):
+            raise
+    fields = {field.alias or name for name, field in type(update.after).model_fields.items()}
+    nothing = dict.fromkeys(sorted(fields - {AGENT_FIELDS[update.kind]}))
+    # Whether ours is valid without theirs. It is not written like this, since a merge never gives a field up again.
+    await client.merge(identity | {"status": nothing | status}, subresource="status", dry_run=True)
+    await client.merge(identity | {"status": nothing}, subresource="status")
+    await client.apply(identity | {"status": status}, subresource="status")
 
 
 def is_news(update: StatusUpdate) -> bool:

@@ -14,9 +14,11 @@ import pytest
 
 from tests.api.kueue_contract import QUEUE, KueueContract
 from tests.simulation.api import APPLY, MERGE, path_of
+from tests.simulation.monitor import SLACK_SECONDS
 from tests.simulation.scene import condition, group, pool
 from workergroups_api import manifest as kinds
 from workergroups_api.children import child_names
+from workergroups_api.conditions import MAX_CONDITIONS
 from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import AGENT_FIELD_MANAGER, MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER
 
@@ -227,3 +229,23 @@ async def test_kueue_keeps_what_it_added_among_them(scene, kueue):
     assert condition(found["ResourcePool", "p"], "UpToDate")["reason"] == "ChangesWait"
     assert not kueue.broken
     assert not kueue.stopped
+
+
+def strange(number):
+    at = "2026-01-01T00:00:00Z"
+    return {"type": f"Strange{number}", "status": "True", "reason": "X", "message": "", "lastTransitionTime": at}
+
+
+@pytest.mark.parametrize("kind", [RESOURCE_POOL, WORKER_GROUP], ids=lambda kind: kind.kind)
+async def test_conditions_of_others_do_not_keep_a_status_from_being_written(scene, kind):
+    await scene.pool("p")
+    await scene.group("p")
+    await scene.ready(WORKER_GROUP, "p")
+    reserved = (await scene.get(RESOURCE_POOL, "p"))["status"]["reservation"]
+    strangers = {"conditions": [strange(number) for number in range(MAX_CONDITIONS)]}
+    await scene.api.merge(kind, scene.namespace, "p", {"status": strangers}, "status")
+    await scene.ready(kind, "p", seconds=5 + SLACK_SECONDS)
+    assert (await scene.get(RESOURCE_POOL, "p"))["status"]["reservation"] == reserved
+    await scene.edit(RESOURCE_POOL, "p", {"suspend": True})
+    await scene.until(kind, "p", "Ready", "False", seconds=5 + SLACK_SECONDS)
+    await scene.rest(QUIET_SECONDS)

@@ -9,10 +9,11 @@ from workergroups_agent.files import Stamp, UnreadableFile
 from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.reach import Reach
-from workergroups_agent.reporter.subtrees import FIELDS, StatusSubtree, count_unplanned, subtrees, unreported
+from workergroups_agent.reporter.subtrees import StatusSubtree, count_unplanned, subtrees, unreported
 from workergroups_agent.reporter.timings import Timings
 from workergroups_agent.reporter.writes import Write
 from workergroups_api.kube import Kube
+from workergroups_api.report import AGENT_FIELDS
 from workergroups_api.vouching import MAX_OBJECTS
 
 LOGGER = logging.getLogger(__name__)
@@ -143,7 +144,7 @@ class StatusWriter:
             "kind": subtree.kind.kind,
             # With the UID, the write fails if another object has taken the name meanwhile.
             "metadata": {"name": subtree.name, "namespace": self._namespace, "uid": subtree.uid},
-            "status": {FIELDS[subtree.kind]: dict(subtree.report)},
+            "status": {AGENT_FIELDS[subtree.kind]: dict(subtree.report)},
         }
         async with self._slots:
             patching = asyncio.ensure_future(self._client.apply(manifest, subresource="status"))

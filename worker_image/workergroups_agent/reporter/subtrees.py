@@ -16,9 +16,6 @@ from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.report import GroupReport, PoolReport
 
-# The fields of the status that the agent owns.
-FIELDS = {RESOURCE_POOL: "reservation", WORKER_GROUP: "ranks"}
-
 _UNREPORTED = "the agent's observer does not report on it"
 _UNREAD = "the agent has not been able to read it from the API server"
 
