@@ -20,7 +20,7 @@ from .exit_codes import INTERRUPTED
 from .json_output import job_item, print_list
 from .missing_files import note_missing_files
 from .options import Command, Context, Env, EnvFrom, Format, Namespace, PoolName, WorkingDir, complete_name, variable
-from .output import Output, Teller, err, note, out, print_output, print_text, table
+from .output import Output, ProgramOutput, Teller, err, note, out, print_text, table
 
 _LONGEST = 60
 
@@ -152,8 +152,9 @@ def logs(
         tell.quiet()
         if follow_it:
             raise typer.Exit(follow(found, cluster, tell))
-        for text in found.logs():
-            print_output(text)
+        output = ProgramOutput()
+        for piece in found.logs():
+            output.print(piece)
 
 
 @app.command()
@@ -187,10 +188,11 @@ def stop(
 
 def follow(job: Job, cluster: Cluster, tell: Teller) -> int:
     """Print a job's output until it ends, and return its exit code; on Ctrl-C, ask whether to stop it."""
+    output = ProgramOutput()
     try:
-        for text in job.logs(follow=True, tell=tell):
+        for piece in job.logs(follow=True, tell=tell):
             tell.quiet()
-            print_output(text)
+            output.print(piece)
         record = job.record()
     except KeyboardInterrupt:
         tell.quiet()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import sys
@@ -31,6 +32,7 @@ _ELSEWHERE: dict[str, Any] = {"width": _WIDEST, "force_interactive": False}
 out = Console(emoji=False, highlight=False, soft_wrap=True, **({} if sys.stdout.isatty() else _ELSEWHERE))
 err = Console(emoji=False, highlight=False, soft_wrap=True, stderr=True, **({} if sys.stderr.isatty() else _ELSEWHERE))
 _COLOURS = re.compile(r"(\x1b\[[0-9;:]*m)")
+_BEGUN = re.compile(r"\x1b(\[[0-9;:]{0,99})?\Z")
 
 
 class Output(str, Enum):
@@ -45,13 +47,34 @@ def print_text(text: str, style: str | None = None) -> None:
     out.print(without_controls(text), style=style, markup=False)
 
 
-def print_output(text: str) -> None:
-    """Print what a program has printed, and add no end of line. A terminal gets colours, and nothing else.
+class ProgramOutput:
+    """Prints what a program has printed, piece by piece, and adds no end of line.
 
-    Other sequences could change its title, its clipboard, or lines that are already there.
+    What is no terminal gets the same bytes. A terminal gets text and colours, and nothing else: other sequences could
+    change its title, its clipboard, or lines that are already there. It shows bytes that are not UTF-8 as in `\\xe9`.
     """
-    sys.stdout.write(_without_sequences(text) if sys.stdout.isatty() else text)
-    sys.stdout.flush()
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        self._held = ""
+
+    def print(self, piece: bytes) -> None:
+        """Print a piece, but for a character or a sequence that it only begins."""
+        if not sys.stdout.isatty():
+            print_bytes(sys.stdout, piece)
+            return
+        text = self._held + self._decoder.decode(piece)
+        begun = _BEGUN.search(text)
+        text, self._held = (text[: begun.start()], begun[0]) if begun else (text, "")
+        sys.stdout.write(_without_sequences(text))
+        sys.stdout.flush()
+
+
+def print_bytes(stream: Any, data: bytes) -> None:
+    """Write bytes to standard output or standard error at once."""
+    stream.flush()
+    stream.buffer.write(data)
+    stream.buffer.flush()
 
 
 def _without_sequences(text: str) -> str:

@@ -15,7 +15,7 @@ import typer
 
 from workergroups.processes.listing import is_target
 from workergroups_client import Cluster, RayConnection
-from workergroups_client.execution import Write, execute
+from workergroups_client.execution import execute
 from workergroups_client.group import Group
 from workergroups_client.logs import LogFile, Part, names_on_node, read
 from workergroups_client.names import GROUP, POOL, find, ray_cluster
@@ -28,7 +28,7 @@ from workergroups_client.waiting import Tell
 
 from .exit_codes import INTERRUPTED
 from .options import Command, Context, Namespace, OfPool, Ranks, complete_name, seconds_of
-from .output import Teller, note, print_output, print_text
+from .output import ProgramOutput, Teller, note, print_bytes, print_text
 from .terminal import attended
 
 Name = Annotated[
@@ -75,7 +75,14 @@ def exec_(
         if stdin or tty:
             raise typer.BadParameter(f"{name} is in several pods, but input is for one: choose a node/POD")
         raise typer.Exit(_on_all(cluster, containers, command))
-    run = partial(execute, cluster, *containers[0], command, stdout=_raw(sys.stdout), stderr=_raw(sys.stderr))
+    run = partial(
+        execute,
+        cluster,
+        *containers[0],
+        command,
+        stdout=partial(print_bytes, sys.stdout),
+        stderr=partial(print_bytes, sys.stderr),
+    )
     raise typer.Exit(attended(run, tty=tty) if stdin or tty else run())
 
 
@@ -200,7 +207,7 @@ def _node_logs(cluster: Cluster, name: str, number: int, file: str | None, part:
 
 
 def _print_line(prefix: str, line: bytes) -> None:
-    print_output(f"{prefix}{line.decode(errors='replace')}\n")
+    ProgramOutput().print(prefix.encode() + line + b"\n")
 
 
 def _on_all(cluster: Cluster, containers: list[PodContainer], command: list[str]) -> int:
@@ -226,29 +233,20 @@ class _Lines:
     """Writes whole lines of one pod, each with the name of the pod, so that lines of several pods do not mix."""
 
     def __init__(self, pod: str, stream: object) -> None:
-        self._prefix, self._write = f"[{pod}] ".encode(), _raw(stream)
-        self._rest = b""
+        self._prefix, self._stream = f"[{pod}] ".encode(), stream
+        self._parts: list[bytes] = []
 
     def write(self, data: bytes) -> None:
-        *whole, self._rest = (self._rest + data).split(b"\n")
-        for line in whole:
-            self._print(line)
+        for number, part in enumerate(data.split(b"\n")):
+            if number:
+                self._print()
+            self._parts.append(part)
 
     def end(self) -> None:
-        if self._rest:
-            self._print(self._rest)
+        if any(self._parts):
+            self._print()
 
-    def _print(self, line: bytes) -> None:
+    def _print(self) -> None:
         with _printing:
-            self._write(self._prefix + line + b"\n")
-
-
-def _raw(stream: object) -> Write:
-    """Return a function that writes bytes at once."""
-    buffer = stream.buffer  # type: ignore[attr-defined]
-
-    def write(data: bytes) -> None:
-        buffer.write(data)
-        buffer.flush()
-
-    return write
+            print_bytes(self._stream, b"".join([self._prefix, *self._parts, b"\n"]))
+        self._parts.clear()

@@ -27,6 +27,8 @@ LOST, UNKNOWN = "LOST", "UNKNOWN"
 _ENDED = {"SUCCEEDED", FAILED, STOPPED, LOST}
 RECONNECT_SECONDS = 120
 """How long to look for a job whose connection was lost."""
+# How long a job prints nothing before its record is looked at, and for how long Ray may read a file.
+_LOOK_SECONDS, _READ_SECONDS = 1.0, 24 * 3600
 # Keys in the metadata of Ray's record, and how long a number there may be.
 _JOB, _ATTEMPT, _SUBMISSION = (f"{GROUP}/{key}" for key in ("job", "attempt", "submission"))
 _MOST_DIGITS = 9
@@ -117,30 +119,52 @@ class Job:
                     self._kept.note_end(record)
         return record
 
-    def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[str]:
+    def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[bytes]:
         """Yield the driver's output in pieces; with ``follow``, until the job has ended.
 
         After a connection was lost, reconnect and continue where the output stopped.
         """
         if not follow:
-            yield self._ray.get(f"/api/jobs/{self.id}/logs")["logs"]
+            yield from self._written()
             return
         seen = 0
         while True:
-            # Each connection starts from the beginning of the output.
-            to_skip = seen
             try:
                 if self._wait_until_started(tell).state == LOST:
                     return
-                for text in self._ray.follow(f"/api/jobs/{self.id}/logs/tail"):
-                    fresh = text[to_skip:]
-                    to_skip = max(0, to_skip - len(text))
-                    seen += len(fresh)
-                    yield fresh
-                if self.record().has_ended:
+                for piece in _from(seen, self._while_it_runs()):
+                    seen += len(piece)
+                    yield piece
+                if (record := self.record()).has_ended:
+                    yield from _from(seen, self._written()) if record.state != LOST else ()
                     return
             except (UnreachableError, NotRunningError) as error:
                 self._wait_for_connection(error, tell)
+
+    def _while_it_runs(self) -> Iterator[bytes]:
+        """Yield what has been written, and what is being written until the job is known to have ended."""
+        if not (query := self._log_file()):
+            time.sleep(_LOOK_SECONDS)
+            return
+        for piece in self._ray.follow("/api/v0/logs/stream", _LOOK_SECONDS, **query):
+            if piece:
+                yield piece
+            elif self.record().has_ended:
+                return
+
+    def _written(self) -> Iterator[bytes]:
+        """Yield what has been written."""
+        if query := self._log_file():
+            yield from self._ray.stream("/api/v0/logs/file", **query)
+
+    def _log_file(self) -> dict[str, str | int]:
+        """Return where the output is; empty if the driver has not been started.
+
+        Ray's interface for the output of jobs reads it as UTF-8, and breaks off at anything else, and at long lines.
+        """
+        node = self._ray.get(f"/api/jobs/{self.id}").get("driver_node_id")
+        where: dict[str, str | int] = {"node_id": node, "filename": f"job-driver-{self.id}.log"}
+        return where | {"lines": -1, "timeout": _READ_SECONDS} if node else {}
 
     def wait(self, seconds: float | None = None) -> JobRecord:
         """Wait until the job has ended, and return its record.
@@ -211,6 +235,14 @@ class Job:
         raise UnreachableError(f"job {self.id} cannot be reached, but may still be running: {error}")
 
 
+def _from(start: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the pieces without their first ``start`` bytes."""
+    for piece in pieces:
+        if fresh := piece[start:]:
+            yield fresh
+        start = max(0, start - len(piece))
+
+
 class AbsentJob(Job):
     """A job that Ray does not know any more, or cannot be asked for: only its kept record exists."""
 
@@ -222,7 +254,7 @@ class AbsentJob(Job):
         """Return the kept record."""
         return self._record
 
-    def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[str]:
+    def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[bytes]:
         """Raise NotFoundError: the output was in the head's pod."""
         raise NotFoundError(
             f"there is no output of job {self.id}, which is {self._record.state} ({self._record.message}): only the "

@@ -116,9 +116,12 @@ def _lines(ray: RayApi, file: LogFile, part: Part) -> Iterator[bytes]:
 
 
 def _all_lines(ray: RayApi, file: LogFile, part: Part) -> Iterator[bytes]:
-    rest = b""
+    begun: list[bytes] = []  # the pieces of a line, which may have gigabytes
     for piece in ray.stream(f"/api/v0/logs/{'stream' if part.follow else 'file'}", lines=part.lines, **file.query):
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from whole
-    if rest:
-        yield rest
+        for number, text in enumerate(piece.split(b"\n")):
+            if number:
+                yield b"".join(begun)
+                begun.clear()
+            begun.append(text)
+    if any(begun):
+        yield b"".join(begun)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+import queue
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 import urllib3
-import websocket
 
 from .errors import ClientError, DeadlineError, NotFoundError, UnreachableError
 from .times import duration
@@ -19,6 +20,9 @@ from .waiting import Tell, look_again
 UP_SECONDS = 120
 _SECONDS = 30
 _SHOWN = 100
+# The size of a piece of an answer, and how many of them may wait.
+_PIECE, _PIECES = 1 << 16, 16
+_JOIN_SECONDS = 0.1
 
 
 class RayApi:
@@ -66,30 +70,47 @@ class RayApi:
 
     def stream(self, path: str, **query: str | int) -> Iterator[bytes]:
         """Yield the answer in pieces until it ends."""
+        with self._answer(path, query) as answer:
+            yield from answer.stream(_PIECE)
+
+    @contextlib.contextmanager
+    def _answer(self, path: str, query: Mapping[str, str | int]) -> Iterator[urllib3.BaseHTTPResponse]:
+        """Return an answer whose content has not been read. It may take any time."""
         url = f"{self._tunnel.url}{path}?{urlencode(query)}"
         with self._errors_explained():
             answer = self._http.request("GET", url, preload_content=False, timeout=urllib3.Timeout(connect=_SECONDS))
             try:
                 if answer.status >= 400:
                     raise _refusal(answer.status, answer.read().decode(errors="replace"))
-                yield from answer.stream(1 << 16)
+                yield answer
             finally:
                 answer.close()
 
-    def follow(self, path: str) -> Iterator[str]:
-        """Yield the messages of a websocket until Ray closes it."""
-        with self._errors_explained():
-            connection = websocket.create_connection(
-                self._tunnel.url.replace("http", "ws", 1) + path, header=self._headers, timeout=_SECONDS
-            )
-            # A job may print nothing for hours.
-            connection.settimeout(None)
+    def follow(self, path: str, pause: float, **query: str | int) -> Iterator[bytes]:
+        """Yield the answer in pieces until it ends, and nothing (``b""``) after each ``pause`` seconds without one."""
+        pieces: queue.Queue[bytes | ClientError | None] = queue.Queue(_PIECES)
+        with self._answer(path, query) as answer:
+            reading = threading.Thread(target=self._pour, args=(answer, pieces), daemon=True)
+            reading.start()
             try:
-                with contextlib.suppress(websocket.WebSocketConnectionClosedException):
-                    while message := connection.recv():
-                        yield message if isinstance(message, str) else message.decode(errors="replace")
+                while (piece := _next(pieces, pause)) is not None:
+                    if isinstance(piece, ClientError):
+                        raise piece
+                    yield piece
             finally:
-                connection.close(timeout=0)  # a Ctrl-C does not wait for Ray's goodbye
+                answer.shutdown()
+                while reading.is_alive():
+                    _next(pieces, _JOIN_SECONDS)
+
+    def _pour(self, answer: urllib3.BaseHTTPResponse, pieces: queue.Queue[bytes | ClientError | None]) -> None:
+        try:
+            with self._errors_explained():
+                for piece in answer.stream(_PIECE):
+                    pieces.put(piece)
+        except ClientError as error:
+            pieces.put(error)
+        else:
+            pieces.put(None)
 
     def _request(self, method: str, path: str, *, timeout: float = _SECONDS, **options: Any) -> str:
         with self._errors_explained():
@@ -112,10 +133,17 @@ class RayApi:
     def _errors_explained(self) -> Iterator[None]:
         try:
             yield
-        except (urllib3.exceptions.HTTPError, websocket.WebSocketException, OSError) as error:
+        except (urllib3.exceptions.HTTPError, OSError) as error:
             raise self._tunnel.trouble or UnreachableError(
                 f"nothing answers on port {self._tunnel.remote_port} of pod {self._tunnel.pod} ({type(error).__name__})"
             ) from error
+
+
+def _next(pieces: queue.Queue[bytes | ClientError | None], seconds: float) -> bytes | ClientError | None:
+    try:
+        return pieces.get(timeout=seconds)
+    except queue.Empty:
+        return b""
 
 
 def _refusal(status: int, text: str) -> ClientError:

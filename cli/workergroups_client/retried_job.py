@@ -32,7 +32,7 @@ class RetriedJob(Job):
         """Return the record of the present attempt, or of the last one."""
         return self._last or self._present.record()
 
-    def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[str]:
+    def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[bytes]:
         """Yield the output of the present attempt; with ``follow``, until it ends, and then that of the following ones.
 
         Raises:

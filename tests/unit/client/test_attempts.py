@@ -51,7 +51,7 @@ class Ray:
         if job_id not in self.world.jobs:
             raise NotFoundError(f"Job {job_id} does not exist")
         answer = self.world.jobs[job_id]
-        return {**answer, "logs": job_id} if path.endswith("/logs") else answer
+        return {**answer, "driver_node_id": job_id}
 
     def post(self, path, body=None):
         self.world.check()
@@ -66,10 +66,15 @@ class Ray:
         self.world.after_submit()
         return body
 
-    def follow(self, path):
+    def follow(self, path, pause, node_id, **query):
         """Print, and then end as the story goes on."""
-        yield f"{path.split('/')[3]}\n"
+        yield f"{node_id}\n".encode()
         self.world.goes_on()
+        yield b""
+
+    def stream(self, path, node_id, **query):
+        """Return what was printed."""
+        yield f"{node_id}\n".encode()
 
 
 class World:
@@ -125,7 +130,7 @@ def loses_head(session="s2", comes_back=True):
 def test_a_driver_that_fails_is_submitted_again_until_it_succeeds(monkeypatch):
     world = World(monkeypatch, ends("FAILED", driver_exit_code=7, message="exit code 7"), ends("SUCCEEDED"))
     job = world.submit()
-    assert "".join(job.logs(follow=True)) == "train-1\ntrain-2\n"
+    assert b"".join(job.logs(follow=True)) == b"train-1\ntrain-2\n"
     assert world.submitted == [("train-1", "1"), ("train-2", "2")]
     assert (job.record().id, job.record().exit_code) == ("train-2", 0)
     assert world.told[0] == (
@@ -138,7 +143,7 @@ def test_a_driver_that_fails_is_submitted_again_until_it_succeeds(monkeypatch):
 def test_a_job_without_retries_has_the_id_that_was_chosen_and_one_attempt(monkeypatch):
     world = World(monkeypatch, ends("FAILED", driver_exit_code=7))
     job = world.submit(retries=0)
-    assert "".join(job.logs(follow=True)) == "train\n"
+    assert b"".join(job.logs(follow=True)) == b"train\n"
     assert (world.submitted, job.record().exit_code, world.told) == ([("train", "1")], 7, [])
 
 
@@ -146,7 +151,7 @@ def test_each_attempt_pauses_for_longer_and_the_last_one_is_the_end(monkeypatch)
     failed = ends("FAILED", driver_exit_code=-9, message="killed")
     world = World(monkeypatch, failed, failed, failed)
     job = world.submit()
-    assert "".join(job.logs(follow=True)) == "train-1\ntrain-2\ntrain-3\n"
+    assert b"".join(job.logs(follow=True)) == b"train-1\ntrain-2\ntrain-3\n"
     assert [pause for pause in world.slept if pause >= 5] == [5, 10]
     assert (job.record().id, job.record().exit_code) == ("train-3", 137)
 
@@ -154,7 +159,7 @@ def test_each_attempt_pauses_for_longer_and_the_last_one_is_the_end(monkeypatch)
 def test_a_job_whose_head_is_lost_is_submitted_to_the_next_head(monkeypatch):
     world = World(monkeypatch, loses_head(), ends("SUCCEEDED"))
     job = world.submit()
-    assert "".join(job.logs(follow=True)) == "train-1\ntrain-2\n"
+    assert b"".join(job.logs(follow=True)) == b"train-1\ntrain-2\n"
     assert "ended: LOST: Ray's head is gone, and with it the job" in world.told[0]
     kept = {each.id: each for each in Pool("pool/ppo", world.cluster).kept.all()}
     assert (kept["train-1"].session, kept["train-2"].session) == ("s1", "s2")

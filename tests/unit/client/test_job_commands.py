@@ -34,7 +34,7 @@ class Job:
         self._record, self._interrupt = record, interrupt
 
     def logs(self, *, follow, tell):
-        yield "a line\n"
+        yield b"a line\n"
         if self._interrupt:
             raise KeyboardInterrupt
 

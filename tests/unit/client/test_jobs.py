@@ -28,6 +28,9 @@ def test_the_exit_code_is_the_drivers_as_a_shell_has_it(state, driver, code):
     assert JobRecord("a", state, "x", "", None, None, driver).exit_code == code
 
 
+ENDED = [b"one\nca", b"f\xe9\nthree\nfour"]
+
+
 class Ray:
     """Ray's API: connections to a log, each of which ends in some way."""
 
@@ -35,7 +38,7 @@ class Ray:
         self.connections, self.posted = list(connections), []
 
     def get(self, path):
-        return said("RUNNING" if self.connections else "SUCCEEDED")
+        return said("RUNNING" if self.connections else "SUCCEEDED", driver_node_id="n1")
 
     def post(self, path, body=None):
         if body is not None and body.get("submission_id") == "taken":
@@ -43,17 +46,23 @@ class Ray:
         self.posted.append(body)
         return {"submission_id": "ppo-1"}
 
-    def follow(self, path):
-        for text in self.connections.pop(0):
+    def follow(self, path, pause, node_id, filename, lines, timeout):
+        assert (node_id, filename, lines) == ("n1", "job-driver-ppo-1.log", -1)
+        for text in self.connections[0]:
             if text is None:
+                del self.connections[0]
                 raise UnreachableError("gone")
             yield text
+        del self.connections[0]
+
+    def stream(self, path, node_id, filename, lines, timeout):
+        yield from ENDED
 
 
 def test_a_log_continues_where_the_connection_was_lost():
-    ray = Ray(["one\n", "two\n", None], ["one\ntw", None], [None], ["one\ntwo\nthree\n"])
+    ray = Ray([b"one\n", b"caf\xe9\n", None], [b"one\ncaf", None], [None], [b"one\n", b"caf\xe9\nthr"])
     told = []
-    assert "".join(Job("ppo-1", ray, "ppo").logs(follow=True, tell=told.append)) == "one\ntwo\nthree\n"
+    assert b"".join(Job("ppo-1", ray, "ppo").logs(follow=True, tell=told.append)) == b"".join(ENDED)
     assert "the connection to job ppo-1 is lost" in told[0]
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from workergroups_cli.json_output import print_list
-from workergroups_cli.output import Teller, complain, note, print_output, print_text, table
+from workergroups_cli.output import ProgramOutput, Teller, complain, note, print_text, table
 from workergroups_client.errors import ClientError
 
 SHOWS = [
@@ -45,18 +45,31 @@ def test_json_has_them_escaped(capsys):
     assert json.loads(text)["items"] == [{"message": EVIL}]
 
 
-def test_a_terminal_gets_the_colours_of_a_program_and_nothing_else(capsys, monkeypatch):
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_terminal_gets_the_colours_of_a_program_and_nothing_else(capsys, monkeypatch, size):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    print_output(f"{EVIL}\x1b[0m\n50 %\r100 %\t\n")
+    output = ProgramOutput()
+    printed = f"{EVIL}\x1b[0m\n50 %\r100 %\t\n".encode()
+    for start in range(0, len(printed), size):
+        output.print(printed[start : start + size])
     shown = capsys.readouterr().out
     assert shown.endswith("e\x1b[31mf\x1b[0m\n50 %\r100 %\t\n")
     assert shown.count("\x1b") == 2
     assert not set(shown) & set("\x07\x9b\u202e")
 
 
-def test_a_file_gets_what_the_program_has_printed(capsys):
-    print_output(EVIL)
-    assert capsys.readouterr().out == EVIL
+def test_a_terminal_shows_bytes_that_are_no_text(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    output = ProgramOutput()
+    for piece in (b"caf\xe9\n", b"caf\xc3", b"\xa9\n"):
+        output.print(piece)
+    assert capsys.readouterr().out == "caf\\xe9\ncaf\xe9\n"
+
+
+@pytest.mark.parametrize("printed", [EVIL.encode(), b"caf\xe9\n", b"\x1b["])
+def test_a_file_gets_the_bytes_that_the_program_has_printed(capfdbinary, printed):
+    ProgramOutput().print(printed)
+    assert capfdbinary.readouterr().out == printed
 
 
 def test_a_table_is_not_cut_without_a_terminal(capsys):

@@ -1,0 +1,65 @@
+"""What a job prints comes to the command line as it is: any bytes, lines of any length, the end, and while it runs."""
+
+import os
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+from ray.cluster_utils import Cluster
+
+from workergroups_client.jobs import Job, submit
+from workergroups_client.ray_api import RayApi
+
+LINE = 5_000_000
+PRINTED = b"caf\xe9\n" + b"x" * LINE + b"\nafter\n\x00\xff no end of line"
+PROGRAM = f"""
+import sys, time
+sys.stdout.buffer.write({PRINTED[:10]!r})
+sys.stdout.flush()
+time.sleep(3)
+sys.stdout.buffer.write(b"x" * ({LINE} - 5) + {PRINTED[LINE + 5 :]!r})
+sys.stdout.flush()
+sys.exit(7)
+"""
+
+
+@pytest.fixture(scope="module")
+def api(ray_environment, rays):
+    """Ray's API on a head with a dashboard."""
+    rays.stop()
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": True})
+    url = f"http://{cluster.head_node.webui_url}"
+    api = RayApi(
+        SimpleNamespace(url=url, remote_port=0, pod="here", trouble=None), os.environ.get("RAY_AUTH_TOKEN", "")
+    )
+    api.wait_until_up(print, 60)
+    yield api
+    cluster.shutdown()
+
+
+def own(output):
+    """Return what the program has printed, without what Ray prints before."""
+    return output[output.index(PRINTED[:4]) :]
+
+
+def test_a_job_that_is_followed_prints_all_bytes_while_it_runs_and_at_its_end(api):
+    job = submit(api, "here", [sys.executable, "-c", PROGRAM], {})
+    began, output, early = time.monotonic(), b"", None
+    for piece in job.logs(follow=True):
+        output += piece
+        if early is None and PRINTED[:5] in output:
+            early = Job(job.id, api, "here").record().has_ended
+    assert early is False
+    assert own(output) == PRINTED
+    assert job.record().exit_code == 7
+    assert own(b"".join(job.logs())) == PRINTED
+    assert time.monotonic() - began < 60
+
+
+def test_a_job_that_printed_nothing_and_one_that_cannot_start_have_no_output(api):
+    silent = submit(api, "here", ["true"], {})
+    assert b"".join(silent.logs(follow=True)).count(b"\n") <= 3  # Ray's own lines
+    broken = submit(api, "here", ["true"], {"working_dir": "gcs://_ray_pkg_that_does_not_exist.zip"})
+    assert b"".join(broken.logs(follow=True)) == b""
+    assert broken.record().state == "FAILED"
