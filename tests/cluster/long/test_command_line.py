@@ -249,7 +249,7 @@ def test_the_client_has_the_same_as_functions(run):
         job = found.submit(["python", "train.py"], working_dir=run.folder / "code", env={"FLAVOUR": "", "COLOUR": ""})
         assert job.wait(60).exit_code == 7
         assert job.id in [record.id for record in found.jobs()]
-        assert "41 [" in "".join(job.logs())
+        assert b"41 [" in b"".join(job.logs())
         assert found.status.is_ready
 
 
