@@ -144,8 +144,23 @@ async def test_a_restart_stops_at_the_first_node_that_cannot_start(scene):
     await asyncio.sleep(1)
     assert len(pods(scene).keys() & before.keys()) == 2
     await scene.edit(RESOURCE_POOL, "p", {"podTemplate": None})
-    await restart(scene, value="again")
-    await restarted(scene, value="again")
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True", seconds=30)
+    await scene.ready(RESOURCE_POOL, "p", seconds=30)
+    assert not pods(scene).keys() & before.keys(), "the restart goes on as soon as the mistake is corrected"
+    await scene.ready(WORKER_GROUP, "p", seconds=20)
+    await scene.rest(1.0)
+
+
+async def test_a_restart_whose_head_cannot_start_goes_on_when_the_image_is_corrected(scene):
+    await ready(scene)
+    before = pods(scene)
+    await scene.edit(RESOURCE_POOL, "p", {"image": f"{BROKEN_IMAGE}:1"})
+    await restart(scene)
+    await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ImagePullFailed")
+    await scene.edit(RESOURCE_POOL, "p", {"image": "example.test/worker:2"})
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True", seconds=30)
+    await scene.ready(RESOURCE_POOL, "p", seconds=30)
+    assert not pods(scene).keys() & before.keys()
     await scene.ready(WORKER_GROUP, "p", seconds=20)
 
 

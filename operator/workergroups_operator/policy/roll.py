@@ -41,16 +41,32 @@ def asked_roll(metadata: Mapping[str, object], last: str | None) -> str | None:
 
 
 def automatic_roll(pool: ResourcePool, last: str | None, template: str, groups: Iterable[WorkerGroup]) -> str | None:
-    """Return the name of the roll to templates of this digest that RollingUpdate begins now; None if it begins none.
-
-    The name repeats the last restart that a user asked for, so that this restart does not begin again.
-    """
+    """Return the name of the roll to templates of this digest that RollingUpdate begins now; None if it begins none."""
     if pool.spec.update_strategy.type is not UpdateStrategyType.ROLLING_UPDATE:
         return None
     if any(has_live_ranks(group) for group in groups):
         return None
+    return following_roll(last, template)
+
+
+def following_roll(last: str | None, template: str) -> str:
+    """Return the name of a roll to templates of this digest.
+
+    It repeats the last restart that a user asked for, so that this restart does not begin again.
+    """
     asked = "" if last is None else last.partition(_SEPARATOR)[0]
     return f"{asked}{_SEPARATOR}{template}"
+
+
+def is_stuck(pods: Sequence[Manifest], heads: Sequence[Manifest], last: str | None) -> bool:
+    """Return whether the last roll is not over, and none of the nodes that it has created, or no head, has ever run.
+
+    Then a user who corrects the spec need not ask for another restart.
+    """
+    if last is None or not any(_is_older(pod, last) for pod in pods):
+        return False
+    new = [pod for pod in pods if not _is_older(pod, last)]
+    return any(made and not any(map(has_begun, made)) for made in (new, heads))
 
 
 def has_live_ranks(group: WorkerGroup) -> bool:

@@ -272,10 +272,9 @@ def _rolling(pool: ResourcePool, roll: Roll, situation: Situation) -> Finding:
     why = why or situation.decisions.refused_pods.get(node_group_of(pool))
     if why is None:
         return _nodes_finding("False", Explanation(Reason.ROLLING, count))
-    message = (
-        f"{count}, and the restart stops here: {why.message}; correct the spec, then: workergroups restart "
-        f"pool/{pool.name}"
-    )
+    # What has run may have changed something, so the operator does not go on by itself: see `policy.roll.is_stuck`.
+    way = f", then: workergroups restart pool/{pool.name}" if any(map(has_begun, roll.new)) else ", and it goes on"
+    message = f"{count}, and the restart stops here: {why.message}; correct the spec{way}"
     return _nodes_finding("False", Explanation(why.reason, message), decisive=why.reason in DECISIVE)
 
 

@@ -14,13 +14,14 @@ from workergroups_api.launch import digest
 from workergroups_api.manifest import RESOURCE_POOL, Manifest
 from workergroups_api.names import ROLL_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Component
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.admission import is_held
 from workergroups_operator.policy.cluster_size import without_room
 from workergroups_operator.policy.images import Images, as_asked, as_offered, images_of
-from workergroups_operator.policy.roll import asked_roll, automatic_roll
+from workergroups_operator.policy.roll import asked_roll, automatic_roll, following_roll, is_stuck
 from workergroups_operator.policy.suspension import at_rest, suspended_pools
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.settings import Settings
@@ -136,10 +137,17 @@ def _new_rolls(
         roll = asked_roll(pool.metadata, last)
         if roll is None and changed is not None and pool.name in running:
             roll = automatic_roll(pool, last, changed, _interrupted(observed, pool))
+            if roll is None and _is_stuck(observed, pool, last):
+                roll = following_roll(last, changed)
         is_due = pool.name in running or (is_head_old and pool is observed.pools[0])
         if roll is not None and is_due:
             found[node_group_of(pool)] = roll
     return found
+
+
+def _is_stuck(observed: Observed, pool: ResourcePool, last: str | None) -> bool:
+    heads = observed.pods_of(Component.HEAD) if pool is observed.pools[0] else []
+    return is_stuck(observed.pods_of(Component.WORKER, node_group_of(pool)), heads, last)
 
 
 def _changed_spec(observed: Observed, pool: ResourcePool, asked: Manifest, asked_head: Manifest) -> str | None:

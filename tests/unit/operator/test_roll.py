@@ -39,7 +39,7 @@ from workergroups_operator.apply import changes
 from workergroups_operator.desired import desired
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed, Queueing
-from workergroups_operator.policy.roll import asked_roll, automatic_roll, has_begun, has_live_ranks, roll_of
+from workergroups_operator.policy.roll import asked_roll, automatic_roll, has_begun, has_live_ranks, is_stuck, roll_of
 from workergroups_operator.settings import Settings
 from workergroups_operator.templates import templates_of
 from workergroups_operator.templates.stamp import as_applied, changed_fields, with_roll
@@ -174,6 +174,27 @@ def test_which_pods_have_ever_run(containers, expected):
 def marked(name: str, roll: str | None, **more: Any) -> Any:
     notes = {TEMPLATE_ANNOTATION: "t"} | ({ROLL_ANNOTATION: roll} if roll else {})
     return node(name, {"metadata": {"annotations": notes}}, **more)
+
+
+PENDING: Any = {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("pods", "heads", "last", "expected"),
+    [
+        ([marked("a", None), marked("b", "r1", **PENDING)], [], "r1", True),
+        ([marked("a", None), marked("b", "r1")], [], "r1", False),
+        ([marked("a", None), marked("b", "r1", **PENDING), marked("c", "r1")], [], "r1", False),
+        ([marked("a", None)], [pod("head", **PENDING)], "r1", True),
+        ([marked("a", None)], [pod("head", **RUNS)], "r1", False),
+        ([marked("a", None)], [], "r1", False),
+        ([marked("b", "r1", **PENDING)], [pod("head", **PENDING)], "r1", False),
+        ([marked("a", None, **PENDING)], [pod("head", **PENDING)], None, False),
+    ],
+    ids=["node", "runs", "one runs", "head", "head runs", "not begun", "no restart goes on", "never restarted"],
+)
+def test_a_restart_is_stuck_if_nothing_that_it_created_has_ever_run(pods, heads, last, expected):
+    assert is_stuck(pods, heads, last) is expected
 
 
 def joined(*names: str, reserved: int | None = None) -> PoolReport:
