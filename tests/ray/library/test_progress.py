@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import threading
 import time
 
 import pytest
@@ -42,6 +43,7 @@ class Screen(io.StringIO):
 def impatient(monkeypatch):
     monkeypatch.setattr(progress, "_QUIET_FOR", 0.2)
     monkeypatch.setattr(progress, "_REFRESH", 0.2)
+    monkeypatch.setattr(progress, "_MINUTE", 0.2)
 
 
 def test_a_call_says_how_many_ranks_are_up_and_how_many_have_returned(local_ray):
@@ -55,7 +57,7 @@ def test_a_call_says_how_many_ranks_are_up_and_how_many_have_returned(local_ray)
         group.execute_all_sync("rest", [0, 1.5])
     lines = screen.getvalue().split(CLEAR)
     assert any(line.startswith("rest: 1 of 2 ranks are up (") for line in lines)
-    assert any(line.startswith("rest: 1 of 2 ranks have returned (") for line in lines)
+    assert any(line.startswith("rest: 1 of 2 ranks have returned; not yet: 1 (") for line in lines)
     assert lines[-1] == "", "the line must be gone in the end"
 
 
@@ -79,12 +81,41 @@ def test_a_pool_that_can_never_be_placed_is_not_waited_for(local_ray):
     assert time.monotonic() - began < 5
 
 
-def test_logs_stay_quiet(local_ray):
+@pytest.mark.parametrize("is_own", [True, False], ids=["a notebook", "a job"])
+def test_a_notebook_gets_a_line_each_minute_and_the_logs_of_jobs_stay_quiet(local_ray, monkeypatch, is_own):
+    monkeypatch.setattr(progress, "has_started_ray", lambda: is_own)
     screen = Screen(is_terminal=False)
     with (
         contextlib.redirect_stderr(screen),
-        RayResourcePool([1], use_gpu=False, max_colocate_count=1) as pool,
+        RayResourcePool([2], use_gpu=False, max_colocate_count=1) as pool,
         RayWorkerGroup(pool, RayClassWithInitArgs(Sleeper)) as group,
     ):
-        group.execute_all_sync("rest", 1)
-    assert screen.getvalue() == ""
+        group.execute_all_sync("rest", [0, 1])
+    lines = screen.getvalue().splitlines()
+    assert any(line.startswith("rest: 1 of 2 ranks have returned; not yet: 1 (") for line in lines) == is_own
+    assert is_own or not lines
+
+
+def test_a_pool_for_which_the_program_itself_has_no_room_is_refused_at_once(local_ray):
+    first, second = (RayResourcePool([2], max_colocate_count=4) for _ in range(2))
+    with RayResourcePool([5], max_colocate_count=1) as other, first, second:
+        first.get_placement_groups()
+        other.get_placement_groups()
+        began = time.monotonic()
+        with pytest.raises(PlacementImpossibleError) as refused:
+            second.get_placement_groups()
+        assert time.monotonic() - began < 5
+        said = str(refused.value)
+        assert f"the pool of 2 made at {__file__}:" in said
+        assert "GPU: 2 required on one node, the best node has 1 free of 8" in said
+        assert "give the pool a timeout" in said
+        other.close()
+        second.get_placement_groups()
+
+
+def test_a_pool_that_was_given_a_timeout_waits_for_the_programs_other_pools(local_ray):
+    with RayResourcePool([8], max_colocate_count=1) as first:
+        first.get_placement_groups()
+        threading.Timer(1, first.close).start()
+        with RayResourcePool([8], max_colocate_count=1, timeout=60) as second:
+            assert second.get_placement_groups()

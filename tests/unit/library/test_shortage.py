@@ -68,6 +68,14 @@ def test_says_what_would_be_short_even_if_nothing_else_ran(process_on_nodes, why
     assert explain_impossible(process_on_nodes, {"CPU": 2, "GPU": 1}, nodes, one_node=True) == why
 
 
+def test_what_the_program_holds_itself_does_not_become_free():
+    nodes = [NodeResources("n", "a", total={"GPU": 4}, available={"GPU": 0})]
+    taken = {"n": {"GPU": 3}, "gone": {"GPU": 4}}
+    assert explain_impossible([1], {"GPU": 1}, nodes, one_node=True, taken=taken) is None
+    why = explain_impossible([2], {"GPU": 1}, nodes, one_node=True, taken=taken)
+    assert why == "GPU: 2 required on one node, the best node has 1 free of 4"
+
+
 def test_what_no_node_has_together_is_impossible():
     nodes = [node({"CPU": 64}, {"CPU": 64}), node({"GPU": 4}, {"GPU": 4})]
     why = explain_impossible([1], {"CPU": 2, "GPU": 1}, nodes, one_node=True)

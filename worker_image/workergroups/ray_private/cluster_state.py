@@ -200,6 +200,11 @@ def placement_group_handle(placement_group_id: str, bundles: list[dict[str, floa
     return PlacementGroup(PlacementGroupID.from_hex(placement_group_id), bundle_cache=bundles)
 
 
+def is_placed(placement_group: PlacementGroup) -> bool:
+    """Return whether the placement group has its bundles; not if it was made on a Ray that has ended."""
+    return bool(placement_group_table(placement_group).get("state") == "CREATED")
+
+
 def is_removed(placement_group: PlacementGroup) -> bool:
     """Return whether the GCS has taken the placement group away."""
     return bool(placement_group_table(placement_group).get("state") == "REMOVED")

@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from ray.exceptions import GetTimeoutError, RaySystemError
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from workergroups.errors import PlacementImpossibleError, PlacementTimeoutError
-from workergroups.ray_private.cluster_state import is_removed, live_nodes, node_of_bundles
+from workergroups.ray_private.cluster_state import is_placed, is_removed, live_nodes, node_of_bundles
 from workergroups.ray_private.process import has_started_ray
 from workergroups.waiting import not_ready, wait_for_end
 
 from . import progress, shortage
 
+NOTHING: Mapping[str, Sequence[PlacementGroup]] = {}
 _WAY_OUT = (
     "Free or add resources, or ask for fewer processes or a smaller max_colocate_count (each bundle reserves that "
     "many CPUs)."
@@ -32,6 +33,7 @@ def place(
     strategy: str,
     detached: bool,
     timeout: float,
+    held: Mapping[str, Sequence[PlacementGroup]] = NOTHING,
 ) -> list[PlacementGroup]:
     """Reserve ``process_on_nodes[i]`` bundles on node i; placement group i in the returned list holds them.
 
@@ -45,13 +47,14 @@ def place(
         strategy: Ray's placement strategy within a group.
         detached: Whether the groups outlive the driver.
         timeout: Seconds until all groups must be placed.
+        held: Placement groups, by the name of their owner, for whose end nobody waits.
 
     Raises:
         PlacementTimeoutError: Some groups were not placed in time. All are removed again.
-        PlacementImpossibleError: They never would be.
+        PlacementImpossibleError: They never would be, or not as long as the groups in ``held`` exist.
         ValueError: A placement group of one of the names exists.
     """
-    _refuse_impossible(name, process_on_nodes, bundle, strategy)
+    _refuse_impossible(name, process_on_nodes, bundle, strategy, held)
     groups: dict[int, PlacementGroup] = {}
     started = time.monotonic()
     try:
@@ -83,18 +86,41 @@ def remove(groups: Sequence[PlacementGroup]) -> None:
     wait_for_end(lambda: all(is_removed(group) for group in groups), what="the pool's placement groups")
 
 
-def _refuse_impossible(name: str, process_on_nodes: Sequence[int], bundle: Mapping[str, float], strategy: str) -> None:
-    """Raise instead of waiting if only more nodes would help, and nothing adds nodes."""
+def _refuse_impossible(
+    name: str,
+    process_on_nodes: Sequence[int],
+    bundle: Mapping[str, float],
+    strategy: str,
+    held: Mapping[str, Sequence[PlacementGroup]],
+) -> None:
+    """Raise instead of waiting if only more nodes would help, or the end of groups that nobody ends."""
     if not has_started_ray():
         return
-    nodes = live_nodes()
-    why = shortage.explain_impossible(process_on_nodes, bundle, nodes, one_node=strategy == "STRICT_PACK")
+    nodes, one_node = live_nodes(), strategy == "STRICT_PACK"
+    why = shortage.explain_impossible(process_on_nodes, bundle, nodes, one_node=one_node)
     if why is not None:
         absent = [resource for resource in bundle if not any(node.total.get(resource) for node in nodes)]
         raise PlacementImpossibleError(
             f"pool {name!r} can never be placed on the Ray that this program has started: {why}. "
             f"{_without(absent) if absent else _WAY_OUT}"
         )
+    taken = _taken(group for groups in held.values() for group in groups)
+    why = shortage.explain_impossible(process_on_nodes, bundle, nodes, one_node=one_node, taken=taken)
+    if why is not None:
+        raise PlacementImpossibleError(
+            f"pool {name!r} cannot be placed as long as this program holds {' and '.join(held)}: {why}. Close what is "
+            "not needed any more (close(), or a `with` block), or create the groups on one pool. To wait until another "
+            "thread closes it, give the pool a timeout."
+        )
+
+
+def _taken(groups: Iterable[PlacementGroup]) -> Mapping[str, Mapping[str, float]]:
+    """Return what bundles take, by node."""
+    taken: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for group in filter(is_placed, groups):
+        for index, node_id in node_of_bundles(group).items():
+            taken[node_id].update(group.bundle_specs[index])
+    return taken
 
 
 def _without(absent: Sequence[str]) -> str:

@@ -1,4 +1,7 @@
-"""Show the progress of a long wait at a terminal. Nothing is written to logs."""
+"""Show the progress of a long wait: at a terminal, and elsewhere in a program that has started Ray itself.
+
+That is a notebook or a script on a laptop. Nothing is written to the logs of jobs.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,26 @@ from ray.exceptions import GetTimeoutError, RayTaskError
 
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
+from workergroups.ray_private.process import has_started_ray
 from workergroups.waiting import not_ready
+from workergroups_api.ranges import ranges
 
 _QUIET_FOR = 2.0
 """Seconds before progress is shown."""
 _REFRESH = 1.0
+_MINUTE = 60.0
+"""Seconds between the lines where they cannot replace one another."""
 _CLEAR_LINE = "\r\x1b[K"
 
 
 def get(output: Any, *, timeout: float | None, describe: Callable[[], str]) -> Any:
-    """Like ``ray.get``; at a terminal, show what ``describe`` returns every second during a long wait."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    """Like ``ray.get``; show what ``describe`` returns during a long wait: every second, or a line each minute."""
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not is_terminal and (sys.stderr is None or not has_started_ray()):
         return ray.get(output, timeout=timeout)
     started = time.monotonic()
-    with _line() as show:
-        pause = _QUIET_FOR
+    with _line() if is_terminal else contextlib.nullcontext(_print) as show:
+        pause = _QUIET_FOR if is_terminal else _MINUTE
         while True:
             remaining = None if timeout is None else max(0.0, started + timeout - time.monotonic())
             try:
@@ -39,7 +47,7 @@ def get(output: Any, *, timeout: float | None, describe: Callable[[], str]) -> A
                 if remaining is not None and remaining <= pause:
                     raise
             show(f"{describe()} ({time.monotonic() - started:.0f} s)")
-            pause = _REFRESH
+            pause = _REFRESH if is_terminal else _MINUTE
 
 
 class CallProgress:
@@ -62,12 +70,19 @@ class CallProgress:
         self._not_up = [worker for worker in self._not_up if not _is_up(worker)]
         if self._not_up:
             return f"{self._method_name}: {total - len(self._not_up)} of {total} ranks are up"
-        return f"{self._method_name}: {total - len(not_ready(self._refs))} of {total} ranks have returned"
+        waiting = set(not_ready(self._refs))
+        late = ranges(rank for rank, ref in enumerate(self._refs) if ref in waiting)
+        has_returned = f"{self._method_name}: {total - len(waiting)} of {total} ranks have returned"
+        return f"{has_returned}; not yet: {late}" if 0 < len(waiting) < total else has_returned
 
 
 def _is_up(worker: ActorHandle) -> bool:
     state = actor_state(actor_id(worker))
     return state is not None and state.state == "ALIVE"
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

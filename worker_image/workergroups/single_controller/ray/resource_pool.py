@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import string
+import sys
 import warnings
 from collections.abc import Iterable
 from itertools import groupby
@@ -32,6 +33,11 @@ DEFAULT_PLACEMENT_TIMEOUT = 300.0
 _RESOURCE_OF_DEVICE = {"cuda": "GPU", "amd": "GPU", "npu": "NPU", "cpu": "GPU"}
 
 
+# The pools of this program that have reserved bundles, and have not been closed. A pool that is dropped without that is
+# among them: its bundles stay reserved.
+_HOLDING: set[RayResourcePool] = set()
+
+
 class Bundle(NamedTuple):
     """One process's share of a node."""
 
@@ -58,7 +64,8 @@ class RayResourcePool(Closing, ResourcePool):
             has started Ray itself: then the attribute changes when the pool is reserved, with a warning.
         detached: Whether the reservation outlives the driver.
         accelerator_type: A Ray resource that the nodes must have, such as ``"accelerator_type:A100"``.
-        timeout: Seconds until the placement groups must be placed.
+        timeout: Seconds until the placement groups must be placed, 300 by default. If it is given, the pool also waits
+            for other pools of this program to be closed; otherwise, that is refused at once.
     """
 
     def __init__(
@@ -70,7 +77,7 @@ class RayResourcePool(Closing, ResourcePool):
         detached: bool = False,
         accelerator_type: str | None = None,
         *,
-        timeout: float = DEFAULT_PLACEMENT_TIMEOUT,
+        timeout: float | None = None,
     ) -> None:
         super().__init__(process_on_nodes, *(() if max_colocate_count is None else (max_colocate_count,)))
         self._has_default_count = max_colocate_count is None
@@ -78,7 +85,9 @@ class RayResourcePool(Closing, ResourcePool):
         self.name_prefix = random_prefix() if name_prefix is None else name_prefix
         self.detached = detached
         self.accelerator_type = accelerator_type
-        self.timeout = timeout
+        self.timeout = DEFAULT_PLACEMENT_TIMEOUT if timeout is None else timeout
+        self._waits_for_own = timeout is not None
+        self._made_at = _caller()
         self._placed: list[Bundle] | None = None
         self._owned_groups: list[PlacementGroup] = []
         self._origins: list[RayResourcePool] = [self]
@@ -125,7 +134,9 @@ class RayResourcePool(Closing, ResourcePool):
                 strategy=strategy,
                 detached=self.detached,
                 timeout=self.timeout,
+                held={} if self._waits_for_own else {str(pool): pool._owned_groups for pool in list(_HOLDING)},
             )
+            _HOLDING.add(self)
             self._placed = [
                 Bundle(group, index)
                 for group, count in zip(self._owned_groups, self._store, strict=True)
@@ -158,10 +169,14 @@ class RayResourcePool(Closing, ResourcePool):
         Returns when Ray has removed everything; warns of what is left after 30 s.
         """
         owned, self._owned_groups = self._owned_groups, []
+        _HOLDING.discard(self)
         self._closed = True
         placement.remove(owned)
         # Ray ends the actors of a placement group a while after it has removed the group.
         wait_for_end(lambda: all_dead(self._rank_ids), what="the ranks on the pool")
+
+    def __str__(self) -> str:
+        return f"the pool of {self.world_size} made at {self._made_at}"
 
     @classmethod
     def over(cls, bundles: list[Bundle], name_prefix: str, *, use_gpu: bool, max_colocate_count: int) -> Self:
@@ -290,6 +305,14 @@ def accelerator_resource(device_name: str) -> str:
             f"no accelerator resource is known for device_name {device_name!r}; use one of "
             f"{', '.join(_RESOURCE_OF_DEVICE)}, or a pool with use_gpu=False"
         ) from None
+
+
+def _caller() -> str:
+    """Return which line of the user's code runs."""
+    frame = sys._getframe()
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "workergroups":
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def random_prefix() -> str:

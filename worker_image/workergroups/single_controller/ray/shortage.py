@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from workergroups.ray_private.cluster_state import NodeResources
 
+NOTHING: Mapping[str, Mapping[str, float]] = {}
+
 
 def explain_shortage(bundles: Sequence[Mapping[str, float]], nodes: Sequence[NodeResources], *, one_node: bool) -> str:
     """Name the resources that keep ``bundles`` from being placed.
@@ -28,7 +30,12 @@ def explain_shortage(bundles: Sequence[Mapping[str, float]], nodes: Sequence[Nod
 
 
 def explain_impossible(
-    process_on_nodes: Sequence[int], bundle: Mapping[str, float], nodes: Sequence[NodeResources], *, one_node: bool
+    process_on_nodes: Sequence[int],
+    bundle: Mapping[str, float],
+    nodes: Sequence[NodeResources],
+    *,
+    one_node: bool,
+    taken: Mapping[str, Mapping[str, float]] = NOTHING,
 ) -> str | None:
     """Return why a pool would not fit even if nothing else ran; ``None`` if it might.
 
@@ -37,12 +44,17 @@ def explain_impossible(
         bundle: Resources of each bundle.
         nodes: The live nodes.
         one_node: Whether one node must hold each placement group.
+        taken: What does run, and will not end: resources by node.
     """
-    empty = [replace(node, available=node.total) for node in nodes]
+    empty = [replace(node, available=_without(node.total, taken.get(node.node_id, {}))) for node in nodes]
     largest, whole = ([bundle] * count for count in (max(process_on_nodes, default=0), sum(process_on_nodes)))
     if one_node and not any(_fits(_sum_of(largest), node) for node in empty):
         return explain_shortage(largest, empty, one_node=True)
     return "; ".join(_short(_sum_of(whole), empty, one_node=False)) or None
+
+
+def _without(total: Mapping[str, float], taken: Mapping[str, float]) -> dict[str, float]:
+    return {resource: amount - taken.get(resource, 0) for resource, amount in total.items()}
 
 
 def fitting_cpus(
