@@ -96,9 +96,10 @@ def log_of(pid, kind):
 
 
 def test_forked_ranks_are_like_others_and_heal_from_whatever_happens_to_them_or_their_server(agent):
-    first = group(launch=launch(env={"NAME": "a b"}))
+    first = group(launch=launch(env={"OTHER": "a b", "NAME": "$(OTHER) $(HOME) $HOME ${HOME} $$(HOME)"}))
     agent.until(all_ready, first, seconds=150)
     cold = call("seen")
+    assert cold[0]["variables"]["NAME"] == f"a b {os.environ['HOME']} $HOME ${{HOME}} $(HOME)"
     server = until_warm()
 
     second = next_of(first)

@@ -62,6 +62,21 @@ def test_the_process_becomes_the_worker_with_the_variables_set(tmp_path):
     assert json.loads(done.stdout) == ["x-y", ["--node-id=1"], False]
 
 
+def test_variables_of_a_group_refer_to_those_of_the_pod_as_in_a_container(tmp_path):
+    worker = tmp_path / "default_worker.py"
+    worker.write_text(PRINT)
+    given = {
+        "A": "$(B) $B ${B} $$(B) $(C) $(",
+        "B": "of the group",
+        "WORKERGROUPS_WARM": "g",
+        "PYTHONPATH": "x:${PYTHONPATH}",
+    }
+    command = [sys.executable, setup_worker.__file__, str(worker), *arguments(env_vars=given)]
+    environment = os.environ | {"B": "of the pod"}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert json.loads(done.stdout)[0] == "of the pod $B ${B} $(B) $(C) $("
+
+
 def test_variables_from_secrets_are_set_as_they_are(tmp_path):
     worker = tmp_path / "default_worker.py"
     worker.write_text("import os; print(os.environ['A'], os.environ.get('WORKERGROUPS_GROUP_ENV'))")

@@ -21,6 +21,7 @@ from typing import Any
 from workergroups import group_env
 from workergroups.ray_private import starting
 from workergroups.warm import client, places
+from workergroups_api import container_env
 from workergroups_api.vocabulary import Variable
 
 _CONTEXT = "--serialized-runtime-env-context="
@@ -63,9 +64,15 @@ def main() -> None:
 
 
 def set_variables(found: Mapping[str, str]) -> None:
-    """Set a worker's variables in this process: those of its runtime environment, and those from Secrets."""
+    """Set a worker's variables in this process: those of its runtime environment, and those from Secrets.
+
+    Those of a WorkerGroup refer to the pod's variables as in a container.
+    """
+    is_group, of_pod = Variable.WARM.value in found, dict(os.environ)
     for name, value in found.items():
-        os.environ[name] = expanded(value)
+        # The agent itself refers to the pod's PYTHONPATH, where Ray's file may set it.
+        by_ray = not is_group or name == "PYTHONPATH"
+        os.environ[name] = expanded(value) if by_ray else container_env.expanded(value, of_pod)
     group_env.load()  # if they are not there, the rank reports that
 
 

@@ -34,6 +34,7 @@ from workergroups_agent.launch_state import (
 from workergroups_agent.ray_state import RayState
 from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import Explanation
+from workergroups_api.container_env import linked
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, code_digest, env_bytes
 from workergroups_api.plan import ClusterPlan, PlannedGroup
 from workergroups_api.vocabulary import LaunchState, Variable
@@ -285,7 +286,7 @@ def _submit(action: LaunchGroup, prepared: PreparedLaunch, attempt: str, node_id
     launch = prepared.launch
     assert launch is not None  # or else there would be no such action
     _check_env(launch)
-    env = {Variable.WARM.value: action.group.uid} | launch.env
+    env = {Variable.WARM.value: action.group.uid} | linked(launch.env)
     files: Any = None
     directory = launch.code_path
     if prepared.files is not None:
