@@ -265,8 +265,11 @@ class Kube:
         return await self._answer(namespace, partial(self._read, path, "application/json"), limits)
 
     async def _version(self, namespace: str, path: str) -> _Version | None:
-        """Return which object a path leads to, and in which version; None if to none."""
-        return _version_of((await self._answer(namespace, partial(self._read, path, _METADATA), OBJECT_LIMITS))[0])
+        """Return which object a path leads to, and in which version; None if to none, or if even that is too much."""
+        try:
+            return _version_of((await self._answer(namespace, partial(self._read, path, _METADATA), OBJECT_LIMITS))[0])
+        except RefusedObject:
+            return None  # `managedFields` are as deep as what was written.
 
     async def _read(self, path: str, accept: str) -> aiohttp.ClientResponse | None:
         """Return None if nothing exists. The dynamic client would format a traceback, which costs more than this."""

@@ -120,11 +120,11 @@ def _whats(update: StatusUpdate) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 
 async def _publish(client: Kube, update: StatusUpdate) -> tuple[str | None, bool]:
-    """Return what could not be written, and whether that was refused."""
+    """Return what could not be written, and whether it was refused, or the object is gone."""
     try:
         await _apply(client, update)
     except (NotFoundError, ConflictError):
-        return None, False  # It was deleted meanwhile, and perhaps recreated.
+        return None, True  # It was deleted meanwhile, and perhaps recreated.
     except Exception as error:  # Not only API errors: no update may hold the others up.
         if not update.is_readable and isinstance(error, DynamicApiError):
             # Nobody can write the status of such an object, so an event is all that is possible.

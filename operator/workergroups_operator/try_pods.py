@@ -120,8 +120,12 @@ class PodTrials:
             for name, question in questions.items()
             if question.due <= clock()
         }
+        earlier = {name: question.answer for name, question in questions.items()}
         await self.writes.run(key, due)
         refused = {name: question.answer for name, question in questions.items() if question.answer is not None}
+        if early := {name for name, why in refused.items() if _is_early(name, trials[name], earlier[name], why)}:
+            unsure = {name: Explanation(Reason.ADMISSION_PENDING, refused[name].message) for name in early}
+            return Answers({**refused, **unsure}, 0.0)
         # The answers to questions that are due are on their way.
         waits = [question.due - clock() for question in questions.values() if question.due > clock()]
         return Answers(refused, min(waits, default=float("inf")))
@@ -146,6 +150,16 @@ class PodTrials:
 
     async def _ask(self, question: _Question, trial: Trial) -> None:
         question.note(await _answer(self._client, trial), asyncio.get_running_loop().time(), self._look_again)
+
+
+def _is_early(name: str, trial: Trial, earlier: Explanation | None, why: Explanation) -> bool:
+    """Return whether the pods of a live node group were read before their refusal came.
+
+    KubeRay may have created pods since, which used up a quota. If the RayCluster asked for no more than were read, it
+    would delete these, or others. So the next turn decides.
+    """
+    is_live = trial.ray_cluster is None and name != Component.HEAD
+    return is_live and why is not PENDING and earlier in (None, PENDING)
 
 
 def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:

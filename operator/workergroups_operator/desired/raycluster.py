@@ -32,7 +32,7 @@ _AT_LEAST = "2.52.0"
 MAX_COPIES = 16
 NO_ROLLS: Mapping[str, Roll] = {}
 # The API server has not said whether it accepts a pod.
-UNKNOWN_REASONS = (Reason.ADMISSION_PENDING, Reason.APPLY_FAILED)
+_UNKNOWN = (Reason.ADMISSION_PENDING, Reason.APPLY_FAILED)
 
 
 def ray_cluster(
@@ -134,7 +134,7 @@ def _kept_replicas(observed: Observed, name: str, why: Explanation, size: Replic
     KubeRay stops at the first group for which it cannot create a pod, so that the groups after it would get none. But
     as long as nobody knows, it may be creating pods that were accepted a moment ago, and would delete them.
     """
-    if why.reason in UNKNOWN_REASONS:
+    if why.reason in _UNKNOWN:
         return min(int((observed.live_node_group(name) or {}).get("replicas") or 0), size.count)
     return min(len(observed.all_pods_of(name)), size.count)
 

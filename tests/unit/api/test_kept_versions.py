@@ -23,12 +23,14 @@ class Server:
         self.change = change
         # How often the whole object was read.
         self.reads = 0
+        # Of its metadata, who wrote which field.
+        self.managed = ""
 
     async def __call__(self, request):
         self.change(self)
         if not self.exists:
             return web.json_response({"kind": "Status", "message": "not found", "code": 404}, status=404)
-        metadata = {"name": "g", "uid": self.uid, "resourceVersion": str(self.version)}
+        metadata = {"name": "g", "uid": self.uid, "resourceVersion": str(self.version), "managedFields": self.managed}
         if "PartialObjectMetadata" in request.headers["Accept"]:
             return web.json_response({"metadata": metadata})
         self.reads += 1
@@ -108,3 +110,9 @@ def test_the_objects_that_were_used_last_are_kept(read, monkeypatch):
     server = Server(LARGE)
     assert read(server, nothing) == ["1", "1"]
     assert server.reads == 2
+
+
+def test_an_object_of_which_even_the_metadata_are_too_large_is_refused_and_not_an_error(read):
+    server = Server(TOO_LARGE)
+    server.managed = "x" * TOO_LARGE
+    assert read(server, nothing, edited) == ["refused"] * 3

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 from kubernetes.aio.client.exceptions import ApiException
-from kubernetes.aio.dynamic.exceptions import ForbiddenError
+from kubernetes.aio.dynamic.exceptions import ForbiddenError, NotFoundError
 
 from tests.unit.operator.make import NOW, group
 from tests.unit.operator.virtual_time import now, run
@@ -63,6 +63,21 @@ def test_the_event_has_the_reason_and_the_message(after, type_, reason):
     assert told["note"] == f"{after.reason}: {after.message}"
 
 
+def test_a_status_whose_object_was_not_there_is_not_taken_for_written() -> None:
+    api = ApiServer()
+    api.absent = {"a"}
+
+    async def scenario() -> None:
+        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS)
+        for _ in range(2):
+            assert await publisher.publish(KEY, [change("a")]) is None
+            await asyncio.sleep(WEBHOOK_SECONDS + TIMINGS.urgent_retry.last)
+            api.absent = set()
+        assert api.applied == ["a", "a"]
+
+    run(scenario())
+
+
 KEY = ClusterKey("team", "actors")
 TIMINGS = Timings()
 WEBHOOK_SECONDS = 1.0
@@ -73,12 +88,15 @@ class ApiServer:
 
     def __init__(self) -> None:
         self.refused: set[str] = set()
+        self.absent: set[str] = set()
         self.applied: list[str] = []
 
     async def apply(self, manifest: Manifest, subresource: str) -> None:
         await asyncio.sleep(WEBHOOK_SECONDS)
         name = manifest["metadata"]["name"]
         self.applied.append(name)
+        if name in self.absent:
+            raise NotFoundError(ApiException(status=404, reason="not found"))
         if name in self.refused:
             raise ForbiddenError(ApiException(status=403, reason="webhook"))
 

@@ -48,6 +48,11 @@ def trial(name="a", namespace="team"):
     return Trial({"name": name, "namespace": namespace})
 
 
+def new(name):
+    """About a pod that the live RayCluster does not have yet."""
+    return replace(trial(name), ray_cluster={"kind": "RayCluster"})
+
+
 class Operator:
     """Gives a cluster a turn when it is enqueued, and when it has to look again."""
 
@@ -77,19 +82,31 @@ class Operator:
 
 def test_a_quick_answer_is_known_in_the_same_turn():
     api = ApiServer()
+    api.apply = lambda *_, **__: asyncio.sleep(0.0)
+    api.refuses = {"a"}
+
+    async def scenario():
+        return await Operator(api, {"A": new("a"), "B": new("b"), "head": trial("a")}).serve(1)
+
+    assert run(scenario()) == [(0.02, {"A": "PodsRefused", "head": "PodsRefused"})]
+
+
+def test_of_a_live_node_group_the_next_turn_decides_which_reads_the_pods_after_the_refusal():
+    api = ApiServer()
     api.refuses = {"a"}
 
     async def scenario():
         return await Operator(api, {"A": trial("a"), "B": trial("b")}).serve(1)
 
-    assert run(scenario()) == [(0.01, {"A": "PodsRefused"})]
+    assert run(scenario()) == [(0.01, {"A": "AdmissionPending"}), (0.01, {"A": "PodsRefused"})]
+    assert len(api.asked) == 2
 
 
 def test_a_pod_about_which_the_operator_cannot_ask_is_reported_and_retried():
     api = ApiServer()
 
     async def scenario():
-        return await Operator(api, {"A": trial("odd")}).serve(3)
+        return await Operator(api, {"A": new("odd")}).serve(3)
 
     assert [refused for _, refused in run(scenario())] == [{"A": "InternalError"}] * 2
 
@@ -109,7 +126,7 @@ def test_a_pod_that_was_accepted_in_a_raycluster_is_not_tried_by_itself_at_once(
     api.apply = lambda *_, **__: asyncio.sleep(0.01)
 
     async def scenario():
-        operator = Operator(api, {"A": replace(trial(), ray_cluster={"kind": "RayCluster"})})
+        operator = Operator(api, {"A": new("a")})
         await operator.turns(0.5)
         api.refuses = {"a"}  # The pods that KubeRay creates use up the quota.
         operator.trials = {"A": trial()}
