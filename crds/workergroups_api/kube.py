@@ -432,7 +432,7 @@ class Kube:
         await _finish(answer)
 
     async def merge(self, patch: Manifest, subresource: str, *, dry_run: bool = False) -> None:
-        """Set and, where the value is None, remove fields of a part of an object, whoever owns them."""
+        """Set and, where the value is None, remove fields of a part of an object, also those that others own."""
         answer = await self._resource(kind_of(patch), subresource).patch(
             body=patch,
             content_type="application/merge-patch+json",
