@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +16,7 @@ PROGRAM = f"""
 import sys, time
 sys.stdout.buffer.write({PRINTED[:10]!r})
 sys.stdout.flush()
-time.sleep(3)
+time.sleep(8)
 sys.stdout.buffer.write(b"x" * ({LINE} - 5) + {PRINTED[LINE + 5 :]!r})
 sys.stdout.flush()
 sys.exit(7)
@@ -45,7 +44,7 @@ def own(output):
 
 def test_a_job_that_is_followed_prints_all_bytes_while_it_runs_and_at_its_end(api):
     job = submit(api, "here", [sys.executable, "-c", PROGRAM], {})
-    began, output, early = time.monotonic(), b"", None
+    output, early = b"", None
     for piece in job.logs(follow=True):
         output += piece
         if early is None and PRINTED[:5] in output:
@@ -54,7 +53,6 @@ def test_a_job_that_is_followed_prints_all_bytes_while_it_runs_and_at_its_end(ap
     assert own(output) == PRINTED
     assert job.record().exit_code == 7
     assert own(b"".join(job.logs())) == PRINTED
-    assert time.monotonic() - began < 60
 
 
 def test_a_job_that_printed_nothing_and_one_that_cannot_start_have_no_output(api):
