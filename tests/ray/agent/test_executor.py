@@ -94,7 +94,8 @@ def test_a_class_that_does_not_import_is_reported_with_the_exception_and_its_pla
 def test_arguments_that_the_constructor_does_not_take_are_reported_before_any_rank_exists(agent):
     code = "class Accumulator:\n    def __init__(self, size): ..."
     report = ranks(agent.until(is_in("LaunchFailed"), Group(code=code, launch=launch(init_kwargs={"colour": "red"}))))
-    assert report.message == "TypeError: Accumulator(size): missing a required argument: 'size'"
+    missing = "missing a required argument: 'size'; unexpected 'colour', did you mean 'size'?"
+    assert report.message == f"TypeError: Accumulator(size): {missing}"
     assert report.created == 0
 
 

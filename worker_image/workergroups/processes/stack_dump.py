@@ -31,6 +31,11 @@ _MOST_BYTES = 1024 * 1024
 _STANDARD_ERROR = 2
 _OF_FAULTHANDLER = re.compile(r"(Current thread|Thread) 0x|  File \"|  \.\.\.|  <|$")
 
+# Ray where it is installed (users' code may well be in /home/ray), threads, and the thread that waits for questions.
+_NOT_OF_USERS = re.compile(
+    r"/(site-packages|dist-packages|python)/ray/|/threading\.py$|/workergroups/flight_recorder\.py$"
+)
+
 _actor_id: str | None = None
 
 
@@ -159,7 +164,7 @@ def _read_when_settled(pid: int, descriptor: int, begin: int, deadline: float) -
 
 
 def _without_rays_threads(text: str) -> str:
-    """Return the text without threads that run only Ray and the standard library."""
+    """Return the text without threads that run only Ray, the standard library, and what waits for questions."""
     threads = [_since_the_worker_began(thread) for thread in re.split(r"\n\n+", text.strip())]
     of_users = [thread for thread in threads if _has_user_frame(thread)]
     return "\n".join(of_users or threads[-1:])
@@ -172,4 +177,4 @@ def _since_the_worker_began(thread: str) -> str:
 
 def _has_user_frame(thread: str) -> bool:
     files = re.findall(r'File "([^"]+)"', thread)
-    return any("/ray/" not in file and not file.endswith("/threading.py") for file in files)
+    return not all(map(_NOT_OF_USERS.search, files))
