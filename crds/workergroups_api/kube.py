@@ -68,6 +68,7 @@ _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 # With a charset, the client sends the text as it is. Without one, it would encode the text as JSON again.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
+_MERGE = "application/merge-patch+json"
 # Characters beyond ASCII, up to U+FFFF.
 _BASIC_PLANE = re.compile("[\u0080-\uffff]")
 
@@ -418,29 +419,31 @@ class Kube:
 
     async def apply(self, manifest: Manifest, subresource: str | None = None, *, dry_run: bool = False) -> None:
         """Apply on the server side; take over fields that another manager holds. A dry run only asks if that works."""
-        answer = await self._resource(kind_of(manifest), subresource).patch(
-            body=as_yaml(manifest),
-            content_type=_APPLY,
-            name=manifest["metadata"]["name"],
-            namespace=manifest["metadata"]["namespace"],
-            field_manager=self._field_manager,
-            force_conflicts=True,
-            _request_timeout=self._request_seconds,
-            serialize=False,
-            **({"dry_run": "All"} if dry_run else {}),
-        )
-        await _finish(answer)
+        await self._patch(manifest, as_yaml(manifest), _APPLY, subresource, dry_run=dry_run, force_conflicts=True)
 
     async def merge(self, patch: Manifest, subresource: str, *, dry_run: bool = False) -> None:
         """Set and, where the value is None, remove fields of a part of an object, also those that others own."""
-        answer = await self._resource(kind_of(patch), subresource).patch(
-            body=patch,
-            content_type="application/merge-patch+json",
-            name=patch["metadata"]["name"],
-            namespace=patch["metadata"]["namespace"],
+        await self._patch(patch, patch, _MERGE, subresource, dry_run=dry_run)
+
+    async def _patch(
+        self,
+        manifest: Manifest,
+        body: str | Manifest,
+        content_type: str,
+        subresource: str | None,
+        *,
+        dry_run: bool,
+        **more: Any,
+    ) -> None:
+        answer = await self._resource(kind_of(manifest), subresource).patch(
+            body=body,
+            content_type=content_type,
+            name=manifest["metadata"]["name"],
+            namespace=manifest["metadata"]["namespace"],
             field_manager=self._field_manager,
             _request_timeout=self._request_seconds,
             serialize=False,
+            **more,
             **({"dry_run": "All"} if dry_run else {}),
         )
         await _finish(answer)
