@@ -37,7 +37,7 @@ def configure_log() -> None:
 
 async def serve() -> None:
     """Run kopf until a signal comes or one of its tasks ends: none of them is of use without the others."""
-    stop = asyncio.Event()
+    stop = asyncio.get_running_loop().create_future()
     tasks = await kopf.spawn_tasks(
         standalone=True,
         clusterwide=True,
@@ -49,7 +49,7 @@ async def serve() -> None:
     for task in tasks:
         task.add_done_callback(lambda _: living.cancel())
     await kopf.run_tasks(tasks, ignored={living})
-    if stop.is_set():
+    if not stop.cancelled():
         sys.exit("one of the operator's tasks failed")
 
 

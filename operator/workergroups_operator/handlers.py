@@ -115,11 +115,11 @@ async def _listen(heartbeats: Heartbeats, queue: WorkQueue[ClusterKey], seconds:
         await asyncio.sleep(seconds)
 
 
-def _stop_if_failed(stop: asyncio.Event, task: asyncio.Task[None]) -> None:
+def _stop_if_failed(stop: asyncio.Future[None], task: asyncio.Task[None]) -> None:
     """Stop the operator, as kopf does when one of its own tasks ends."""
     if not task.cancelled():
         LOGGER.error("%s: %r; stopping", task.get_name(), task.exception())
-        stop.set()
+        stop.set_result(None)
 
 
 async def _end(task: asyncio.Task[None]) -> None:
@@ -139,6 +139,8 @@ async def watched(memo: kopf.Memo, **_: Any) -> None:
 async def stop(memo: kopf.Memo, **_: Any) -> None:
     """End the reconciliations, then the connection."""
     await memo.resources.aclose()
+    # kopf waits for five seconds for the task with which it waits for this.
+    memo.stop.cancel()
 
 
 # Indexers are coroutines, since kopf calls functions in threads: on a busy machine, that costs more than they do.

@@ -44,7 +44,7 @@ async def serve(namespaces: Sequence[str]) -> None:
     settings = kopf.OperatorSettings()
     settings.process.ultimate_exiting_timeout = None  # it would also end the simulation
     settings.scanning.disabled = True  # all kinds exist, and the namespaces are named
-    stop = asyncio.Event()
+    stop = asyncio.get_running_loop().create_future()
     await kopf.operator(
         namespaces=list(namespaces),
         standalone=True,
