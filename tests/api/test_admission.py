@@ -27,17 +27,18 @@ class Cluster:
         path = path_of(kind_of(manifest), NAMESPACE)
         return self._runner.run(self._api.request("POST", path, manifest, fieldValidation="Strict"))
 
-    def grant(self, resource, verbs, user):
-        """Grant rights on a kind in the namespace, and wait until they are in force."""
+    def grant(self, resource, verbs, user, names=()):
+        """Grant rights on a kind in the namespace, or on some objects of it, and wait until they are in force."""
         api_group, _, plural = resource.rpartition("/")
         rbac, name = "rbac.authorization.k8s.io", f"{user}-{plural}"
-        rules = [{"apiGroups": [api_group], "resources": [plural], "verbs": verbs}]
+        rules = [{"apiGroups": [api_group], "resources": [plural], "verbs": verbs, "resourceNames": list(names)}]
         reference = {"apiGroup": rbac, "kind": "Role", "name": name}
         subjects = [{"apiGroup": rbac, "kind": "User", "name": user}]
         self._post(f"{rbac}/v1/namespaces/{NAMESPACE}/roles", {"metadata": {"name": name}, "rules": rules})
         binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": subjects}
         self._post(f"{rbac}/v1/namespaces/{NAMESPACE}/rolebindings", binding)
         asked = {"namespace": NAMESPACE, "verb": verbs[0], "group": api_group, "resource": plural}
+        asked |= {"name": names[0]} if names else {}
         review = {"spec": {"user": user, "resourceAttributes": asked}}
         deadline = time.monotonic() + 10
         while not self._post("authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]:
@@ -506,24 +507,105 @@ def test_a_run_that_cannot_be_is_refused(cluster, spec, words):
 
 @pytest.fixture(scope="module")
 def tenant(cluster, access):
-    """A user who has rights on groups and, as long as nobody grants more, no others."""
-    cluster.grant("workergroups.dev/workergroups", ["create", "get", "update"], "tenant")
+    """A user who has rights on pools and groups, on some Secrets, on one ConfigMap, and no others."""
+    for kind in ("resourcepools", "workergroups"):
+        cluster.grant(f"workergroups.dev/{kind}", ["create", "get", "update"], "tenant")
+    cluster.grant("secrets", ["get"], "tenant", names=["own", *(f"own-{number}" for number in range(9))])
+    cluster.grant("configmaps", ["get"], "tenant", names=["accumulator"])
     with cluster.connected(access, "tenant") as connected:
         yield connected
 
 
-def test_only_who_may_create_pods_may_create_a_group_that_reads_secrets(cluster, tenant):
-    reading = [{"envFrom": [{"secretRef": {"name": "a"}}]}, {"env": FROM_A_CONFIG_MAP}]
-    for number, spec in enumerate(reading):
-        refuse(tenant.create, group(f"tenants-{number}", **spec), "only users who may create pods")
-    plain = group("tenants", env=[{"name": "A", "value": "1"}])
+def from_secret(name):
+    return [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": name, "key": "key"}}}]
+
+
+def mounted(**source):
+    return {"volumes": [{"mountPath": "/data"} | source]}
+
+
+NAMED_BY_A_POOL = {
+    "a Secret in env": (
+        {"env": from_secret("a")},
+        "spec names a, one of the secrets: only users who may get it, or create pods",
+    ),
+    "a Secret in envFrom": ({"envFrom": [{"secretRef": {"name": "a"}}]}, "spec names a, one of the secrets"),
+    "a Secret in a volume": (mounted(secret={"secretName": "a"}), "spec names a, one of the secrets"),
+    "a pull secret": ({"imagePullSecrets": [{"name": "own"}, {"name": "a"}]}, "spec names a, one of the secrets"),
+    "a pull secret of the head": ({"head": {"imagePullSecrets": [{"name": "a"}]}}, "spec names a, one of the secrets"),
+    "a pull secret of the agent": (
+        {"agent": {"imagePullSecrets": [{"name": "a"}]}},
+        "spec names a, one of the secrets",
+    ),
+    "a ConfigMap in env": ({"env": FROM_A_CONFIG_MAP}, "one of the configmaps: only users"),
+    "a ConfigMap in envFrom": ({"envFrom": [{"configMapRef": {"name": "a"}}]}, "spec names a, one of the configmaps"),
+    "a ConfigMap in a volume": (mounted(configMap={"name": "a"}), "spec names a, one of the configmaps"),
+    "many Secrets": (
+        {"envFrom": [{"secretRef": {"name": f"own-{number}"}} for number in range(9)]},
+        "spec names more than 8 secrets: only users who may get all",
+    ),
+    "a file's variable": (
+        {"env": [{"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "a", "path": "a", "key": "a"}}}]},
+        "spec.env[].valueFrom: only users who may create pods",
+    ),
+    "a claim": (mounted(persistentVolumeClaim={"claimName": "a"}), "spec.volumes: only users who may create pods"),
+    "a token": (mounted(projected={"sources": [{"secret": {"name": "a"}}]}), "spec.volumes: only users who may"),
+    "a path of the machine": (mounted(hostPath={"path": "/"}), "spec.volumes: only users who may create pods"),
+    "a ServiceAccount": (
+        {"podTemplate": {"spec": {"serviceAccountName": "a"}}},
+        "spec.podTemplate, also of spec.head, can make any pod: only users who may create pods",
+    ),
+    "a ServiceAccount of the head": (
+        {"head": {"podTemplate": {"spec": {"automountServiceAccountToken": True}}}},
+        "spec.podTemplate, also of spec.head",
+    ),
+}
+NAMED_BY_A_GROUP = {
+    "a Secret in env": ({"env": from_secret("a")}, "spec names a, one of the secrets"),
+    "a Secret in envFrom": ({"envFrom": [{"secretRef": {"name": "a"}}]}, "spec names a, one of the secrets"),
+    "a ConfigMap in env": ({"env": FROM_A_CONFIG_MAP}, "one of the configmaps: only users"),
+    "code": ({"code": {"configMap": {"name": "of-others"}}}, "spec names of-others, one of the configmaps"),
+}
+
+
+@pytest.mark.parametrize(("spec", "words"), NAMED_BY_A_POOL.values(), ids=NAMED_BY_A_POOL)
+def test_who_names_an_object_in_a_pool_needs_the_right_to_it(tenant, spec, words):
+    refuse(tenant.create, pool("tenants-no", **spec), words)
+
+
+@pytest.mark.parametrize(("spec", "words"), NAMED_BY_A_GROUP.values(), ids=NAMED_BY_A_GROUP)
+def test_who_names_an_object_in_a_group_needs_the_right_to_it(tenant, spec, words):
+    refuse(tenant.create, group("tenants-no", **spec), words)
+
+
+def test_who_has_the_right_to_an_object_may_name_it(tenant):
+    of_pod = {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    own = {"env": [*from_secret("own"), of_pod], "imagePullSecrets": [{"name": "own"}]} | mounted(emptyDir={})
+    tenant.create(pool("tenants-own", **own, head={"spareCpus": 1}, setup={"script": "env"}))
+    tenant.create(group("tenants-own", env=[*from_secret("own"), {"name": "A", "value": "1"}]))
+    tenant.create(pool("tenants-image", **mounted(image={"reference": "example.test/code:1"})))
+    many = [{"secretRef": {"name": f"own-{number % 8}"}} for number in range(32)]
+    tenant.create(pool("tenants-many", envFrom=many))
+
+
+def test_nobody_adds_what_they_may_not_read_or_changes_what_reads_it(cluster, tenant):
+    plain = group("tenants")
     tenant.create(plain)
-    refuse(tenant.change, changed(plain, "spec.envFrom", reading[0]["envFrom"]), "only users who may create pods")
-    cluster.create(group("of-an-editor", **reading[0]))
-    theirs = group("of-an-editor", **reading[0] | {"worker": {"class": "tenants.Code"}})
-    refuse(tenant.change, theirs, "only users who may create pods")
-    cluster.grant("pods", ["create"], "tenant")
-    tenant.change(theirs)
+    refuse(tenant.change, changed(plain, "spec.env", from_secret("a")), "spec names a, one of the secrets")
+    for theirs, change in (
+        (group("of-an-editor", env=from_secret("a")), {"worker": {"class": "tenants.Code"}}),
+        (pool("of-an-editor", env=from_secret("a")), {"setup": {"script": "env; exit 1"}}),
+    ):
+        cluster.create(theirs)
+        refuse(tenant.change, theirs | {"spec": theirs["spec"] | change}, "spec names a, one of the secrets")
+
+
+def test_who_may_create_pods_may_name_everything(cluster, access):
+    cluster.grant("workergroups.dev/resourcepools", ["create"], "editor")
+    cluster.grant("pods", ["create"], "editor")
+    with cluster.connected(access, "editor") as editor:
+        for number, (spec, _) in enumerate(NAMED_BY_A_POOL.values()):
+            editor.create(pool(f"editors-{number}", **spec))
 
 
 def test_a_group_may_take_a_pool_twice_and_needs_to_name_none(cluster):

@@ -154,14 +154,15 @@ def test_who_may_change_pools_may_scale_them(manifests, role, verbs):
     assert verbs_on(granted, manifest.RESOURCE_POOL, "/scale") == verbs
 
 
-def test_groups_that_read_secrets_are_only_for_users_who_may_create_pods(find):
+def test_what_pools_and_groups_name_is_only_for_users_with_the_right_to_it(find):
     """What it lets through is a test of the API server's."""
-    policy = find("ValidatingAdmissionPolicy", "workergroups-group-env")["spec"]
+    policy = find("ValidatingAdmissionPolicy", "workergroups-named-objects")["spec"]
     (rule,) = policy["matchConstraints"]["resourceRules"]
-    assert (rule["resources"], rule["operations"]) == ([manifest.WORKER_GROUP.plural], ["CREATE", "UPDATE"])
+    kinds = [manifest.RESOURCE_POOL.plural, manifest.WORKER_GROUP.plural]
+    assert (rule["resources"], rule["operations"]) == (kinds, ["CREATE", "UPDATE"])
     assert policy["failurePolicy"] == "Fail"
-    binding = find("ValidatingAdmissionPolicyBinding", "workergroups-group-env")["spec"]
-    assert binding == {"policyName": "workergroups-group-env", "validationActions": ["Deny"]}
+    binding = find("ValidatingAdmissionPolicyBinding", "workergroups-named-objects")["spec"]
+    assert binding == {"policyName": "workergroups-named-objects", "validationActions": ["Deny"]}
 
 
 def aggregated_rules(manifests: list[dict], role: str) -> list[dict]:
