@@ -31,7 +31,10 @@ _WIDEST = 1_000_000
 _ELSEWHERE: dict[str, Any] = {"width": _WIDEST, "force_interactive": False}
 out = Console(emoji=False, highlight=False, soft_wrap=True, **({} if sys.stdout.isatty() else _ELSEWHERE))
 err = Console(emoji=False, highlight=False, soft_wrap=True, stderr=True, **({} if sys.stderr.isatty() else _ELSEWHERE))
-_COLOURS = re.compile(r"(\x1b\[[0-9;:]*m)")
+# Of what a program prints, a terminal also gets these. Progress bars need the carriage return.
+_COLOURS = re.compile(r"(\x1b\[[0-9;:]*m|\r)")
+# The parameter that conceals what follows: it would be copied unseen. The same number within a colour is none.
+_CONCEALED = re.compile(r"([34]8;(?:5;[0-9]*|2(?:;[0-9]*){3}))|(?<=[\[;])0*8(?=[;m])")
 _BEGUN = re.compile(r"\x1b(\[[0-9;:]{0,99})?\Z")
 
 
@@ -50,8 +53,9 @@ def print_text(text: str, style: str | None = None) -> None:
 class ProgramOutput:
     """Prints what a program has printed, piece by piece, and adds no end of line.
 
-    What is no terminal gets the same bytes. A terminal gets text and colours, and nothing else: other sequences could
-    change its title, its clipboard, or lines that are already there. It shows bytes that are not UTF-8 as in `\\xe9`.
+    What is no terminal gets the same bytes. A terminal gets text, colours and carriage returns, and nothing else: other
+    sequences could change its title, its clipboard, or lines that are already there, or conceal what they print. It
+    shows bytes that are not UTF-8 as in `\\xe9`.
     """
 
     def __init__(self) -> None:
@@ -78,7 +82,11 @@ def print_bytes(stream: Any, data: bytes) -> None:
 
 
 def _without_sequences(text: str) -> str:
-    return "".join(part if _COLOURS.fullmatch(part) else without_controls(part) for part in _COLOURS.split(text))
+    parts = _COLOURS.split(text)
+    return "".join(
+        _CONCEALED.sub(lambda found: found[1] or "28", part) if _COLOURS.fullmatch(part) else without_controls(part)
+        for part in parts
+    )
 
 
 def captured(show: Callable[[], None]) -> str:

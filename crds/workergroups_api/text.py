@@ -17,7 +17,7 @@ def plain(text: str, limit: int) -> str:
     What is too long loses its middle: beginning and end say most. However long it is, only these are looked at. A text
     that has been made plain stays as it is.
     """
-    line = " ".join(without_controls(_shorter(text, _LOOKED_AT * limit)).split())
+    line = without_controls(" ".join(_shorter(text, _LOOKED_AT * limit).split()))
     return _shorter(line, limit)
 
 
@@ -31,13 +31,14 @@ def _shorter(text: str, limit: int) -> str:
 def without_controls(text: str) -> str:
     """Return the text with control characters replaced, and so without control sequences of terminals.
 
-    Spaces, tabs and ends of lines stay.
+    Spaces, tabs and ends of lines stay. A lone carriage return does not: what follows it would hide what is before it.
     """
     if text.isascii() and text.isprintable():
         return text
+    text = text.replace("\r\n", "\n")
     unfit = {ord(each): "\N{REPLACEMENT CHARACTER}" for each in set(text) if _is_unfit(each)}
     return text.translate(unfit) if unfit else text
 
 
 def _is_unfit(character: str) -> bool:
-    return character in _TURNING or (unicodedata.category(character) in _UNFIT and not character.isspace())
+    return character in _TURNING or (unicodedata.category(character) in _UNFIT and character not in "\t\n")

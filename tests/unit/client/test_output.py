@@ -58,6 +58,26 @@ def test_a_terminal_gets_the_colours_of_a_program_and_nothing_else(capsys, monke
     assert not set(shown) & set("\x07\x9b\u202e")
 
 
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("\x1b[8mhidden\x1b[0m", "\x1b[28mhidden\x1b[0m"),
+        ("\x1b[1;08;31mhidden\x1b[0m", "\x1b[1;28;31mhidden\x1b[0m"),
+        ("\x1b[38;5;8mgrey \x1b[48;2;8;8;8;8mhidden\x1b[0m", "\x1b[38;5;8mgrey \x1b[48;2;8;8;8;28mhidden\x1b[0m"),
+        ("\x1b[28;38;48mplain\x1b[0m", "\x1b[28;38;48mplain\x1b[0m"),
+    ],
+)
+def test_a_program_conceals_nothing_on_a_terminal(capsys, monkeypatch, printed, shown):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    ProgramOutput().print(printed.encode())
+    assert capsys.readouterr().out == shown
+
+
+def test_a_message_hides_nothing_behind_a_carriage_return(capsys):
+    print_text("a\r\nfailed\rall is well")
+    assert capsys.readouterr().out == "a\nfailed\ufffdall is well\n"
+
+
 def test_a_terminal_shows_bytes_that_are_no_text(capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     output = ProgramOutput()
