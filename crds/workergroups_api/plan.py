@@ -124,6 +124,8 @@ class PlannedGroup(ApiModel):
     # Rank -> with which of these restarts it was last created alone; None if no rank was in this incarnation. Of more
     # than MAX_BIRTHS ranks, only the latest are here: so a rank may have a later birth than the plan says.
     births: Annotated[dict[int, int] | None, Field(max_length=MAX_BIRTHS)] = None
+    # Which rank failed and how, if the latest ranks were created after a failure. The agent tells drivers.
+    cause: str | None = None
     # Whether the ranks that failed stay as they are, by the failure policy. The agent tells drivers, which may be
     # waiting for others.
     is_final: bool | None = None

@@ -13,6 +13,8 @@ from typing import Any
 from . import announcements
 
 _KV_NAMESPACE = "workergroups-incarnations"
+# Users can write to the GCS.
+_MAX_TEXT = 2048
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,22 @@ class Incarnation:
     """Whether its ranks have failed, and the operator does not recreate them."""
     births: Mapping[int, int] = field(default_factory=dict, compare=False)
     """The births of ranks that are recreated alone: what has an earlier birth is about to end."""
+    cause: str = field(default="", compare=False)
+    """Which rank failed and how, if the latest ranks were created after a failure; else empty."""
 
 
 def announce(
-    group: str, uid: str, incarnation: int, is_final: bool = False, births: Mapping[int, int] | None = None
+    group: str,
+    uid: str,
+    incarnation: int,
+    is_final: bool = False,
+    births: Mapping[int, int] | None = None,
+    cause: str | None = None,
 ) -> None:
     """Announce that this incarnation of the group is current; write nothing if it is announced already."""
     record: dict[str, Any] = {"uid": uid, "incarnation": incarnation}
     record |= {"final": True} if is_final else {}
+    record |= {"cause": cause} if cause else {}
     announcements.announce(_KV_NAMESPACE, group, record | ({"births": dict(births)} if births else {}))
 
 
@@ -42,13 +52,19 @@ def current(group: str) -> Incarnation | None:
     """Return the group's current incarnation; ``None`` if no readable one was announced."""
     match announcements.current(_KV_NAMESPACE, group):
         case {"uid": str(uid), "incarnation": number, **more} if announcements.is_count(number):
-            return Incarnation(uid, number, more.get("final") is True, _births(more.get("births")))
+            return Incarnation(
+                uid, number, more.get("final") is True, _births(more.get("births")), _text(more.get("cause"))
+            )
     return None
 
 
 def _births(record: Any) -> dict[int, int]:
     known = record.items() if isinstance(record, dict) else ()
     return {int(rank): birth for rank, birth in known if rank.isdecimal() and announcements.is_count(birth)}
+
+
+def _text(record: Any) -> str:
+    return record[:_MAX_TEXT] if isinstance(record, str) else ""
 
 
 def forget(group: str) -> None:

@@ -102,7 +102,7 @@ def _named(error: RayActorError, workers: Sequence[ActorHandle], group: str) -> 
         return _replaced(error, name, current, state)
     if not isinstance(error, ActorDiedError) and (state is None or state.death is None):
         return unnamed
-    return _rank_died(error, rank, state)
+    return _rank_died(error, rank, state, _why_recreated(name))
 
 
 def _death_among(refs: Sequence[Any]) -> RayActorError | None:
@@ -147,14 +147,22 @@ def _settled_state(error: RayActorError, name: RankName | None) -> ActorState | 
     return poll(settled, timeout=_REPORTED if isinstance(error, ActorDiedError) else _UNREACHABLE)
 
 
-def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None) -> RankDiedError:
+def _why_recreated(name: RankName | None) -> str:
+    """Return which rank failed and how if this one is recreated alone; else an empty text."""
+    current = incarnations.current(name.group) if name is not None else None
+    if name is None or current is None or current.births.get(name.rank, 0) <= name.birth:
+        return ""
+    return current.cause
+
+
+def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None, why: str) -> RankDiedError:
     cause, reason = _cause(state) or str(error), _reason(error, state)
     who = f"rank {rank.number} of {rank.size}{_where(rank, state)}"
     if reason is RankEnd.CONSTRUCTOR_FAILED:
         lines = [f"{who} failed in its constructor: {exception_line(cause)}", cause]
     else:
         brief = state.death.message if state is not None and state.death is not None else cause
-        lines = [f"{who} died: {brief}", *_left_behind(state)]
+        lines = [f"{who} died: {brief}", *filter(None, [why]), *_left_behind(state)]
     return RankDiedError(
         "\n".join([*lines, _what_next(rank)]),
         rank=rank.number,
@@ -181,9 +189,10 @@ def _replaced(
         what = f"the WorkerGroup {name.group!r} was deleted and recreated: this group's ranks were the former one's"
     else:
         what = f"the ranks of WorkerGroup {name.group!r} were replaced by new ones: this group's ranks were"
+    since = f", since {current.cause}" if current.cause else ""
     message = (
-        f"{what} incarnation {name.incarnation}, and incarnation {current.incarnation} is current. What they had in "
-        "memory is gone. group.renew() waits for the new ranks"
+        f"{what} incarnation {name.incarnation}, and incarnation {current.incarnation} is current{since}. What they had "
+        "in memory is gone. group.renew() waits for the new ranks"
     )
     return IncarnationReplacedError(
         message,

@@ -7,13 +7,17 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.text import plain
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
-from workergroups_operator.policy.incarnation import Failed, is_final
-from workergroups_operator.policy.plan_size import is_planned
-from workergroups_operator.policy.rank_failures import stored
+from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, is_final
+from workergroups_operator.policy.plan_size import MAX_BYTES, is_planned
+from workergroups_operator.policy.rank_failures import NO_RESTARTS, GroupFailure, stored
+
+# Of what drivers are told of a failure.
+_MAX_CAUSE = 512
 
 
 def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
@@ -31,11 +35,16 @@ def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
 
 def config_map(plan: ClusterPlan) -> Manifest:
     """Return the plan as one key, sorted, so that equal plans are equal texts."""
+    text = json.dumps(plan.to_json(), sort_keys=True)
+    if len(text) > MAX_BYTES:
+        # Only drivers read the causes, and the ranks run without.
+        groups = tuple(group.model_copy(update={"cause": None}) for group in plan.groups)
+        text = json.dumps(plan.model_copy(update={"groups": groups}).to_json(), sort_keys=True)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": plan_name(plan.cluster)},
-        "data": {PLAN_KEY: json.dumps(plan.to_json(), sort_keys=True)},
+        "data": {PLAN_KEY: text},
     }
 
 
@@ -88,8 +97,18 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         retries=incarnation.retries if incarnation.retries.failures else None,
         restarts=stored(incarnation.restarts),
         births=dict(incarnation.births) or None,
+        cause=_cause(incarnation, failure, before),
         is_final=is_final(incarnation, failed, before, observed.at) or None,
         hang_seconds=group.spec.failure_policy.hang_seconds,
         run=incarnation.run,
         bundles=() if isinstance(bundles, Explanation) else bundles,
     )
+
+
+def _cause(incarnation: GroupIncarnation, failure: GroupFailure | None, before: PlannedGroup | None) -> str | None:
+    """Return which rank failed and how, if the latest ranks are created after a failure. The last plan may say it."""
+    restarts = (before.restarts if before else None) or NO_RESTARTS
+    if failure is not None and incarnation.restarts.count > restarts.count:
+        first = failure.ranks[0]
+        return plain(f"rank {first.rank}: {first.reason}: {first.message}", _MAX_CAUSE)
+    return before.cause if before is not None and before.incarnation == incarnation.number else None

@@ -80,6 +80,15 @@ def test_what_cannot_be_read_counts_as_nothing_and_is_written_over(store, garbag
     assert incarnations.current("trainer") == Incarnation("uid1", 1)
 
 
+def test_why_the_ranks_are_new_is_told_as_far_as_it_can_be_read(store):
+    incarnations.announce("trainer", "uid1", 2, cause="rank 1: Hung: boom")
+    assert incarnations.current("trainer").cause == "rank 1: Hung: boom"
+    [key] = store.content
+    for garbage, read in (("[1]", ""), ('"' + "x" * 5000 + '"', "x" * 2048)):
+        store.content[key] = f'{{"uid": "uid1", "incarnation": 2, "cause": {garbage}}}'.encode()
+        assert incarnations.current("trainer").cause == read
+
+
 def test_an_incarnation_of_which_the_operator_has_given_up_is_the_same_one(store):
     incarnations.announce("trainer", "uid1", 2, is_final=True)
     current = incarnations.current("trainer")

@@ -56,10 +56,23 @@ def test_an_unreachable_rank_that_may_be_alive_did_not_die(gcs):
 def test_an_unreachable_rank_of_an_old_incarnation_was_replaced_and_nothing_is_waited_for(gcs, monkeypatch):
     gcs += [ALIVE]
     monkeypatch.setattr(rank_death, "_UNREACHABLE", 600)
-    monkeypatch.setattr(rank_death.incarnations, "current", lambda _: Incarnation("uid-1", 4))
+    current = Incarnation("uid-1", 4, cause="rank 1: Hung: call `step` has run for more than 15 s on rank 1")
+    monkeypatch.setattr(rank_death.incarnations, "current", lambda _: current)
     error = rank_death.error_of_call(unreachable(), [])
     assert isinstance(error, IncarnationReplacedError)
     assert (error.incarnation, error.current) == (3, 4)
+    assert "incarnation 4 is current, since rank 1: Hung: call `step` has run for more than 15 s on rank 1. " in str(
+        error
+    )
+
+
+@pytest.mark.parametrize(("births", "lines"), [({5: 1}, 1), ({4: 1}, 0)])
+def test_a_rank_that_is_recreated_alone_died_of_what_the_operator_says(gcs, monkeypatch, births, lines):
+    gcs += [DEAD]
+    current = Incarnation("uid-1", 3, births=births, cause="rank 5: Hung: boom")
+    monkeypatch.setattr(rank_death.incarnations, "current", lambda _: current)
+    error = rank_death.error_of_call(unreachable(), [])
+    assert str(error).splitlines().count("rank 5: Hung: boom") == lines
 
 
 def test_nothing_is_waited_for_if_the_actor_is_no_rank(gcs, monkeypatch):

@@ -1,13 +1,15 @@
 import json
 
+import pytest
+
 from tests.unit.operator.make import NOW, decided, group, observed, pool
 from workergroups_api.conditions import Explanation
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
-from workergroups_api.plan import MAX_BIRTHS, PlannedBundles, PlannedGroup
+from workergroups_api.plan import MAX_BIRTHS, ClusterPlan, PlannedBundles, PlannedGroup
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
 from workergroups_operator.desired.access import access
-from workergroups_operator.desired.plan import cluster_plan
+from workergroups_operator.desired.plan import cluster_plan, config_map
 from workergroups_operator.policy.plan_size import MAX_BYTES
 from workergroups_operator.policy.plan_size import with_room as with_room_for
 
@@ -75,6 +77,13 @@ def test_what_fits_is_no_larger_than_estimated():
         if not isinstance(parts, Explanation)
     ]
     assert len(json.dumps([each.to_json() for each in planned], sort_keys=True)) < MAX_BYTES
+
+
+@pytest.mark.parametrize(("size", "is_told"), [(10, True), (MAX_BYTES, False)])
+def test_a_plan_that_would_be_too_large_tells_drivers_no_causes(size, is_told):
+    planned = PlannedGroup(name="trainer", uid="uid-trainer", incarnation=2, cause="x" * size, bundles=())
+    text = config_map(ClusterPlan(cluster="c", groups=(planned,)))["data"]["plan.json"]
+    assert ("cause" in json.loads(text)["groups"][0]) == is_told
 
 
 def test_plan_and_role_of_two_thousand_groups_fit_into_etcd():

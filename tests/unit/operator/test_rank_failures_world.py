@@ -18,7 +18,7 @@ class Failing:
 
     def __init__(self, **policy: Any) -> None:
         self.now, self.status, self.policy, self.plan = NOW, {}, policy, None
-        self.reason = "ProcessDied"
+        self.reason, self.spec = "ProcessDied", {}
         self.agent = AgentSign(SESSION, (HEAD, SESSION))
         self.turn(fails=False)
 
@@ -32,7 +32,9 @@ class Failing:
         failures = [{"rank": 2, "reason": self.reason, "message": "boom", "pod": "p-0"}] if fails else []
         ranks = {"session": SESSION, "incarnation": self.incarnation, "state": "Launched", "created": 4}
         ranks |= {"readyCount": 3 if fails else 4, "failures": failures} | report
-        subject = group(status=self.status | {"ranks": ranks}, failurePolicy=self.policy, progressDeadlineSeconds=3600)
+        subject = group(
+            status=self.status | {"ranks": ranks}, failurePolicy=self.policy, progressDeadlineSeconds=3600, **self.spec
+        )
         seen = observed(pools=(ready_pool(),), groups=(subject,), at=self.now, agent=self.agent, plan=self.plan)
         self.found = statuses(seen, now=self.now)
         update = self.found.updates[-1]
@@ -44,6 +46,11 @@ class Failing:
     def is_final(self):
         """What the plan tells drivers."""
         return self.plan.groups[0].is_final
+
+    @property
+    def cause(self):
+        """What the plan tells drivers of the latest failure."""
+        return self.plan.groups[0].cause
 
     def condition(self, type_):
         return find(self.found.updates[-1].after.conditions, type_)
@@ -75,6 +82,30 @@ def test_ranks_that_fail_again_and_again_are_restarted_later_and_later_and_then_
     world.agent = AgentSign(SESSION, (HEAD, SESSION), is_silent=True)
     world.turn()
     assert world.is_final, "drivers are not told otherwise because the agent is silent"
+
+
+def test_drivers_are_told_why_the_ranks_are_new_until_others_replace_them():
+    world = Failing()
+    assert world.cause is None
+    for number in range(2):
+        world.turn(fails=number == 0)
+        assert (world.incarnation, world.cause) == (2, "rank 2: ProcessDied: boom")
+    world.reason = "Hung"
+    world.turn(after=1)
+    assert world.cause == "rank 2: ProcessDied: boom", "what has failed now is not replaced yet"
+    world.turn(after=20)
+    assert (world.incarnation, world.cause) == (3, "rank 2: Hung: boom")
+    world.spec = {"worker": {"class": "other.Class"}}
+    world.turn(fails=False)
+    assert (world.incarnation, world.cause) == (4, None)
+
+
+def test_drivers_are_told_why_single_ranks_are_new():
+    world = Failing(restart="Rank")
+    world.turn(**dead(2))
+    assert (world.incarnation, world.cause) == (1, "rank 2: ProcessDied: boom")
+    world.turn(after=1, fails=False, birth=1)
+    assert world.cause == "rank 2: ProcessDied: boom"
 
 
 def test_a_larger_budget_restarts_a_group_that_had_failed():

@@ -102,8 +102,8 @@ class ActionRunner:
                     lifetime="detached",
                     bundle_label_selector=[{"ray.io/node-id": name.node_id}] * len(bundles),
                 )
-            case Announce(group, uid, incarnation, is_final, births):
-                return self._groups.announce(group, uid, incarnation, is_final, births)
+            case Announce(group, uid, incarnation, is_final, births, cause):
+                return self._groups.announce(group, uid, incarnation, is_final, births, cause)
             case AnnouncePool(pool, uid, nodes):
                 return self._pools.announce(pool, uid, nodes)
             case EndRanks(names, node_ids):

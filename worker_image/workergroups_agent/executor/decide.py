@@ -57,6 +57,8 @@ class Announce:
     is_final: bool = False
     # The births of ranks that are recreated alone.
     births: Mapping[int, int] | None = None
+    # Which rank failed and how, if the latest ranks were created after a failure.
+    cause: str | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def decide(plan: ClusterPlan, state: RayState, launches: Launches) -> list[Actio
     staying = {*kept.values(), *occupied}
     actions: list[Action] = [RemovePlacement(p.name) for p in state.placements if p.name not in staying]
     actions += [
-        Announce(group.name, group.uid, group.incarnation, bool(group.is_final), group.births)
+        Announce(group.name, group.uid, group.incarnation, bool(group.is_final), group.births, group.cause)
         for group in plan.groups
         # One without a session is suspended, and so is newer than any that has run.
         if group.session in (None, state.session)
