@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from workergroups_client import ClientError, Cluster, Pool
 from workergroups_client.attempts import summary
 from workergroups_client.job_lookup import all_jobs, the_job
 from workergroups_client.jobs import LOST, UNKNOWN, Job, JobRecord
+from workergroups_client.left_calls import LeftCall
 from workergroups_client.runtime_env import read
 from workergroups_client.times import age, duration
 
@@ -178,8 +180,7 @@ def stop(
 ) -> None:
     """Stop a job, and return when it has ended."""
     with Teller() as tell, the_job(Cluster(namespace, context), job, tell) as found:
-        tell(f"stopping job {found.id}")
-        record = found.stop()
+        record = _stopped(found, tell)
     if output is Output.json:
         print_list("Job", [job_item(found.pool, record)])
     else:
@@ -212,16 +213,26 @@ def _interrupted(job: Job, cluster: Cluster, tell: Teller) -> None:
         note(f"job {job.id}: {ended.state}; no other attempt begins")
         return
     if sys.stdin.isatty() and err.is_terminal and _is_to_stop(job):
-        tell(f"stopping job {job.id}")
-        state = job.stop().state
-        tell.quiet()
-        note(f"job {job.id}: {state}")
+        note(f"job {job.id}: {_stopped(job, tell).state}")
         return
     where = f"-n {cluster.namespace}"
     note(
         f"job {job.id} keeps running.\n  follow it:  workergroups job logs {job.id} -f {where}\n"
         f"  stop it:    workergroups job stop {job.id} {where}"
     )
+
+
+def _stopped(job: Job, tell: Teller) -> JobRecord:
+    """Stop a job, note which ranks go on with its calls, and return its record."""
+    tell(f"stopping job {job.id}")
+    calls: list[LeftCall] = []
+    with suppress(ClientError):  # whatever can be said of its calls, the job is stopped
+        calls = job.calls()
+    record = job.stop()
+    tell.quiet()
+    for call in calls:
+        note(str(call))
+    return record
 
 
 def _ended(job: Job) -> JobRecord | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from workergroups_api.names import GROUP
 
 from .errors import ClientError, ConflictError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
+from .left_calls import LeftCall, left_calls
 from .ray_api import RayApi
 from .secret_env import as_typed
 from .times import duration
@@ -194,6 +195,10 @@ class Job:
             self._ray.post(f"/api/jobs/{self.id}/stop")
         return self.wait(_STOP_SECONDS)
 
+    def calls(self) -> list[LeftCall]:
+        """Return the calls of the driver that run in ranks of groups: ranks go on with them when the job ends."""
+        return left_calls(self._ray, self.id)
+
     def _look(self) -> JobRecord:
         try:
             return as_record(self._ray.get(f"/api/jobs/{self.id}"))
@@ -270,6 +275,10 @@ class AbsentJob(Job):
         if not self._record.has_ended:
             raise UnreachableError(f"job {self.id} may still be running: {self._record.message}")
         return self._record
+
+    def calls(self) -> list[LeftCall]:
+        """Return none, since nobody knows of any."""
+        return []
 
     def stop(self) -> JobRecord:
         """Note that no other attempt of the job should begin, and return the kept record if the job has ended."""

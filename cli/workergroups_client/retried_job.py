@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from .errors import DeadlineError
 from .jobs import Job, JobRecord
+from .left_calls import LeftCall
 from .times import duration
 from .waiting import Tell, silently
 
@@ -58,6 +59,10 @@ class RetriedJob(Job):
             record = self._last or self._present.wait(left)
             if not self._goes_on(record, silently):
                 return record
+
+    def calls(self) -> list[LeftCall]:
+        """Return the calls of the present attempt's driver that run in ranks of groups."""
+        return self._present.calls()
 
     def stop(self) -> JobRecord:
         """Stop the present attempt, and return its record; no other attempt follows."""

@@ -178,6 +178,7 @@ def test_on_a_terminal_ctrl_c_asks_whether_to_stop(run, hanging):
     seen += read_until(terminal, "Stop it, or detach? [s/D]")
     os.write(terminal, b"s\n")
     seen += read_until(terminal, f"job {hanging}: STOPPED")
+    assert "ranks 0-1 are still in hang of group tiny" in seen
     assert follower.wait(30) == 130, seen
     run("job", "status", hanging, code=143)
     assert "STOPPED" in run("job", "stop", hanging)

@@ -1,0 +1,47 @@
+"""Calls of a job in ranks of groups. They go on when the job ends, since Ray interrupts no call."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from workergroups.naming import NAMESPACE, RankName
+from workergroups_api.ranges import ranges
+
+from .ranks import rows
+from .ray_api import RayApi
+
+
+@dataclass(frozen=True)
+class LeftCall:
+    """A method that a job has called, and that has not returned on some ranks of a group."""
+
+    group: str
+    method: str
+    ranks: str
+    """As ranges, such as ``0-2,5``."""
+
+    def __str__(self) -> str:
+        who = f"rank {self.ranks} is" if self.ranks.isdigit() else f"ranks {self.ranks} are"
+        return (
+            f"{who} still in {self.method} of group {self.group}, since Ray interrupts no call, and other calls wait: "
+            f"workergroups restart {self.group} ends it"
+        )
+
+
+def left_calls(ray: RayApi, submission_id: str) -> list[LeftCall]:
+    """Return the calls of a job's driver that run in ranks of groups."""
+    job_id = ray.get(f"/api/jobs/{submission_id}").get("job_id")
+    if not job_id:
+        return []
+    tasks = rows(ray, "/api/v0/tasks", filter_keys="job_id", filter_predicates="=", filter_values=job_id)
+    running = [(task["actor_id"], task["name"].rpartition(".")[2]) for task in tasks if task["state"] == "RUNNING"]
+    if not running:
+        return []
+    actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
+    names = {actor["actor_id"]: name for actor in actors if (name := RankName.parse(actor["name"] or ""))}
+    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for actor_id, method in running:
+        if (name := names.get(actor_id)) is not None:
+            found[name.group, method].add(name.rank)
+    return [LeftCall(group, method, ranges(ranks)) for (group, method), ranks in sorted(found.items())]
