@@ -30,7 +30,8 @@ class Overview:
         Raises:
             ClientError: Some of them cannot be read; the others have been printed.
         """
-        columns = ["NAMESPACE"] * self.is_everywhere + ["KIND", "NAME", "READY", "SIZE", "RESTARTS", "WHY", "UNTIL"]
+        columns = ["NAMESPACE"] * self.is_everywhere
+        columns += ["KIND", "NAME", "READY", "SIZE", "RESTARTS", "OLDEST CALL", "WHY", "UNTIL"]
         rows = [((status.namespace,) * self.is_everywhere + _row(status)) for status in self.statuses]
         if rows:
             table(*columns, rows=rows)
@@ -85,6 +86,7 @@ def _row(status: Status) -> tuple[object, ...]:
         summary.status if summary else "-",
         size(status),
         "-" if status.is_pool else status.restarts,
+        status.oldest_call or "-",
         why(status) if not status.is_ready or status.has_lost_drivers or status.is_complete else old(status),
         until(status),
     )

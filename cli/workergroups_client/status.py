@@ -16,6 +16,7 @@ from workergroups_api.vocabulary import GROUP_CONDITIONS, POOL_CONDITIONS, UNTIM
 
 from .names import POOL, Target
 from .reading import group_status, group_summary, pool_status, pool_summary
+from .times import age, moment
 
 if TYPE_CHECKING:
     from workergroups_api.conditions import Condition
@@ -70,6 +71,13 @@ class Status:
         # Read like this, since a list of objects does not wait for the whole status's models.
         history = (self.manifest.get("status") or {}).get("restarts") or {}
         return int(history.get("count") or 0)
+
+    @property
+    def oldest_call(self) -> str | None:
+        """The call of a group's ranks that has been in flight for longest; ``None`` if none has been for a minute."""
+        # Read like the restarts.
+        call = ((self.manifest.get("status") or {}).get("ranks") or {}).get("oldestCall")
+        return f"{call['method']} for {age(moment(call['since']))} on rank {call['rank']}" if call else None
 
     @property
     def failures(self) -> tuple[KeptFailure, ...]:

@@ -163,6 +163,8 @@ def definitions() -> dict[str, dict[str, Any]]:
             _column("Ranks", "integer", ".status.worldSize"),
             _column("Ready-Ranks", "integer", ".status.readyRanks"),
             _column("Restarts", "integer", ".status.restarts.count"),
+            _column("Call", "string", ".status.ranks.oldestCall.method"),
+            _column("For", "date", ".status.ranks.oldestCall.since"),
             _column("Incarnation", "integer", ".status.incarnation", priority=1),
             _column("Class", "string", ".spec.worker.class", priority=1),
         ],

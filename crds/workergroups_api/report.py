@@ -223,6 +223,14 @@ class HangReport(ApiModel):
     ] = None
 
 
+class OldestCall(ApiModel):
+    """The call that has been in flight for longest, if that is a minute or more."""
+
+    method: Annotated[Term, Field(description="The method that was called.")]
+    rank: Annotated[int, Field(description="The rank on which it has not returned.")]
+    since: Annotated[AwareDatetime, Field(description="When it began there, by the clock of the rank's node.")]
+
+
 class RunReport(ApiModel):
     """On how many ranks the method of the group's run has begun, and on how many it has returned."""
 
@@ -289,6 +297,13 @@ class GroupReport(ApiModel):
             json_schema_extra=dict(list_map("rank")),
         ),
     ] = ()
+    oldest_call: Annotated[
+        OldestCall | None,
+        Field(
+            description="The call that has been in flight for longest. Absent if none has been for a minute, or if a "
+            "rank is paused."
+        ),
+    ] = None
     hang: Annotated[
         HangReport | None, Field(description="A call that hangs, and the ranks that are suspect. Absent if none does.")
     ] = None

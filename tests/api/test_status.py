@@ -24,8 +24,19 @@ async def test_all_namespaces_are_in_one_table(scene, command):
     await scene.pool("p")
     await scene.ready(RESOURCE_POOL, "p", SECONDS)
     header, *rows = (await command("status", "-A", "-n", "elsewhere")).splitlines()
-    assert header.split() == ["NAMESPACE", "KIND", "NAME", "READY", "SIZE", "RESTARTS", "WHY", "UNTIL"]
-    row = [scene.namespace, "pool", "p", "True", "1", "of", "1", "nodes", "-", "-", "-"]
+    assert header.split() == [
+        "NAMESPACE",
+        "KIND",
+        "NAME",
+        "READY",
+        "SIZE",
+        "RESTARTS",
+        "OLDEST",
+        "CALL",
+        "WHY",
+        "UNTIL",
+    ]
+    row = [scene.namespace, "pool", "p", "True", "1", "of", "1", "nodes", "-", "-", "-", "-"]
     assert row in [each.split() for each in rows]
 
 

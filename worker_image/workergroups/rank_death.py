@@ -191,8 +191,8 @@ def _replaced(
         what = f"the ranks of WorkerGroup {name.group!r} were replaced by new ones: this group's ranks were"
     since = f", since {current.cause}" if current.cause else ""
     message = (
-        f"{what} incarnation {name.incarnation}, and incarnation {current.incarnation} is current{since}. What they had "
-        "in memory is gone. group.renew() waits for the new ranks"
+        f"{what} incarnation {name.incarnation}, and incarnation {current.incarnation} is current{since}. What they "
+        "had in memory is gone. group.renew() waits for the new ranks"
     )
     return IncarnationReplacedError(
         message,

@@ -100,11 +100,11 @@ def test_the_end_of_the_last_driver_is_remembered():
 @pytest.mark.parametrize(("ended", "expected"), [(7.5, 7), (2.0**62, 2**32), (None, None)])
 def test_it_is_reported_whatever_is_in_the_record(ended, expected):
     seen = replace(state(), last_driver_end=ended)
-    said = report(plan(pool()), seen, launches().prepared, Heard(), {}, {}).pools["p"].report.last_driver_end
+    said = report(plan(pool()), seen, launches().prepared, Heard(), {}, {}, {}).pools["p"].report.last_driver_end
     assert (said and said.timestamp()) == expected
 
 
 def test_each_pool_reports_how_many_drivers_its_cluster_has_and_the_first_five():
     seen = state(drivers=[f"ppo-{number}" for number in range(7)])
-    said = report(plan(pool()), seen, launches().prepared, Heard(), {}, {}).pools["p"].report
+    said = report(plan(pool()), seen, launches().prepared, Heard(), {}, {}, {}).pools["p"].report
     assert (said.drivers, said.driver_jobs) == (7, ("ppo-0", "ppo-1", "ppo-2", "ppo-3", "ppo-4"))

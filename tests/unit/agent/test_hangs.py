@@ -159,10 +159,10 @@ def test_a_call_that_is_late_is_reported_with_the_suspects_once_the_stacks_are_k
 
 def test_the_groups_report_has_it(world):
     found = hanging(world)
-    said = report(world.plan, world.state, {"uid-g": PREPARED}, Heard({}), {}, {KEY: found}).groups["g"].report
+    said = report(world.plan, world.state, {"uid-g": PREPARED}, Heard({}), {}, {KEY: found}, {}).groups["g"].report
     assert said.hang == found
     other = plan(pool(), world.group(incarnation=2))
-    assert report(other, world.state, {}, Heard({}), {}, {KEY: found}).groups["g"].report.hang is None
+    assert report(other, world.state, {}, Heard({}), {}, {KEY: found}, {}).groups["g"].report.hang is None
 
 
 def test_a_report_does_not_change_while_the_calls_hang(world):
@@ -327,6 +327,46 @@ def test_the_next_observer_continues_with_what_was_found(world):
     assert world.store.values == {}
 
 
+@pytest.mark.parametrize("limit", [None, LIMIT, 10 * LIMIT])
+def test_the_oldest_call_is_told_after_a_minute_with_its_rank_until_it_returns(monkeypatch, limit):
+    world = World(monkeypatch, limit)
+    world.calls = (call(1, since=1.1e9), call(2, since=1e9, method="Critic.value"), call(3, since=1e9 + 1))
+    world.look(after=45)
+    assert world.watch.oldest == {}
+    world.look(after=50)
+    said = report(world.plan, world.state, {}, Heard({}), {}, {}, world.watch.oldest).groups["g"].report.oldest_call
+    assert (said.method, said.rank, said.since.timestamp()) == ("Critic.value", 2, 1e9)
+    world.calls = (call(1, since=1.1e9), call(0, "new", since=1.2e9))
+    world.look(after=30)
+    assert world.watch.oldest[KEY].rank == 1
+    world.calls = ()
+    world.look(after=30)
+    assert world.watch.oldest == {}
+
+
+def test_nothing_is_said_of_calls_that_cannot_be_read_or_of_groups_that_are_gone(world):
+    world.look(after=LIMIT + 30)
+    assert world.watch.oldest[KEY].method == "step"
+    known, world.calls = world.calls, RuntimeError("no such service")
+    world.look(after=30)
+    assert world.watch.oldest == {}
+    world.calls = known
+    world.look(after=30)
+    assert KEY in world.watch.oldest
+    world.plan = plan(pool())
+    world.look()
+    assert world.watch.oldest == {}
+
+
+def test_calls_are_looked_for_rarely_where_none_can_hang(monkeypatch):
+    world = World(monkeypatch, limit=None)
+    world.look(after=600)
+    assert 30 < world.looks <= 41
+    world.slow = 0.5
+    world.look(after=600)
+    assert world.looks <= 41 + 22
+
+
 def test_an_observer_that_ends_before_the_stacks_are_known_loses_nothing(world):
     world.look()
     world.look(after=LIMIT)
@@ -451,10 +491,10 @@ def test_a_gcs_with_many_events_is_asked_less_often_until_a_call_is_nearly_late(
     assert len(world.asked) == 1
 
 
-def test_without_a_limit_ray_is_not_asked(monkeypatch):
+def test_without_a_limit_no_call_hangs(monkeypatch):
     world = World(monkeypatch, limit=None)
     assert world.look(after=600) is None
-    assert world.looks == 0
+    assert world.asked == []
     assert world.store.values == {}
 
 

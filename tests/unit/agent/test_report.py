@@ -32,7 +32,7 @@ LAST_WORDS = {"uid-g": (LastWords(incarnation=1, rank=2, text="the end"),)}
 def report(plan_, state_, launches_, silence=None):
     """What an executor that sees the same tells the observer, and what that makes of it."""
     heard = Heard(launches_to_tell(plan_, state_, launches_), silence)
-    return observer_report.report(plan_, state_, launches_.prepared, heard, LAST_WORDS, {})
+    return observer_report.report(plan_, state_, launches_.prepared, heard, LAST_WORDS, {}, {})
 
 
 def pool_report(*placements, nodes=2):
@@ -230,7 +230,7 @@ SILENCE = "the executor does not answer"
 
 def observed(*there, heard, reserved=True):
     state_ = state(*(RESERVED if reserved else ()), ranks=there)
-    return observer_report.report(plan(pool(), group()), state_, launches().prepared, heard, {}, {})
+    return observer_report.report(plan(pool(), group()), state_, launches().prepared, heard, {}, {}, {})
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -1,4 +1,4 @@
-"""Tell on standard error when code of the user's ends a rank by `os._exit`: neither Python nor Ray says anything of it."""
+"""Tell on standard error where user code ends a rank by `os._exit`: neither Python nor Ray says anything of it."""
 
 from __future__ import annotations
 

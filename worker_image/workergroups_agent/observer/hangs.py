@@ -17,10 +17,19 @@ from workergroups.ray_private.calls_in_flight import CallInFlight, CallReader, R
 from workergroups_agent.hang_records import Hang, HangName, HangRecords, OnNode
 from workergroups_agent.launch_state import GroupKey, key_of, ranks_of
 from workergroups_agent.moments import moment
-from workergroups_agent.observer.hung_calls import Shown, calls_of, hang_report, is_possible, returned_calls, shown_by
+from workergroups_agent.observer.hung_calls import (
+    Shown,
+    by_actor,
+    calls_of,
+    hang_report,
+    is_possible,
+    oldest_call,
+    returned_calls,
+    shown_by,
+)
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup
-from workergroups_api.report import HangReport
+from workergroups_api.report import HangReport, OldestCall
 from workergroups_api.text import plain
 
 LOGGER = logging.getLogger(__name__)
@@ -28,6 +37,8 @@ LOGGER = logging.getLogger(__name__)
 # pause of a multiple of that time: a long one, unless a call is late or will be soon.
 LOOK_SECONDS = 1.0
 PAUSE, SHORT_PAUSE = 20.0, 3.0
+# Of clusters in which no call can hang, since no group has `hangSeconds`.
+LONG_SECONDS, LONG_PAUSE = 15.0, 60.0
 SOON_SECONDS = 15.0
 # After a look that failed.
 RETRY_SECONDS = 5.0
@@ -59,7 +70,7 @@ class _Found:
 
 
 class HangWatch:
-    """Watches the calls of groups that have `hangSeconds`; of other groups it reads nothing."""
+    """Watches the calls of groups: which is the oldest, and, of groups that have `hangSeconds`, which hang."""
 
     def __init__(
         self, hang_records: HangRecords, calls: CallReader, clock: Callable[[], float] = time.monotonic
@@ -79,25 +90,26 @@ class HangWatch:
         # None until the hangs that an earlier observer found have been read.
         self._found: dict[GroupKey, _Found] | None = None
         self._reports: dict[GroupKey, HangReport] = {}
+        # The oldest calls, by the UID and incarnation of their groups.
+        self.oldest: Mapping[GroupKey, OldestCall] = {}
 
     def look(self, plan: ClusterPlan, state: RayState) -> Mapping[GroupKey, HangReport]:
         """Return the hangs to report, by UID and incarnation."""
-        groups = {
-            key_of(group): group
-            for group in plan.groups
-            if group.hang_seconds is not None and group.session == state.session
-        }
+        groups = {key_of(group): group for group in plan.groups if group.session == state.session}
         if not groups and not self._found:
             self._seen.clear()
+            self.oldest = {}
             return {}
         try:
             self._look(groups, state)
         except Exception as error:  # Ray may lack the service, and users can write to the GCS
             self._next = self._clock() + RETRY_SECONDS
+            self.oldest = {}
             if (name := type(error).__name__) != self._told:
                 LOGGER.warning("cannot look for calls that hang: %s", name)
                 self._told = name
-        self._reports = {key: report for key, report in self._reports.items() if key in groups}
+        self.oldest = {key: call for key, call in self.oldest.items() if key in groups}
+        self._reports = {key: report for key, report in self._reports.items() if _can_hang(groups.get(key))}
         return dict(self._reports)
 
     def _look(self, groups: Mapping[GroupKey, PlannedGroup], state: RayState) -> None:
@@ -112,7 +124,7 @@ class HangWatch:
             self._judge(reading.calls, self._found, groups, state)
             self._next = self._asked + reading.seconds + self._pause(reading.seconds, groups)
         for key, found in self._found.items():
-            if not found.is_final and key in groups:
+            if not found.is_final and _can_hang(groups.get(key)):
                 self._conclude(found, groups[key], state)
         self._told = ""
 
@@ -123,7 +135,7 @@ class HangWatch:
         # A group has one, and users may have written any number.
         for name in {name.key: name for name in self._records.hangs(groups)}.values():
             hang = self._records.read(name)
-            if hang is not None and is_possible(hang, groups[name.key]):
+            if hang is not None and _can_hang(groups[name.key]) and is_possible(hang, groups[name.key]):
                 adopted[name.key] = _Found(name, hang, now, is_final=hang.report is not None)
                 self._seen |= dict.fromkeys(hang.calls, now - (groups[name.key].hang_seconds or 0))
                 if hang.report is not None:
@@ -133,7 +145,9 @@ class HangWatch:
 
     def _pause(self, seconds: float, groups: Mapping[GroupKey, PlannedGroup]) -> float:
         """Return the pause after a look that took that long."""
-        limit = min((group.hang_seconds or 0 for group in groups.values()), default=0)
+        limit = min((group.hang_seconds for group in groups.values() if group.hang_seconds is not None), default=None)
+        if limit is None:
+            return max(LONG_SECONDS, seconds * LONG_PAUSE)
         oldest = min(self._seen.values(), default=self._clock())
         until_soon = oldest + limit - SOON_SECONDS - self._clock()
         return max(LOOK_SECONDS, min(seconds * PAUSE, max(seconds * SHORT_PAUSE, until_soon)))
@@ -146,8 +160,8 @@ class HangWatch:
         state: RayState,
     ) -> None:
         """Begin and end hangs, given the calls that were in flight when the latest reading began."""
-        now = self._asked
-        self._in_flight = {key: calls_of(group, state, calls) for key, group in groups.items()}
+        now, of_actors = self._asked, by_actor(calls)
+        self._in_flight = {key: calls_of(group, state, of_actors) for key, group in groups.items()}
         in_flight = {call.task_id for of_group in self._in_flight.values() for call in of_group}
         self._returned &= in_flight
         self._seen = {task_id: self._seen.get(task_id, now) for task_id in in_flight - self._returned}
@@ -156,12 +170,16 @@ class HangWatch:
             self._end(found, key)
         for key, group in groups.items():
             self._begin_or_end(found, group, self._late(group, self._in_flight[key]), now)
+        ages = {task_id: now - since for task_id, since in self._seen.items()}
+        oldest = {key: oldest_call(of_group, ages) for key, of_group in self._in_flight.items()}
+        self.oldest = {key: call for key, call in oldest.items() if call is not None}
         if before != {key: each.name for key, each in found.items()}:
             self._records.remove_but([each.name for each in found.values()])
 
     def _late(self, group: PlannedGroup, calls: Mapping[CallInFlight, int]) -> dict[CallInFlight, int]:
         """Return the calls that hang with their ranks: those that are late, and those that began along with them."""
-        limit = group.hang_seconds or 0
+        if (limit := group.hang_seconds) is None:
+            return {}
         ages = {call: self._clock() - self._seen[call.task_id] for call in calls if call.task_id in self._seen}
         if not ages or max(ages.values()) < limit:
             return {}
@@ -227,6 +245,10 @@ class HangWatch:
         # The stacks of the others have waited for those of a frozen rank.
         is_old = any(each.stack.doing is Doing.UNKNOWN for each in shown.values())
         return is_old or self._asked >= found.complete + SETTLED_SECONDS
+
+
+def _can_hang(group: PlannedGroup | None) -> bool:
+    return group is not None and group.hang_seconds is not None
 
 
 def _is_outdated(found: _Found, calls: Mapping[str, int], now: float) -> bool:

@@ -1,22 +1,25 @@
 """Which calls of a group count, which have returned, and what to report of those that hang. Pure functions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workergroups.flight_recorder import Flight
 from workergroups.missing_ranks import missing_ranks
-from workergroups.rank_stack import Doing, RankStack
+from workergroups.rank_stack import MAX_TEXT, Doing, RankStack
 from workergroups.ray_private.calls_in_flight import CallInFlight
 from workergroups.stack_groups import diagnose
 from workergroups_agent.hang_records import Hang, OnNode
 from workergroups_agent.launch_state import ranks_of
+from workergroups_agent.moments import moment
 from workergroups_agent.ray_state import RankActor, RayState
 from workergroups_api.plan import PlannedGroup
 from workergroups_api.ranges import numbers, ranges
-from workergroups_api.report import HangReport
+from workergroups_api.report import HangReport, OldestCall
 from workergroups_api.text import plain
 
 MAX_MESSAGE = 900
+# A call is old after this.
+OLD_SECONDS = 60.0
 NO_ANSWER = RankStack(Doing.UNKNOWN, note="its node has not answered")
 
 
@@ -29,21 +32,42 @@ class Shown:
     taken: float = 0.0
 
 
-def calls_of(group: PlannedGroup, state: RayState, calls: Iterable[CallInFlight]) -> dict[CallInFlight, int]:
-    """Return the group's calls in flight with their ranks; none while a rank waits for a debugger.
+def by_actor(calls: Iterable[CallInFlight]) -> dict[str, list[CallInFlight]]:
+    """Return the calls by the actor whose method they call."""
+    found: dict[str, list[CallInFlight]] = {}
+    for call in calls:
+        found.setdefault(call.actor_id, []).append(call)
+    return found
+
+
+def calls_of(
+    group: PlannedGroup, state: RayState, calls: Mapping[str, Sequence[CallInFlight]]
+) -> dict[CallInFlight, int]:
+    """Return the group's calls in flight with their ranks, given all by actor; none while a rank waits for a debugger.
 
     A call that has not begun counts if its rank runs no other: the rank may be frozen.
     """
+    if not calls:
+        return {}
     numbers = {rank.actor_id: number for number, rank in ranks_of(group, state).items() if rank.state == "ALIVE"}
     if any(actor_id in state.pauses for actor_id in numbers):
         return {}
-    own = [call for call in calls if call.actor_id in numbers]
+    own = [call for actor_id in numbers for call in calls.get(actor_id, ())]
     busy = {call.actor_id for call in own if call.has_begun}
     first: dict[str, CallInFlight] = {}
     for call in sorted(own, key=lambda call: call.since):
         if not call.has_begun and call.actor_id not in busy:
             first.setdefault(call.actor_id, call)
     return {call: numbers[call.actor_id] for call in own if call.has_begun or first.get(call.actor_id) is call}
+
+
+def oldest_call(calls: Mapping[CallInFlight, int], ages: Mapping[str, float]) -> OldestCall | None:
+    """Return the oldest of a group's calls in flight, given their ranks and how long they have been seen, by id."""
+    old = [call for call in calls if ages.get(call.task_id, 0.0) >= OLD_SECONDS]
+    first = min(old, key=lambda call: (call.since, calls[call]), default=None)
+    if first is None:
+        return None
+    return OldestCall(method=plain(first.method, MAX_TEXT), rank=calls[first], since=moment(first.since))
 
 
 def is_possible(hang: Hang, group: PlannedGroup) -> bool:

@@ -21,7 +21,7 @@ from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
 from workergroups_api.plan import ClusterPlan
-from workergroups_api.report import HangReport, LastWords
+from workergroups_api.report import HangReport, LastWords, OldestCall
 
 LOGGER = logging.getLogger(__name__)
 # How often to look at Ray: while something is in progress, and at rest.
@@ -39,6 +39,7 @@ _Seen = tuple[
     Heard,
     Mapping[str, tuple[LastWords, ...]],
     Mapping[GroupKey, HangReport],
+    Mapping[GroupKey, OldestCall],
 ]
 
 
@@ -96,7 +97,8 @@ class Observer:
         self._keeper.forget_but({group.uid for group in plan.groups})
         wanted = [group.uid for group in plan.groups if needs_launch(group, state)]
         prepared = dict(self._orders.forward(plan, wanted, self._executor.orders))
-        seen = (plan, state, prepared, heard, self._keeper.last_words(), self._hangs.look(plan, state))
+        hangs = self._hangs.look(plan, state)
+        seen = (plan, state, prepared, heard, self._keeper.last_words(), hangs, self._hangs.oldest)
         changed = seen != self._seen
         self._tell(report(*seen) if changed else self._reports)
         self._seen = seen

@@ -33,6 +33,7 @@ from workergroups_api.report import (
     HangReport,
     LastWords,
     NodeReport,
+    OldestCall,
     PoolReport,
     RankFailure,
     RankPause,
@@ -52,6 +53,7 @@ def report(
     heard: Heard,
     last_words: Mapping[str, tuple[LastWords, ...]],
     hangs: Mapping[GroupKey, HangReport],
+    oldest: Mapping[GroupKey, OldestCall],
 ) -> Reports:
     """Return the reports on all pools and groups.
 
@@ -62,6 +64,7 @@ def report(
         heard: What the executor reports.
         last_words: What dead ranks printed last, by their group's UID.
         hangs: The calls that hang, by the group's UID and incarnation.
+        oldest: The oldest calls of groups, likewise.
     """
     kept, leaving = kept_placements(plan, state), leaving_placements(plan, state)
     told = {group.uid: observed_launch_state(group, plan, state, prepared, heard) for group in plan.groups}
@@ -72,7 +75,9 @@ def report(
             for pool in plan.pools
         },
         groups={
-            group.name: ReportedGroup(uid=group.uid, report=_group(group, state, told[group.uid], last_words, hangs))
+            group.name: ReportedGroup(
+                uid=group.uid, report=_group(group, state, told[group.uid], last_words, hangs, oldest)
+            )
             for group in plan.groups
         },
     )
@@ -147,6 +152,7 @@ def _group(
     explanation: Explanation,
     last_words: Mapping[str, tuple[LastWords, ...]],
     hangs: Mapping[GroupKey, HangReport],
+    oldest: Mapping[GroupKey, OldestCall],
 ) -> GroupReport:
     ranks = ranks_of(group, state)
     ready = [number for number, rank in ranks.items() if rank.state == "ALIVE"]
@@ -166,6 +172,7 @@ def _group(
         last_words=last_words.get(group.uid, ()),
         paused=ranges(paused),
         pauses=tuple(_pause(number, pause, state) for number, pause in list(paused.items())[:MAX_PAUSES]),
+        oldest_call=oldest.get(key_of(group)),
         hang=hangs.get(key_of(group)),
         run=_run(ranks, state) if group.run is not None else None,
     )
