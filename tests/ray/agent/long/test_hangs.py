@@ -1,6 +1,7 @@
 """Which ranks are suspect when a call hangs, whatever they hang in, and what is left of it when the call returns."""
 
 import contextlib
+import dataclasses
 import os
 import signal
 import time
@@ -11,6 +12,7 @@ import workergroups
 from tests.ray.agent.planned import Agent, Group, launch
 from workergroups.ray_private import key_value_store
 from workergroups_agent.hang_records import HANGS, STACKS
+from workergroups_agent.observer import hangs, hung_calls
 
 HANG_SECONDS = 3
 # From when a call is late until its suspects are named.
@@ -157,3 +159,19 @@ def test_ranks_in_a_collective_wait_for_the_one_that_is_not(agent, group):
     assert found.message.endswith(
         "torch's flight recorder: rank 1 has not joined gloo:all_reduce, collective 1 of process group default_pg"
     )
+
+
+def test_the_oldest_call_of_a_group_without_a_limit_is_told_until_it_returns(agent, tmp_path, monkeypatch):
+    monkeypatch.setattr(hung_calls, "OLD_SECONDS", 3.0)
+    monkeypatch.setattr(hangs, "LONG_SECONDS", 1.0)
+    unlimited = dataclasses.replace(trainer(), hang_seconds=None)
+    agent.until(lambda reports: report_of(reports).ready_count == 4, unlimited)
+    path = tmp_path / "go on"
+    with contextlib.closing(workergroups.attach("trainer", timeout=20)) as group:
+        refs = group.execute_all_async("step", 2, "read_shard", str(path))
+        said = report_of(agent.go_on_until(lambda reports: report_of(reports).oldest_call)).oldest_call
+        assert (said.method, said.rank in range(4)) == ("step", True)
+        assert 3 <= time.time() - said.since.timestamp() < 30
+        path.touch()
+        assert workergroups.get(refs) == [0, 1, 2, 3]
+        agent.go_on_until(lambda reports: report_of(reports).oldest_call is None)
