@@ -18,9 +18,9 @@ from workergroups_client.runtime_env import read
 from workergroups_client.times import age, duration
 
 from .command import VerbApp
+from .command_words import look_at
 from .exit_codes import INTERRUPTED
 from .json_output import job_item, print_list
-from .missing_files import note_missing_files
 from .options import Command, Context, Env, EnvFrom, Format, Namespace, PoolName, WorkingDir, complete_name, variable
 from .output import Output, ProgramOutput, Teller, err, note, out, print_text, table
 
@@ -83,7 +83,7 @@ def submit(
         raise typer.BadParameter("say what to run: workergroups job submit POOL -- python train.py")
     variables = dict(map(variable, env or []))
     given = read(runtime_env) if runtime_env else {}
-    note_missing_files(command, has_working_dir=working_dir is not None or "working_dir" in given)
+    look_at(command, has_working_dir=working_dir is not None or "working_dir" in given)
     cluster = Cluster(namespace, context)
     with Teller() as tell, Pool(pool, cluster, tell) as found:
         tell(f"submitting to pool {found.name}")

@@ -20,10 +20,10 @@ from workergroups_client.plan import Action, explained, name_of, plan
 from workergroups_client.status import status_of
 from workergroups_client.waiting import silently
 
+from .command_words import look_at
 from .connect_commands import hold
 from .exit_codes import INTERRUPTED
 from .job_commands import follow
-from .missing_files import note_missing_files
 from .options import (
     LONGEST_WAIT,
     Command,
@@ -71,7 +71,7 @@ def up(
     if not command and (working_dir or env or env_from):
         raise typer.BadParameter("--working-dir, --env and --env-from are for a command: add -- CMD")
     variables = dict(map(variable, env or []))
-    note_missing_files(command or (), has_working_dir=working_dir is not None)
+    look_at(command or (), has_working_dir=working_dir is not None)
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)
     _confirm_plan(cluster, manifests, force=force_conflicts, is_confirmed=yes)

@@ -26,6 +26,7 @@ from workergroups_client.processes import Processes, pool_of
 from workergroups_client.rank_ranges import numbers
 from workergroups_client.waiting import Tell
 
+from .command_words import refuse_quoted
 from .exit_codes import INTERRUPTED
 from .options import Command, Context, Namespace, OfPool, Ranks, complete_name, seconds_of
 from .output import ProgramOutput, Teller, note, print_bytes, print_text
@@ -63,6 +64,7 @@ def exec_(
     """
     if not command:
         raise typer.BadParameter("say what to run: workergroups exec POOL -- nvidia-smi")
+    refuse_quoted(command)
     if ranks is not None and every_node:
         raise typer.BadParameter("--ranks and --every-node cannot be combined")
     are_several = every_node or (ranks is not None and len(numbers(ranks)) > 1)

@@ -36,6 +36,8 @@ _MOST_DIGITS = 9
 # In Ray's refusal of an id that another job has.
 _TAKEN = "already exists"
 _STOP_SECONDS = 60
+_GRACE = {"RAY_JOB_STOP_WAIT_TIME_S": "30"}
+"""How long a driver that is told to stop may take, as long as a pod: Ray's three seconds are short for a checkpoint."""
 # The exit code of a shell for a program that SIGTERM ended, which is how Ray stops a job.
 STOPPED_EXIT_CODE = 143
 
@@ -318,7 +320,7 @@ def submit(
     body = {
         "entrypoint": before + shlex.join(command),
         "submission_id": job_id or f"{pool}-{secrets.token_hex(3)}",
-        "runtime_env": dict(runtime_env),
+        "runtime_env": {**runtime_env, "env_vars": {**_GRACE, **(runtime_env.get("env_vars") or {})}},
         "metadata": dict(metadata or {}),
         **({"entrypoint_resources": dict(resources)} if resources else {}),
     }

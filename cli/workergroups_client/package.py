@@ -38,7 +38,7 @@ class Package(NamedTuple):
 
 
 def pack(directory: Path, excludes: Sequence[str] = ()) -> Package:
-    """Pack the files below a directory, except for those that a pattern excludes.
+    """Pack the files below a directory, except for those that a pattern excludes; a .zip archive is sent as it is.
 
     As in Ray, the patterns are the given ones and those in each directory's `.gitignore` and `.rayignore`, links are
     followed, and empty directories stay. The same files give the same package, so that it is sent once.
@@ -46,9 +46,12 @@ def pack(directory: Path, excludes: Sequence[str] = ()) -> Package:
     Raises:
         ClientError: The directory does not exist or has no files, the files are too large, or one cannot be read.
     """
-    if not directory.is_dir():
-        raise ClientError(f"the working directory {directory} is not a directory")
     try:
+        if zipfile.is_zipfile(directory):
+            _check_size(directory.parent, [directory])
+            return _named(directory.read_bytes())
+        if not directory.is_dir():
+            raise ClientError(f"the working directory {directory} is neither a directory nor a .zip archive")
         return _packed(directory, sorted(_files(directory, directory, [(directory, _spec([*_EXCLUDED, *excludes]))])))
     except OSError as error:
         raise ClientError(f"the working directory {directory} cannot be read: {error}") from error
@@ -62,7 +65,10 @@ def _packed(directory: Path, files: list[Path]) -> Package:
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
             archive.writestr(_entry(directory, file), b"" if file.is_dir() else file.read_bytes())
-    data = memory.getvalue()
+    return _named(memory.getvalue())
+
+
+def _named(data: bytes) -> Package:
     return Package(f"_ray_pkg_{hashlib.sha256(data).hexdigest()[:32]}.zip", data)
 
 

@@ -15,6 +15,12 @@ from .ray_api import RayApi
 RuntimeEnv = dict[str, Any]
 _UPLOAD_SECONDS = 600
 _INSTALLERS = ("pip", "uv")
+_TYPES: Mapping[str, tuple[type, str]] = {
+    "working_dir": (str, "the path of a directory or of a .zip archive, or a URI"),
+    "py_modules": (list, "a list of URIs"),
+    "excludes": (list, "a list of patterns, such as ['*.ckpt']"),
+    "env_vars": (dict, "a mapping, such as {NAME: value}"),
+}
 
 
 def read(path: Path) -> RuntimeEnv:
@@ -34,6 +40,9 @@ def read(path: Path) -> RuntimeEnv:
 
 def merged(given: Mapping[str, Any], working_dir: Path | None, env: Mapping[str, str]) -> RuntimeEnv:
     """Add a working directory and variables, which win over those of the file."""
+    for name, (type_, what) in _TYPES.items():
+        if not isinstance(given.get(name), (type_, type(None))):
+            raise ClientError(f"{name} of the runtime environment must be {what}, not {given[name]!r}")
     result = dict(given)
     if working_dir is not None:
         result["working_dir"] = str(working_dir)
@@ -62,8 +71,8 @@ def packed(given: Mapping[str, Any]) -> PackedEnv:
     if isinstance(result.get("conda"), str) and Path(result["conda"]).suffix in (".yaml", ".yml"):
         result["conda"] = read(Path(result["conda"]))
     excludes = result.pop("excludes", None) or []
-    if not isinstance(excludes, list) or not all(isinstance(each, str) for each in excludes):
-        raise ClientError(f"excludes of the runtime environment must be a list of patterns, such as [{excludes!r}]")
+    if not all(isinstance(each, str) for each in excludes):
+        raise ClientError(f"excludes of the runtime environment must be texts: quote those in {excludes!r}")
     package = None
     directory = result.get("working_dir")
     if directory is not None and "://" not in directory:

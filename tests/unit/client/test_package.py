@@ -114,7 +114,17 @@ def test_what_is_too_large_is_refused_with_the_largest_files(directory, monkeypa
         package.pack(directory)
 
 
-@pytest.mark.parametrize(("name", "said"), [("absent", "is not a directory"), ("out", "has no files to send")])
+def test_an_archive_is_sent_as_it_is(directory):
+    path = directory.parent / "code.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("train.py", "print(1)")
+    packed = package.pack(path, ["*.py"])
+    assert (packed.data, packed.name[-4:]) == (path.read_bytes(), ".zip")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("absent", "is neither a directory nor a .zip archive"), ("out", "has no files to send")]
+)
 def test_what_cannot_be_sent_is_refused(directory, name, said):
     (directory / "out" / "log").unlink()
     with pytest.raises(ClientError, match=said):

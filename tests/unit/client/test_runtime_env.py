@@ -97,7 +97,19 @@ def test_a_file_of_conda_is_its_content_and_another_name_is_that_of_an_environme
     assert runtime_env.packed({"conda": "base"}).env == {"conda": "base"}
 
 
-@pytest.mark.parametrize("excludes", ["*.ckpt", {"a": 1}, [1]])
-def test_excludes_are_a_list_of_patterns(excludes):
-    with pytest.raises(ClientError, match="excludes of the runtime environment must be a list of patterns"):
-        runtime_env.packed({"excludes": excludes})
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ({"excludes": "*.ckpt"}, "excludes of the runtime environment must be a list of patterns, .*, not '\\*.ckpt'"),
+        ({"excludes": {"a": 1}}, "excludes of the runtime environment must be a list of patterns"),
+        ({"excludes": [1]}, "excludes of the runtime environment must be texts: quote those in \\[1\\]"),
+        ({"working_dir": 2024}, "working_dir of the runtime environment must be the path of a directory or of a .zip"),
+        ({"working_dir": ["."]}, "working_dir of the runtime environment must be the path"),
+        ({"py_modules": 3}, "py_modules of the runtime environment must be a list of URIs, not 3"),
+        ({"env_vars": ["A=1"]}, "env_vars of the runtime environment must be a mapping"),
+        ({"env_vars": {"A": 1}}, "env_vars of the runtime environment must be strings; quote A"),
+    ],
+)
+def test_a_field_of_another_type_is_refused_by_name(odd, said):
+    with pytest.raises(ClientError, match=said):
+        runtime_env.packed(runtime_env.merged(odd, None, {}))

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from workergroups_cli.app import app
-from workergroups_cli.missing_files import note_missing_files
+from workergroups_cli.command_words import look_at, refuse_quoted
 
 NOTE = "the job gets no files of this machine, such as driver.py: to send this directory, add --working-dir .\n"
 
@@ -32,8 +32,22 @@ def here(tmp_path, monkeypatch):
     ],
 )
 def test_a_file_that_only_this_machine_has_is_named_once(here, capsys, command, has_working_dir, said):
-    note_missing_files([word.replace("{here}", str(here)) for word in command], has_working_dir=has_working_dir)
+    look_at([word.replace("{here}", str(here)) for word in command], has_working_dir=has_working_dir)
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("words", [["job", "submit", "ppo"], ["up", "-f", "none.yaml"], ["exec", "ppo"]])
+@pytest.mark.parametrize("command", ["python driver.py", "echo a > b", "a\nb"])
+def test_a_command_that_is_quoted_as_a_whole_is_refused_with_the_two_ways_to_write_it(words, command):
+    done = CliRunner().invoke(app, [*words, "--", command])
+    assert done.exit_code == 2
+    said = " ".join(done.output.replace("\u2502", " ").split())
+    assert f"the name of one program: write -- {' '.join(command.split())}, or for a shell -- sh -c '" in said
+
+
+@pytest.mark.parametrize("command", [["python", "a b.py"], ["ls"], []])
+def test_other_commands_are_not(command):
+    refuse_quoted(command)
 
 
 @pytest.mark.parametrize("words", [["job", "submit", "ppo"], ["up", "-f", "none.yaml"]])
