@@ -1,4 +1,7 @@
-"""What a job prints comes to the command line as it is: any bytes, lines of any length, the end, and while it runs."""
+"""What a job prints comes to the command line as it is: any bytes, lines of any length, the end, and while it runs.
+
+Also what it prints while it is stopped.
+"""
 
 import os
 import sys
@@ -9,6 +12,7 @@ from ray.cluster_utils import Cluster
 
 from workergroups_client.jobs import Job, submit
 from workergroups_client.ray_api import RayApi
+from workergroups_client.waiting import look_again
 
 LINE = 5_000_000
 PRINTED = b"caf\xe9\n" + b"x" * LINE + b"\nafter\n\x00\xff no end of line"
@@ -53,6 +57,28 @@ def test_a_job_that_is_followed_prints_all_bytes_while_it_runs_and_at_its_end(ap
     assert own(output) == PRINTED
     assert job.record().exit_code == 7
     assert own(b"".join(job.logs())) == PRINTED
+
+
+SAVING = """
+import signal, sys, time
+def save(*_):
+    print("saving", flush=True)
+    time.sleep(5)
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("trains", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_driver_that_is_stopped_has_time_to_save(api):
+    job = submit(api, "here", [sys.executable, "-c", SAVING], {"env_vars": {"A": "b"}})
+    for _ in look_again(60):
+        if b"\ntrains\n" in b"".join(job.logs()):
+            break
+    assert job.stop().state == "STOPPED"
+    assert b"".join(job.logs()).endswith(b"\ntrains\nsaving\nsaved\n")
 
 
 def test_a_job_that_printed_nothing_and_one_that_cannot_start_have_no_output(api):

@@ -304,6 +304,7 @@ def test_the_number_of_the_attempt_is_not_the_users(monkeypatch):
         "WG_ATTEMPT": "1",
         "WG_NODES": "7",
         "WG_PROCESSES_PER_NODE": "2",
+        "RAY_JOB_STOP_WAIT_TIME_S": "30",
     }
 
 
