@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import RayTaskError
 
-from tests.unit.library.test_told_errors import Cuda, Locked, TwoArguments, Unpicklable
+from tests.unit.library.test_told_errors import Cuda, Locked, Surrogates, TwoArguments, Unpicklable
 from workergroups import (
     Dispatch,
     RankDiedError,
@@ -30,6 +30,7 @@ def make(kind):
         Locked("the text"),
         Unpicklable("the text"),
         ExceptionGroup("the text", [ValueError("inner")]),
+        Surrogates("the text of caf\udce9.txt"),
     ]
     return next(error for error in errors if type(error).__name__ == kind)
 
@@ -64,7 +65,7 @@ def group(pool):
         yield group
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "Surrogates"])
 def test_a_methods_exception_names_the_rank_which_lives_on(group, kind):
     for call in (group.step, lambda kind: group.execute_all_sync("evaluate", kind)):
         with pytest.raises(RankRaisedError, match="the text") as failure:

@@ -36,6 +36,10 @@ class Unreadable(Exception):
         return "nothing of that name"
 
 
+class Surrogates(Exception):
+    """Its text has half of a surrogate pair, as that of a name that is not UTF-8 has."""
+
+
 class Silent(Exception):
     def __reduce__(self):
         raise AttributeError("not me")

@@ -27,7 +27,8 @@ def enable(actor_id: str) -> None:
         if why := lost_context():
             lines.append(f"this rank ends, since {why}")
             end_soon(rank, why)
-        return "\n".join([*lines, text]), sendable(error)
+        # Ray's compiled code ends the process at half of a surrogate pair, such as in the name of a file.
+        return "\n".join([*lines, text]).encode(errors="backslashreplace").decode(), sendable(error)
 
     task_errors.change_own(actor_id, told)
 
