@@ -85,7 +85,7 @@ def check(choices: random.Random) -> str:
             launches = Launches(prepared={GROUP.uid: LAUNCH})
             decide(PLAN, state, launches)
             heard, hung = account.look().about(PLAN), hangs.look(PLAN, state)
-            reports = report(PLAN, state, {GROUP.uid: LAUNCH}, heard, keeper.last_words(), hung)
+            reports = report(PLAN, state, {GROUP.uid: LAUNCH}, heard, keeper.last_words(), hung, hangs.oldest)
             _check_reports(reports.to_json())
             if reports.pools.keys() | reports.groups.keys() != {POOL.name, GROUP.name}:
                 raise Wrong(f"reports on {sorted(reports.pools)} and {sorted(reports.groups)}")

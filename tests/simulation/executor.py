@@ -123,7 +123,7 @@ class Executor:
         _check_nodes(plan, gcs)
         launches, state = self._launches(plan, gcs), _state(gcs)
         heard = Heard(launches_to_tell(plan, state, launches))
-        self._say(report(plan, state, launches.prepared, heard, last_words={}, hangs=dict(gcs.hangs)), gcs)
+        self._say(report(plan, state, launches.prepared, heard, last_words={}, hangs=dict(gcs.hangs), oldest={}), gcs)
 
     def _launches(self, plan: ClusterPlan, gcs: ray.Gcs) -> Launches:
         prepared = {group.uid: self._prepared_launch(group.uid) for group in plan.groups}
