@@ -22,6 +22,7 @@ from workergroups.memory_kills import KV_NAMESPACE as MEMORY_KILLS
 from workergroups.naming import NAMESPACE, NODE_GROUP_LABEL
 from workergroups.ray_private.calls_in_flight import CallInFlight, Reading
 from workergroups.runs import KV_NAMESPACE as RUNS
+from workergroups.told_ends import KV_NAMESPACE as TOLD_ENDS
 from workergroups_agent.account import AccountReader
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.hang_records import HANGS, STACKS, HangRecords
@@ -31,6 +32,7 @@ from workergroups_agent.observer.keep_previous_logs import PreviousLogKeeper
 from workergroups_agent.observer.memory_kills import MemoryKills
 from workergroups_agent.observer.printed_lines import Tails
 from workergroups_agent.observer.report import report
+from workergroups_agent.observer.told_ends import ToldEnds
 from workergroups_agent.orders import OrderReader
 from workergroups_agent.preflight_records import NAMESPACE as PREFLIGHTS
 from workergroups_agent.previous_logs import PreviousLogs
@@ -76,11 +78,12 @@ def check(choices: random.Random) -> str:
     gcs = _OddGcs(choices)
     began = process_time()
     reader, account = RayReader(gcs), AccountReader(gcs)  # type: ignore[arg-type]
-    kills, hangs = MemoryKills(gcs), HangWatch(HangRecords(gcs), gcs)  # type: ignore[arg-type]
+    kills, ends = MemoryKills(gcs), ToldEnds(gcs)  # type: ignore[arg-type]
+    hangs = HangWatch(HangRecords(gcs), gcs)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory(prefix="fuzz-names-", dir=MEMORY) as name:
         keeper = PreviousLogKeeper(PreviousLogs(Path(name)), Tails())
         for _ in range(2):
-            state = kills.explained(reader.look(checked=PLAN.checked_pools))
+            state = kills.explained(ends.explained(reader.look(checked=PLAN.checked_pools)))
             keeper.look(state)
             launches = Launches(prepared={GROUP.uid: LAUNCH})
             decide(PLAN, state, launches)
@@ -207,6 +210,7 @@ def _value(choices: random.Random, namespace: str) -> bytes | None:
         PAUSES: _pause(choices),
         RUNS: {"step": choices.choice(("Begun", "Returned", "Raised")), "message": text(choices, 5000)},
         MEMORY_KILLS: [choices.choice(NUMBERS) for _ in range(choices.choice(RECORDS))],
+        TOLD_ENDS: text(choices, 5000),
     }
     known: list[Any] = [
         PLAN.to_json(),

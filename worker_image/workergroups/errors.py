@@ -145,6 +145,7 @@ class IncarnationReplacedError(RankDiedError):
     Attributes:
         incarnation: The incarnation whose ranks these were.
         current: The incarnation that is current now; it may be lower, if the WorkerGroup was deleted and recreated.
+        cause: Which rank failed and how, if the ranks were replaced for that; else Ray's account of this rank's death.
     """
 
     def __init__(

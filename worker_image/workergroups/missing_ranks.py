@@ -31,7 +31,7 @@ class Missing:
         _, _, group = self.process_group.partition(":")
         which = f"{self.name}, collective {self.collective} of process group {group or self.process_group}"
         did = f"called {self.called} instead of" if self.called else f"{'has' if one else 'have'} not joined"
-        return f"torch's flight recorder: {who} {did} {which}"
+        return f"suspect: {who}, by torch's flight recorder: {'it' if one else 'they'} {did} {which}"
 
 
 def missing_ranks(flights: Mapping[int, Flight | None]) -> Missing | None:

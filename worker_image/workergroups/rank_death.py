@@ -13,7 +13,7 @@ from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError, RayEr
 
 from workergroups_api.vocabulary import RankEnd
 
-from . import incarnations, memory_kills
+from . import incarnations, memory_kills, told_ends
 from .crash_report import crash_report
 from .errors import IncarnationReplacedError, RankDiedError
 from .exception_text import exception_line
@@ -21,7 +21,7 @@ from .incarnations import Incarnation
 from .naming import RankName
 from .node_tasks import run_on_nodes
 from .rank_exception import UNREADABLE, raised
-from .ray_private import records
+from .ray_private import key_value_store, records
 from .ray_private.actors import actor_id, actor_of, failed_in_constructor
 from .ray_private.cluster_state import ActorState, actor_state
 from .ray_private.death_cause import SILENT_END
@@ -162,7 +162,8 @@ def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None, why:
         lines = [f"{who} failed in its constructor: {exception_line(cause)}", cause]
     else:
         brief = state.death.message if state is not None and state.death is not None else cause
-        lines = [f"{who} died: {brief}", *filter(None, [why]), *_left_behind(state)]
+        brief = _told(error.actor_id) if brief == SILENT_END and reason is RankEnd.PROCESS_DIED else brief
+        lines = [f"{who} died: {brief}", *filter(None, [why, *_left_behind(state)])]
     return RankDiedError(
         "\n".join([*lines, _what_next(rank)]),
         rank=rank.number,
@@ -202,7 +203,7 @@ def _replaced(
         current=current.incarnation,
         actor_id=error.actor_id,
         reason=_reason(error, state),
-        cause=_cause(state) or str(error),
+        cause=current.cause or _cause(state) or str(error),
     )
 
 
@@ -221,6 +222,14 @@ def _reason(error: RayActorError, state: ActorState | None) -> RankEnd:
         is_silent = state.death.message == SILENT_END
         return RankEnd.OUT_OF_MEMORY if is_silent and _is_memory_short(error.actor_id) else state.death.reason
     return RankEnd.CONSTRUCTOR_FAILED if failed_in_constructor(error) else RankEnd.PROCESS_DIED
+
+
+def _told(actor_id: str) -> str:
+    """Return what the rank told before it ended, or that it told nothing."""
+    try:
+        return told_ends.read(key_value_store.get(told_ends.KV_NAMESPACE, actor_id)) or SILENT_END
+    except Exception:  # Whatever the GCS answers or does not answer, the rank is dead.
+        return SILENT_END
 
 
 def _is_memory_short(actor_id: str) -> bool:

@@ -67,6 +67,11 @@ class Diagnosis:
         """The ranks that the others seem to wait for."""
         return tuple(sorted(rank for block in self.blocks if block.is_suspect for rank in block.ranks))
 
+    @property
+    def places(self) -> str:
+        """Where the ranks are, for people, without a word about suspects."""
+        return "; ".join(_first([_sentence(block) for block in self.blocks])) or "no rank runs"
+
     def __str__(self) -> str:
         """Return one line for people."""
         told = _first([_sentence(block) for block in self.blocks if not block.is_suspect])

@@ -271,7 +271,7 @@ def test_a_rank_that_crashes_says_what_it_wrote_last(local_ray):
     ("leave", "words"),
     [
         (lambda: sys.exit(7), "exit code 7"),
-        (lambda: os._exit(7), r"os\._exit\(7\) at .*test_deadlines\.py:[0-9]+ in <lambda> ends this process"),
+        (lambda: os._exit(7), r"died: its code called os\._exit\(7\) at .*test_deadlines\.py:[0-9]+ in <lambda>"),
         (lambda: (os.kill(os.getpid(), signal.SIGTERM), time.sleep(30)), "receives a SIGTERM"),
     ],
     ids=["exit code", "hard exit", "signal"],

@@ -450,7 +450,8 @@ def test_the_flight_recorder_knows_better_than_stacks_who_is_missing(world):
     found = world.look(after=SETTLED)
     assert found.suspects == "1"
     assert found.message.endswith(
-        "torch's flight recorder: rank 1 has not joined nccl:all_reduce, collective 7 of process group default_pg"
+        "suspect: rank 1, by torch's flight recorder: it has not joined nccl:all_reduce, collective 7 of process group "
+        "default_pg"
     )
 
 

@@ -67,12 +67,13 @@ def test_a_rank_that_waits_elsewhere_is_not_the_first():
 
 def test_the_sentence():
     assert str(missing_ranks({0: waiting(0), 1: flight(1, 6), 2: waiting(2)})) == (
-        "torch's flight recorder: rank 1 has not joined nccl:all_reduce, collective 7 of process group default_pg"
+        "suspect: rank 1, by torch's flight recorder: it has not joined nccl:all_reduce, collective 7 of process group "
+        "default_pg"
     )
     others = {0: waiting(0), 1: waiting(1, name="nccl:broadcast"), 2: waiting(2)}
     assert str(missing_ranks(others)) == (
-        "torch's flight recorder: rank 1 called nccl:broadcast instead of nccl:all_reduce, collective 7 of process "
-        "group default_pg"
+        "suspect: rank 1, by torch's flight recorder: it called nccl:broadcast instead of nccl:all_reduce, collective "
+        "7 of process group default_pg"
     )
 
 

@@ -116,7 +116,7 @@ def hang_report(
     suspects = missing.ranks if missing is not None else diagnosis.suspects
     hung = sorted(set(hang.calls.values()))
     on = f"{'rank' if len(hung) == 1 else 'ranks'} {ranges(hung)}"
-    said = [f"call `{hang.method}` has run for more than {hang_seconds} s on {on}", diagnosis, missing]
+    who = [str(diagnosis)] if missing is None else [diagnosis.places, str(missing)]
     return HangReport(
         method=hang.method,
         since=hang.since,
@@ -124,5 +124,7 @@ def hang_report(
         suspects=ranges(suspects),
         pod=pods.get(min(suspects or hung)),
         birth=hang.birth or None,
-        message=plain("; ".join(str(each) for each in said if each is not None), MAX_MESSAGE),
+        message=plain(
+            "; ".join([f"call `{hang.method}` has run for more than {hang_seconds} s on {on}", *who]), MAX_MESSAGE
+        ),
     )

@@ -17,6 +17,7 @@ from workergroups_agent.observer.keep_previous_logs import PreviousLogKeeper
 from workergroups_agent.observer.memory_kills import MemoryKills
 from workergroups_agent.observer.printed_lines import Listener, Tails
 from workergroups_agent.observer.report import report
+from workergroups_agent.observer.told_ends import ToldEnds
 from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
@@ -52,6 +53,7 @@ class Observer:
         self._orders = Forwarder(gcs, exchange)
         self._executor = AccountReader(gcs)
         self._reader = RayReader(gcs)
+        self._told_ends = ToldEnds(gcs)
         self._memory_kills = MemoryKills(gcs)
         self._hangs = HangWatch(HangRecords(gcs), CallReader(gcs.address))
         tails = Tails()
@@ -89,7 +91,8 @@ class Observer:
         heard = self._executor.look()
         heard = heard.about(plan) if plan else heard
         checked = plan.checked_pools if plan else ()
-        state = self._memory_kills.explained(self._reader.look(launching=heard.is_launching, checked=checked))
+        state = self._told_ends.explained(self._reader.look(launching=heard.is_launching, checked=checked))
+        state = self._memory_kills.explained(state)
         self._keeper.look(state)
         if plan is None:
             self._tell(Reports(session=state.session))

@@ -1,5 +1,6 @@
 """What a rank printed before it died is kept, however it died."""
 
+import re
 import time
 
 import pytest
@@ -55,7 +56,10 @@ def until_kept(executor, group, words, seconds=20):
 )
 def test_the_last_lines_of_a_rank_that_dies_are_kept(executor, how, reason):
     trainer = Group(code=CODE, launch=launch(init_kwargs={"how": how}))
-    executor.until(lambda reports: reports.groups["trainer"].report.failures, trainer)
+    failed = executor.until(lambda reports: reports.groups["trainer"].report.failures, trainer)
+    if how == "exit":
+        (failure,) = failed.groups["trainer"].report.failures
+        assert re.fullmatch(r"its code called os\._exit\(3\) at .*/accumulator\.py:\d+ in end", failure.message)
     until_kept(executor, trainer, "my last words")  # standard error and output are files of their own
     (dead,), text = until_kept(executor, trainer, "100%")
     assert (dead.rank, dead.incarnation, dead.reason) == (1, 1, reason)

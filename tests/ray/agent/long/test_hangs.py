@@ -157,7 +157,8 @@ def test_ranks_in_a_collective_wait_for_the_one_that_is_not(agent, group):
     assert (found.ranks, found.suspects) == ("0-3", "1")
     assert "ranks 0,2-3 wait in torch.distributed.all_reduce (accumulator.py" in found.message
     assert found.message.endswith(
-        "torch's flight recorder: rank 1 has not joined gloo:all_reduce, collective 1 of process group default_pg"
+        "suspect: rank 1, by torch's flight recorder: it has not joined gloo:all_reduce, collective 1 of process group "
+        "default_pg"
     )
 
 

@@ -6,13 +6,12 @@ ready for ever, and every call would fail; a rank that ends is told, and restart
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from typing import Any
 
-# It has said why when it calls this: see `told_exit`.
-_leave = os._exit
+from workergroups import told_ends
+
 _SENT = 1.0
 """Seconds within which Ray has sent the exception to its caller."""
 _EXIT_CODE = 1
@@ -41,13 +40,13 @@ def first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
-def end_soon(rank: str, why: str) -> None:
-    """End this process when its caller has the exception; its last line says why."""
-    timer = threading.Timer(_SENT, _end, [f"{rank} ends, since {why}"])
+def end_soon(actor_id: str, why: str) -> None:
+    """End this process, which is that of the actor, when its caller has the exception."""
+    timer = threading.Timer(_SENT, _end, [actor_id, why])
     timer.daemon = True
     timer.start()
 
 
-def _end(last_words: str) -> None:
-    print(last_words, file=sys.stderr, flush=True)
-    _leave(_EXIT_CODE)
+def _end(actor_id: str, why: str) -> None:
+    told_ends.tell(actor_id, f"it ended itself, since {why}")
+    told_ends.leave(_EXIT_CODE)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import ray
 
-from workergroups import flight_recorder, group_env
+from workergroups import flight_recorder, group_env, told_ends
 from workergroups.debugger import stopping
-from workergroups.processes import stack_dump, told_exit
+from workergroups.processes import stack_dump
 from workergroups.ray_private.process import accelerators_at_start
 from workergroups.warm import learning
 
@@ -55,7 +55,7 @@ class RankLaunch:
         group_env.require()
         actor_id = ray.get_runtime_context().get_actor_id()
         stack_dump.enable(actor_id)
-        told_exit.enable()
+        told_ends.enable(actor_id)
         flight_recorder.enable(actor_id)
         name = f"rank {self.rank} of {self.wg_prefix}" if self.wg_prefix else f"rank {self.rank}"
         stopping.enable(actor_id, name, self.local_rank)

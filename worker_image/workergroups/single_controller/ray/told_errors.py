@@ -26,7 +26,7 @@ def enable(actor_id: str) -> None:
         lines = [", ".join([rank, *devices()])]
         if why := lost_context():
             lines.append(f"this rank ends, since {why}")
-            end_soon(rank, why)
+            end_soon(actor_id, why)
         # Ray's compiled code ends the process at half of a surrogate pair, such as in the name of a file.
         return "\n".join([*lines, text]).encode(errors="backslashreplace").decode(), sendable(error)
 
