@@ -173,7 +173,7 @@ def _rolls(
     for pool in observed.pools:
         name = node_group_of(pool)
         report = None if is_head_leaving else _report(pool, observed, agent)
-        roll = roll_of(pool, observed.pods_of(Component.WORKER, name), templates.roll(pool), report)
+        roll = roll_of(pool, observed.all_pods_of(name), templates.roll(pool), report)
         if roll is not None:
             found[name] = roll
     return found

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.simulation.api import eventually
 from tests.simulation.machines import BROKEN_IMAGE
 from tests.simulation.scene import condition
@@ -101,6 +103,18 @@ async def test_a_restart_replaces_one_node_at_a_time_and_the_group_once(scene):
     new = await scene.ready(WORKER_GROUP, "p", seconds=20)
     assert new["status"]["incarnation"] == old["status"]["incarnation"] + 1
     await scene.rest(1.0)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+async def test_no_ranks_are_launched_on_a_node_that_a_restart_ends(scene, nodes):
+    """Ray takes it for one that serves until its pod has ended."""
+    old = await ready(scene, nodes=nodes)
+    scene.world.machines.termination_seconds = 2.0
+    await restart(scene)
+    await restarted(scene, seconds=45)
+    new = await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert new["status"]["incarnation"] == old["status"]["incarnation"] + 1
+    assert (new["status"].get("failures") or [], new["status"].get("restarts")) == ([], None)
 
 
 async def test_a_restart_replaces_the_head_first_if_it_has_changed(scene):

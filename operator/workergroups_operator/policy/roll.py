@@ -93,20 +93,26 @@ def has_begun(pod: Manifest) -> bool:
 
 
 def roll_of(pool: ResourcePool, pods: Sequence[Manifest], name: str | None, report: PoolReport | None) -> Roll | None:
-    """Return the pool's roll of that name; None if no pod is older.
+    """Return the pool's roll of that name; None if no pod is older, and none that is serves until it has ended.
 
     A pod without a template's digest does not count: an admission webhook may have removed its notes, and would remove
     them again.
 
     Args:
         pool: The pool.
-        pods: The pods of the pool's nodes that are not being deleted.
+        pods: The pods of the pool's nodes, those that are being deleted included.
         name: The name of the last roll; None if there was none.
         report: What the agent reports of the pool; None while it does not count, or while the head must be replaced.
     """
-    old = [] if name is None else [pod for pod in pods if _is_older(pod, name)]
-    if not old:
+    if name is None:
         return None
+    leaving = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
+    pods = [pod for pod in pods if pod not in leaving]
+    old = [pod for pod in pods if _is_older(pod, name)]
+    if not old:
+        # Ray may take the last old node for one that serves until its processes end. Ranks would end with it.
+        is_over = not any(_is_older(pod, name) for pod in leaving) or _are_all(pods, report)
+        return None if is_over else Roll(pool.spec.nodes, tuple(pods))
     names = set(map(_name, old))
     new = tuple(pod for pod in pods if _name(pod) not in names)
     # Pods that have no Kubernetes node hold no devices. If no pod has ever run, there is nothing to keep.
@@ -128,10 +134,15 @@ def _is_settled(pool: ResourcePool, pods: Sequence[Manifest], new: Sequence[Mani
         return False
     if not new:
         return True
-    if report.joined_nodes == len(pods) and report.joined_pods == pods_digest(map(_name, filter(is_running, pods))):
+    if len(pods) == report.joined_nodes and _are_all(pods, report):
         return report.reserved_nodes >= pool.spec.nodes or not pool.is_reserved
     # Old pods cannot join a head with another Ray. But if all pods are ready, the agent is about to notice the new one.
     return report.joined_nodes >= len(new) and not all(map(_is_ready, pods))
+
+
+def _are_all(pods: Sequence[Manifest], report: PoolReport | None) -> bool:
+    """Return whether those of these pods that run are all nodes that Ray has of the pool."""
+    return report is not None and report.joined_pods == pods_digest(map(_name, filter(is_running, pods)))
 
 
 def _is_ready(pod: Manifest) -> bool:

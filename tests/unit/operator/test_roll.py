@@ -254,6 +254,33 @@ def test_a_roll_is_over_when_no_node_is_older():
     assert roll_of(pool(nodes=3), [node(name) for name in "abc"], "r1", ALL) is None
 
 
+def leaving(name: str, roll: str | None, **more: Any) -> Any:
+    found = marked(name, roll, **more)
+    return found | {"metadata": found["metadata"] | {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "report", "is_over"),
+    [
+        # The last old node may still serve, whether or not the new one does.
+        ((leaving("a", None),), joined("a"), False),
+        ((leaving("a", None), marked("b", "r1")), joined("a"), False),
+        ((leaving("a", None), marked("b", "r1")), joined("a", "b"), False),
+        ((leaving("a", None), marked("b", "r1")), None, False),
+        ((leaving("a", "r0"), marked("b", "r1")), joined("b"), True),
+        # It has left Ray, and the new one does not run yet.
+        ((leaving("a", None),), joined(), True),
+        ((leaving("a", None), marked("b", "r1", phase="Pending", ready=False)), joined(), True),
+        # Nodes that leave for another reason.
+        ((leaving("a", "r1"), marked("b", "r1")), joined("a"), True),
+    ],
+)
+def test_a_roll_goes_on_until_the_last_old_node_has_left_ray(pods, report, is_over):
+    roll = roll_of(pool(nodes=1), pods, "r1", report)
+    assert (roll is None) == is_over
+    assert roll is None or roll.next == ()
+
+
 def test_nothing_is_reserved_in_a_pool_without_reservation():
     roll = roll_of(pool(nodes=3, reservation="None"), ONE_NEW, "r1", joined("b", "c", "d", reserved=0))
     assert roll is not None
