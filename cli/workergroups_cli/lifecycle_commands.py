@@ -188,19 +188,22 @@ def resume(name: Name, timeout: Timeout = LONGEST_WAIT, namespace: Namespace = N
 
 
 def down(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A pool, a group, or both of one name.", autocompletion=complete_name)
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...", help="Pools and groups; a name alone means both.", autocompletion=complete_name
+        ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     namespace: Namespace = None,
     context: Context = None,
 ) -> None:
-    """Delete a pool with the groups on it, or a group.
+    """Delete pools with the groups on them, or groups.
 
     It asks before it deletes, and returns when everything is gone.
     """
     cluster = Cluster(namespace, context)
-    targets = _with_groups(cluster, find_all(cluster, name))
+    targets = _with_groups(cluster, [target for name in names for target in find_all(cluster, name)])
     note(f"In namespace {cluster.namespace} (context {cluster.context}), this deletes:")
     for target in targets:
         note(f"  {target}" + (f" with its pods and all jobs in them{_drivers(target)}" if target.what == POOL else ""))
@@ -209,7 +212,8 @@ def down(
         delete(cluster, targets, tell)
     print_text(f"{listed(targets)} deleted")
     for name in code_left(cluster, targets):
-        note(f"ConfigMap {name} with the code stays; if nobody needs it: kubectl delete configmap {name}")
+        remove = f"kubectl delete configmap {name} --namespace {cluster.namespace}"
+        note(f"ConfigMap {name} with the code stays; if nobody needs it: {remove}")
 
 
 def _drivers(pool: Target) -> str:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from workergroups_api.text import without_controls
 from workergroups_client import Cluster
+from workergroups_client.errors import CannotBeReadyError, DeadlineError
 from workergroups_client.names import Target
 from workergroups_client.readiness import old, until, wait_until_ready, why, why_and_until
 from workergroups_client.status import Status
@@ -31,6 +32,10 @@ def show_until_ready(cluster: Cluster, targets: Sequence[Target], seconds: float
     try:
         with _Progress() as progress:
             statuses = wait_until_ready(cluster, targets, progress.show, seconds)
+    except (CannotBeReadyError, DeadlineError):
+        # What is old may be what keeps the others from becoming ready.
+        note_old(progress.latest)
+        raise
     except KeyboardInterrupt:
         note(f"{listed(targets)} continue on the cluster; see them: workergroups status -n {cluster.namespace}")
         raise typer.Exit(INTERRUPTED) from None
@@ -55,8 +60,10 @@ class _Progress:
     def __init__(self) -> None:
         self._live = Live(console=err, transient=False) if err.is_interactive else None
         self._told: dict[str, tuple[str, bool]] = {}
+        self.latest: Sequence[Status] = ()
 
     def show(self, statuses: Sequence[Status]) -> None:
+        self.latest = statuses
         if self._live is not None:
             self._live.update(_grid(statuses))
             return

@@ -36,7 +36,7 @@ VERBS = {
     "scale": Verb("scale_command", "scale", "Change the size of a pool, and wait until it is ready."),
     "suspend": Verb("lifecycle_commands", "suspend", "Suspend a pool or a group, and wait until nothing is left."),
     "resume": Verb("lifecycle_commands", "resume", "Start a suspended pool or group, and wait until it is ready."),
-    "down": Verb("lifecycle_commands", "down", "Delete a pool with the groups on it, or a group."),
+    "down": Verb("lifecycle_commands", "down", "Delete pools with the groups on them, or groups."),
     "job": Verb("job_commands", "app", "Ray jobs of a pool: submit, list, logs, status, stop."),
 }
 

@@ -61,6 +61,7 @@ def _say_how_to_go_on(env: dict[str, str]) -> None:
     typed = [f"export {name}={value}{'$PATH' if name == 'PATH' else ''}" for name, value in exports.items()]
     get = f"kubectl --namespace {DEMO_NAMESPACE}"
     look = [*typed, f"{get} get resourcepools,workergroups,pods", f"{get} describe workergroup quickstart"]
+    look += [f".venv/bin/workergroups --namespace {DEMO_NAMESPACE} status"]
     print("\nLook around:", *look, sep="\n  ")
     chosen = os.environ.get("CLUSTER")
     print("\nRemove everything:", f"make clean CLUSTER={chosen}" if chosen else "make clean", sep="\n  ")

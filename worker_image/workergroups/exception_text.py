@@ -6,6 +6,8 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
+from .rank_stack import Frame
+
 _OWN = ("ray", "workergroups", "workergroups_agent")
 
 
@@ -18,7 +20,8 @@ def exception_line(text: str) -> str:
 def exception_and_place(error: BaseException) -> str:
     """Return the last line of an exception, and where the user's code raised it: ``KeyError: 'a' (adder.py, line 3)``.
 
-    There is no place if the code of Ray or of this library raised it.
+    If a library raised it, that is where the user's code called the library. There is no place if the code of Ray or of
+    this library raised it.
     """
     said = exception_line("".join(traceback.format_exception_only(error))) or type(error).__name__
     file, line = _place(error)
@@ -31,8 +34,13 @@ def _place(error: BaseException) -> tuple[object, object]:
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _package(frame) != "importlib"]
     if not frames or _package(frames[-1][0]) in _OWN:
         return None, None
-    frame, line = frames[-1]
+    own = [each for each in frames if not _is_library(*each)]
+    frame, line = (own or frames)[-1]
     return frame.f_code.co_filename, line
+
+
+def _is_library(frame: FrameType, line: int) -> bool:
+    return _package(frame) in _OWN or Frame(frame.f_code.co_filename, line, frame.f_code.co_name).is_library
 
 
 def _package(frame: FrameType) -> str:

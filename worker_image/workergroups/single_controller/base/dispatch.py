@@ -254,7 +254,7 @@ def _chunk(name: str, value: Any, chunks: int) -> list[Any]:
             "or put what every rank needs into meta_info"
         )
     if hasattr(value, "__len__") and len(value) % chunks:
-        others = "" if _wants_padding(value) else ", or a DataProto with auto_padding=True"
+        others = "" if _wants_padding(value) else ", or a batch of DataProto.from_dict(..., auto_padding=True)"
         raise InvalidValueError(
             f"{name} has {len(value)} rows, which do not divide into {chunks} chunks of equal length: pass "
             f"{len(value) + -len(value) % chunks} rows{others}"
