@@ -1,14 +1,17 @@
-"""What the words of a job's command show: that it is quoted as a whole, or names files that only this machine has."""
+"""What a job's command and variables show: quotes around the whole, files of this machine, and what Ray expands."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import typer
 
 from .output import note
+
+_EXPANDED = re.compile(r"\$(\w|\{)")
 
 
 def refuse_quoted(command: Sequence[str]) -> None:
@@ -21,6 +24,15 @@ def refuse_quoted(command: Sequence[str]) -> None:
         raise typer.BadParameter(
             f"the command is quoted as a whole, which makes it the name of one program: write -- {command[0]}, or for "
             f"a shell -- sh -c {shlex.quote(command[0])}"
+        )
+
+
+def note_expanded(variables: Mapping[str, object]) -> None:
+    """Say which variables of a job have values that Ray changes: it expands `$NAME` and `${NAME}`."""
+    if names := [name for name, value in variables.items() if _EXPANDED.search(str(value))]:
+        note(
+            f"Ray expands $NAME and ${{NAME}} in the variables of jobs, here in {', '.join(names)}. A Secret by "
+            "--env-from reaches the driver as it is"
         )
 
 

@@ -18,7 +18,7 @@ from workergroups_client.runtime_env import read
 from workergroups_client.times import age, duration
 
 from .command import VerbApp
-from .command_words import look_at
+from .command_words import look_at, note_expanded
 from .exit_codes import INTERRUPTED
 from .json_output import job_item, print_list
 from .options import Command, Context, Env, EnvFrom, Format, Namespace, PoolName, WorkingDir, complete_name, variable
@@ -83,6 +83,8 @@ def submit(
         raise typer.BadParameter("say what to run: workergroups job submit POOL -- python train.py")
     variables = dict(map(variable, env or []))
     given = read(runtime_env) if runtime_env else {}
+    of_file = given.get("env_vars")
+    note_expanded({**(of_file if isinstance(of_file, dict) else {}), **variables})
     look_at(command, has_working_dir=working_dir is not None or "working_dir" in given)
     cluster = Cluster(namespace, context)
     with Teller() as tell, Pool(pool, cluster, tell) as found:

@@ -20,7 +20,7 @@ from workergroups_client.plan import Action, explained, name_of, plan
 from workergroups_client.status import status_of
 from workergroups_client.waiting import silently
 
-from .command_words import look_at
+from .command_words import look_at, note_expanded
 from .connect_commands import hold
 from .exit_codes import INTERRUPTED
 from .job_commands import follow
@@ -71,6 +71,7 @@ def up(
     if not command and (working_dir or env or env_from):
         raise typer.BadParameter("--working-dir, --env and --env-from are for a command: add -- CMD")
     variables = dict(map(variable, env or []))
+    note_expanded(variables)
     look_at(command or (), has_working_dir=working_dir is not None)
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)

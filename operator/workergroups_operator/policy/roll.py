@@ -110,9 +110,9 @@ def roll_of(pool: ResourcePool, pods: Sequence[Manifest], name: str | None, repo
     pods = [pod for pod in pods if pod not in leaving]
     old = [pod for pod in pods if _is_older(pod, name)]
     if not old:
-        # Ray may take the last old node for one that serves until its processes end. Ranks would end with it.
-        is_over = not any(_is_older(pod, name) for pod in leaving) or _are_all(pods, report)
-        return None if is_over else Roll(pool.spec.nodes, tuple(pods))
+        # Until its processes end, Ray takes the last old node for one that serves: ranks would end with it.
+        serves = any(_is_older(pod, name) and _is_noted_ready(pod) for pod in leaving)
+        return None if not serves or _are_all(pods, report) else Roll(pool.spec.nodes, tuple(pods))
     names = set(map(_name, old))
     new = tuple(pod for pod in pods if _name(pod) not in names)
     # Pods that have no Kubernetes node hold no devices. If no pod has ever run, there is nothing to keep.
@@ -146,8 +146,12 @@ def _are_all(pods: Sequence[Manifest], report: PoolReport | None) -> bool:
 
 
 def _is_ready(pod: Manifest) -> bool:
+    return is_running(pod) and _is_noted_ready(pod)
+
+
+def _is_noted_ready(pod: Manifest) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
-    return is_running(pod) and any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _name(pod: Manifest) -> str:

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from workergroups_cli.app import app
-from workergroups_cli.command_words import look_at, refuse_quoted
+from workergroups_cli.command_words import look_at, note_expanded, refuse_quoted
 
 NOTE = "the job gets no files of this machine, such as driver.py: to send this directory, add --working-dir .\n"
 
@@ -43,6 +43,18 @@ def test_a_command_that_is_quoted_as_a_whole_is_refused_with_the_two_ways_to_wri
     assert done.exit_code == 2
     said = " ".join(done.output.replace("\u2502", " ").split())
     assert f"the name of one program: write -- {' '.join(command.split())}, or for a shell -- sh -c '" in said
+
+
+@pytest.mark.parametrize(
+    ("variables", "names"),
+    [
+        ({"PW": "ab$HOME-cd", "B": "${HOME}", "C": "5$"}, "PW, B."),
+        ({"A": "$", "B": "a$-b", "C": "", "D": 3}, ""),
+    ],
+)
+def test_variables_that_ray_changes_are_named(capsys, variables, names):
+    note_expanded(variables)
+    assert capsys.readouterr().err.partition("here in ")[2].partition(" A Secret")[0] == names
 
 
 @pytest.mark.parametrize("command", [["python", "a b.py"], ["ls"], []])

@@ -271,6 +271,8 @@ def leaving(name: str, roll: str | None, **more: Any) -> Any:
         # It has left Ray, and the new one does not run yet.
         ((leaving("a", None),), joined(), True),
         ((leaving("a", None), marked("b", "r1", phase="Pending", ready=False)), joined(), True),
+        # Its machine is lost, so that its pod may stay for ever.
+        ((leaving("a", None, ready=False), marked("b", "r1")), joined(), True),
         # Nodes that leave for another reason.
         ((leaving("a", "r1"), marked("b", "r1")), joined("a"), True),
     ],
