@@ -142,5 +142,5 @@ def test_a_function_goes_to_the_ranks_with_their_chunks(group):
 
 
 def test_batches_that_do_not_divide_are_refused_before_any_call(group):
-    with pytest.raises(ValueError, match=r"argument 0 has 5 rows, .*pass 8 rows, or a DataProto with auto_padding"):
+    with pytest.raises(ValueError, match=r"argument 0 has 5 rows, .*pass 8 rows, or a batch of DataProto.from_dict"):
         group.add_rank(zeros(5))
