@@ -108,9 +108,7 @@ def ask_without_end(group):
 def test_an_error_that_ends_the_context_of_a_device_ends_the_rank(pool):
     with RayWorkerGroup(pool, RayClassWithInitArgs(Lost)) as group:
         assert group.execute_all_sync("ask") == ["0", "1"]
-        with pytest.raises(
-            RankRaisedError, match=r"this rank ended itself, since cuda:0 is lost for this process: CUDA error"
-        ):
+        with pytest.raises(RankRaisedError, match=r"this rank ends, since cuda:0 is lost for this process: CUDA error"):
             group.execute_all_sync("step")
         with pytest.raises(RankDiedError, match=r"ended itself, since cuda:0 is lost for this process") as failure:
             ask_without_end(group)
