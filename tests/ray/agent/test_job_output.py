@@ -81,6 +81,27 @@ def test_a_driver_that_is_stopped_has_time_to_save(api):
     assert b"".join(job.logs()).endswith(b"\ntrains\nsaving\nsaved\n")
 
 
+CALLING = """
+import time, ray
+ray.init(namespace="mine")
+@ray.remote(num_cpus=0)
+class Rank:
+    def step(self):
+        time.sleep(600)
+rank = Rank.options(name="trainer/uid-1/3/1-of-2", namespace="workergroups", lifetime="detached").remote()
+call = rank.step.remote()
+print("calls", flush=True)
+ray.get(call)
+"""
+
+
+def test_it_is_known_which_ranks_go_on_with_a_jobs_call(api):
+    job = submit(api, "here", [sys.executable, "-c", CALLING], {})
+    calls = next(filter(None, (job.calls() for _ in look_again(60))))
+    assert [(call.group, call.method, call.ranks) for call in calls] == [("trainer", "step", "1")]
+    assert job.stop().state == "STOPPED"
+
+
 def test_a_job_that_printed_nothing_and_one_that_cannot_start_have_no_output(api):
     silent = submit(api, "here", ["true"], {})
     assert b"".join(silent.logs(follow=True)).count(b"\n") <= 3  # Ray's own lines
