@@ -34,8 +34,10 @@ def left_calls(ray: RayApi, submission_id: str) -> list[LeftCall]:
     job_id = ray.get(f"/api/jobs/{submission_id}").get("job_id")
     if not job_id:
         return []
-    tasks = rows(ray, "/api/v0/tasks", filter_keys="job_id", filter_predicates="=", filter_values=job_id)
-    running = [(task["actor_id"], task["name"].rpartition(".")[2]) for task in tasks if task["state"] == "RUNNING"]
+    tasks = rows(ray, "/api/v0/tasks", filter_keys="state", filter_predicates="=", filter_values="RUNNING")
+    # To Ray, a call belongs to the job that has created the rank. The id of its caller ends with that of the caller's.
+    own = [task for task in tasks if str(task["parent_task_id"]).endswith(job_id)]
+    running = [(task["actor_id"], task["name"].rpartition(".")[2]) for task in own]
     if not running:
         return []
     actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
