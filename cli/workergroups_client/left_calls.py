@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from workergroups.naming import NAMESPACE, RankName
 from workergroups_api.ranges import ranges
 
-from .ranks import rows
+from .ranks import rank_rows, rows
 from .ray_api import RayApi
 
 
@@ -40,8 +39,7 @@ def left_calls(ray: RayApi, submission_id: str) -> list[LeftCall]:
     running = [(task["actor_id"], task["name"].rpartition(".")[2]) for task in own]
     if not running:
         return []
-    actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
-    names = {actor["actor_id"]: name for actor in actors if (name := RankName.parse(actor["name"] or ""))}
+    names = {actor["actor_id"]: name for name, actor in rank_rows(ray)}
     found: dict[tuple[str, str], set[int]] = defaultdict(set)
     for actor_id, method in running:
         if (name := names.get(actor_id)) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,11 +36,9 @@ def ranks_of(ray: RayApi, group: Target) -> list[RankActor]:
         NotFoundError: The group has no ranks yet.
     """
     incarnation = group_status(group).incarnation
-    actors = rows(ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE)
     found: dict[RankName, RankActor] = {}
-    for actor in actors:
-        name = RankName.parse(actor["name"] or "")
-        if name and (name.uid, name.incarnation) == (group.uid, incarnation):
+    for name, actor in rank_rows(ray):
+        if (name.uid, name.incarnation) == (group.uid, incarnation):
             found[name] = RankActor(
                 name.rank, actor["actor_id"], actor["state"], actor["pid"] or 0, actor["node_id"] or ""
             )
@@ -48,6 +46,15 @@ def ranks_of(ray: RayApi, group: Target) -> list[RankActor]:
         raise NotFoundError(f"group {group.name} has no ranks yet: workergroups status {group.name} says why")
     latest = latest_births(found)
     return [found[latest[rank]] for rank in sorted(latest)]
+
+
+def rank_rows(ray: RayApi) -> Iterator[tuple[RankName, dict[str, Any]]]:
+    """Yield the rows of all groups' ranks in Ray's table of actors, with their names."""
+    for actor in rows(
+        ray, "/api/v0/actors", filter_keys="ray_namespace", filter_predicates="=", filter_values=NAMESPACE
+    ):
+        if name := RankName.parse(actor["name"] or ""):
+            yield name, actor
 
 
 def node_addresses(ray: RayApi) -> dict[str, str]:

@@ -107,7 +107,7 @@ def roll_of(pool: ResourcePool, pods: Sequence[Manifest], name: str | None, repo
     if name is None:
         return None
     leaving = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
-    pods = [pod for pod in pods if pod not in leaving]
+    pods = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     old = [pod for pod in pods if _is_older(pod, name)]
     if not old:
         # Until its processes end, Ray takes the last old node for one that serves: ranks would end with it.
