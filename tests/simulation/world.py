@@ -100,7 +100,8 @@ class World:
 
     async def delete_copies(self) -> None:
         """Remove the copies, as the user who created them would."""
-        for pod in [pod for pod in self.machines.pods.values() if is_foreign(pod)]:
+        # From the API server: the watch may not have the latest one yet.
+        for pod in filter(is_foreign, await self.api.list(POD, self.namespace)):
             await self.delete_pod(pod, at_once=True)
 
     async def delete_pod(self, pod: Manifest, *, at_once: bool = False) -> None:
