@@ -73,6 +73,9 @@ def _without_empty(value: Any) -> Any:
 def _schema(kind: type[ApiObject], rules: dict[str, Any]) -> dict[str, Any]:
     raw = kind.model_json_schema(by_alias=True)
     schema: dict[str, Any] = _structural(raw, raw.get("$defs", {}))
+    for field in kind.model_fields["spec"].annotation.model_fields.values():  # type: ignore[union-attr]
+        if mark := resource_pool.shapes(field):
+            schema["properties"]["spec"]["properties"][field.alias]["description"] += f" {mark.value}"
     schema["properties"]["metadata"] = {"type": "object"}
     schema["properties"]["status"].pop("default", None)
     schema["required"] = ["spec"]

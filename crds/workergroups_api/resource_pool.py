@@ -1,8 +1,10 @@
 """ResourcePool: processes reserved on accelerator nodes, verl's resource pool as a Kubernetes object."""
 
+from enum import Enum
 from typing import Annotated, Any
 
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from workergroups_api.model import ApiModel, ApiObject, cel, immutable, schema
 from workergroups_api.plan import MAX_NODE_PROCESSES, MAX_POOL_NODES
@@ -49,6 +51,19 @@ _RAY_NAMES = {"ASCEND_RT_VISIBLE_DEVICES": "NPU"}
 _KNOWN_VISIBLE_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 _RECREATE = "delete the pool and create it again"
+
+
+class Shapes(Enum):
+    """Marks a field of a pool that shapes pods, and says in its description when running pods get a change."""
+
+    HEAD = "A running head gets a change at the pool's next restart."
+    NODES = "Running nodes get a change at the pool's next restart."
+    PODS = "Running nodes and a running head get a change at the pool's next restart."
+
+
+def shapes(field: FieldInfo) -> Shapes | None:
+    """Return the mark of a field; None if it shapes no pods, or can never change."""
+    return next((mark for mark in field.metadata if isinstance(mark, Shapes)), None)
 
 
 def dns_name(field: str) -> dict[str, Any]:
@@ -301,9 +316,9 @@ class ResourcePoolSpec(ApiModel):
             "`resources.requests.cpu` if that is more.",
         ),
     ] = None
-    ray: Annotated[RayNode, Field(description="What Ray knows each node of the pool by, besides its devices.")] = (
-        RayNode()
-    )
+    ray: Annotated[
+        RayNode, Field(description="What Ray knows each node of the pool by, besides its devices."), Shapes.NODES
+    ] = RayNode()
     reservation: Annotated[
         Reservation,
         Field(
@@ -324,6 +339,7 @@ class ResourcePoolSpec(ApiModel):
                 )
             ),
         ),
+        Shapes.PODS,
     ] = None
     image_pull_secrets: Annotated[
         tuple[NameRef, ...],
@@ -332,17 +348,22 @@ class ResourcePoolSpec(ApiModel):
             description="Secrets with credentials for the image's registry. Head and agent use them too, unless "
             "spec.head.imagePullSecrets or spec.agent.imagePullSecrets is set.",
         ),
+        Shapes.PODS,
     ] = ()
     env: Annotated[
-        EnvVars, Field(description="Environment variables of the head and the nodes, and so of drivers and ranks.")
+        EnvVars,
+        Field(description="Environment variables of the head and the nodes, and so of drivers and ranks."),
+        Shapes.PODS,
     ] = ()
     env_from: Annotated[
         tuple[EnvFrom, ...],
         Field(max_length=32, description="Secrets and ConfigMaps whose keys become environment variables too."),
+        Shapes.PODS,
     ] = ()
     volumes: Annotated[
         Volumes,
         Field(description="Volumes, each with its mount, of the head and the nodes, and so of drivers and ranks."),
+        Shapes.PODS,
     ] = ()
     setup: Annotated[
         Setup | None,
@@ -351,6 +372,7 @@ class ResourcePoolSpec(ApiModel):
             "environment on a volume. The operator checks the image afterwards, so `env` may put the script's Python "
             "on PATH."
         ),
+        Shapes.PODS,
     ] = None
     resources: Annotated[
         ClaimingResources,
@@ -359,6 +381,7 @@ class ResourcePoolSpec(ApiModel):
             "requests 100m CPU and 256Mi, without limits.",
             json_schema_extra=resource_rules("spec.resources"),
         ),
+        Shapes.NODES,
     ] = ClaimingResources()
     shared_memory: Annotated[
         Quantity | None,
@@ -367,10 +390,12 @@ class ResourcePoolSpec(ApiModel):
             "the pod. Default: as much as the memory limit of the pod, or as the memory of its Kubernetes node if it "
             "has no limit."
         ),
+        Shapes.PODS,
     ] = None
     node_selector: Annotated[
         NodeSelector,
         Field(description="Labels that the Kubernetes nodes must have, in addition to the product's label."),
+        Shapes.PODS,
     ] = {}
     tolerations: Annotated[
         Tolerations,
@@ -378,10 +403,12 @@ class ResourcePoolSpec(ApiModel):
             description="Taints that the pool's pods tolerate, in addition to a taint with the accelerator's resource "
             "name as its key."
         ),
+        Shapes.PODS,
     ] = ()
     priority_class_name: Annotated[
         PriorityClassName | None,
         Field(description="PriorityClass of the pool's pods. Head and agent have it too, unless they set their own."),
+        Shapes.PODS,
     ] = None
     agent: Annotated[
         Agent | None,
@@ -390,13 +417,12 @@ class ResourcePoolSpec(ApiModel):
     head: Annotated[
         Head | None,
         Field(description="Settings of the head's pod. If several pools share a cluster, the oldest pool's apply."),
+        Shapes.HEAD,
     ] = None
     pod_template: Annotated[
         PodTemplate | None,
-        Field(
-            description="Merged into the pods of the pool's nodes. As with the other fields that shape pods, running "
-            "pods get a change at the next restart."
-        ),
+        Field(description="Merged into the pods of the pool's nodes."),
+        Shapes.PODS,
     ] = None
     suspend: Annotated[
         bool,

@@ -2,40 +2,26 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import MADE_FROM_ANNOTATION, ROLL_ANNOTATION, TEMPLATE_ANNOTATION
-from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.resource_pool import ResourcePool, ResourcePoolSpec, Shapes, shapes
 
 _NOTES = (TEMPLATE_ANNOTATION, MADE_FROM_ANNOTATION, ROLL_ANNOTATION)
-# Fields of a pool that shape both the head and the nodes, and those that shape one of them.
-_OF_BOTH = (
-    "image_pull_secrets",
-    "env",
-    "env_from",
-    "volumes",
-    "setup",
-    "shared_memory",
-    "node_selector",
-    "tolerations",
-    "priority_class_name",
-    "pod_template",
-)
-_OF_NODES = (*_OF_BOTH, "resources", "ray")
-_OF_HEAD = (*_OF_BOTH, "head")
 _UID, _IMAGE = "uid", "image"
 
 
 def stamped_nodes(template: Manifest, pool: ResourcePool, image: str) -> Manifest:
     """Return the template of a pool's nodes with its notes."""
-    return _stamped(template, _made_from(pool, image, _OF_NODES))
+    return _stamped(template, _made_from(pool, image, Shapes.NODES))
 
 
 def stamped_head(template: Manifest, oldest: ResourcePool, image: str) -> Manifest:
     """Return the head's template with its notes."""
-    return _stamped(template, _made_from(oldest, image, _OF_HEAD))
+    return _stamped(template, _made_from(oldest, image, Shapes.HEAD))
 
 
 def note(body: Manifest, name: str) -> str | None:
@@ -97,9 +83,18 @@ def _described(field: str, before: Mapping[str, str], after: Mapping[str, str]) 
     return field
 
 
-def _made_from(pool: ResourcePool, image: str, names: tuple[str, ...]) -> dict[str, str]:
-    written = pool.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=set(names))
+def _made_from(pool: ResourcePool, image: str, pods: Shapes) -> dict[str, str]:
+    written = pool.spec.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, include={*_fields_that_shape(pods)}
+    )
     return {_UID: pool.uid, _IMAGE: image, **{field: digest(value) for field, value in written.items()}}
+
+
+@cache
+def _fields_that_shape(pods: Shapes) -> frozenset[str]:
+    """Return the marked fields, but for the image, which may also come from the chart."""
+    marks = {name: shapes(field) for name, field in ResourcePoolSpec.model_fields.items()}
+    return frozenset(name for name, mark in marks.items() if mark in (pods, Shapes.PODS)) - {_IMAGE}
 
 
 def _stamped(template: Manifest, made_from: Mapping[str, str]) -> Manifest:

@@ -10,6 +10,7 @@ from workergroups_api.crd import definitions
 from workergroups_api.vocabulary import GROUP_CONDITIONS, POOL_CONDITIONS, EventReason, LaunchState, RankEnd, Reason
 
 API = (REPOSITORY / "docs" / "api.md").read_text()
+CONTRIBUTING = (REPOSITORY / "CONTRIBUTING.md").read_text()
 TROUBLESHOOTING = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
 KINDS = {"ResourcePool": "resourcepools.yaml", "WorkerGroup": "workergroups.yaml"}
 PARTS = ("spec", "status")
@@ -203,7 +204,17 @@ def _anchors(text: str) -> set[str]:
 
 def test_the_ways_through_the_code_name_files_that_exist():
     found = {str(each.relative_to(REPOSITORY)) for each in REPOSITORY.glob("[a-z]*/workergroups*/**/*.py")}
-    ways = section((REPOSITORY / "docs" / "architecture.md").read_text(), "## Ways through the code")
-    named = re.findall(r"`([\w/]+\.py)`", ways)
+    named = re.findall(r"`([\w/]+\.py)`", section(CONTRIBUTING, "## Ways through the code"))
     assert len(named) > 60
     assert [name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in found)] == []
+
+
+def test_the_files_that_a_change_touches_mention_its_example():
+    ((_, rows),) = tables(section(CONTRIBUTING, "## What a change touches"))
+    assert len(rows) > 5
+    for kind, example, where in rows:
+        names = "|".join(re.findall(r"`(\w+)`", example))
+        paths = re.findall(r"`([\w/-]+\.\w+)`", where)
+        assert names, kind
+        assert len(paths) > 1, kind
+        assert [path for path in paths if not re.search(rf"\b({names})\b", (REPOSITORY / path).read_text())] == [], kind
