@@ -1,7 +1,7 @@
 """The plan: what should exist inside one RayCluster. The operator writes it; the agent carries it out and reports back.
 
 The plan holds decisions only. The agent reads what the user wrote about the ranks (class, arguments, environment, code)
-from the WorkerGroup and its ConfigMap; `PlannedGroup.revision` says which version the plan is for.
+from the WorkerGroup and its ConfigMap; `PlannedGroup.launch_revision` says which version the plan is for.
 """
 
 from typing import Annotated
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from workergroups_api.bounded_text import Term
 from workergroups_api.failure_policy import RestartHistory
-from workergroups_api.model import ApiModel
+from workergroups_api.model import WHOLE, ApiModel
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import Preflight
@@ -101,29 +101,70 @@ class PlannedBundles(ApiModel):
         return range(self.start // per_node, (self.end - 1) // per_node + 1)
 
 
-class PlannedGroup(ApiModel):
-    """A group whose ranks should run. Ranks are numbered in the order of `bundles`."""
+class IncarnationRecord(ApiModel):
+    """What the operator remembers of an incarnation, in the group's status and in the plan.
+
+    The plan has it too because a decision and its record must be one write: if statuses cannot be written, a group that
+    fails again and again would otherwise be restarted without pause and end.
+    """
+
+    revision: Annotated[
+        Term | None,
+        Field(
+            description="Digest of what this incarnation was created from: `worker` or `roles`, `env`, `envFrom`, "
+            "`debug`, the content of the code's ConfigMap, the annotation workergroups.dev/restarted-at, and its "
+            "bundles."
+        ),
+    ] = None
+    environment: Annotated[
+        Term | None,
+        Field(
+            description="Digest of the values that `env[].valueFrom` and `envFrom` have in this incarnation, with a "
+            "secret key. Absent if there are none, or if they are not known yet."
+        ),
+    ] = None
+    session: Annotated[Term | None, Field(description="The Ray session in which this incarnation runs.")] = None
+    bundles: Annotated[
+        tuple[PlannedBundles, ...] | None,
+        Field(
+            max_length=MAX_PARTS,
+            description="The bundles of this incarnation, in rank order.",
+            json_schema_extra=WHOLE,
+        ),
+    ] = None
+    retries: Annotated[
+        Retries | None, Field(description="Retries of launches that were cut short. Absent if the last launch was not.")
+    ] = None
+    restarts: Annotated[
+        RestartHistory | None, Field(description="Restarts after failures. Absent if there was no failure.")
+    ] = None
+    run: Annotated[
+        RunStatus | None, Field(description="The run of the method that `spec.run` names. Absent without `spec.run`.")
+    ] = None
+    births: Annotated[
+        dict[int, int] | None,
+        Field(
+            max_length=MAX_BIRTHS,
+            description="The ranks of this incarnation that were recreated alone, each with the number of the latest "
+            "such restart: of at most 256 ranks. Absent if there are none.",
+        ),
+    ] = None
+
+
+class PlannedGroup(IncarnationRecord):
+    """A group whose ranks should run. Ranks are numbered in the order of `bundles`.
+
+    Of the record, the agent reads environment, session, births and bundles, and whether there is a run. In other
+    sessions it creates no ranks. A rank may have a later birth than the record says.
+    """
 
     name: str
     uid: str
     # Counts the sets of ranks that the group has had, from 1.
     incarnation: int
-    # The version of class, arguments, environment and code (see `launch`); None while the code is not known.
-    revision: str | None = None
-    # Digest of the revision and the bundles: the revision in the group's status. The agent ignores it.
-    made_from: str | None = None
-    # Digest of the variables that the ranks take from Secrets and ConfigMaps; None if there are none, or while they are
-    # not known.
-    environment: str | None = None
-    # The Ray session in which it runs; None while none is known. In other sessions the agent creates no ranks for it.
-    session: str | None = None
-    # Retries of launches that were cut short. The operator keeps them here; the agent ignores them.
-    retries: Retries | None = None
-    # Restarts after failures. The operator keeps them here; the agent ignores them.
-    restarts: RestartHistory | None = None
-    # Rank -> with which of these restarts it was last created alone; None if no rank was in this incarnation. Of more
-    # than MAX_BIRTHS ranks, only the latest are here: so a rank may have a later birth than the plan says.
-    births: Annotated[dict[int, int] | None, Field(max_length=MAX_BIRTHS)] = None
+    # The version of class, arguments, environment and code (see `launch`); None while the code is not known, and while
+    # a pool of the group is restarted: then the agent ends the ranks, and launches none.
+    launch_revision: str | None = None
     # Which rank failed and how, if the latest ranks were created after a failure. The agent tells drivers.
     cause: str | None = None
     # Whether the ranks that failed stay as they are, by the failure policy. The agent tells drivers, which may be
@@ -131,9 +172,6 @@ class PlannedGroup(ApiModel):
     is_final: bool | None = None
     # A call that is in flight for longer counts as a failure; None if none does.
     hang_seconds: int | None = None
-    # The run of a group whose method is called on all ranks; None if it has none. The operator keeps it here; the agent
-    # only looks whether there is one.
-    run: RunStatus | None = None
     # Empty if the group is suspended: then it has no session, and this incarnation begins when the group is resumed.
     # Empty also if the run has ended.
     bundles: Annotated[tuple[PlannedBundles, ...], Field(max_length=MAX_PARTS)]

@@ -108,7 +108,7 @@ def _run(
     report = _report(group, last, observed, agent)
     returned = report.run.returned if report is not None and report.run is not None else 0
     has_returned = last is not None and 0 < last.world_size == returned
-    return present_run(group.spec, last, observed.asked[group.name], observed.at, has_returned=has_returned)
+    return present_run(group.spec, last, observed.run_revisions[group.name], observed.at, has_returned=has_returned)
 
 
 def _ended(
@@ -158,7 +158,7 @@ def _held(
     launched = launch_outcome(last, group.status.ranks, last.world_size)
     begins = begins_anyway(last, _revision(group, last.bundles, observed, templates), session)
     # Other bundles are another revision, and so another incarnation, only if both revisions are known.
-    is_known = None not in (last.revision, observed.written[group.name])
+    is_known = None not in (last.revision, observed.launch_revisions[group.name])
     may_grow = is_known and (group.spec.resize is Resize.FOLLOW or begins)
     return Held(
         last.bundles,
@@ -176,7 +176,7 @@ def _revision(
     on = [pools.get(part.pool) for part in bundles]
     places = [[pool and pool.uid, part.start, part.count] for pool, part in zip(on, bundles, strict=True)]
     rolls = [pool and templates.roll(pool) for pool in on]
-    written = observed.written[group.name]
+    written = observed.launch_revisions[group.name]
     made_from = [written, places, rolls] if any(rolls) else [written, places]
     return None if written is None else launch.digest(made_from)
 

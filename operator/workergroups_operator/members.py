@@ -53,9 +53,9 @@ class Member:
     cluster: str = ""
     # Only of a group: the pools that it names, and the digest of what its ranks are made from.
     pools: tuple[str, ...] = ()
-    written: str | None = None
+    launch_revision: str | None = None
     # Only of a group with a method to run: the digest of the part of that which its spec has.
-    asked: str = ""
+    run_revision: str = ""
     # Only of a group that takes variables from Secrets and ConfigMaps, until these are read: its variables.
     takes: tuple[Sequence[EnvVar], Sequence[EnvFrom]] | None = field(default=None, repr=False)
     # Only of a group: the variables that it takes from Secrets and ConfigMaps, or why it cannot; None if it takes none.
@@ -79,8 +79,8 @@ async def observe_members(client: Kube, membership: Membership, key: ClusterKey)
     elsewhere = await _members(client, RESOURCE_POOL, key.namespace, named)
     return replace(
         _observed(key, here, groups),
-        written={group.name: group.written for group in groups},
-        asked={group.name: group.asked for group in groups},
+        launch_revisions={group.name: group.launch_revision for group in groups},
+        run_revisions={group.name: group.run_revision for group in groups},
         environments={group.name: group.environment for group in groups if group.environment is not None},
         pools_elsewhere={pool.name: pool.cluster for pool in elsewhere if pool.cluster != key.name},
     )
@@ -209,14 +209,22 @@ def _parsed(kind: Kind, body: Manifest) -> Member:
 def _group(group: WorkerGroup) -> Member:
     """Return the group with a digest of what its ranks are made from, and without that itself."""
     made_from = group.launch
-    written = launch.revision(made_from, (group.status.ranks or GroupReport()).code)
+    launch_revision = launch.revision(made_from, (group.status.ranks or GroupReport()).code)
     run = group.spec.run.model_copy(update={"kwargs_": {}}) if group.spec.run else None
     metadata = identity(group.metadata)
     nothing = {"worker": None, "roles": (), "env": (), "env_from": (), "run": run}
     lean = group.model_copy(update={"metadata": metadata, "spec": group.spec.model_copy(update=nothing)})
-    pools, asked = tuple(ref.name for ref in group.pools), launch.digest(made_from.to_json()) if run else ""
+    pools, run_revision = tuple(ref.name for ref in group.pools), launch.digest(made_from.to_json()) if run else ""
     takes = (group.spec.env, group.spec.env_from) if group.spec.env_sources else None
-    return Member(WORKER_GROUP, metadata, lean, pools=pools, written=written, asked=asked, takes=takes)
+    return Member(
+        WORKER_GROUP,
+        metadata,
+        lean,
+        pools=pools,
+        launch_revision=launch_revision,
+        run_revision=run_revision,
+        takes=takes,
+    )
 
 
 def _unreadable(kind: Kind, body: Manifest, why: Explanation) -> Member:

@@ -98,9 +98,9 @@ class Observed:
     groups: tuple[WorkerGroup, ...] = ()
     unreadable: tuple[UnreadableObject, ...] = ()
     # Group -> digest of what its spec and code say that ranks are made from; None while its code is not known.
-    written: Mapping[str, str | None] = field(default_factory=dict)
+    launch_revisions: Mapping[str, str | None] = field(default_factory=dict)
     # Group -> digest of what its spec alone says that ranks are made from; empty of groups without a method to run.
-    asked: Mapping[str, str] = field(default_factory=dict)
+    run_revisions: Mapping[str, str] = field(default_factory=dict)
     # Group -> the variables that it takes from Secrets and ConfigMaps, or why it cannot; without groups that take none.
     environments: Mapping[str, GroupEnv] = field(default_factory=dict, repr=False)
     # Pool -> cluster, for pools on other clusters that the groups name.

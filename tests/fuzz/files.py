@@ -47,7 +47,7 @@ GROUP = PlannedGroup(
     name="g",
     uid="uid-g",
     incarnation=1,
-    revision="r",
+    launch_revision="r",
     session=SESSION,
     bundles=(PlannedBundles(pool="p", start=0, count=1),),
 )

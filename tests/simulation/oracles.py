@@ -296,7 +296,17 @@ def _plain_plan(plan: Any, broken: Collection[str], stuck: Collection[str]) -> A
     While the restart of a pool with a broken template stands still, nothing is checked on its nodes.
     """
     for group in plan.get("groups", ()):
-        for key in ("incarnation", "session", "revision", "madeFrom", "restarts", "births", "cause", "isFinal", "run"):
+        for key in (
+            "incarnation",
+            "session",
+            "revision",
+            "launchRevision",
+            "restarts",
+            "births",
+            "cause",
+            "isFinal",
+            "run",
+        ):
             group.pop(key, None)
         if group["name"] in stuck:
             group.pop("bundles")

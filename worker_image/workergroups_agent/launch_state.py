@@ -220,7 +220,7 @@ def _waits_for(
         return Explanation(LaunchState.WAITING_FOR_CODE, "waiting for the agent's reporter to read the WorkerGroup")
     if found.missing is not None:
         return found.missing
-    if found.revision is None or found.revision != group.revision:
+    if found.revision is None or found.revision != group.launch_revision:
         return Explanation(
             LaunchState.WAITING_FOR_CODE,
             "the WorkerGroup or its code has changed: waiting for the operator's plan for it",

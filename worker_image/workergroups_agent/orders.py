@@ -73,7 +73,7 @@ class OrderReader:
 
     def _launch(self, group: PlannedGroup) -> PreparedLaunch | None:
         known = self._launches.get(group.uid)
-        if group.uid in self._launches and (known is None or known.revision == group.revision):
+        if group.uid in self._launches and (known is None or known.revision == group.launch_revision):
             return known
         found = records.read(PreparedLaunch, self._gcs.get(NAMESPACE, _LAUNCH + group.uid), LAUNCH_LIMITS)
         return found if found is not None and found.uid == group.uid else None

@@ -14,7 +14,7 @@ from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
 from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, is_final
 from workergroups_operator.policy.plan_size import MAX_BYTES, is_planned
-from workergroups_operator.policy.rank_failures import NO_RESTARTS, GroupFailure, stored
+from workergroups_operator.policy.rank_failures import NO_RESTARTS, GroupFailure
 
 # Of what drivers are told of a failure.
 _MAX_CAUSE = 512
@@ -84,24 +84,15 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
     failure = decisions.failures.get(group.name)
     failed = Failed(failure, group.spec.failure_policy) if failure else None
     # While the code is gone, the ranks keep running with the code that they have.
-    revision = observed.written[group.name] or (before.revision if before else None)
+    revision = observed.launch_revisions[group.name] or (before.launch_revision if before else None)
     return PlannedGroup(
         name=group.name,
         uid=group.uid,
-        incarnation=incarnation.number,
-        # Without a revision, the agent ends the ranks of the last incarnation, and launches none: a roll is under way.
-        revision=None if decisions.rolling(bundles) else revision,
-        made_from=incarnation.revision,
-        environment=incarnation.environment,
-        session=incarnation.session,
-        retries=incarnation.retries if incarnation.retries.failures else None,
-        restarts=stored(incarnation.restarts),
-        births=dict(incarnation.births) or None,
+        launch_revision=None if decisions.rolling(bundles) else revision,
         cause=_cause(incarnation, failure, before),
         is_final=is_final(incarnation, failed, before, observed.at) or None,
         hang_seconds=group.spec.failure_policy.hang_seconds,
-        run=incarnation.run,
-        bundles=() if isinstance(bundles, Explanation) else bundles,
+        **incarnation.recorded() | {"bundles": () if isinstance(bundles, Explanation) else bundles},
     )
 
 

@@ -7,10 +7,11 @@ ranks, as the group's failure policy says; or they alone are recreated, and the 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, auto
+from typing import Any
 
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.group_status import WorkerGroupStatus
-from workergroups_api.plan import PlannedBundles, PlannedGroup
+from workergroups_api.plan import IncarnationRecord, PlannedBundles, PlannedGroup
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
@@ -25,6 +26,7 @@ from workergroups_operator.policy.rank_failures import (
     healing,
     is_outdated,
     restarted,
+    stored,
 )
 from workergroups_operator.policy.retry import after_failure, begun, is_due, is_exhausted
 
@@ -59,12 +61,28 @@ class GroupIncarnation:
     environment: str | None = None
     # The group's restarts after failures, and whether this incarnation has failed.
     restarts: RestartHistory = NO_RESTARTS
-    # The bundles of the ranks, in rank order; empty in records of earlier versions.
+    # The bundles of the ranks, in rank order.
     bundles: tuple[PlannedBundles, ...] = ()
     # The run of the method that `spec.run` names; None without one.
     run: RunStatus | None = None
     # The ranks that were recreated alone.
     births: Births = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, number: int, record: IncarnationRecord) -> "GroupIncarnation":
+        """Return the incarnation that status or plan record."""
+        written = {name: getattr(record, name) for name in IncarnationRecord.model_fields}
+        return cls(number, **{name: value for name, value in written.items() if value is not None})
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the fields by which status and plan record it; None for what is not worth a line."""
+        record = {name: getattr(self, name) for name in IncarnationRecord.model_fields}
+        unset = {
+            "retries": self.retries if self.retries.failures else None,
+            "restarts": stored(self.restarts),
+            "births": dict(self.births) or None,
+        }
+        return {"incarnation": self.number, **record, **unset}
 
     @property
     def world_size(self) -> int:
@@ -223,37 +241,10 @@ def _following(last: GroupIncarnation, environment: str | None) -> GroupIncarnat
 
 def last_incarnation(status: WorkerGroupStatus, planned: PlannedGroup | None) -> GroupIncarnation | None:
     """Return the last incarnation, which the group's status and the plan record; either may be out of date."""
-    of_status = (
-        GroupIncarnation(
-            status.incarnation,
-            status.revision,
-            status.session,
-            status.retries or NONE,
-            status.environment,
-            status.restarts or NO_RESTARTS,
-            status.bundles or (),
-            status.run,
-            status.births or NO_BIRTHS,
-        )
-        if status.incarnation
-        else None
+    return latest(
+        GroupIncarnation.of(status.incarnation, status) if status.incarnation else None,
+        GroupIncarnation.of(planned.incarnation, planned) if planned else None,
     )
-    of_plan = (
-        GroupIncarnation(
-            planned.incarnation,
-            planned.made_from,
-            planned.session,
-            planned.retries or NONE,
-            planned.environment,
-            planned.restarts or NO_RESTARTS,
-            planned.bundles,
-            planned.run,
-            planned.births or NO_BIRTHS,
-        )
-        if planned
-        else None
-    )
-    return latest(of_status, of_plan)
 
 
 def latest(*candidates: GroupIncarnation | None) -> GroupIncarnation | None:

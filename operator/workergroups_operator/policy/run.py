@@ -70,7 +70,7 @@ def has_ended(group: WorkerGroup, observed: Observed) -> bool:
     """Return whether the run of the group's present spec has ended, as far as status and plan say."""
     last = last_incarnation(group.status, observed.planned(group.uid))
     run = last.run if last is not None else None
-    return run is not None and run.reason is not None and run.revision == observed.asked[group.name]
+    return run is not None and run.reason is not None and run.revision == observed.run_revisions[group.name]
 
 
 def expires_at(spec: WorkerGroupSpec, before: Sequence[Condition], concluded: Sequence[Condition]) -> datetime | None:

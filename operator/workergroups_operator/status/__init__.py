@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from workergroups_api.conditions import Explanation, find
-from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.pool_status import LostDrivers, ResourcePoolStatus
 from workergroups_api.report import GroupReport
@@ -18,8 +16,6 @@ from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering
 from workergroups_operator.policy.idle import ends_at
-from workergroups_operator.policy.incarnation import GroupIncarnation
-from workergroups_operator.policy.rank_failures import stored
 from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
@@ -128,43 +124,18 @@ def _lost(status: ResourcePoolStatus) -> LostDrivers | None:
 
 def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, situation: Situation) -> StatusUpdate:
     before = group.status.model_copy(update={"ranks": None})
-    after = WorkerGroupStatus(
-        conditions=concluded.conditions,
-        observed_generation=group.generation,
-        deadline=concluded.deadline,
-        world_size=groups.world_size(group, situation),
-        ready_ranks=_known(report.ready_count, group, situation),
-        incarnation=before.incarnation,
-        revision=before.revision,
-        session=before.session,
-        environment=before.environment,
-        retries=before.retries,
-        restarts=before.restarts,
-        failures=kept_failures(group, situation),
-        bundles=before.bundles,
-        run=before.run,
-        births=before.births,
-    )
     incarnation = situation.decisions.incarnations.get(group.name)
-    if incarnation is not None:
-        after = after.model_copy(update=_recorded(incarnation))
+    news = {
+        "conditions": concluded.conditions,
+        "observed_generation": group.generation,
+        "deadline": concluded.deadline,
+        "world_size": groups.world_size(group, situation),
+        "ready_ranks": _known(report.ready_count, group, situation),
+        "failures": kept_failures(group, situation),
+    }
+    after = before.model_copy(update=news | (incarnation.recorded() if incarnation is not None else {}))
     ready_before = find(group.status.conditions, ConditionType.READY)
     return StatusUpdate(WORKER_GROUP, group.metadata, before, after, ready_before, concluded.ready)
-
-
-def _recorded(incarnation: GroupIncarnation) -> dict[str, Any]:
-    """Return the fields in which a group's status records its incarnation."""
-    return {
-        "incarnation": incarnation.number,
-        "revision": incarnation.revision,
-        "session": incarnation.session,
-        "environment": incarnation.environment,
-        "retries": incarnation.retries if incarnation.retries.failures else None,
-        "restarts": stored(incarnation.restarts),
-        "bundles": incarnation.bundles,
-        "run": incarnation.run,
-        "births": dict(incarnation.births) or None,
-    }
 
 
 def _known(count: int, subject: ResourcePool | WorkerGroup, situation: Situation) -> int | None:

@@ -181,7 +181,7 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
     incarnation = situation.decisions.incarnations.get(group.name)
     if incarnation is None or incarnation.revision is None:
         return _finding("Unknown", Explanation(Reason.NOT_LAUNCHED, "nothing has been launched yet"))
-    if situation.observed.written[group.name] is None:
+    if situation.observed.launch_revisions[group.name] is None:
         return _finding(
             "Unknown",
             Explanation(

@@ -46,7 +46,7 @@ class Group:
             name=self.name,
             uid=self.uid,
             incarnation=self.incarnation,
-            revision=self.revision,
+            launch_revision=self.revision,
             session=None if self.is_suspended else self.session or session,
             environment=self.environment,
             hang_seconds=self.hang_seconds,

@@ -50,7 +50,7 @@ def group(*bundles, session=SESSION, incarnation=1, revision="r1", runs=False, b
         name="g",
         uid="uid-g",
         incarnation=incarnation,
-        revision=revision,
+        launch_revision=revision,
         session=session,
         run=RunStatus(revision="r") if runs else None,
         births=births,

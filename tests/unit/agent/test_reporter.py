@@ -33,7 +33,7 @@ class TestPrepare:
     def test_a_launch_is_handed_over_in_the_version_that_is_planned(self):
         prepared = prepare(PLANNED, manifest(), {"code": CODE})
         assert (prepared.launch, prepared.files, prepared.missing) == (LAUNCH, CODE.files, None)
-        assert (prepared.uid, prepared.revision) == ("uid-g", PLANNED.revision)
+        assert (prepared.uid, prepared.revision) == ("uid-g", PLANNED.launch_revision)
 
     def test_a_class_in_the_image_needs_no_code(self):
         launch = Launch(class_path="train.Trainer")

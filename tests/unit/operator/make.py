@@ -133,8 +133,8 @@ def observed(**parts: Any) -> Observed:
         "pods": (pod("head"), *workers("p-0", "p-1")),
         "agent": CONNECTED,
     }
-    defaults["written"] = {each.name: written(each) for each in parts.get("groups", ())}
-    defaults["asked"] = {each.name: digest(each.launch.to_json()) for each in parts.get("groups", ())}
+    defaults["launch_revisions"] = {each.name: written(each) for each in parts.get("groups", ())}
+    defaults["run_revisions"] = {each.name: digest(each.launch.to_json()) for each in parts.get("groups", ())}
     return Observed(**(defaults | parts))
 
 

@@ -72,7 +72,7 @@ def test_of_pools_and_groups_only_what_the_operator_reads_is_kept(more):
 def test_of_a_groups_restart_only_a_digest_is_kept():
     one, other = (observed(of_group={"annotations": {RESTARTED_AT: LARGE + end}}) for end in "ab")
     assert size(one.groups[0]) < SMALL
-    assert one.written["trainer"] != other.written["trainer"]
+    assert one.launch_revisions["trainer"] != other.launch_revisions["trainer"]
 
 
 @pytest.mark.parametrize(

@@ -459,11 +459,11 @@ def test_a_restart_replaces_the_nodes_only_if_the_head_has_not_changed():
 def test_groups_have_no_ranks_until_the_last_node_is_replaced():
     launched = group(status={"incarnation": 3, "session": SESSION, "revision": "r"})
     seen = running(of_pool(), of_pool(ASKED))
-    with_group = replace(seen, groups=(launched,), written={"trainer": "w"})
+    with_group = replace(seen, groups=(launched,), launch_revisions={"trainer": "w"})
     decisions = decided(with_group)
     assert decisions.incarnations["trainer"].number == 4
     (plan,) = [each for each in wanted(with_group) if each["kind"] == "ConfigMap"]
-    assert '"revision"' not in plan["data"]["plan.json"]
+    assert '"launchRevision"' not in plan["data"]["plan.json"]
     created = find(statuses(with_group).updates[-1].after.conditions, "RanksCreated")
     assert created.message == "0 of 4 ranks created: waiting until the nodes of pool actors are restarted"
     # When it is over, the number stays.
@@ -655,7 +655,7 @@ def test_a_change_waits_while_a_queue_runs_the_cluster_as_it_was_admitted(restar
 def test_a_restart_that_was_written_too_late_for_the_admission_takes_no_ranks():
     before = running(of_pool())
     noted = of_pool(ASKED, status={"roll": digest(ASKED)})
-    seen = replace(held(before), pools=(noted,), groups=(group(),), written={"trainer": "w"})
+    seen = replace(held(before), pools=(noted,), groups=(group(),), launch_revisions={"trainer": "w"})
     assert decided(seen).rolls == {}
     assert find(statuses(seen).updates[0].after.conditions, "UpToDate").reason == "ChangesWait"
 
@@ -692,10 +692,10 @@ def test_a_pool_that_shrinks_while_it_is_restarted_names_both_kinds_of_pods():
 
 def test_a_group_that_is_suspended_itself_is_not_held_back_by_a_restart():
     seen = running(of_pool(), of_pool(ASKED))
-    with_group = replace(seen, groups=(group(suspend=True),), written={"trainer": "w"})
+    with_group = replace(seen, groups=(group(suspend=True),), launch_revisions={"trainer": "w"})
     assert decided(with_group).rolls
     (plan,) = [each for each in wanted(with_group) if each["kind"] == "ConfigMap"]
-    assert '"revision": "w"' in plan["data"]["plan.json"]
+    assert '"launchRevision": "w"' in plan["data"]["plan.json"]
     assert find(statuses(with_group).updates[-1].after.conditions, "Ready").reason == "Suspended"
 
 
@@ -705,6 +705,6 @@ def test_the_end_of_ranks_for_a_restart_is_no_failure_that_counts():
     ended = {"session": SESSION, "incarnation": 3, "created": 3, "failures": [lost]}
     launched = {"incarnation": 3, "session": SESSION, "revision": "r", "ranks": ended}
     seen = running(of_pool(), of_pool(ASKED))
-    seen = replace(seen, groups=(group(status=launched, failurePolicy=policy),), written={"trainer": "w"})
+    seen = replace(seen, groups=(group(status=launched, failurePolicy=policy),), launch_revisions={"trainer": "w"})
     then = decided(seen).incarnations["trainer"]
     assert (then.number, then.restarts.count) == (4, 0)

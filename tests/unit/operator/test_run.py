@@ -182,8 +182,8 @@ def test_a_group_whose_run_is_removed_from_the_spec_is_a_group_like_any_other():
 
 def test_other_code_alone_does_not_run_it_again():
     code = {"code": {"configMap": {"name": "code"}}}
-    made = ended(world(running(returned=4, **code), written={"trainer": "with the old code"}))
-    seen = world(made, written={"trainer": "with the new code"})
+    made = ended(world(running(returned=4, **code), launch_revisions={"trainer": "with the old code"}))
+    seen = world(made, launch_revisions={"trainer": "with the new code"})
     assert decided(seen).finished_groups["trainer"].reason == "Complete"
     assert written(made) is None
     assert decided(world(made)).finished_groups["trainer"].reason == "Complete"

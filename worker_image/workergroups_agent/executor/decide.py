@@ -226,7 +226,7 @@ def _rebirth(group: PlannedGroup, state: RayState) -> Rebirth | None:
 def _run(group: PlannedGroup, state: RayState, launches: Launches) -> Iterator[RunGroup]:
     """Call the group's method once all ranks are ready. Ranks on which it has begun ignore a second call."""
     prepared = launches.prepared.get(group.uid)
-    if group.run is None or prepared is None or prepared.revision is None or prepared.revision != group.revision:
+    if group.run is None or prepared is None or prepared.revision is None or prepared.revision != group.launch_revision:
         return
     if not is_ready(group, state) or has_begun(group, state):
         return

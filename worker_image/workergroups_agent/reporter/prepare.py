@@ -23,7 +23,7 @@ def prepare(planned: PlannedGroup, group: Found, code: Mapping[str, FoundCode]) 
         launch = read_launch(planned, group)
         found = _code(launch, code)
         there = _revision(launch, found)
-        if there != planned.revision:
+        if there != planned.launch_revision:
             raise Missing("the WorkerGroup or its code has changed: waiting for the operator's plan for it")
         files = None if found is None else _placed(launch, found.files)
     except Missing as missing:
