@@ -8,7 +8,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import REPLACED_HEAD_ANNOTATION
 from workergroups_api.plan import PlannedBundles, PlannedPreflight
 from workergroups_api.pool_status import PoolDrivers, PoolIdle
-from workergroups_api.report import PoolReport
+from workergroups_api.report import GroupReport, PoolReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import Component
@@ -16,20 +16,18 @@ from workergroups_operator.group_decisions import decide_groups
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.admission import is_gathering, is_held
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
-from workergroups_operator.policy.believed_report import believed_report
+from workergroups_operator.policy.believed_report import pool_report
 from workergroups_operator.policy.bundles import Assignment
 from workergroups_operator.policy.carried_on import carried_groups
 from workergroups_operator.policy.drivers import drivers, is_over, session_of_drivers
 from workergroups_operator.policy.group_env import PresentEnv
 from workergroups_operator.policy.idle import deleted_pools, idle_pools
-from workergroups_operator.policy.incarnation import (
-    GroupIncarnation,
-)
+from workergroups_operator.policy.incarnation import GroupIncarnation
 from workergroups_operator.policy.leaving_pods import Replicas, replicas
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.pool_size import PoolSize, pool_rooms, pool_sizes
 from workergroups_operator.policy.preflight import planned_preflight
-from workergroups_operator.policy.rank_failures import GroupFailure
+from workergroups_operator.policy.rank_failures import FailureResponse
 from workergroups_operator.policy.release import releases
 from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.roll import Roll, roll_of
@@ -76,8 +74,11 @@ class Decisions:
     # Whether all pools are suspended, so that there is no RayCluster.
     is_off: bool = False
     incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
-    # Group -> what failed of its last incarnation. The present one is another if the ranks are restarted now.
-    failures: Mapping[str, GroupFailure] = field(default_factory=dict)
+    # What the agent reports of each pool, and of each group's present incarnation, as far as it counts; else empty.
+    pool_reports: Mapping[str, PoolReport] = field(default_factory=dict, repr=False)
+    group_reports: Mapping[str, GroupReport] = field(default_factory=dict, repr=False)
+    # Group -> what failed of its last incarnation, and what follows; see `GroupDecisions`.
+    failures: Mapping[str, FailureResponse] = field(default_factory=dict)
     # Group -> how its run has ended; without groups whose run has not ended, or that have none.
     finished_groups: Mapping[str, Explanation] = field(default_factory=dict)
     # By pool: how many nodes are planned, and how many pods the RayCluster asks for.
@@ -112,8 +113,9 @@ def decide(
 ) -> Decisions:
     """Decide from what was observed, from the pods that the API server refuses, and from the rolls that wait for it."""
     agent = agent_liveness(observed.head, observed.agent, timings)
-    rooms, old_head = pool_rooms(observed, agent), _old_head(observed)
-    rolls = _rolls(observed, templates, agent, old_head)
+    reports, old_head = {pool.name: pool_report(pool, observed, agent) for pool in observed.pools}, _old_head(observed)
+    rooms = pool_rooms(observed, reports)
+    rolls = _rolls(observed, templates, reports, old_head)
     records = releases(observed, agent, rolls.keys())
     suspended = suspended_pools(observed, records)
     resting = {node_group_of(pool) for pool in observed.pools if pool.name in at_rest(observed, suspended)}
@@ -140,13 +142,12 @@ def decide(
         suspended_groups=groups.suspended,
         is_off=off,
         incarnations=groups.incarnations,
+        pool_reports=reports,
+        group_reports=groups.reports,
         failures=groups.failures,
         finished_groups=groups.finished,
         sizes=sizes,
-        replicas={
-            pool.name: replicas(pool, sizes[pool.name], believed_report(pool, agent, observed.agent.doubts), observed)
-            for pool in observed.pools
-        },
+        replicas={pool.name: replicas(pool, sizes[pool.name], reports[pool.name], observed) for pool in observed.pools},
         drivers={pool.name: found for pool in observed.pools if (found := _drivers(pool, agent, observed))},
         environments=groups.environments,
         is_held=is_held(observed) or is_gathering(observed),
@@ -165,24 +166,19 @@ def _planned_bundles(observed: Observed, bundles: Mapping[str, Assignment]) -> d
 
 
 def _rolls(
-    observed: Observed, templates: Templates, agent: AgentLiveness, old_head: Manifest | None
+    observed: Observed, templates: Templates, reports: Mapping[str, PoolReport], old_head: Manifest | None
 ) -> dict[str, Roll]:
     """Return the rolls that are not over, by node group."""
     is_head_leaving = old_head is not None or templates.replaces_head
     found: dict[str, Roll] = {}
     for pool in observed.pools:
         name = node_group_of(pool)
-        report = None if is_head_leaving else _report(pool, observed, agent)
+        is_known = reports[pool.name].session is not None and not is_head_leaving
+        report = reports[pool.name] if is_known else None
         roll = roll_of(pool, observed.all_pods_of(name), templates.roll(pool), report)
         if roll is not None:
             found[name] = roll
     return found
-
-
-def _report(pool: ResourcePool, observed: Observed, agent: AgentLiveness) -> PoolReport | None:
-    """Return what the agent reports of the pool, if that counts."""
-    report = believed_report(pool, agent, observed.agent.doubts)
-    return report if report.session is not None else None
 
 
 def _old_head(observed: Observed) -> Manifest | None:

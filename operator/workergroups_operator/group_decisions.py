@@ -11,16 +11,15 @@ from workergroups_api.plan import MAX_RANKS, PlannedBundles
 from workergroups_api.report import GroupReport
 from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import Resize
-from workergroups_api.vouching import doubt
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness
+from workergroups_operator.policy.believed_report import group_report
 from workergroups_operator.policy.bundles import Assignment, assign_bundles
 from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
 from workergroups_operator.policy.held_bundles import Held
 from workergroups_operator.policy.incarnation import (
     FIRST,
-    Failed,
     GroupIncarnation,
     LaunchOutcome,
     after_finish,
@@ -33,7 +32,14 @@ from workergroups_operator.policy.incarnation import (
 )
 from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.pool_size import Room
-from workergroups_operator.policy.rank_failures import NO_BIRTHS, GroupFailure, group_failure, present_report
+from workergroups_operator.policy.rank_failures import (
+    NO_BIRTHS,
+    NO_RESTARTS,
+    FailureResponse,
+    failure_response,
+    group_failure,
+    present_report,
+)
 from workergroups_operator.policy.run import how_it_ended, present_run, started
 from workergroups_operator.policy.suspension import in_turn, suspended_groups
 from workergroups_operator.policy.token import present_token
@@ -50,8 +56,10 @@ class GroupDecisions:
     # What it takes from Secrets and ConfigMaps now, or why it cannot; without groups that take nothing.
     environments: Mapping[str, PresentEnv | Explanation] = field(repr=False)
     incarnations: Mapping[str, GroupIncarnation]
-    # What failed of its last incarnation. The present one is another if the ranks are restarted now.
-    failures: Mapping[str, GroupFailure]
+    # What the agent reports of the present incarnation, as far as it counts.
+    reports: Mapping[str, GroupReport]
+    # What failed of its last incarnation, and what follows. The present one is another if the ranks are restarted now.
+    failures: Mapping[str, FailureResponse]
     # How the runs of groups have ended.
     finished: Mapping[str, Explanation]
 
@@ -89,12 +97,17 @@ def decide_groups(
         for group in observed.groups
         if not isinstance(parts := _planned_parts(group.name, bundles, suspended), Explanation)
     }
+    incarnations = {name: incarnation for name, (incarnation, _) in found.items()}
     return GroupDecisions(
         bundles=bundles,
         suspended=suspended,
         environments=environments,
-        incarnations={name: incarnation for name, (incarnation, _) in found.items()},
-        failures={name: failure for name, (_, failure) in found.items() if failure is not None},
+        incarnations=incarnations,
+        reports={
+            group.name: _present_report(group, incarnations.get(group.name), observed, agent)
+            for group in observed.groups
+        },
+        failures={name: response for name, (_, response) in found.items() if response is not None},
         finished=ended,
     )
 
@@ -192,8 +205,8 @@ def _incarnation(
     run: RunStatus | None,
     *,
     is_suspended: bool,
-) -> tuple[GroupIncarnation, GroupFailure | None]:
-    """Return the group's next incarnation, on the bundles that are assigned to it, and what failed of the last one."""
+) -> tuple[GroupIncarnation, FailureResponse | None]:
+    """Return the next incarnation on the assigned bundles, and the response to what failed of the last one."""
     known = environment.digest if isinstance(environment, PresentEnv) else None
     if last is not None and run is not None and run.reason is not None:
         return finished(last, run), None
@@ -201,30 +214,37 @@ def _incarnation(
         return replace(set_aside(last, known), bundles=assigned), None
     revision = _revision(group, assigned, observed, templates)
     launched = launch_outcome(last, group.status.ranks, sum(part.count for part in assigned))
-    failure = _failure(group, last, observed, agent)
-    failed = Failed(failure, group.spec.failure_policy) if failure else None
-    following = next_incarnation(last, revision, agent.session, known, launched, failed, observed.at)
-    return replace(following, bundles=assigned, run=started(run, following.session, observed.at)), failure
+    response = _response(group, last, observed, agent)
+    following = next_incarnation(last, revision, agent.session, known, launched, response, observed.at)
+    return replace(following, bundles=assigned, run=started(run, following.session, observed.at)), response
 
 
-def _failure(
+def _response(
     group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
-) -> GroupFailure | None:
-    """Return what failed of the last incarnation, if the agent vouches for its report on it."""
+) -> FailureResponse | None:
+    """Return what follows from what failed of the last incarnation, if the agent vouches for its report on it."""
     report = _report(group, last, observed, agent)
     if report is None:
         return None
     births, world_size = (NO_BIRTHS, MAX_RANKS) if last is None else (last.births, last.world_size)
-    present = present_report(report, births, world_size)
-    return group_failure(present, observed.pods, group.spec.failure_policy.restart, births)
+    present, policy = present_report(report, births, world_size), group.spec.failure_policy
+    failure = group_failure(present, observed.pods, policy.restart, births)
+    history = NO_RESTARTS if last is None else last.restarts
+    return None if failure is None else failure_response(failure, policy, history, observed.at, births, world_size)
 
 
 def _report(
-    group: WorkerGroup, last: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
+    group: WorkerGroup, incarnation: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
 ) -> GroupReport | None:
-    """Return the agent's report on the last incarnation, if the agent vouches for it."""
-    report = group.status.ranks
-    if report is None or not agent.is_believed or doubt(group.uid, observed.agent.doubts):
-        return None
-    number = FIRST if last is None else last.number
-    return report if (report.session, report.incarnation) == (agent.session, number) else None
+    """Return the agent's report on an incarnation, which counts."""
+    return group_report(group, FIRST if incarnation is None else incarnation.number, observed, agent)
+
+
+def _present_report(
+    group: WorkerGroup, incarnation: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
+) -> GroupReport:
+    """Return what the report says of the ranks that there should be now; an empty one if it says nothing."""
+    report = None if incarnation is None else _report(group, incarnation, observed, agent)
+    if report is None or incarnation is None:
+        return GroupReport()
+    return present_report(report, incarnation.births, incarnation.world_size)

@@ -12,9 +12,9 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
-from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, is_final
+from workergroups_operator.policy.incarnation import GroupIncarnation, is_final
 from workergroups_operator.policy.plan_size import MAX_BYTES, is_planned
-from workergroups_operator.policy.rank_failures import NO_RESTARTS, GroupFailure
+from workergroups_operator.policy.rank_failures import NO_RESTARTS, FailureResponse
 
 # Of what drivers are told of a failure.
 _MAX_CAUSE = 512
@@ -81,25 +81,24 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
         return None
     incarnation = decisions.incarnations[group.name]
     before = observed.planned(group.uid)
-    failure = decisions.failures.get(group.name)
-    failed = Failed(failure, group.spec.failure_policy) if failure else None
+    response = decisions.failures.get(group.name)
     # While the code is gone, the ranks keep running with the code that they have.
     revision = observed.launch_revisions[group.name] or (before.launch_revision if before else None)
     return PlannedGroup(
         name=group.name,
         uid=group.uid,
         launch_revision=None if decisions.rolling(bundles) else revision,
-        cause=_cause(incarnation, failure, before),
-        is_final=is_final(incarnation, failed, before, observed.at) or None,
+        cause=_cause(incarnation, response, before),
+        is_final=is_final(incarnation, response, before) or None,
         hang_seconds=group.spec.failure_policy.hang_seconds,
         **incarnation.recorded() | {"bundles": () if isinstance(bundles, Explanation) else bundles},
     )
 
 
-def _cause(incarnation: GroupIncarnation, failure: GroupFailure | None, before: PlannedGroup | None) -> str | None:
+def _cause(incarnation: GroupIncarnation, response: FailureResponse | None, before: PlannedGroup | None) -> str | None:
     """Return which rank failed and how, if the latest ranks are created after a failure. The last plan may say it."""
     restarts = (before.restarts if before else None) or NO_RESTARTS
-    if failure is not None and incarnation.restarts.count > restarts.count:
-        first = failure.ranks[0]
+    if response is not None and incarnation.restarts.count > restarts.count:
+        first = response.failure.ranks[0]
         return plain(f"rank {first.rank}: {first.reason}: {first.message}", _MAX_CAUSE)
     return before.cause if before is not None and before.incarnation == incarnation.number else None

@@ -9,21 +9,18 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Any
 
-from workergroups_api.failure_policy import FailurePolicy, RestartHistory
+from workergroups_api.failure_policy import RestartHistory
 from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.plan import IncarnationRecord, PlannedBundles, PlannedGroup
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
-from workergroups_api.vocabulary import LaunchState, Restart
+from workergroups_api.vocabulary import LaunchState
 from workergroups_operator.policy.rank_failures import (
     NO_BIRTHS,
     NO_RESTARTS,
     Births,
-    GroupFailure,
-    Healing,
-    births_after,
-    healing,
+    FailureResponse,
     is_outdated,
     restarted,
     stored,
@@ -90,14 +87,6 @@ class GroupIncarnation:
         return sum(part.count for part in self.bundles)
 
 
-@dataclass(frozen=True)
-class Failed:
-    """Ranks of the last incarnation that failed, and the policy for that."""
-
-    failure: GroupFailure
-    policy: FailurePolicy
-
-
 def launch_outcome(last: GroupIncarnation | None, report: GroupReport | None, world_size: int) -> LaunchOutcome:
     """Return how the launch of the last incarnation ended, according to the agent."""
     if last is None or report is None or report.incarnation != last.number:
@@ -116,7 +105,7 @@ def next_incarnation(
     session: str | None,
     environment: str | None,
     launch: LaunchOutcome,
-    failed: Failed | None,
+    response: FailureResponse | None,
     now: datetime,
 ) -> GroupIncarnation:
     """Return the incarnation that must run, given the last one.
@@ -135,14 +124,14 @@ def next_incarnation(
     is_changed = _differ(last.revision, revision)
     is_new = begins_anyway(last, revision, session)
     if is_new or (launch is LaunchOutcome.UNKNOWN and _differ(last.environment, environment)):
-        # What the user changed has failed never yet.
+        # A changed spec has not failed yet.
         kept = {"failed_at": None} | ({"recent": ()} if is_changed else {})
         restarts = last.restarts.model_copy(update=kept)
         return replace(_following(known, environment), retries=Retries(), restarts=restarts)
     if launch is LaunchOutcome.INTERRUPTED:
         return _after_interruption(known, environment, now)
-    if failed is not None:
-        return _after_failure(known, environment, failed, now)
+    if response is not None:
+        return _after_failure(known, environment, response, now)
     if launch is LaunchOutcome.SUCCEEDED:
         return replace(known, retries=Retries(), restarts=last.restarts.model_copy(update={"failed_at": None}))
     return known
@@ -195,44 +184,30 @@ def _after_interruption(last: GroupIncarnation, environment: str | None, now: da
     return replace(last, retries=retries)
 
 
-def healing_of(incarnation: GroupIncarnation, failed: Failed, now: datetime) -> Healing:
-    """Return what follows from a failure of this incarnation."""
-    failed_at = incarnation.restarts.failed_at or now.replace(microsecond=0)
-    return healing(failed.policy, incarnation.restarts, failed.failure.reasons, failed_at)
-
-
-def is_final(incarnation: GroupIncarnation, failed: Failed | None, before: PlannedGroup | None, now: datetime) -> bool:
+def is_final(incarnation: GroupIncarnation, response: FailureResponse | None, before: PlannedGroup | None) -> bool:
     """Return whether the failed ranks of this incarnation stay as they are.
 
     Args:
         incarnation: The present one.
-        failed: What failed of it; None if nothing did, or while the agent does not vouch for its report.
+        response: What follows from its failure; None if nothing failed, or no report on it counts.
         before: The group in the last plan.
-        now: The present time.
     """
     if incarnation.restarts.failed_at is None:
         return False
-    if failed is None:
+    if response is None:
         return before is not None and before.incarnation == incarnation.number and bool(before.is_final)
-    return healing_of(incarnation, failed, now).restart_at is None and not failed.failure.is_paused
+    return response.is_final
 
 
-def _after_failure(last: GroupIncarnation, environment: str | None, failed: Failed, now: datetime) -> GroupIncarnation:
-    then = healing_of(last, failed, now)
-    if failed.failure.is_paused or not then.is_due(now):
-        failed_at = last.restarts.failed_at or now.replace(microsecond=0)
-        return replace(last, restarts=last.restarts.model_copy(update={"failed_at": failed_at}))
-    restarts = restarted(last.restarts, failed.policy, now, counts=then.counts)
-    if (births := births_of_restart(last, failed)) is not None:
-        return replace(last, births=births, restarts=restarts)
+def _after_failure(
+    last: GroupIncarnation, environment: str | None, response: FailureResponse, now: datetime
+) -> GroupIncarnation:
+    if not response.is_due(now):
+        return replace(last, restarts=last.restarts.model_copy(update={"failed_at": response.failed_at}))
+    restarts = restarted(last.restarts, response.policy, now, counts=response.counts)
+    if response.births is not None:
+        return replace(last, births=response.births, restarts=restarts)
     return replace(_following(last, environment), retries=Retries(), restarts=restarts)
-
-
-def births_of_restart(last: GroupIncarnation, failed: Failed) -> Births | None:
-    """Return the births of this incarnation after a restart of the failed ranks; None if all ranks are restarted."""
-    if failed.policy.restart is not Restart.RANK:
-        return None
-    return births_after(last.births, failed.failure.numbers, last.world_size, last.restarts.count + 1)
 
 
 def _following(last: GroupIncarnation, environment: str | None) -> GroupIncarnation:

@@ -16,8 +16,6 @@ from workergroups_api.report import PoolReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import Observed, is_running, node_group_of
-from workergroups_operator.policy.agent_liveness import AgentLiveness
-from workergroups_operator.policy.believed_report import believed_report
 
 
 @dataclass(frozen=True)
@@ -42,13 +40,13 @@ class PoolSize:
     victims: tuple[Victim, ...] = ()
 
 
-def pool_rooms(observed: Observed, agent: AgentLiveness) -> dict[str, Room]:
-    """Return the room of each pool."""
-    return {pool.name: _room(pool, observed, agent) for pool in observed.pools}
+def pool_rooms(observed: Observed, reports: Mapping[str, PoolReport]) -> dict[str, Room]:
+    """Return the room of each pool, given the reports that count."""
+    return {pool.name: _room(pool, observed, reports[pool.name]) for pool in observed.pools}
 
 
-def _room(pool: ResourcePool, observed: Observed, agent: AgentLiveness) -> Room:
-    placed = reserved_pods(pool, believed_report(pool, agent, observed.agent.doubts), observed)
+def _room(pool: ResourcePool, observed: Observed, report: PoolReport) -> Room:
+    placed = reserved_pods(pool, report, observed)
     in_order = sum(1 for _ in takewhile(placed.__contains__, count()))
     return Room(pool.spec.nodes, _present(pool, observed), in_order)
 

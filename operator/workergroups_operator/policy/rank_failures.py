@@ -111,34 +111,56 @@ def _is_out_of_memory(pod: Manifest) -> bool:
 
 
 @dataclass(frozen=True)
-class Healing:
-    """What follows from the failure of an incarnation."""
+class FailureResponse:
+    """What follows from a failure of ranks."""
 
-    # When its ranks are recreated; None if they are not.
+    failure: GroupFailure
+    policy: FailurePolicy
+    # Since when the operator knows of the failure.
+    failed_at: datetime
+    # When the ranks are recreated; None if they are not.
     restart_at: datetime | None
     # Whether the restart counts towards the budget.
-    counts: bool = True
+    counts: bool
     # How many restarts have counted within the window before.
-    spent: int = 0
+    spent: int
+    # The births of the incarnation once the failed ranks are recreated alone; None if all ranks are recreated.
+    births: Births | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the ranks stay as they are."""
+        return self.restart_at is None and not self.failure.is_paused
 
     def is_due(self, now: datetime) -> bool:
         """Return whether the ranks must be recreated now."""
-        return self.restart_at is not None and now >= self.restart_at
+        return self.restart_at is not None and now >= self.restart_at and not self.failure.is_paused
 
 
-def healing(policy: FailurePolicy, history: RestartHistory, reasons: Collection[str], failed_at: datetime) -> Healing:
-    """Return what follows from ranks that failed for these reasons, as far as the operator knows since `failed_at`.
+def failure_response(
+    failure: GroupFailure,
+    policy: FailurePolicy,
+    history: RestartHistory,
+    now: datetime,
+    births: Births = NO_BIRTHS,
+    world_size: int = 0,
+) -> FailureResponse:
+    """Return what follows from a failure of an incarnation with these births.
 
-    It depends on no other time, so a final failure stays final when the window has passed.
+    It depends on the time since when the operator knows of the failure, which the history has, and on no other. So a
+    final failure stays final when the window has passed.
     """
-    counts = set(policy.unlimited_for).isdisjoint(reasons)
+    failed_at = history.failed_at or now.replace(microsecond=0)
+    counts = set(policy.unlimited_for).isdisjoint(failure.reasons)
     spent = len(_within(history.recent, policy, failed_at))
-    if policy.restart is Restart.NEVER or (counts and spent >= policy.max_restarts):
-        return Healing(None, counts, spent)
-    pause = timedelta(seconds=_pause(policy, reasons, spent, counts=counts))
-    # Whole seconds, as messages and statuses have them.
-    at = (failed_at + pause).replace(microsecond=0) if pause else failed_at
-    return Healing(at, counts, spent)
+    at = None
+    if policy.restart is not Restart.NEVER and (spent < policy.max_restarts or not counts):
+        pause = timedelta(seconds=_pause(policy, failure.reasons, spent, counts=counts))
+        # Whole seconds, as messages and statuses have them.
+        at = (failed_at + pause).replace(microsecond=0) if pause else failed_at
+    is_alone = policy.restart is Restart.RANK
+    following = births_after(births, failure.numbers, world_size, history.count + 1) if is_alone else None
+    return FailureResponse(failure, policy, failed_at, at, counts, spent, following)
 
 
 def _pause(policy: FailurePolicy, reasons: Collection[str], spent: int, *, counts: bool) -> float:

@@ -54,7 +54,7 @@ def status(
         pool.name: groups.ConcludedPool(pool, each, pools.placed_nodes(pool, situation))
         for pool, each in zip(observed.pools, of_pools, strict=True)
     }
-    reports = [groups.believed_report(group, situation) for group in observed.groups]
+    reports = [decisions.group_reports[group.name] for group in observed.groups]
     of_groups = [
         groups.group_conditions(group, report, situation, by_pool)
         for group, report in zip(observed.groups, reports, strict=True)
@@ -146,13 +146,12 @@ def _restarts(situation: Situation) -> Iterator[datetime]:
     """Yield when ranks of groups are restarted that have failed. No event reports that a pause is over."""
     decisions = situation.decisions
     for group in situation.observed.groups:
-        failure = decisions.failures.get(group.name)
-        if failure is None or failure.is_paused:
+        response = decisions.failures.get(group.name)
+        if response is None or response.restart_at is None or response.failure.is_paused:
             continue
         incarnation = decisions.incarnations[group.name]
-        at = groups.what_follows(group, failure, situation).restart_at
-        if at is not None and failure.incarnation == incarnation.number and incarnation.restarts.failed_at is not None:
-            yield at
+        if response.failure.incarnation == incarnation.number and incarnation.restarts.failed_at is not None:
+            yield response.restart_at
 
 
 def _deadlines_of_runs(situation: Situation) -> Iterator[float]:

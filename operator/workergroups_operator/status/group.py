@@ -15,8 +15,8 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import IN_QUEUE, ConditionType, LaunchState, RankEnd, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.policy.deadline import clock
-from workergroups_operator.policy.incarnation import Failed, GroupIncarnation, births_of_restart, healing_of
-from workergroups_operator.policy.rank_failures import GroupFailure, Healing, present_report
+from workergroups_operator.policy.incarnation import GroupIncarnation
+from workergroups_operator.policy.rank_failures import FailureResponse
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.complete import group_complete, how_ended
 from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding, unvouched
@@ -68,17 +68,6 @@ def world_size(group: WorkerGroup, situation: Situation) -> int | None:
     """Return how many ranks the group should have; None while it has no bundles."""
     bundles = situation.decisions.bundles[group.name]
     return None if isinstance(bundles, Explanation) else sum(part.count for part in bundles)
-
-
-def believed_report(group: WorkerGroup, situation: Situation) -> GroupReport:
-    """Return the agent's report on this incarnation in the present Ray session; an empty one if there is none."""
-    report, agent = group.status.ranks, situation.decisions.agent
-    incarnation = situation.decisions.incarnations.get(group.name)
-    if report is None or incarnation is None or not agent.is_believed or unvouched(group, situation):
-        return GroupReport()
-    if (report.session, report.incarnation) != (agent.session, incarnation.number):
-        return GroupReport()
-    return present_report(report, incarnation.births, incarnation.world_size)
 
 
 def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Finding:
@@ -148,11 +137,11 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         return _ready_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.ready_count} of {total} ranks ready"
-    failure = situation.decisions.failures.get(group.name)
-    if report.failures and failure:
-        return _failed(group, failure, count, situation)
-    if report.hang and failure:
-        return _hung(group, failure, count, situation)
+    response = situation.decisions.failures.get(group.name)
+    if report.failures and response:
+        return _failed(group, response, count)
+    if report.hang and response:
+        return _hung(group, response, count)
     if report.pauses:
         return _paused(report, count, is_ready=report.ready_count == total)
     if total and report.ready_count == total:
@@ -180,50 +169,41 @@ def _is_recreated(failure: KeptFailure, incarnation: GroupIncarnation, report: G
     return failure.incarnation == incarnation.number - 1 and not incarnation.births
 
 
-def _failed(group: WorkerGroup, failure: GroupFailure, count: str, situation: Situation) -> Finding:
+def _failed(group: WorkerGroup, response: FailureResponse, count: str) -> Finding:
     """Report which rank failed, and what follows."""
-    first = failure.ranks[0]
-    others = f" (and {len(failure.ranks) - 1} more)" if len(failure.ranks) > 1 else ""
+    ranks = response.failure.ranks
+    first, others = ranks[0], f" (and {len(ranks) - 1} more)" if len(ranks) > 1 else ""
     where = f" in pod {first.pod}" if first.pod else ""
-    then = what_follows(group, failure, situation)
-    next_ = _next(group, then, failure, situation)
-    message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {next_}"
-    return _ready_finding("False", Explanation(first.reason, message), decisive=True, final=then.restart_at is None)
+    message = f"rank {first.rank}{where}{others}: {first.message}; {count}; {_next(group, response)}"
+    is_final = response.restart_at is None
+    return _ready_finding("False", Explanation(first.reason, message), decisive=True, final=is_final)
 
 
-def _hung(group: WorkerGroup, failure: GroupFailure, count: str, situation: Situation) -> Finding:
+def _hung(group: WorkerGroup, response: FailureResponse, count: str) -> Finding:
     """Report a call that hangs. If the policy restarts nothing, the call may still return, so nothing is final."""
-    then = what_follows(group, failure, situation)
-    is_left_alone = group.spec.failure_policy.restart is Restart.NEVER
+    is_left_alone = response.policy.restart is Restart.NEVER
     restart = f"the call may still return; to recreate the ranks: workergroups restart {group.name}"
-    next_ = restart if is_left_alone else _next(group, then, failure, situation)
-    message = f"{failure.ranks[0].message}; {count}; {next_}"
-    is_final = then.restart_at is None and not is_left_alone
+    next_ = restart if is_left_alone else _next(group, response)
+    message = f"{response.failure.ranks[0].message}; {count}; {next_}"
+    is_final = response.restart_at is None and not is_left_alone
     return _ready_finding("False", Explanation(RankEnd.HUNG, message), decisive=True, final=is_final)
 
 
-def what_follows(group: WorkerGroup, failure: GroupFailure, situation: Situation) -> Healing:
-    """Return whether and when the ranks are recreated after a failure."""
-    failed = Failed(failure, group.spec.failure_policy)
-    return healing_of(situation.decisions.incarnations[group.name], failed, situation.now)
-
-
-def _next(group: WorkerGroup, then: Healing, failure: GroupFailure, situation: Situation) -> str:
-    policy = group.spec.failure_policy
+def _next(group: WorkerGroup, response: FailureResponse) -> str:
+    policy, failure = response.policy, response.failure
     if policy.restart is Restart.NEVER:
         return _try_again(group)
-    if then.restart_at is None:
+    if response.restart_at is None:
         budget = f"spec.failurePolicy allows {policy.max_restarts} restarts within {policy.window_seconds} s"
-        return f"{budget}, and there were {then.spent}; {_try_again(group)}"
+        return f"{budget}, and there were {response.spent}; {_try_again(group)}"
     if failure.is_paused:
         return "the ranks are restarted once no rank is paused: see workergroups debug"
-    number = f"{then.spent + 1} of {policy.max_restarts} within {policy.window_seconds} s"
-    counted = f"restart {number}" if then.counts else "this restart does not count towards spec.failurePolicy"
-    incarnation = situation.decisions.incarnations[group.name]
-    alone = births_of_restart(incarnation, Failed(failure, policy)) is not None
-    who = f"of the ranks only {ranges(failure.numbers)}" if alone else "all ranks"
-    verb = "is" if alone and len(failure.numbers) == 1 else "are"
-    return f"{who} {verb} restarted at {clock(then.restart_at)}, {counted}"
+    number = f"{response.spent + 1} of {policy.max_restarts} within {policy.window_seconds} s"
+    counted = f"restart {number}" if response.counts else "this restart does not count towards spec.failurePolicy"
+    is_alone = response.births is not None
+    who = f"of the ranks only {ranges(failure.numbers)}" if is_alone else "all ranks"
+    verb = "is" if is_alone and len(failure.numbers) == 1 else "are"
+    return f"{who} {verb} restarted at {clock(response.restart_at)}, {counted}"
 
 
 def _try_again(group: WorkerGroup) -> str:

@@ -20,8 +20,8 @@ def kept_failures(group: WorkerGroup, situation: Situation) -> tuple[KeptFailure
     A rank's last words arrive after its death, and perhaps after its successor's birth.
     """
     before = {(each.incarnation, each.rank, each.birth or 0): each for each in group.status.failures}
-    failure = situation.decisions.failures.get(group.name)
-    present = _present(failure, before, situation.now) if failure else {}
+    response = situation.decisions.failures.get(group.name)
+    present = _present(response.failure, before, situation.now) if response else {}
     words = _last_words(group, situation)
     found = {
         key: each.model_copy(update={"last_words": words[key]}) if key in words else each

@@ -23,7 +23,6 @@ from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering, is_held, is_suspended, queue_of
 from workergroups_operator.policy.agent_liveness import AgentState
-from workergroups_operator.policy.believed_report import believed_report
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble, setting_up
@@ -96,16 +95,11 @@ def _suspended_chain(pool: ResourcePool, why: Explanation, situation: Situation)
     return (cluster, *(not_ready(type_, why) for type_ in types))
 
 
-def _report(pool: ResourcePool, situation: Situation) -> PoolReport:
-    """Return the agent's report on the pool, if it counts; an empty one otherwise."""
-    return believed_report(pool, situation.decisions.agent, situation.observed.agent.doubts)
-
-
 def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
     """Return how many nodes have joined Ray, and have their bundles if the pool is reserved."""
     if pool.name in situation.decisions.suspended_pools:
         return 0
-    report = _report(pool, situation)
+    report = situation.decisions.pool_reports[pool.name]
     return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, node_count(pool, situation))
 
 
@@ -116,7 +110,7 @@ def node_count(pool: ResourcePool, situation: Situation) -> int:
 
 def placed_nodes(pool: ResourcePool, situation: Situation) -> list[int]:
     """Return the nodes that have their bundles and whose pods run, in ascending order."""
-    return sorted(reserved_pods(pool, _report(pool, situation), situation.observed))
+    return sorted(reserved_pods(pool, situation.decisions.pool_reports[pool.name], situation.observed))
 
 
 def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | None:
@@ -231,7 +225,7 @@ def _agent_missing(observed: Observed, situation: Situation) -> Explanation:
 def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
     """Find out whether the nodes that have joined Ray are the pods that run now."""
     total = pool.spec.nodes
-    report = _report(pool, situation)
+    report = situation.decisions.pool_reports[pool.name]
     pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
     running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
@@ -320,7 +314,7 @@ def _nodes_missing(
 def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
     if (unknown := unvouched(pool, situation)) is not None:
         return _bundles_finding("Unknown", unknown)
-    report = _report(pool, situation)
+    report = situation.decisions.pool_reports[pool.name]
     reserved = sum(1 for _ in numbers(report.reserved, pool.spec.nodes))
     count = f"{reserved * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if reserved == pool.spec.nodes:
@@ -344,7 +338,7 @@ def _preflight_passed(pool: ResourcePool, situation: Situation) -> Finding:
     """Find out whether all nodes have passed what the spec asks for now, by a report that is about these nodes."""
     if (unknown := unvouched(pool, situation)) is not None:
         return _preflight_finding("Unknown", unknown)
-    report, level = _report(pool, situation).preflight, pool.spec.preflight
+    report, level = situation.decisions.pool_reports[pool.name].preflight, pool.spec.preflight
     if report is None or report.level != level:
         what = "the nodes are restarted" if node_group_of(pool) in situation.decisions.rolls else "the agent begins"
         return _preflight_finding("False", Explanation(Reason.CHECKING, f"{level}: waiting until {what}"))

@@ -7,8 +7,12 @@ import pytest
 
 from tests.unit.operator.make import KEY, NOW, child, observed, owned_by, pod, pool, statuses
 from workergroups_api.conditions import MAX_MESSAGE
+from workergroups_api.failure_policy import RestartHistory
+from workergroups_api.group_status import WorkerGroupStatus
+from workergroups_api.plan import IncarnationRecord, PlannedBundles, PlannedGroup
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
+from workergroups_api.run import RunStatus
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy.agent_liveness import AgentState, agent_liveness
 from workergroups_operator.policy.generated_names import without_generated_names
@@ -181,6 +185,17 @@ def test_of_status_and_plan_the_one_that_got_further_counts():
     assert latest(GroupIncarnation(2, "r1", None), GroupIncarnation(2, "r1", "s1")).session == "s1"
     assert latest(interrupted(1), interrupted(2)) == latest(interrupted(2), interrupted(1)) == interrupted(2)
     assert latest(interrupted(2), interrupted(2, next_in=5)) == interrupted(2, next_in=5)
+
+
+def test_an_incarnation_is_read_as_it_was_recorded():
+    on = (PlannedBundles(pool="actors", uid="u", start=0, count=4),)
+    history, run = RestartHistory(count=2, failed_at=NOW), RunStatus(revision="r")
+    known = GroupIncarnation(3, "r", "s", Retries(failures=1), "e", history, on, run, {2: 1})
+    assert all(getattr(known, name) != getattr(GroupIncarnation(3), name) for name in IncarnationRecord.model_fields)
+    for record in (WorkerGroupStatus(**known.recorded()), PlannedGroup(name="g", uid="u", **known.recorded())):
+        assert GroupIncarnation.of(record.incarnation, record) == known
+    for record in (WorkerGroupStatus(**RUNNING.recorded()), PlannedGroup(name="g", uid="u", **RUNNING.recorded())):
+        assert GroupIncarnation.of(record.incarnation, record) == RUNNING
 
 
 def service(*owners):

@@ -7,8 +7,15 @@ import pytest
 from tests.unit.operator.make import NOW, pod, workers
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.plan import MAX_BIRTHS
-from workergroups_api.report import GroupReport
-from workergroups_operator.policy.rank_failures import births_after, group_failure, healing, present_report, restarted
+from workergroups_api.report import GroupReport, RankFailure
+from workergroups_operator.policy.rank_failures import (
+    GroupFailure,
+    births_after,
+    failure_response,
+    group_failure,
+    present_report,
+    restarted,
+)
 
 
 def ago(*seconds):
@@ -45,7 +52,9 @@ def ago(*seconds):
     ],
 )
 def test_the_policy_decides_when_ranks_are_restarted(policy, recent, reasons, pause, counts):
-    found = healing(FailurePolicy.model_validate(policy), RestartHistory(recent=recent), reasons, NOW)
+    ranks = tuple(RankFailure(rank=rank, reason=reason, message="") for rank, reason in enumerate(sorted(reasons)))
+    failure, history = GroupFailure(3, ranks), RestartHistory(recent=recent)
+    found = failure_response(failure, FailurePolicy.model_validate(policy), history, NOW)
     at = None if pause is None else NOW + timedelta(seconds=pause)
     assert (found.restart_at, found.counts) == (at, counts)
 
