@@ -97,11 +97,10 @@ class Decisions:
     # Pool -> its node group.
     node_groups: Mapping[str, str] = field(default_factory=dict)
 
-    def rolling(self, bundles: Assignment) -> str | None:
-        """Return the first of the pools of these bundles whose nodes are being replaced."""
-        if isinstance(bundles, Explanation):
-            return None
-        return next((part.pool for part in bundles if self.node_groups.get(part.pool) in self.rolls), None)
+    def rolling(self, group: str) -> str | None:
+        """Return the first of the group's pools whose nodes are being replaced."""
+        parts = self.bundles[group].bundles
+        return next((part.pool for part in parts if self.node_groups.get(part.pool) in self.rolls), None)
 
 
 def decide(
@@ -161,7 +160,7 @@ def decide(
 
 def _planned_bundles(observed: Observed, bundles: Mapping[str, Assignment]) -> dict[str, tuple[PlannedBundles, ...]]:
     """Return the bundles of all groups that the plan will have."""
-    planned = {name: parts for name, parts in bundles.items() if not isinstance(parts, Explanation)}
+    planned = {name: assignment.bundles for name, assignment in bundles.items()}
     return planned | {group.name: group.bundles for group in carried_groups(observed, bundles)}
 
 

@@ -15,7 +15,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness
 from workergroups_operator.policy.believed_report import group_report
-from workergroups_operator.policy.bundles import Assignment, assign_bundles
+from workergroups_operator.policy.bundles import Assignment, Blocked, assign_bundles
 from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
 from workergroups_operator.policy.held_bundles import Held
 from workergroups_operator.policy.incarnation import (
@@ -87,7 +87,7 @@ def decide_groups(
             group,
             last[group.name],
             environments.get(group.name),
-            parts,
+            assignment.bundles,
             observed,
             templates,
             agent,
@@ -95,7 +95,7 @@ def decide_groups(
             is_suspended=group.name in suspended,
         )
         for group in observed.groups
-        if not isinstance(parts := _planned_parts(group.name, bundles, suspended), Explanation)
+        if not isinstance(assignment := bundles[group.name], Blocked)
     }
     incarnations = {name: incarnation for name, (incarnation, _) in found.items()}
     return GroupDecisions(
@@ -135,12 +135,6 @@ def _ended(
         why = how_it_ended(group.spec, runs[group.name], number)
         found |= {group.name: why} if why is not None else {}
     return found
-
-
-def _planned_parts(name: str, bundles: Mapping[str, Assignment], suspended: Mapping[str, Explanation]) -> Assignment:
-    """Return the bundles of a group in the plan, where one that is suspended itself has none."""
-    parts = bundles[name]
-    return () if isinstance(parts, Explanation) and name in suspended else parts
 
 
 def _environments(observed: Observed) -> dict[str, PresentEnv | Explanation]:

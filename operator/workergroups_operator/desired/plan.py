@@ -2,7 +2,6 @@
 
 import json
 
-from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
 from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
@@ -11,9 +10,10 @@ from workergroups_api.text import plain
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
+from workergroups_operator.policy.bundles import Blocked
 from workergroups_operator.policy.carried_on import carried_groups, carried_pools
 from workergroups_operator.policy.incarnation import GroupIncarnation, is_final
-from workergroups_operator.policy.plan_size import MAX_BYTES, is_planned
+from workergroups_operator.policy.plan_size import MAX_BYTES
 from workergroups_operator.policy.rank_failures import NO_RESTARTS, FailureResponse
 
 # Of what drivers are told of a failure.
@@ -76,8 +76,8 @@ def _domains(pool: ResourcePool, observed: Observed) -> dict[str, str] | None:
 
 
 def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> PlannedGroup | None:
-    bundles = decisions.bundles[group.name]
-    if not is_planned(bundles):
+    assignment = decisions.bundles[group.name]
+    if isinstance(assignment, Blocked):
         return None
     incarnation = decisions.incarnations[group.name]
     before = observed.planned(group.uid)
@@ -87,11 +87,11 @@ def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> Plan
     return PlannedGroup(
         name=group.name,
         uid=group.uid,
-        launch_revision=None if decisions.rolling(bundles) else revision,
+        launch_revision=None if decisions.rolling(group.name) else revision,
         cause=_cause(incarnation, response, before),
         is_final=is_final(incarnation, response, before) or None,
         hang_seconds=group.spec.failure_policy.hang_seconds,
-        **incarnation.recorded() | {"bundles": () if isinstance(bundles, Explanation) else bundles},
+        **incarnation.recorded(),
     )
 
 

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import MAX_RANKS, PlannedBundles
@@ -12,7 +14,33 @@ from workergroups_operator.policy.held_bundles import Held, bundle_limit, nodes_
 from workergroups_operator.policy.pool_size import Room
 from workergroups_operator.policy.shares import Shares
 
-Assignment = tuple[PlannedBundles, ...] | Explanation
+
+@dataclass(frozen=True)
+class Assigned:
+    """The group has these bundles."""
+
+    bundles: tuple[PlannedBundles, ...]
+
+
+@dataclass(frozen=True)
+class _Unassigned:
+    why: Explanation
+    bundles: ClassVar[tuple[PlannedBundles, ...]] = ()
+
+
+class Suspended(_Unassigned):
+    """The group is suspended itself; the plan keeps its number."""
+
+
+class Finished(_Unassigned):
+    """The group's run has ended; the plan keeps its number."""
+
+
+class Blocked(_Unassigned):
+    """The group cannot have bundles, or has no room in the plan, and is not planned."""
+
+
+Assignment = Assigned | Suspended | Finished | Blocked
 NONE_FINISHED: Mapping[str, Explanation] = {}
 
 
@@ -39,13 +67,15 @@ def assign_bundles(
     assigned: dict[str, Assignment] = {}
     for group in groups:
         kept = held.get(group.name) or Held()
-        parts: Assignment | None = finished.get(group.name) or (_suspended(group) if group.spec.suspend else None)
-        if parts is None:
-            parts = _assign(group, by_name, pools_elsewhere, taken, rooms, kept)
-        assigned[group.name] = parts
-        if not isinstance(parts, Explanation):
-            for part in parts:
-                taken[part.pool].add(part.start, part.end)
+        ended = finished.get(group.name)
+        if ended is not None:
+            assigned[group.name] = Finished(ended)
+        elif group.spec.suspend:
+            assigned[group.name] = Suspended(_suspended(group))
+        else:
+            assigned[group.name] = _assign(group, by_name, pools_elsewhere, taken, rooms, kept)
+        for part in assigned[group.name].bundles:
+            taken[part.pool].add(part.start, part.end)
     return assigned
 
 
@@ -56,7 +86,19 @@ def _assign(
     taken: Mapping[str, Shares],
     rooms: Mapping[str, Room],
     held: Held,
-) -> Assignment:
+) -> Assigned | Blocked:
+    found = _parts(group, pools, pools_elsewhere, taken, rooms, held)
+    return Blocked(found) if isinstance(found, Explanation) else Assigned(found)
+
+
+def _parts(
+    group: WorkerGroup,
+    pools: Mapping[str, ResourcePool],
+    pools_elsewhere: Mapping[str, str],
+    taken: Mapping[str, Shares],
+    rooms: Mapping[str, Room],
+    held: Held,
+) -> tuple[PlannedBundles, ...] | Explanation:
     parts: list[PlannedBundles] = []
     for index, ref in enumerate(group.pools):
         pool = pools.get(ref.name)

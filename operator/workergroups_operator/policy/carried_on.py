@@ -7,11 +7,10 @@ on a pool that cannot be read. Only the object's status reports the trouble.
 from collections.abc import Mapping
 
 from workergroups_api import names
-from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.plan import PlannedGroup, PlannedPool
 from workergroups_operator.observed import Observed
-from workergroups_operator.policy.bundles import Assignment
+from workergroups_operator.policy.bundles import Assignment, Blocked
 
 
 def carried_node_groups(observed: Observed) -> set[str]:
@@ -32,11 +31,7 @@ def carried_groups(observed: Observed, bundles: Mapping[str, Assignment]) -> tup
         return ()
     odd = {each.uid for each in observed.unreadable if each.kind is WORKER_GROUP}
     pools = {pool.name for pool in carried_pools(observed)}
-    placeless = {
-        group.uid
-        for group in observed.groups
-        if isinstance(bundles[group.name], Explanation) and not group.spec.suspend
-    }
+    placeless = {group.uid for group in observed.groups if isinstance(bundles[group.name], Blocked)}
     return tuple(
         group
         for group in observed.plan.groups

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from workergroups_api.conditions import Explanation
 from workergroups_api.failure_policy import FailurePolicy
 from workergroups_api.plan import MAX_BIRTHS, PlannedBundles
-from workergroups_api.vocabulary import FINISHED, Reason, Restart
-from workergroups_operator.policy.bundles import Assignment
+from workergroups_api.vocabulary import Reason, Restart
+from workergroups_operator.policy.bundles import Assignment, Blocked
 
 # A ConfigMap may have 1 MiB; pools take the rest.
 MAX_BYTES = 900_000
@@ -28,25 +28,25 @@ _PART_BYTES = 160
 def with_room(
     assigned: Mapping[str, Assignment], policies: Mapping[str, FailurePolicy], runs: Collection[str] = ()
 ) -> dict[str, Assignment]:
-    """Return the bundles of the groups that fit, in the order given, and an explanation for the others.
+    """Return the assignments of the groups that fit in the plan, in the order given; the others are blocked.
 
     Args:
-        assigned: The bundles of each group.
+        assigned: The assignment of each group.
         policies: The failure policy of each group.
         runs: The groups that have a method to run.
     """
     used = 0
     found: dict[str, Assignment] = {}
-    for name, bundles in assigned.items():
-        if is_planned(bundles):
-            parts = () if isinstance(bundles, Explanation) else bundles
+    for name, assignment in assigned.items():
+        parts = assignment.bundles
+        if not isinstance(assignment, Blocked):
             size = _GROUP_BYTES + _PART_BYTES * len(parts) + _history_bytes(policies[name], parts)
             size += _RUN_BYTES if name in runs else 0
             if used + size > MAX_BYTES:
-                bundles = _explanation(used + size)
+                assignment = Blocked(_explanation(used + size))
             else:
                 used += size
-        found[name] = bundles
+        found[name] = assignment
     return found
 
 
@@ -54,14 +54,6 @@ def _history_bytes(policy: FailurePolicy, parts: Sequence[PlannedBundles]) -> in
     world_size = sum(part.count for part in parts)
     births = min(MAX_BIRTHS, world_size) if policy.restart is Restart.RANK else 0
     return _RESTART_BYTES * policy.max_restarts + _BIRTH_BYTES * births
-
-
-def is_planned(bundles: Assignment) -> bool:
-    """Return whether the plan has an entry of a group.
-
-    A suspended one has, and one whose run has ended, so that nobody forgets its incarnation.
-    """
-    return not isinstance(bundles, Explanation) or bundles.reason in (Reason.SUSPENDED, *FINISHED)
 
 
 def _explanation(size: int) -> Explanation:

@@ -1,4 +1,4 @@
-"""What is set aside: pools without pods, and groups without ranks.
+"""Suspended pools and groups: pools without pods, and groups without ranks.
 
 A suspended pool gives back its devices. Its groups keep their claim on its bundles. A group that is suspended itself
 gives up its bundles, which the pool keeps: when it is resumed, it comes after the groups that have taken them.
@@ -16,10 +16,9 @@ from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.admission import is_suspended
-from workergroups_operator.policy.bundles import Assignment
+from workergroups_operator.policy.bundles import Assignment, Finished, Suspended
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.idle import idle_pools
-from workergroups_operator.policy.plan_size import is_planned
 from workergroups_operator.policy.release import is_released
 
 
@@ -50,12 +49,12 @@ def suspended_groups(
     """
     found: dict[str, Explanation] = {}
     for group in groups:
-        assigned = bundles[group.name]
-        if isinstance(assigned, Explanation):
-            found |= {group.name: assigned} if is_planned(assigned) else {}
-        else:
-            pool = next((part.pool for part in assigned if part.pool in pools), None)
-            found |= {group.name: _of_pool(pool, pools[pool])} if pool is not None else {}
+        assignment = bundles[group.name]
+        if isinstance(assignment, Suspended | Finished):
+            found[group.name] = assignment.why
+        pool = next((part.pool for part in assignment.bundles if part.pool in pools), None)
+        if pool is not None:
+            found[group.name] = _of_pool(pool, pools[pool])
     return found
 
 

@@ -14,6 +14,7 @@ from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import IN_QUEUE, ConditionType, LaunchState, RankEnd, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.policy.bundles import Assigned
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.incarnation import GroupIncarnation
 from workergroups_operator.policy.rank_failures import FailureResponse
@@ -66,22 +67,21 @@ def group_conditions(
 
 def world_size(group: WorkerGroup, situation: Situation) -> int | None:
     """Return how many ranks the group should have; None while it has no bundles."""
-    bundles = situation.decisions.bundles[group.name]
-    return None if isinstance(bundles, Explanation) else sum(part.count for part in bundles)
+    return sum(part.count for part in situation.decisions.bundles[group.name].bundles) or None
 
 
 def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Finding:
-    bundles = situation.decisions.bundles[group.name]
-    if isinstance(bundles, Explanation):
-        return _pools_finding("False", bundles)
-    for part in bundles:
+    assignment = situation.decisions.bundles[group.name]
+    if not isinstance(assignment, Assigned):
+        return _pools_finding("False", assignment.why)
+    for part in assignment.bundles:
         weakest = pools[part.pool].conclusion.weakest
         if weakest.status != "True" and not _holds(pools[part.pool], part):
             is_queued = weakest.reason in IN_QUEUE
             reason = Reason.POOL_QUEUED if is_queued else Reason.POOL_NOT_READY
             why = Explanation(reason, f"pool {part.pool}: {weakest.message}")
             return _pools_finding(weakest.status, why, final=is_queued)
-    reserved = ", ".join(dict.fromkeys(part.pool for part in bundles))
+    reserved = ", ".join(dict.fromkeys(part.pool for part in assignment.bundles))
     return _pools_finding("True", Explanation(Reason.POOLS_READY, f"reserved: {reserved}"))
 
 
@@ -99,7 +99,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
         return _created_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.created} of {total} ranks created{_failed_before(group, report, situation)}"
-    if (pool := situation.decisions.rolling(situation.decisions.bundles[group.name])) is not None:
+    if (pool := situation.decisions.rolling(group.name)) is not None:
         message = f"{count}: waiting until the nodes of pool {pool} are restarted"
         return _created_finding("False", Explanation(LaunchState.WAITING_FOR_POOLS, message))
     if report.state == LaunchState.LAUNCH_FAILED:

@@ -5,14 +5,15 @@ import pytest
 from tests.unit.operator.make import group, pool
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import PlannedBundles
-from workergroups_operator.policy.bundles import assign_bundles
+from workergroups_operator.policy.bundles import Assigned, assign_bundles
 from workergroups_operator.policy.held_bundles import Held
 from workergroups_operator.policy.pool_size import Room
 
 
 def assigned_to(groups, pools, elsewhere=None, room=None, held=None):
     rooms = {each.name: room or Room(each.spec.nodes, each.spec.nodes) for each in pools}
-    return assign_bundles(groups, pools, elsewhere or {}, rooms, held or {})
+    found = assign_bundles(groups, pools, elsewhere or {}, rooms, held or {})
+    return {name: each.bundles if isinstance(each, Assigned) else each.why for name, each in found.items()}
 
 
 def bundles_of(group_, *pools, elsewhere=None):

@@ -10,6 +10,7 @@ from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
 from workergroups_operator.desired.access import access
 from workergroups_operator.desired.plan import cluster_plan, config_map
+from workergroups_operator.policy.bundles import Assigned, Blocked
 from workergroups_operator.policy.plan_size import MAX_BYTES
 from workergroups_operator.policy.plan_size import with_room as with_room_for
 
@@ -19,7 +20,7 @@ LONG = "n" * 40
 
 
 def bundles(count):
-    return tuple(PlannedBundles(pool=LONG, start=32767, count=32768) for _ in range(count))
+    return Assigned(tuple(PlannedBundles(pool=LONG, start=32767, count=32768) for _ in range(count)))
 
 
 def with_room(assigned, runs=(), **policy):
@@ -27,7 +28,7 @@ def with_room(assigned, runs=(), **policy):
 
 
 def refused(found):
-    return [name for name, each in found.items() if isinstance(each, Explanation)]
+    return [name for name, each in found.items() if isinstance(each, Blocked)]
 
 
 def code(number):
@@ -45,12 +46,12 @@ def test_the_oldest_that_fit_are_planned_and_the_others_say_why():
     late = refused(found)
     assert 300 < len(late) < 1000
     assert late == list(assigned)[-len(late) :]
-    assert found[late[0]].reason == "ClusterTooLarge"
-    assert str(MAX_BYTES) in found[late[0]].message
+    assert found[late[0]].why.reason == "ClusterTooLarge"
+    assert str(MAX_BYTES) in found[late[0]].why.message
 
 
 def test_a_group_without_bundles_takes_no_room():
-    why = Explanation("PoolNotFound", "none")
+    why = Blocked(Explanation("PoolNotFound", "none"))
     assert with_room({f"g{number}": why for number in range(10_000)})["g9999"] is why
 
 
@@ -72,10 +73,10 @@ def test_what_fits_is_no_larger_than_estimated():
             is_final=True,
             run=RunStatus(revision="r" * 16, start_time=NOW, end_time=NOW, reason="DeadlineExceeded"),
             births=dict.fromkeys(range(32768 - MAX_BIRTHS, 32768), 10**9),
-            bundles=parts,
+            bundles=each.bundles,
         )
-        for name, parts in with_room(assigned, runs=assigned, max_restarts=100, restart="Rank").items()
-        if not isinstance(parts, Explanation)
+        for name, each in with_room(assigned, runs=assigned, max_restarts=100, restart="Rank").items()
+        if isinstance(each, Assigned)
     ]
     assert len(json.dumps([each.to_json() for each in planned], sort_keys=True)) < MAX_BYTES
 

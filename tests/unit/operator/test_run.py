@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.unit.operator.make import HEAD, NOW, SESSION, decided, group, observed, ready_pool, statuses, written
-from workergroups_api.conditions import Condition, find
+from workergroups_api.conditions import Condition, Explanation, find
 from workergroups_api.launch import digest
+from workergroups_api.manifest import RESOURCE_POOL
 from workergroups_api.run import RunStatus
 from workergroups_api.worker_group import WorkerGroupSpec
 from workergroups_operator.desired.plan import cluster_plan
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentSign, UnreadableObject
 from workergroups_operator.policy.idle import in_use
 from workergroups_operator.policy.incarnation import GroupIncarnation, latest
 from workergroups_operator.policy.run import expires_at, present_run, started
@@ -111,6 +112,14 @@ def test_a_group_that_runs_is_ready_and_not_complete():
     assert find(status.conditions, "Complete").message == message
 
 
+def test_a_group_whose_run_ends_while_its_pool_cannot_be_read_is_planned_once():
+    seen = world(running(returned=4))
+    before = cluster_plan(seen, decided(world(running(returned=1))))
+    odd = UnreadableObject(RESOURCE_POOL, {"metadata": seen.pools[0].metadata}, Explanation("InvalidSpec", "odd"))
+    seen = replace(seen, pools=(), unreadable=(odd,), plan=before)
+    assert [each.name for each in cluster_plan(seen, decided(seen)).groups] == ["trainer"]
+
+
 def test_other_groups_do_not_have_the_condition():
     found, status = conditions(world(group()))
     assert "Complete" not in found
@@ -157,7 +166,7 @@ def test_its_bundles_are_free_and_it_keeps_no_pool_awake():
     pool = ready_pool()
     narrow = pool.model_copy(update={"spec": pool.spec.model_copy(update={"max_colocate_count": 1})})
     both = observed(pools=(narrow,), groups=(complete, group("other")))
-    assert decided(both).bundles["other"][0].count == 4
+    assert decided(both).bundles["other"].bundles[0].count == 4
     assert in_use(narrow, observed(pools=(narrow,), groups=(complete,))) != "group trainer wants it"
     assert in_use(narrow, observed(pools=(narrow,), groups=(running(),))) == "group trainer wants it"
 

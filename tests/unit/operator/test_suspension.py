@@ -30,6 +30,7 @@ from workergroups_operator.apply import changes
 from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import AgentSign, UnreadableObject
+from workergroups_operator.policy.bundles import Suspended
 from workergroups_operator.policy.incarnation import GroupIncarnation, set_aside
 from workergroups_operator.policy.plan_size import with_room
 from workergroups_operator.policy.suspension import in_turn
@@ -163,8 +164,8 @@ def test_suspended_groups_are_planned_as_long_as_there_is_room():
     seen = observed(pools=(ready_pool(),), groups=groups)
     plan = cluster_plan(seen, decided(seen))
     assert [(each.name, each.incarnation, each.bundles) for each in plan.groups] == [("fresh", 1, ()), ("ran", 4, ())]
-    many = {f"g{number}": Explanation("Suspended", "") for number in range(2000)}
-    reasons = [each.reason for each in with_room(many, dict.fromkeys(many, FailurePolicy())).values()]
+    many = {f"g{number}": Suspended(Explanation("Suspended", "")) for number in range(2000)}
+    reasons = [each.why.reason for each in with_room(many, dict.fromkeys(many, FailurePolicy())).values()]
     assert (reasons[0], reasons[-1]) == ("Suspended", "ClusterTooLarge")
 
 
@@ -325,12 +326,12 @@ def test_a_suspended_group_leaves_its_bundles_to_others():
     groups = (group("old", suspend=True), group("new"))
     seen = observed(pools=(pool_,), groups=groups)
     bundles = decided(seen).bundles
-    assert bundles["old"].reason == "Suspended"
-    assert [part.count for part in bundles["new"]] == [4]
+    assert bundles["old"].why.reason == "Suspended"
+    assert [part.count for part in bundles["new"].bundles] == [4]
     groups = (group("old", status=WAS_SUSPENDED), group("new"))
     plan = cluster_plan(seen, decided(seen))
     bundles = decided(replace(seen, groups=groups, plan=plan)).bundles
-    assert bundles["old"].reason == "PoolFull"
+    assert bundles["old"].why.reason == "PoolFull"
 
 
 def test_a_suspended_group_on_a_pool_that_cannot_be_read_is_not_carried_on():
