@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FAILED, STOPPED = "FAILED", "STOPPED"
 LOST, UNKNOWN = "LOST", "UNKNOWN"
-"""States that Ray does not have: the job ended with the head, and nobody knows."""
+"""States that Ray does not have: the job ended with the head, or is unknown."""
 _ENDED = {"SUCCEEDED", FAILED, STOPPED, LOST}
 RECONNECT_SECONDS = 120
 """How long to look for a job whose connection was lost."""
@@ -50,7 +50,7 @@ class JobRecord:
     state: str
     """PENDING, RUNNING, SUCCEEDED, FAILED or STOPPED, as Ray has them.
 
-    It is LOST if the job ended with Ray's head, and UNKNOWN if nobody knows whether it runs.
+    It is LOST if the job ended with Ray's head, and UNKNOWN if it is unknown whether it runs.
     """
     entrypoint: str
     """The command as it was submitted."""
@@ -225,7 +225,7 @@ class Job:
         return record
 
     def _present_record(self) -> JobRecord:
-        """Return the record, unless nobody knows whether the job runs."""
+        """Return the record, unless it is unknown whether the job runs."""
         record = self.record()
         if record.state == UNKNOWN:
             raise UnreachableError(record.message)
@@ -279,7 +279,7 @@ class AbsentJob(Job):
         return self._record
 
     def calls(self) -> list[LeftCall]:
-        """Return none, since nobody knows of any."""
+        """Return none, since none is known."""
         return []
 
     def stop(self) -> JobRecord:

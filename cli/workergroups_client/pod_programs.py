@@ -90,7 +90,8 @@ def understood(read: Callable[[Any], _Answer], said: Any) -> _Answer:
         return read(said)
     except (TypeError, ValueError) as error:
         raise ClientError(
-            f"the pool's library answers in another way ({error}): install the command line of the operator's version"
+            f"the pool's library uses an incompatible protocol ({error}): install the command line of the operator's "
+            "version"
         ) from error
 
 

@@ -33,7 +33,7 @@ class Status:
 
     conditions: tuple[Condition, ...]
     deadline: datetime | None
-    """By when it must be ready; ``None`` if it is ready, waits for a person, or waiting does not help."""
+    """When it must be ready; ``None`` if it is ready, waits for a person, or waiting does not help."""
     wanted: int | None
     """Nodes of a pool, ranks of a group."""
     ready: int

@@ -541,6 +541,6 @@ def _parsed(body: bytearray, limits: Limits) -> tuple[Any, int]:
 
 
 async def _finish(answer: aiohttp.ClientResponse) -> None:
-    """Wait for the end of an answer that nobody needs: if it is cut off, nobody knows whether the write was done."""
+    """Wait for the end of an answer that is not needed: if it is cut off, it is unknown whether the write was done."""
     async for _ in answer.content.iter_chunked(_LARGE):
         pass

@@ -18,5 +18,5 @@ def path_segment(name: str) -> str:
         InvalidName: It is not, and no object has such a name.
     """
     if not _SEGMENT.fullmatch(name):
-        raise InvalidName(f"{plain(ascii(name), 100)} is no name of an object")
+        raise InvalidName(f"{plain(ascii(name), 100)} is not a valid object name")
     return name

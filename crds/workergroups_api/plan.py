@@ -61,7 +61,7 @@ class PlannedPool(ApiModel):
     # If not, the agent only watches the nodes: programs create their own placement groups.
     reserves: bool = True
     # Pod -> its domain of the pool's topology, "" if it is in none. Nodes of other pods wait for the next plan. None if
-    # the topology does not matter, or nobody knows it: then the nodes are numbered by their pods' names.
+    # the topology does not matter, or is unknown: then the nodes are numbered by their pods' names.
     domains: dict[str, str] | None = None
     # None if nothing is checked, also while nodes are being restarted: afterwards all are checked again.
     preflight: PlannedPreflight | None = None

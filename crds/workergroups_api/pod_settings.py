@@ -150,7 +150,7 @@ class Setup(ApiModel):
             max_length=16384,
             description="Bash script that runs in an init container with the image, the environment, the volumes, the "
             "resources and the user of Ray's container. It stops at the first command that fails. Only what it writes "
-            "to volumes outlives it. If it fails, kubelet runs it again, so it must bear repetition.",
+            "to volumes outlives it. If it fails, kubelet runs it again, so it must be idempotent.",
             json_schema_extra=schema(
                 cel(
                     "!self.contains('\\u0000')",

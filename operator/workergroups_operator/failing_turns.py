@@ -1,4 +1,4 @@
-"""For how long the turns of a cluster have failed although the API server answers: then nobody knows what is true.
+"""For how long the turns of a cluster have failed although the API server answers: then the state is unknown.
 
 While an API server answers nobody, statuses stay as they are. So does a status during a failure that a second try ends.
 """

@@ -85,7 +85,7 @@ async def _content(client: Kube, namespace: str, source: Source, keys: set[str] 
     try:
         body = await client.get(kind, namespace, name)
     except InvalidName:
-        return Content(trouble="cannot exist, since this is no name of an object: correct it")
+        return Content(trouble="cannot exist, since this is not a valid object name: correct it")
     except RefusedObject as error:
         return Content(trouble=f"exceeds what the operator reads: {error}")
     except DynamicApiError as error:

@@ -61,7 +61,7 @@ class Heartbeats:
         return self._beats[key].news if key in self._beats else 0
 
     def note(self, key: ClusterKey, lease: Manifest | None) -> bool:
-        """Take note of a Lease. Return whether it has news for which a turn is due.
+        """Take note of a Lease. Return whether it requires a turn.
 
         Turns read the Lease, and a watch reports it. Either may be late: what is older than what is known already is no
         renewal.

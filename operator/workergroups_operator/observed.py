@@ -73,7 +73,7 @@ class Queueing:
     workload: Manifest | None = None
     # The Workload's place in its ClusterQueue, from 1; None if it does not wait, or if Kueue does not tell.
     place: int | None = None
-    # Why nobody knows whether there is a Workload.
+    # Why it is unknown whether there is a Workload.
     unreadable: str | None = None
 
 
@@ -83,7 +83,7 @@ class Domains:
 
     # Pod -> domain, "" if it is in none; without pods that have no node yet.
     of_pods: Mapping[str, str] = field(default_factory=dict)
-    # Why nobody knows any.
+    # Why none is known.
     unreadable: str | None = None
 
 

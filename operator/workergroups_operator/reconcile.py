@@ -47,13 +47,13 @@ from workergroups_operator.work_queue import Result
 
 LOGGER = logging.getLogger(__name__)
 _UNREAD = (
-    "the operator cannot read what exists for cluster {}, so nobody knows what is true: {}; the operator retries, and "
+    "the operator cannot read what exists for cluster {}, so its state is unknown: {}; the operator retries, and "
     "what runs keeps running"
 )
 # A pure step over that many objects takes some milliseconds.
 _FEW = 32
 _WAY_OUT = (
-    "the operator cannot handle what exists for cluster {} together, so nobody knows what is true: see the operator's "
+    "reconciling cluster {} failed, and no single object is the cause, so its state is unknown: see the operator's "
     "log and report it; what runs keeps running"
 )
 
@@ -106,13 +106,13 @@ class Reconciler:
             async with asyncio.timeout(self.timings.turn) as deadline:
                 result = await self._isolated(key)
         except OversizedChild as error:
-            return await self._nobody_knows(key, Explanation(Reason.OBJECT_TOO_LARGE, str(error)), at_once=True)
+            return await self._report_unknown(key, Explanation(Reason.OBJECT_TOO_LARGE, str(error)), at_once=True)
         except API_ERRORS as error:
             why = Explanation(Reason.READ_FAILED, _UNREAD.format(key.name, plain(api_error_message(error), 300)))
-            return await self._nobody_knows(key, why, at_once=deadline.expired())
+            return await self._report_unknown(key, why, at_once=deadline.expired())
         except Exception as error:
             LOGGER.exception("%s: the turn failed, and no single object is the cause", key)
-            return await self._nobody_knows(key, internal_error(error, _WAY_OUT.format(key.name)), at_once=True)
+            return await self._report_unknown(key, internal_error(error, _WAY_OUT.format(key.name)), at_once=True)
         self.failing.forget(key)
         return self._forget(key) if result == Result(None) else result
 
@@ -133,8 +133,8 @@ class Reconciler:
         found = await self._observe(key)
         return await self._turn(await _apart(found, without_culprits, pure_steps(self.settings, self.timings)))
 
-    async def _nobody_knows(self, key: ClusterKey, why: Explanation, *, at_once: bool) -> Result:
-        """Report that nobody knows what is true, at once or if turns have failed for a while; the turn is retried."""
+    async def _report_unknown(self, key: ClusterKey, why: Explanation, *, at_once: bool) -> Result:
+        """Report that the state is unknown, at once or if turns have failed for a while; the turn is retried."""
         try:
             async with asyncio.timeout(self.timings.turn):
                 observed, are_all = await observe_readable_members(self.client, self.membership, key)

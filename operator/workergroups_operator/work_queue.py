@@ -34,7 +34,7 @@ RUNS_AT_ONCE = 60
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a run."""
+    """The outcome of a run."""
 
     # When to run again at the latest if nothing happens; None if nothing is left to do for the key.
     requeue_after: float | None

@@ -55,7 +55,7 @@ def test_after_its_deadline_a_pool_makes_no_progress_and_still_says_why(namespac
 def test_a_name_that_somebody_else_has_is_left_alone(namespace, clean):
     theirs = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine"}, "stringData": {"key": "value"}}
     namespace.apply(theirs, pool("mine"))
-    ready = namespace.until_said("mine", "Secret mine exists and is not WorkerGroups'")
+    ready = namespace.until_said("mine", "Secret mine exists and was not created by WorkerGroups")
     assert ready["reason"] == "NameTaken"
     assert namespace.get("secret", "mine")["metadata"].get("ownerReferences") is None
     clusters = namespace.get("rayclusters")

@@ -46,7 +46,7 @@ class ExecutorPulse(ApiModel):
 def _only_of_executor(state: LaunchState) -> LaunchState:
     """Refuse what only Ray's records can show, such as that a group is launched: users can write to the GCS."""
     if state is not LaunchState.LAUNCHING and state not in ENDED_LAUNCHES:
-        raise ValueError(f"{state} is no state that the executor reports")
+        raise ValueError(f"{state} is not a state that the executor may report")
     return state
 
 

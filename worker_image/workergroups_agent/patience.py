@@ -1,4 +1,4 @@
-"""Forgive looks at Ray that fail, until they have failed for too long."""
+"""Tolerate failed polls of Ray, until they have failed for too long."""
 
 import logging
 import time

@@ -49,7 +49,7 @@ def ray_cluster(
     Args:
         observed: What exists.
         templates: The pod templates.
-        refused: Why pods are refused, by node group, or why nobody knows that yet.
+        refused: Why pods are refused, by node group, or why that is not known yet.
         replicas: How many pods each pool has.
         token_digest: Digest of Ray's token.
         suspended: Names of the pools that have no nodes. The oldest pool shapes the head, also while it is suspended.
@@ -132,7 +132,7 @@ def _kept_replicas(observed: Observed, name: str, why: Explanation, size: Replic
     """Return how many pods a live node group keeps whose pods are refused, or of which that is not known yet.
 
     KubeRay stops at the first group for which it cannot create a pod, so that the groups after it would get none. But
-    as long as nobody knows, it may be creating pods that were accepted a moment ago, and would delete them.
+    as long as that is unknown, it may be creating pods that were accepted a moment ago, and would delete them.
     """
     if why.reason in _UNKNOWN:
         return min(int((observed.live_node_group(name) or {}).get("replicas") or 0), size.count)

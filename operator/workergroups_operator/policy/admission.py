@@ -40,7 +40,7 @@ def is_queued(ray_cluster: Manifest) -> bool:
 def is_held(observed: Observed) -> bool:
     """Return whether Kueue runs the RayCluster as it was admitted, so that the operator must not write it.
 
-    If nobody knows, a RayCluster that somebody has resumed is left alone, too: a write could end everything in it.
+    If that is unknown, a RayCluster that somebody has resumed is left alone, too: a write could end everything in it.
     """
     cluster, queueing = observed.ray_cluster, observed.queueing
     if cluster is None or is_suspended(cluster) or "suspend" not in _spec(cluster):

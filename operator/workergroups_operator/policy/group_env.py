@@ -143,7 +143,7 @@ def _usable(where: str, source: Source, content: Content) -> Mapping[str, str | 
 def _text(where: str, source: Source, key: str, value: str | None) -> str:
     if value is None or "\0" in value or any(0xD800 <= ord(character) <= 0xDFFF for character in value):
         raise _Unresolved(
-            f"{where}: key {key} of {_shown(source)} is no text that a variable can hold: mount it as a file with "
+            f"{where}: key {key} of {_shown(source)} is not valid text for a variable: mount it as a file with "
             "spec.volumes of the pool"
         )
     return value

@@ -40,7 +40,7 @@ def bundle_limit(pool: ResourcePool, start: int, room: Room, held: Held) -> int:
 def nodes_of_whole_pool(pool: ResourcePool, room: Room, held: Held) -> int:
     """Return on how many nodes a group runs that uses the whole pool.
 
-    It gets more only when their bundles are reserved, since nobody knows whether new nodes ever come.
+    It gets more only when their bundles are reserved, since new nodes may never come.
     """
     part = held.part(pool, 0)
     if part is None or held.is_new:

@@ -29,7 +29,7 @@ def idle_pools(observed: Observed) -> dict[str, PoolIdle]:
 
 
 def in_use(pool: ResourcePool, observed: Observed) -> str | None:
-    """Return who uses the pool, or why nobody knows; None if nobody does."""
+    """Return who uses the pool, or why that is unknown; None if it is not used."""
     if wanted := _wanted_by(pool, observed):
         return wanted
     ready, report = find(pool.status.conditions, ConditionType.READY), pool.status.reservation
@@ -107,7 +107,7 @@ def _is_vouched_for(pool: ResourcePool, observed: Observed) -> bool:
 
 
 def _wanted_by(pool: ResourcePool, observed: Observed) -> str | None:
-    """Return a group that has ranks on the pool, or waits for it; nobody knows whether one that cannot be read does."""
+    """Return a group that has ranks on the pool, or waits for it; of one that cannot be read, that is unknown."""
     odd = (each.name for each in observed.unreadable if each.kind is WORKER_GROUP)
     groups = observed.groups_on.get(pool.name, ())
     wanting = (group.name for group in groups if not group.spec.suspend and not has_ended(group, observed))

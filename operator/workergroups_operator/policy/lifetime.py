@@ -64,7 +64,8 @@ def _leaving(what: str) -> Explanation:
 def _taken(kind: str, name: str) -> Explanation:
     return Explanation(
         Reason.NAME_TAKEN,
-        f"{kind} {name} exists and is not WorkerGroups': delete it, or give the pool another spec.clusterName",
+        f"{kind} {name} exists and was not created by WorkerGroups: delete it, or give the pool another "
+        "spec.clusterName",
     )
 
 

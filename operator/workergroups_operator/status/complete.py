@@ -19,7 +19,7 @@ def group_complete(
     Args:
         group: The group.
         report: What the agent reports of the present incarnation.
-        unknown: Why nobody knows what is true in Ray.
+        unknown: Why Ray's state is unknown.
         situation: What the earlier steps found.
     """
     if group.spec.run is None:

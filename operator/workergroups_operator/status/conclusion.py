@@ -109,26 +109,25 @@ def _wait(subject: ResourcePool | WorkerGroup, now: datetime, tried_since: datet
 
 
 def agent_lost(situation: Situation) -> Explanation:
-    """Explain that nobody knows what is true now, and why, as far as the operator can see."""
+    """Explain that the state is unknown, and why, as far as the operator can see."""
     trouble = agent_trouble(situation.observed)
     why = trouble.message if trouble else situation.observed.agent.doubts.get(EVERY, _MAY_BE)
     return Explanation(
         Reason.AGENT_LOST,
-        f"there has been no sign of the agent for some seconds, so nobody knows: {why}; ranks that ran keep running",
+        f"there has been no heartbeat of the agent for some seconds, so the state is unknown: {why}; ranks that ran "
+        "keep running",
     )
 
 
 def unvouched(subject: ApiObject, situation: Situation) -> Explanation | None:
-    """Return why nobody knows what is true of an object in Ray; None if the agent vouches for what it last reported."""
+    """Return why the state of an object in Ray is unknown; None if the agent vouches for what it last reported."""
     agent = situation.decisions.agent
     if agent.state is AgentState.LOST:
         return agent_lost(situation)
     why = doubt(subject.uid, situation.observed.agent.doubts)
     if why is None or not agent.is_believed:
         return None
-    return Explanation(
-        Reason.STATUS_NOT_WRITTEN, f"nobody knows what is true in Ray now: {why}; ranks that ran keep running"
-    )
+    return Explanation(Reason.STATUS_NOT_WRITTEN, f"Ray's state is unknown: {why}; ranks that ran keep running")
 
 
 def agent_trouble(observed: Observed) -> Explanation | None:

@@ -78,7 +78,7 @@ def group_suspended(
     Args:
         group: The group.
         report: What the agent reports of the incarnation that begins when the group is resumed.
-        unknown: Why nobody knows what is true in Ray.
+        unknown: Why Ray's state is unknown.
         situation: What the earlier steps found.
     """
     if not group.spec.suspend:

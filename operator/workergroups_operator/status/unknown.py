@@ -1,4 +1,4 @@
-"""The status of the objects of a cluster whose turn failed as a whole: nobody knows what is true."""
+"""The status of the objects of a cluster whose turn failed as a whole: the state is unknown."""
 
 from collections.abc import Iterator
 from datetime import datetime

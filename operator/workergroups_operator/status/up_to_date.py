@@ -158,7 +158,7 @@ def _waits(pool: ResourcePool, situation: Situation) -> str | None:
     if _is_other_admitted(pool, situation):
         return "the change of the pods' template waits"
     if asked_roll(pool.metadata, last_roll(observed, pool)) is not None:
-        return "the restart waits"
+        return "the restart is pending"
     wanted = {node_group_of(each) for each in observed.pools} | carried_node_groups(observed)
     admitted = [str(each["groupName"]) for each in live["spec"]["workerGroupSpecs"]]
     gone = next((name for name in admitted if name not in wanted), None)

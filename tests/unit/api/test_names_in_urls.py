@@ -51,7 +51,7 @@ def test_what_is_no_name_never_becomes_a_part_of_a_url(odd):
         lambda kube: kube.delete(manifest(odd)),
     ]
     for question in questions:
-        with pytest.raises(InvalidName, match="is no name of an object") as raised:
+        with pytest.raises(InvalidName, match="is not a valid object name") as raised:
             ask(question)
         assert isinstance(raised.value, API_ERRORS)
         assert is_refusal(raised.value)

@@ -65,10 +65,10 @@ def test_a_list_of_nothing_may_be_null(cluster):
 def test_a_name_that_no_object_has_is_not_asked_for(cluster, name):
     with api_server(Answer(PPO)) as server:
         made = cluster(server.url)
-        with pytest.raises(ClientError, match="is no name of an object: names have"):
+        with pytest.raises(ClientError, match="is not a valid object name: names have"):
             made.get(RESOURCE_POOL, name)
         made.namespace = name or "."
-        with pytest.raises(ClientError, match="is no name of an object"):
+        with pytest.raises(ClientError, match="is not a valid object name"):
             made.select(RESOURCE_POOL)
         assert server.requests == []
 

@@ -130,7 +130,7 @@ def test_a_group_on_a_pool_that_is_not_vouched_for_is_unknown():
 def test_a_lost_agent_that_told_why_is_quoted():
     lost = doubts("reports.json cannot be read: it is not a regular file", "*", is_silent=True)
     update = update_of(group(status=ranks()), ready_pool(), agent=lost)
-    assert "nobody knows: reports.json cannot be read" in find(update.after.conditions, "RanksReady").message
+    assert "the state is unknown: reports.json cannot be read" in find(update.after.conditions, "RanksReady").message
 
 
 CODE = {"code": {"configMap": {"name": "code"}}}

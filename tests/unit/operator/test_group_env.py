@@ -92,10 +92,10 @@ HIDDEN = "do not show"
         ({SECRET_A: None}, [PLAIN, secret_key("B")], [], "spec.env[1] (B): there is no Secret a: create it, or set"),
         ({MAP_A: None}, [], [from_map()], "spec.envFrom[0]: there is no ConfigMap a: create it, or set optional: true"),
         ({SECRET_A: Content({"l": HIDDEN})}, [secret_key("A")], [], "spec.env[0] (A): Secret a has no key k: add it"),
-        ({SECRET_A: Content({"k": None})}, [secret_key("A")], [], "key k of Secret a is no text"),
-        ({SECRET_A: Content({"k": None})}, [], [from_secret()], "spec.envFrom[0]: key k of Secret a is no text"),
-        ({MAP_A: Content({"k": f"{HIDDEN}\0"})}, [map_key("A")], [], "key k of ConfigMap a is no text"),
-        ({MAP_A: Content({"k": f"{HIDDEN}\ud800"})}, [map_key("A")], [], "key k of ConfigMap a is no text"),
+        ({SECRET_A: Content({"k": None})}, [secret_key("A")], [], "key k of Secret a is not valid text"),
+        ({SECRET_A: Content({"k": None})}, [], [from_secret()], "spec.envFrom[0]: key k of Secret a is not valid text"),
+        ({MAP_A: Content({"k": f"{HIDDEN}\0"})}, [map_key("A")], [], "key k of ConfigMap a is not valid text"),
+        ({MAP_A: Content({"k": f"{HIDDEN}\ud800"})}, [map_key("A")], [], "key k of ConfigMap a is not valid text"),
         ({SECRET_A: Content(trouble="cannot be read: 500")}, [secret_key("A")], [], "Secret a cannot be read: 500"),
         # Neither is optional about an object that exists and cannot be used.
         ({SECRET_A: Content(trouble="is odd")}, [], [from_secret(optional=True)], "spec.envFrom[0]: Secret a is odd"),
@@ -345,7 +345,7 @@ class Odd(InternalServerError):
     [
         (None, "there is no Secret a"),
         ({}, "Secret a has no key k"),
-        ({"data": {"k": base64.b64encode(b"\xff").decode()}}, "key k of Secret a is no text"),
+        ({"data": {"k": base64.b64encode(b"\xff").decode()}}, "key k of Secret a is not valid text"),
         ({"data": {"k": "x" * 300_000}}, "Secret a has more than the 98304 bytes"),
         (RefusedObject("too deep", b""), "Secret a exceeds what the operator reads: too deep"),
         (InvalidName("odd"), "Secret a cannot exist"),

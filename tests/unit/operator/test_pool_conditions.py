@@ -192,7 +192,7 @@ def test_the_status_of_a_lost_agent_reports_what_prevents_its_return():
     pods = (pod("head"), *workers("p-0", "p-1"), pod("agent", phase="Pending", containerStatuses=[pulling]))
     ready = ready_of(ready_pool(), pods=pods, agent=AgentSign(SESSION, KNOWN, is_silent=True))
     assert (ready.status, ready.reason) == ("Unknown", "AgentLost")
-    assert "nobody knows: agent: pod actors-agent, container executor: cannot pull gone:1" in ready.message
+    assert "the state is unknown: agent: pod actors-agent, container executor: cannot pull gone:1" in ready.message
 
 
 def test_a_cluster_that_is_restarted_says_why_until_its_agent_is_connected():

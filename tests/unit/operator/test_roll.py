@@ -640,7 +640,7 @@ def test_a_restart_waits_while_a_queue_runs_the_cluster_as_it_was_admitted():
     said = status_of(seen).after
     assert said.roll is None
     found = find(said.conditions, "UpToDate")
-    assert (found.reason, found.message.split(",")[0]) == ("ChangesWait", "the restart waits")
+    assert (found.reason, found.message.split(",")[0]) == ("ChangesWait", "the restart is pending")
 
 
 @pytest.mark.parametrize("restarted", [None, ASKED])

@@ -42,7 +42,7 @@ _RAYS_OWN = ("OMP_NUM_THREADS", "PYTHONBREAKPOINT", *VISIBLE_DEVICES_ENV)
 
 
 def main() -> None:
-    """Be the server that is ordered at standard input, or in a fork of it, a worker of Ray."""
+    """Run the fork server that standard input describes, or in a fork of it, a worker of Ray."""
     order: dict[str, Any] = json.load(sys.stdin)
     path = list(sys.path)
     if os.fork():

@@ -24,7 +24,7 @@ LOGGER = logging.getLogger(__name__)
 Process = tuple[str, int]
 
 MAX_BYTES = 64 * 1024
-# Of all ranks: 512 ranks have 64 KiB each, and more ranks share this room.
+# In total: 64 KiB for each of 512 ranks; more ranks share this room.
 MAX_RANK_BYTES = 512 * MAX_BYTES
 # Of all processes that are not known to be ranks.
 MAX_OTHER_BYTES = 4 * 1024 * 1024

@@ -31,7 +31,7 @@ class Statement:
     holder: str | None = None
     doubts: Mapping[str, str] = field(default_factory=dict)
     suspects: frozenset[str] = frozenset()
-    """Whose statuses are late. The Lease does not have them: its next renewal tells whether the API server answers."""
+    """Objects with late statuses. The Lease does not have them: its renewal shows whether the API server answers."""
 
     @property
     def news(self) -> tuple[str | None, frozenset[str], frozenset[str]]:

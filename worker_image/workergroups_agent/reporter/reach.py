@@ -1,4 +1,4 @@
-"""Since when the API server has answered without a failure between, by the renewals of the Lease."""
+"""How long the API server has answered without a failure, by the renewals of the Lease."""
 
 
 class Reach:
