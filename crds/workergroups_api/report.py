@@ -192,10 +192,6 @@ class RankPause(ApiModel):
         Message,
         Field(description="File, line and function at which the rank is paused, and the exception if one was raised."),
     ]
-    directory: Annotated[Message | None, Field(description="Directory from which Python imported that file.")] = None
-    port: Annotated[
-        int | None, Field(description="Port on the pod's loopback at which debugpy listens. Absent until it does.")
-    ] = None
     since: Annotated[datetime, Field(description="When the rank paused, by the clock of its node.")]
     attached: Annotated[bool, Field(description="Whether a debugger is attached to the rank.")] = False
 

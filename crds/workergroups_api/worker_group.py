@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from workergroups_api.failure_policy import FailurePolicy
 from workergroups_api.group_settings import CODE_RULES, ENV_FROM_RULES, ENV_VAR_RULES, Code, EnvVar
@@ -94,11 +94,6 @@ class Role(WorkerClass):
     ]
 
 
-def _current_word(debug: Any) -> Any:
-    """Read `Off` as `Disabled`: it was the default of earlier versions, and so is stored in their groups."""
-    return Debug.DISABLED if debug == "Off" else debug
-
-
 class WorkerGroupSpec(ApiModel):
     """What the user wants."""
 
@@ -165,7 +160,6 @@ class WorkerGroupSpec(ApiModel):
     ] = ()
     debug: Annotated[
         Debug,
-        BeforeValidator(_current_word),
         Field(
             description="PostMortem: a rank pauses for a debugger before an exception leaves its constructor or a "
             "method. Disabled: it does not. `breakpoint()` pauses it in both cases. A change recreates the ranks."

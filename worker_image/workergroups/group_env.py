@@ -22,11 +22,6 @@ def reference(group: str, digest: str) -> dict[str, str]:
     return {Variable.GROUP_ENV.value: f"{group}:{digest}"}
 
 
-def is_mounted() -> bool:
-    """Return whether this pod mounts the Secret: pods of an earlier operator do not."""
-    return Variable.GROUP_ENV_DIRECTORY.value in os.environ
-
-
 def delivered(group: str, digest: str) -> Mapping[str, str] | None:
     """Return the values; None while the pod's kubelet has not delivered this version of them."""
     try:

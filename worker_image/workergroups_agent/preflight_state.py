@@ -10,10 +10,7 @@ from workergroups_api.ranges import ranges
 from workergroups_api.report import PreflightReport
 from workergroups_api.vocabulary import PreflightState
 
-NOT_BEGUN = (
-    "waiting for the executor to begin; if the cluster was started by an operator of an earlier version, its executor "
-    "knows no preflight: workergroups restart pool/{pool}, or set spec.preflight to None"
-)
+NOT_BEGUN = "waiting for the executor to begin"
 
 
 def held_nodes(pool: PlannedPool, plan: ClusterPlan, state: RayState) -> dict[int, RayNode]:
@@ -77,4 +74,4 @@ def _progress(
             return PreflightState.FAILED, record.message
         if record.state is PreflightState.CHECKING:
             return PreflightState.CHECKING, silence or record.message
-    return PreflightState.WAITING, silence or NOT_BEGUN.format(pool=pool.name)
+    return PreflightState.WAITING, silence or NOT_BEGUN

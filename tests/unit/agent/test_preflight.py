@@ -80,7 +80,7 @@ FAILED = record("Failed", asked=("n-b", "n-c"), message="devices: p-worker-c has
     ("placements", "record_", "silence", "said"),
     [
         (RESERVED[:1], None, None, ("Waiting", "", "until all nodes")),
-        (RESERVED, None, None, ("Waiting", "", "workergroups restart pool/p")),
+        (RESERVED, None, None, ("Waiting", "", "waiting for the executor to begin")),
         (RESERVED, None, "the executor is silent", ("Waiting", "", "the executor is silent")),
         (RESERVED, RUNNING, None, ("Checking", "", "asking the nodes")),
         (RESERVED, RUNNING, "the executor is silent", ("Checking", "", "the executor is silent")),

@@ -98,8 +98,3 @@ class TestEnvironment:
         self.deliver(tmp_path, "d0")
         monkeypatch.setattr(provisions, "DELIVERY_SECONDS", -1.0)
         assert "for the kubelet to deliver the environment of group g to pod p-worker-b" in provide(None, self.NEEDED)
-
-    def test_a_pod_that_mounts_nothing_is_named_at_once(self, told, monkeypatch):
-        monkeypatch.delenv("WORKERGROUPS_GROUP_ENV_DIRECTORY")
-        problem = provide(None, self.NEEDED)
-        assert "pod p-worker-b of pool p was made by an earlier operator" in problem

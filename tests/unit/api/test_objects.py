@@ -57,11 +57,6 @@ def test_an_amount_in_the_wrong_place_is_not_passed_over(field):
             pool(**spec)
 
 
-def test_the_default_of_earlier_versions_is_read_as_todays():
-    assert group(debug="Off").spec == group().spec
-    assert group(debug="Off").launch == group(debug="Disabled").launch != group(debug="PostMortem").launch
-
-
 @pytest.mark.parametrize("make", [pool, group])
 def test_what_a_later_version_brings_is_passed_over(make):
     assert make(novelty={"a": 1}).spec == make().spec

@@ -60,16 +60,11 @@ def provide(files: CodeDirectory | None, needed: Provisions) -> str | None:
             f"of pool {needed.pool}, or correct the path"
         )
     problem = None if files is None else _place(files)
-    return problem if problem or needed.environment is None else _await_delivery(needed.environment, needed.pool)
+    return problem if problem or needed.environment is None else _await_delivery(needed.environment)
 
 
-def _await_delivery(needed: Environment, pool: str) -> str | None:
+def _await_delivery(needed: Environment) -> str | None:
     """Wait until this pod has the variables, and report that."""
-    if not group_env.is_mounted():
-        return (
-            f"spec.env, spec.envFrom: pod {own_pod()} of pool {pool} was made by an earlier operator, and cannot get "
-            "variables from Secrets and ConfigMaps: delete the pod to recreate it, which ends the ranks in it"
-        )
     waiting = f"for the kubelet to deliver the environment of group {needed.group} to pod {own_pod()}"
     deadline = time.monotonic() + DELIVERY_SECONDS
     has_told = False

@@ -192,8 +192,6 @@ def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
         rank=number,
         pod=state.pods.get(pause.node_id),
         where=plain(pause.where, MAX_MESSAGE),
-        directory=plain(pause.directory, MAX_MESSAGE) or None,
-        port=pause.port or None,
         since=moment(pause.since),
         attached=pause.is_attached,
     )
