@@ -27,7 +27,7 @@ SOURCES := cli crds operator worker_image tools bench tests examples charts $(GE
 IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer alive.py exchange.py \
   files.py head_directories.py previous_logs.py listening.py check_image.py ray_start.py when_idle.py)
 TYPED := cli crds operator worker_image tools bench $(addprefix tests/,simulation fuzz soak truth kills) $(GENERATORS)
-CRD_DIRECTORIES := crds charts/workergroups/files/crds
+CRD_DIRECTORY := charts/workergroups/files/crds
 COPIES_OF_VERSION := charts/workergroups/Chart.yaml worker_image/workergroups.dist-info/METADATA
 READY := .venv/ready
 BENCH_READY := .venv-bench/ready
@@ -79,9 +79,7 @@ lint: $(READY) $(DOCS_READY) ## check style, types, import contracts, generated 
 	$(BIN)/mypy --python-version=3.10 $(IN_USERS_IMAGES)
 	$(BIN)/lint-imports
 	@fresh=$$(mktemp --directory); trap 'rm -r "$$fresh"' EXIT; $(BIN)/python -m workergroups_api.crd "$$fresh"; \
-	for directory in $(CRD_DIRECTORIES); do for file in "$$fresh"/*; do \
-	  diff --unified "$$directory/$${file##*/}" "$$file" || { echo 'stale: run `make generate`'; exit 1; }; \
-	done; done; \
+	diff --unified --recursive $(CRD_DIRECTORY) "$$fresh" || { echo 'stale: run `make generate`'; exit 1; }; \
 	$(BIN)/python -m docs.generators "$$fresh/pages"; $(BIN)/python -m tools.release.version "$$fresh/pages"; \
 	for generated in docs/reference charts/workergroups/README.md $(COPIES_OF_VERSION); do \
 	  diff --unified --recursive --new-file "$$generated" "$$fresh/pages/$$generated" || { echo 'stale: run `make generate`'; exit 1; }; \
@@ -209,7 +207,7 @@ images: python3 ## build the two images for the local cluster
 
 .PHONY: generate
 generate: $(READY) ## write the CustomResourceDefinitions, docs/reference and the chart's README from the code, and the version everywhere
-	$(BIN)/python -m workergroups_api.crd $(CRD_DIRECTORIES)
+	$(BIN)/python -m workergroups_api.crd $(CRD_DIRECTORY)
 	$(BIN)/python -m docs.generators
 	$(BIN)/python -m tools.release.version
 

@@ -121,9 +121,8 @@ class _ControlPlane:
         self._start_api_server()
         self._wait_for("kube-apiserver", lambda: self._get("/readyz") is not None)
         # Before the garbage collector starts, since it learns late of kinds that are installed later.
-        self._kubectl(
-            "apply", "--server-side", f"--filename={self._programs / 'crds'}", f"--filename={self._checkout / 'crds'}"
-        )
+        ours = self._checkout / "charts" / "workergroups" / "files" / "crds"
+        self._kubectl("apply", "--server-side", f"--filename={self._programs / 'crds'}", f"--filename={ours}")
         self._grant_operator()
         self._create_nodes()
         self._wait_for("kube-apiserver", self._has_our_kinds)
