@@ -35,7 +35,6 @@ OVERLAY = {
     }
 }
 SITUATIONS = {
-    "one-pool": {"pools": (pool(nodes=1, processes=4),), "groups": (group(),)},
     "two-nodes-amd-with-overlay": {
         "pools": (
             pool(
@@ -49,17 +48,13 @@ SITUATIONS = {
             ),
         )
     },
-    "cpu-only": {"pools": (pool(nodes=1, accelerator={"vendor": "none"}),)},
-    "two-pools-one-cluster": {
+    "two-pools-and-variables-from-a-secret": {
         "pools": (pool(nodes=1, processes=1), pool("critics", 1, 1, clusterName="actors")),
         "groups": (
             group("both", ["actors", "critics"], code={"configMap": {"name": "code"}}),
             group("lost", ["nowhere"]),
+            group(envFrom=[{"secretRef": {"name": "keys"}}]),
         ),
-    },
-    "variables-from-a-secret": {
-        "pools": (pool(nodes=1, processes=1),),
-        "groups": (group(envFrom=[{"secretRef": {"name": "keys"}}]),),
         "environments": {"trainer": {"KEY": "value"}},
         "children": child("Secret", "actors", data={"auth_token": "dG9rZW4="}),
     },
@@ -221,6 +216,13 @@ def test_ray_counts_the_devices_under_the_name_that_programs_use(accelerator, co
     name = "NPU" if "resources" in counted else "GPU"
     devices = {} if accelerator["vendor"] == "none" else {name: per_process}
     assert plan["pools"][0]["bundle"] == {"CPU": 10} | devices
+
+
+def test_pods_on_cpus_have_nothing_for_devices():
+    for spec, container in ray_pods(accelerator={"vendor": "none"}):
+        assert spec.get("tolerations", []) == []
+        assert "nvidia.com/gpu" not in json.dumps([spec, container])
+    assert "nvidia.com/gpu" in json.dumps(ray_pods())
 
 
 def test_nodes_of_another_vendor_know_its_variable():
@@ -449,7 +451,7 @@ def test_the_agent_may_read_the_groups_that_have_bundles_and_no_others():
 
 
 def test_only_the_reporter_has_a_kubernetes_token():
-    parts = SITUATIONS["one-pool"]
+    parts = SITUATIONS["two-pools-and-variables-from-a-secret"]
     cluster = of_kind("RayCluster", **parts)["spec"]
     templates = [cluster["headGroupSpec"]["template"], cluster["workerGroupSpecs"][0]["template"]]
     agent = of_kind("Deployment", **parts)["spec"]["template"]
