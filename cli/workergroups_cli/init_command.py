@@ -18,7 +18,7 @@ _FILE = "pool.yaml"
 _OTHERWISE = "first"
 
 _MANIFESTS = """\
-# The class of the ranks. For more code, use a larger ConfigMap, or an image: see docs/api.md.
+# The class of the ranks. For more code, use a larger ConfigMap, or an image: see docs/groups.md.
 apiVersion: v1
 kind: ConfigMap
 metadata:

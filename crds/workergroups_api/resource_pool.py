@@ -323,7 +323,8 @@ class ResourcePoolSpec(ApiModel):
         Reservation,
         Field(
             description="Eager: the agent reserves a bundle for each process, for WorkerGroups, `attach_pool` and "
-            "verl's own pools. None: nothing is reserved; for programs that create their own placement groups."
+            "verl's own pools. None: nothing is reserved; for programs that create their own placement groups, such as "
+            "SkyRL, OpenRLHF and slime (which also needs `head.spareCpus: 1`)."
         ),
     ] = Reservation.EAGER
     image: Annotated[
@@ -421,7 +422,11 @@ class ResourcePoolSpec(ApiModel):
     ] = None
     pod_template: Annotated[
         PodTemplate | None,
-        Field(description="Merged into the pods of the pool's nodes."),
+        Field(
+            description="Merged into the pods of the pool's nodes, as a strategic merge patch is: entries of "
+            "containers, initContainers, volumes and imagePullSecrets by their names. Tolerations and terms of an "
+            "affinity are added to those of the operator. Ray's container is `ray-worker`."
+        ),
         Shapes.PODS,
     ] = None
     suspend: Annotated[

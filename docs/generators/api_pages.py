@@ -23,6 +23,9 @@ LIMITS = {
 """Keywords of JSON schema, as a reader wants them."""
 Schema = dict[str, Any]
 
+# The page that explains a kind.
+_GUIDES = {"ResourcePool": "Pools", "WorkerGroup": "Groups"}
+
 
 def pages() -> dict[str, str]:
     """The pages by their names."""
@@ -38,13 +41,13 @@ def _page(definition: Schema) -> str:
             f"# {kind}: every field",
             f"Made from the CustomResourceDefinition by `make generate`; "
             f"`kubectl explain {kind.lower()}.spec` prints the same. "
-            f"[The API's page](../api.md#{kind.lower()}) explains how the fields work together.",
+            f"[{_GUIDES[kind]}](../{_GUIDES[kind].lower()}.md) explains how the fields work together.",
             plain(schema["description"]),
             *_part("spec", schema["properties"]["spec"]),
             *_part("status", schema["properties"]["status"]),
             "## Conditions",
             ", ".join(code(str(condition)) for condition in CONDITIONS[kind])
-            + ". [Conditions and reasons](../api.md#conditions-and-reasons) has the reasons of each.",
+            + ". [Conditions and reasons](../conditions.md#conditions-and-reasons) has the reasons of each.",
             "## Columns of `kubectl get`",
             table(
                 ("column", "from", "shown"),

@@ -1,37 +1,15 @@
-"""The reference has a row for every field and every reason, and no other; links lead somewhere."""
+"""Every reason has its condition and its advice, and no other word is called a reason; links lead somewhere."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from tests.unit.docs.pages import PAGES, REPOSITORY, section, tables
-from workergroups_api.crd import definitions
 from workergroups_api.vocabulary import GROUP_CONDITIONS, POOL_CONDITIONS, EventReason, LaunchState, RankEnd, Reason
 
-API = (REPOSITORY / "docs" / "api.md").read_text()
+CONDITIONS = (REPOSITORY / "docs" / "conditions.md").read_text()
 CONTRIBUTING = (REPOSITORY / "CONTRIBUTING.md").read_text()
 TROUBLESHOOTING = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
-KINDS = {"ResourcePool": "resourcepools.yaml", "WorkerGroup": "workergroups.yaml"}
-PARTS = ("spec", "status")
-# Described by Kubernetes, or as a whole.
-WHOLE = {
-    "agent.imagePullSecrets",
-    "agent.nodeSelector",
-    "agent.resources",
-    "agent.tolerations",
-    "conditions",
-    "env[].valueFrom",
-    "envFrom[].configMapRef",
-    "envFrom[].secretRef",
-    "head.imagePullSecrets",
-    "head.nodeSelector",
-    "head.podTemplate",
-    "head.resources",
-    "head.tolerations",
-    "podTemplate",
-    "tolerations",
-}
 REASONS = {word.value for words in (Reason, LaunchState, RankEnd) for word in words}
 # Reasons with which a condition is true, or that wait for nobody.
 FINE = {
@@ -67,31 +45,6 @@ KUBERNETES = {"CrashLoopBackOff"}
 NO_REASONS = {"Kubernetes", "Ready", "True", "Unknown"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("part", PARTS)
-def test_each_field_has_its_row(kind, part):
-    documented = set(_documented(kind, part))
-    assert len(documented) > 5
-    assert [path for path in _fields(kind, part) if not documented & {path, *_wholes(path)}] == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("part", PARTS)
-def test_each_row_is_of_a_field(kind, part):
-    known = {above for path in _fields(kind, part) for above in (path, *_above(path))}
-    assert [path for path in _documented(kind, part) if path not in known] == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_defaults_are_those_of_the_schema(kind):
-    schema = _schema(kind)["properties"]["spec"]
-    said = {path: default for row, default in _rows(kind, "spec", 1) for path in _paths(row)}
-    for path, field in _leaves(schema, ""):
-        if "default" in field and path in said:
-            text = str(field["default"]).replace("'", "").lower()  # as YAML has lists of words, and true and false
-            assert text in said[path].lower(), path
-
-
 def test_each_reason_has_its_advice():
     advised = {reason for cell in _advised() for reason in _words(cell)}
     assert sorted(REASONS - FINE - OF_LOGS - advised) == []
@@ -99,24 +52,19 @@ def test_each_reason_has_its_advice():
 
 
 def test_each_reason_is_in_the_row_of_a_condition():
-    (rows,) = [rows for header, rows in tables(API) if header[0] == "condition"]
+    (rows,) = [rows for header, rows in tables(CONDITIONS) if header[0] == "condition"]
     named = {reason for row in rows for cell in row[1:] for reason in _words(cell)}
-    trouble = section(API, "## Conditions and reasons").split("A pod's trouble is ")[1].split(".")[0]
+    trouble = section(CONDITIONS, "## Conditions and reasons").split("A pod's trouble is ")[1].split(".")[0]
     assert sorted(REASONS - OF_LOGS - OF_STATUS - named) == sorted(OF_PODS)
     assert sorted(_words(trouble)) == sorted(OF_PODS | KUBERNETES)
     assert sorted(named - REASONS) == []
 
 
 def test_each_condition_has_its_row():
-    (rows,) = [rows for header, rows in tables(API) if header[0] == "condition"]
+    (rows,) = [rows for header, rows in tables(CONDITIONS) if header[0] == "condition"]
     named = [f"{row[0].split(':')[0]}: {type_}" for row in rows for type_ in row[0].split(": ")[1].split(", ")]
     conditions = [f"pool: {type_}" for type_ in POOL_CONDITIONS] + [f"group: {type_}" for type_ in GROUP_CONDITIONS]
     assert named == conditions
-
-
-def test_the_states_of_a_launch_are_those_of_the_vocabulary():
-    ((_, described),) = [row for row in _rows("WorkerGroup", "status", 1) if row[0] == "`ranks.state`"]
-    assert set(re.findall(r"`(\w+)`", described)) == {state.value for state in LaunchState}
 
 
 def test_what_the_pages_call_a_reason_is_one():
@@ -126,55 +74,6 @@ def test_what_the_pages_call_a_reason_is_one():
         said = re.findall(r"\b(?:the reason|says|reports|show|shows|is) `?([A-Z][a-z]+[A-Z]\w+)`?", text)
         said += re.findall(r"\(`?([A-Z][a-z]+[A-Z][a-zA-Z]+)`?(?:, (?:Unknown|False))?\)", text)
         assert [word for word in said if word not in known] == [], page.name
-
-
-def _documented(kind: str, part: str) -> Iterator[str]:
-    for row, _ in _rows(kind, part, 1):
-        yield from _paths(row)
-
-
-def _paths(cell: str) -> Iterator[str]:
-    """The fields that the first column names; `.x` stands in the place of the last part of the one before."""
-    before = ""
-    for name in re.findall(r"`([^`]+)`", cell):
-        before = before.rpartition(".")[0] + name if name.startswith(".") else name
-        yield before.removesuffix("[]")
-
-
-def _rows(kind: str, part: str, column: int) -> list[tuple[str, str]]:
-    found = [rows for header, rows in tables(section(API, f"## {kind}")) if header[0] == "field"]
-    return [(row[0], row[column]) for row in found[PARTS.index(part)]]
-
-
-def _schema(kind: str) -> dict:
-    (version,) = definitions()[KINDS[kind]]["spec"]["versions"]
-    return version["schema"]["openAPIV3Schema"]
-
-
-def _fields(kind: str, part: str) -> list[str]:
-    return [
-        path
-        for path, field in _leaves(_schema(kind)["properties"][part], "")
-        if not field.get("description", "").startswith("Not here")
-    ]
-
-
-def _leaves(schema: dict, path: str) -> Iterator[tuple[str, dict]]:
-    """The fields that have no fields, or are described as a whole."""
-    for name, field in schema.get("properties", {}).items():
-        inside = [*_leaves(field, f"{path}{name}."), *_leaves(field.get("items", {}), f"{path}{name}[].")]
-        yield from inside or [(f"{path}{name}", field)]
-
-
-def _wholes(path: str) -> set[str]:
-    return {above for above in _above(path) if above in WHOLE}
-
-
-def _above(path: str) -> Iterator[str]:
-    """The fields that a field is a part of."""
-    while "." in path:
-        path = path.rpartition(".")[0]
-        yield path.removesuffix("[]")
 
 
 def _advised() -> list[str]:
