@@ -18,20 +18,20 @@ from workergroups_operator.policy.admission import is_gathering, is_held
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.believed_report import pool_report
 from workergroups_operator.policy.bundles import Assignment
-from workergroups_operator.policy.carried_on import carried_groups
 from workergroups_operator.policy.drivers import drivers, is_over, session_of_drivers
 from workergroups_operator.policy.group_env import PresentEnv
 from workergroups_operator.policy.idle import deleted_pools, idle_pools
 from workergroups_operator.policy.incarnation import GroupIncarnation
+from workergroups_operator.policy.keep_unreadable import kept_groups
 from workergroups_operator.policy.leaving_pods import Replicas, replicas
 from workergroups_operator.policy.lifetime import obstacle
-from workergroups_operator.policy.pool_size import PoolSize, pool_rooms, pool_sizes
+from workergroups_operator.policy.pool_size import PoolSize, pool_capacities, pool_sizes
 from workergroups_operator.policy.preflight import planned_preflight
 from workergroups_operator.policy.rank_failures import FailureResponse
 from workergroups_operator.policy.release import releases
 from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.roll import Roll, roll_of
-from workergroups_operator.policy.suspension import at_rest, is_off, suspended_pools
+from workergroups_operator.policy.suspension import is_off, suspended_pools, terminating_pools
 from workergroups_operator.policy.token import restart, restarted
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import live_head
@@ -113,13 +113,13 @@ def decide(
     """Decide from what was observed, from the pods that the API server refuses, and from the rolls that wait for it."""
     agent = agent_liveness(observed.head, observed.agent, timings)
     reports, old_head = {pool.name: pool_report(pool, observed, agent) for pool in observed.pools}, _old_head(observed)
-    rooms = pool_rooms(observed, reports)
+    capacities = pool_capacities(observed, reports)
     rolls = _rolls(observed, templates, reports, old_head)
     records = releases(observed, agent, rolls.keys())
     suspended = suspended_pools(observed, records)
-    resting = {node_group_of(pool) for pool in observed.pools if pool.name in at_rest(observed, suspended)}
-    groups = decide_groups(observed, templates, agent, rooms, suspended)
-    sizes = pool_sizes(observed, rooms, _planned_bundles(observed, groups.bundles))
+    resting = {node_group_of(pool) for pool in observed.pools if pool.name in terminating_pools(observed, suspended)}
+    groups = decide_groups(observed, templates, agent, capacities, suspended)
+    sizes = pool_sizes(observed, capacities, _planned_bundles(observed, groups.bundles))
     off = is_off(observed, suspended)
     why_restart = None if off else restart(observed)
     return Decisions(
@@ -161,7 +161,7 @@ def decide(
 def _planned_bundles(observed: Observed, bundles: Mapping[str, Assignment]) -> dict[str, tuple[PlannedBundles, ...]]:
     """Return the bundles of all groups that the plan will have."""
     planned = {name: assignment.bundles for name, assignment in bundles.items()}
-    return planned | {group.name: group.bundles for group in carried_groups(observed, bundles)}
+    return planned | {group.name: group.bundles for group in kept_groups(observed, bundles)}
 
 
 def _rolls(

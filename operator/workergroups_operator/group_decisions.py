@@ -16,8 +16,8 @@ from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness
 from workergroups_operator.policy.believed_report import group_report
 from workergroups_operator.policy.bundles import Assignment, Blocked, assign_bundles
+from workergroups_operator.policy.current_bundles import CurrentBundles
 from workergroups_operator.policy.group_env import PresentEnv, env_digest, with_room_in_secret
-from workergroups_operator.policy.held_bundles import Held
 from workergroups_operator.policy.incarnation import (
     FIRST,
     GroupIncarnation,
@@ -28,10 +28,10 @@ from workergroups_operator.policy.incarnation import (
     last_incarnation,
     launch_outcome,
     next_incarnation,
-    set_aside,
+    suspended_incarnation,
 )
-from workergroups_operator.policy.plan_size import with_room
-from workergroups_operator.policy.pool_size import Room
+from workergroups_operator.policy.plan_size import within_budget
+from workergroups_operator.policy.pool_size import PoolCapacity
 from workergroups_operator.policy.rank_failures import (
     NO_BIRTHS,
     NO_RESTARTS,
@@ -41,7 +41,7 @@ from workergroups_operator.policy.rank_failures import (
     present_report,
 )
 from workergroups_operator.policy.run import how_it_ended, present_run, started
-from workergroups_operator.policy.suspension import in_turn, suspended_groups
+from workergroups_operator.policy.suspension import by_priority, suspended_groups
 from workergroups_operator.policy.token import present_token
 from workergroups_operator.templates import Templates
 
@@ -68,7 +68,7 @@ def decide_groups(
     observed: Observed,
     templates: Templates,
     agent: AgentLiveness,
-    rooms: Mapping[str, Room],
+    capacities: Mapping[str, PoolCapacity],
     suspended_pools: Mapping[str, Explanation],
 ) -> GroupDecisions:
     """Decide about all groups, given how much room each pool has, and which pools are suspended."""
@@ -76,10 +76,14 @@ def decide_groups(
     runs = {group.name: _run(group, recorded[group.name], observed, agent) for group in observed.groups}
     ended = _ended(observed, recorded, runs)
     last = {name: each if name in ended else after_finish(each) for name, each in recorded.items()}
-    held = {group.name: _held(group, last[group.name], observed, templates, agent.session) for group in observed.groups}
-    assigned = assign_bundles(in_turn(observed), observed.pools, observed.pools_elsewhere, rooms, held, ended)
+    current = {
+        group.name: _held(group, last[group.name], observed, templates, agent.session) for group in observed.groups
+    }
+    assigned = assign_bundles(
+        by_priority(observed), observed.pools, observed.pools_elsewhere, capacities, current, ended
+    )
     policies = {group.name: group.spec.failure_policy for group in observed.groups}
-    bundles = with_room(assigned, policies, [name for name, run in runs.items() if run is not None])
+    bundles = within_budget(assigned, policies, [name for name, run in runs.items() if run is not None])
     suspended = suspended_groups(observed.groups, bundles, suspended_pools)
     environments = _environments(observed)
     found = {
@@ -157,17 +161,17 @@ def _held(
     observed: Observed,
     templates: Templates,
     session: str | None,
-) -> Held:
+) -> CurrentBundles:
     """Return the bundles that the group has, and whether it may get others now."""
     # One in no session has no ranks.
     if last is None or last.session is None:
-        return Held()
+        return CurrentBundles()
     launched = launch_outcome(last, group.status.ranks, last.world_size)
     begins = begins_anyway(last, _revision(group, last.bundles, observed, templates), session)
     # Other bundles are another revision, and so another incarnation, only if both revisions are known.
     is_known = None not in (last.revision, observed.launch_revisions[group.name])
     may_grow = is_known and (group.spec.resize is Resize.FOLLOW or begins)
-    return Held(
+    return CurrentBundles(
         last.bundles,
         is_new=last.number == FIRST and launched is LaunchOutcome.UNKNOWN,
         may_grow=may_grow,
@@ -205,7 +209,7 @@ def _incarnation(
     if last is not None and run is not None and run.reason is not None:
         return finished(last, run), None
     if is_suspended:
-        return replace(set_aside(last, known), bundles=assigned), None
+        return replace(suspended_incarnation(last, known), bundles=assigned), None
     revision = _revision(group, assigned, observed, templates)
     launched = launch_outcome(last, group.status.ranks, sum(part.count for part in assigned))
     response = _response(group, last, observed, agent)

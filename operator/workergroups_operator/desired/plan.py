@@ -11,8 +11,8 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.bundles import Blocked
-from workergroups_operator.policy.carried_on import carried_groups, carried_pools
 from workergroups_operator.policy.incarnation import GroupIncarnation, is_final
+from workergroups_operator.policy.keep_unreadable import kept_groups, kept_pools
 from workergroups_operator.policy.plan_size import MAX_BYTES
 from workergroups_operator.policy.rank_failures import NO_RESTARTS, FailureResponse
 
@@ -25,10 +25,10 @@ def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
     planned = (_group(group, observed, decisions) for group in observed.groups)
     return ClusterPlan(
         cluster=observed.key.name,
-        pools=(*(_pool(pool, observed, decisions) for pool in observed.pools), *carried_pools(observed)),
+        pools=(*(_pool(pool, observed, decisions) for pool in observed.pools), *kept_pools(observed)),
         groups=(
             *(group for group in planned if group is not None),
-            *carried_groups(observed, decisions.bundles),
+            *kept_groups(observed, decisions.bundles),
         ),
     )
 

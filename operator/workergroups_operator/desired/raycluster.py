@@ -17,7 +17,7 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Container, Reason
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
 from workergroups_operator.policy.admission import keeps_refused
-from workergroups_operator.policy.carried_on import carried_node_groups
+from workergroups_operator.policy.keep_unreadable import kept_node_groups
 from workergroups_operator.policy.leaving_pods import Replicas
 from workergroups_operator.policy.passed_on import passed_on
 from workergroups_operator.policy.pod_owners import mistaken_nodes
@@ -156,14 +156,14 @@ def _retiring_node_groups(observed: Observed, wanted: set[str], suspended: Colle
     """
     live = (observed.ray_cluster or {}).get("spec", {}).get("workerGroupSpecs") or ()
     populated = {pod["metadata"]["labels"].get(NODE_GROUP_LABEL) for pod in observed.pods}
-    carried = carried_node_groups(observed)
+    unreadable = kept_node_groups(observed)
     retiring = [
-        group if group["groupName"] in carried else group | {"replicas": 0, "minReplicas": 0}
+        group if group["groupName"] in unreadable else group | {"replicas": 0, "minReplicas": 0}
         for group in live
         if group["groupName"] not in wanted and (group.get("replicas") or group["groupName"] in populated)
     ]
     kept = {node_group_of(pool) for pool in observed.pools if pool.name not in suspended}
-    listed = {group["groupName"] for group in live} | wanted | carried | kept
+    listed = {group["groupName"] for group in live} | wanted | unreadable | kept
     return [*retiring, *map(_without_pods, _unlisted(observed, listed))]
 
 

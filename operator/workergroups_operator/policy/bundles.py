@@ -10,8 +10,8 @@ from workergroups_api.plan import MAX_RANKS, PlannedBundles
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import PoolRef, WorkerGroup
-from workergroups_operator.policy.held_bundles import Held, bundle_limit, nodes_of_whole_pool
-from workergroups_operator.policy.pool_size import Room
+from workergroups_operator.policy.current_bundles import CurrentBundles, bundle_limit, nodes_of_whole_pool
+from workergroups_operator.policy.pool_size import PoolCapacity
 from workergroups_operator.policy.shares import Shares
 
 
@@ -48,8 +48,8 @@ def assign_bundles(
     groups: Sequence[WorkerGroup],
     pools: Sequence[ResourcePool],
     pools_elsewhere: Mapping[str, str],
-    rooms: Mapping[str, Room],
-    held: Mapping[str, Held],
+    capacities: Mapping[str, PoolCapacity],
+    current: Mapping[str, CurrentBundles],
     finished: Mapping[str, Explanation] = NONE_FINISHED,
 ) -> dict[str, Assignment]:
     """Return the bundles of each group, and none for suspended and finished ones. The groups choose in the given order.
@@ -58,22 +58,22 @@ def assign_bundles(
         groups: The groups, in the order in which they choose.
         pools: The pools of the cluster.
         pools_elsewhere: The clusters of other pools that groups name.
-        rooms: The nodes of each pool.
-        held: The bundles that each group had until now.
+        capacities: The nodes of each pool.
+        current: The bundles that each group had until now.
         finished: How the runs of groups have ended.
     """
     by_name = {pool.name: pool for pool in pools}
     taken: dict[str, Shares] = defaultdict(Shares)
     assigned: dict[str, Assignment] = {}
     for group in groups:
-        kept = held.get(group.name) or Held()
+        kept = current.get(group.name) or CurrentBundles()
         ended = finished.get(group.name)
         if ended is not None:
             assigned[group.name] = Finished(ended)
         elif group.spec.suspend:
             assigned[group.name] = Suspended(_suspended(group))
         else:
-            assigned[group.name] = _assign(group, by_name, pools_elsewhere, taken, rooms, kept)
+            assigned[group.name] = _assign(group, by_name, pools_elsewhere, taken, capacities, kept)
         for part in assigned[group.name].bundles:
             taken[part.pool].add(part.start, part.end)
     return assigned
@@ -84,10 +84,10 @@ def _assign(
     pools: Mapping[str, ResourcePool],
     pools_elsewhere: Mapping[str, str],
     taken: Mapping[str, Shares],
-    rooms: Mapping[str, Room],
-    held: Held,
+    capacities: Mapping[str, PoolCapacity],
+    current: CurrentBundles,
 ) -> Assigned | Blocked:
-    found = _parts(group, pools, pools_elsewhere, taken, rooms, held)
+    found = _parts(group, pools, pools_elsewhere, taken, capacities, current)
     return Blocked(found) if isinstance(found, Explanation) else Assigned(found)
 
 
@@ -96,8 +96,8 @@ def _parts(
     pools: Mapping[str, ResourcePool],
     pools_elsewhere: Mapping[str, str],
     taken: Mapping[str, Shares],
-    rooms: Mapping[str, Room],
-    held: Held,
+    capacities: Mapping[str, PoolCapacity],
+    current: CurrentBundles,
 ) -> tuple[PlannedBundles, ...] | Explanation:
     parts: list[PlannedBundles] = []
     for index, ref in enumerate(group.pools):
@@ -110,7 +110,7 @@ def _parts(
                 f"spec.pools[{index}]: pool {ref.name} has spec.reservation: None, and so no bundles for ranks: use a "
                 "pool with reservation: Eager",
             )
-        part = _part(index, ref, pool, rooms[pool.name], held)
+        part = _part(index, ref, pool, capacities[pool.name], current)
         if isinstance(part, Explanation):
             return part
         if any(part.overlaps(other) for other in parts):
@@ -159,12 +159,14 @@ def _absent(index: int, ref: PoolRef, pools_elsewhere: Mapping[str, str]) -> Exp
     )
 
 
-def _part(index: int, ref: PoolRef, pool: ResourcePool, room: Room, held: Held) -> PlannedBundles | Explanation:
+def _part(
+    index: int, ref: PoolRef, pool: ResourcePool, capacity: PoolCapacity, current: CurrentBundles
+) -> PlannedBundles | Explanation:
     if ref.bundles is None:
-        count = nodes_of_whole_pool(pool, room, held) * pool.spec.processes_per_node
+        count = nodes_of_whole_pool(pool, capacity, current) * pool.spec.processes_per_node
         return PlannedBundles(pool=ref.name, uid=pool.uid, start=0, count=count)
     end = ref.bundles.start + ref.bundles.count
-    if end > bundle_limit(pool, ref.bundles.start, room, held):
+    if end > bundle_limit(pool, ref.bundles.start, capacity, current):
         return Explanation(
             Reason.BUNDLES_OUTSIDE_POOL,
             f"spec.pools[{index}].bundles ends at {end}, but pool {ref.name} has {pool.world_size} bundles: "

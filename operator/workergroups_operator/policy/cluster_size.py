@@ -18,7 +18,7 @@ _POD_BYTES = 8_000
 _OF_HEAD = {"env", "env_from", "volumes", "image_pull_secrets", "head"}
 
 
-def without_room(observed: Observed) -> dict[str, Explanation]:
+def over_budget(observed: Observed) -> dict[str, Explanation]:
     """Explain which pools do not fit, by the name of their node group. Those in the RayCluster keep their place."""
     if not observed.pools:
         return {}

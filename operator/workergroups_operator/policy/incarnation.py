@@ -142,7 +142,7 @@ def begins_anyway(last: GroupIncarnation, revision: str | None, session: str | N
     return _differ(last.revision, revision) or _differ(last.session, session)
 
 
-def set_aside(last: GroupIncarnation | None, environment: str | None) -> GroupIncarnation:
+def suspended_incarnation(last: GroupIncarnation | None, environment: str | None) -> GroupIncarnation:
     """Return the incarnation of a group that must have no ranks now: one that has not begun, and runs in no session.
 
     The ranks of the last one end, and never come back under its number.

@@ -25,7 +25,7 @@ _BIRTH_BYTES = 24
 _PART_BYTES = 160
 
 
-def with_room(
+def within_budget(
     assigned: Mapping[str, Assignment], policies: Mapping[str, FailurePolicy], runs: Collection[str] = ()
 ) -> dict[str, Assignment]:
     """Return the assignments of the groups that fit in the plan, in the order given; the others are blocked.

@@ -19,7 +19,7 @@ from workergroups_operator.observed import Observed, is_running, node_group_of
 
 
 @dataclass(frozen=True)
-class Room:
+class PoolCapacity:
     """The nodes on which groups can have bundles."""
 
     # What the spec asks for.
@@ -40,15 +40,15 @@ class PoolSize:
     victims: tuple[Victim, ...] = ()
 
 
-def pool_rooms(observed: Observed, reports: Mapping[str, PoolReport]) -> dict[str, Room]:
+def pool_capacities(observed: Observed, reports: Mapping[str, PoolReport]) -> dict[str, PoolCapacity]:
     """Return the room of each pool, given the reports that count."""
-    return {pool.name: _room(pool, observed, reports[pool.name]) for pool in observed.pools}
+    return {pool.name: _capacity(pool, observed, reports[pool.name]) for pool in observed.pools}
 
 
-def _room(pool: ResourcePool, observed: Observed, report: PoolReport) -> Room:
+def _capacity(pool: ResourcePool, observed: Observed, report: PoolReport) -> PoolCapacity:
     placed = reserved_pods(pool, report, observed)
     in_order = sum(1 for _ in takewhile(placed.__contains__, count()))
-    return Room(pool.spec.nodes, _present(pool, observed), in_order)
+    return PoolCapacity(pool.spec.nodes, _present(pool, observed), in_order)
 
 
 def _present(pool: ResourcePool, observed: Observed) -> int:
@@ -76,18 +76,18 @@ def _running_pods(pool: ResourcePool, observed: Observed) -> set[str]:
 
 
 def pool_sizes(
-    observed: Observed, rooms: Mapping[str, Room], bundles: Mapping[str, Iterable[PlannedBundles]]
+    observed: Observed, capacities: Mapping[str, PoolCapacity], bundles: Mapping[str, Iterable[PlannedBundles]]
 ) -> dict[str, PoolSize]:
     """Return the size of each pool, given the bundles of all groups that are planned."""
     parts: dict[str, dict[str, list[PlannedBundles]]] = defaultdict(lambda: defaultdict(list))
     for group, of_group in bundles.items():
         for part in of_group:
             parts[part.pool][group].append(part)
-    return {pool.name: _size(pool, rooms[pool.name], observed, parts[pool.name]) for pool in observed.pools}
+    return {pool.name: _size(pool, capacities[pool.name], observed, parts[pool.name]) for pool in observed.pools}
 
 
 def _size(
-    pool: ResourcePool, room: Room, observed: Observed, bundles: Mapping[str, Iterable[PlannedBundles]]
+    pool: ResourcePool, capacity: PoolCapacity, observed: Observed, bundles: Mapping[str, Iterable[PlannedBundles]]
 ) -> PoolSize:
     """Return the size of a pool, given its bundles that groups have, by group."""
     beyond = {group: nodes for group, parts in bundles.items() if (nodes := _beyond(pool, parts))}
@@ -97,8 +97,8 @@ def _size(
     )
     needed = max((part.stop for nodes in beyond.values() for part in nodes), default=0)
     planned = observed.planned_pool(pool.uid)
-    settled = max(planned.settled if planned else 0, room.reserved)
-    return PoolSize(max(room.wanted, needed), min(room.wanted, settled), victims)
+    settled = max(planned.settled if planned else 0, capacity.reserved)
+    return PoolSize(max(capacity.wanted, needed), min(capacity.wanted, settled), victims)
 
 
 def _beyond(pool: ResourcePool, parts: Iterable[PlannedBundles]) -> list[range]:

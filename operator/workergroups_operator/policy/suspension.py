@@ -58,7 +58,7 @@ def suspended_groups(
     return found
 
 
-def at_rest(observed: Observed, suspended: Collection[str]) -> frozenset[str]:
+def terminating_pools(observed: Observed, suspended: Collection[str]) -> frozenset[str]:
     """Return the pools whose nodes end, if there are any left; when they start again, they get the present spec.
 
     They are the suspended ones, and all pools while their RayCluster is suspended, by its queue or by hand.
@@ -77,16 +77,16 @@ def is_off(observed: Observed, pools: Mapping[str, Explanation]) -> bool:
     return bool(observed.pools) and all(pool.name in pools for pool in observed.pools)
 
 
-def in_turn(observed: Observed) -> list[WorkerGroup]:
+def by_priority(observed: Observed) -> list[WorkerGroup]:
     """Return the groups in the order in which they choose their bundles.
 
     The oldest come first, except that a group that was resumed, or runs again, takes no bundles from those that have
     them.
     """
-    return sorted(observed.groups, key=lambda group: _was_set_aside(group) and not _has_bundles(group, observed))
+    return sorted(observed.groups, key=lambda group: _was_suspended(group) and not _has_bundles(group, observed))
 
 
-def _was_set_aside(group: WorkerGroup) -> bool:
+def _was_suspended(group: WorkerGroup) -> bool:
     has_finished = group.status.run is not None and group.status.run.reason is not None
     return has_finished or find(group.status.conditions, ConditionType.SUSPENDED) is not None
 

@@ -29,7 +29,7 @@ from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble, se
 from workergroups_operator.policy.pool_size import reserved_pods
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.policy.roll import Roll, has_begun
-from workergroups_operator.policy.suspension import at_rest
+from workergroups_operator.policy.suspension import terminating_pools
 from workergroups_operator.status.admitted import admitted
 from workergroups_operator.status.conclusion import (
     Conclusion,
@@ -123,7 +123,7 @@ def template_that_ran(pool: ResourcePool, situation: Situation) -> str | None:
 
     A pool whose nodes end forgets it, so that it starts again with its present spec.
     """
-    if pool.name in at_rest(situation.observed, situation.decisions.suspended_pools.keys()):
+    if pool.name in terminating_pools(situation.observed, situation.decisions.suspended_pools.keys()):
         return None
     present = digest_of(situation.templates.of(pool))
     pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))

@@ -10,10 +10,10 @@ from workergroups_api.vocabulary import Component, ConditionType, Reason, Resize
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import node_group_of
 from workergroups_operator.policy.admission import is_held
-from workergroups_operator.policy.carried_on import carried_node_groups
+from workergroups_operator.policy.keep_unreadable import kept_node_groups
 from workergroups_operator.policy.passed_on import ignored, passed_on
 from workergroups_operator.policy.roll import asked_roll
-from workergroups_operator.policy.suspension import at_rest
+from workergroups_operator.policy.suspension import terminating_pools
 from workergroups_operator.status.conclusion import Situation, finding
 from workergroups_operator.templates.live import admitted_head, admitted_nodes, last_roll
 from workergroups_operator.templates.outdated import outdated
@@ -58,7 +58,7 @@ def _changes_wait(pool: ResourcePool, situation: Situation) -> Explanation | Non
 
 def _old_pods(pool: ResourcePool, situation: Situation) -> Explanation | None:
     """Explain which pods differ from the spec, in which fields, and what a restart would recreate."""
-    if pool.name in at_rest(situation.observed, situation.decisions.suspended_pools.keys()):
+    if pool.name in terminating_pools(situation.observed, situation.decisions.suspended_pools.keys()):
         return None
     templates, pods = situation.templates, situation.observed.pods_of(Component.WORKER, node_group_of(pool))
     asked, old = templates.asked_of(pool), outdated(pods, templates.asked_of(pool))
@@ -159,7 +159,7 @@ def _waits(pool: ResourcePool, situation: Situation) -> str | None:
         return "the change of the pods' template waits"
     if asked_roll(pool.metadata, last_roll(observed, pool)) is not None:
         return "the restart is pending"
-    wanted = {node_group_of(each) for each in observed.pools} | carried_node_groups(observed)
+    wanted = {node_group_of(each) for each in observed.pools} | kept_node_groups(observed)
     admitted = [str(each["groupName"]) for each in live["spec"]["workerGroupSpecs"]]
     gone = next((name for name in admitted if name not in wanted), None)
     return None if gone is None else f"the pods of a deleted pool, {gone}, still run"

@@ -19,10 +19,10 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.admission import is_held
-from workergroups_operator.policy.cluster_size import without_room
+from workergroups_operator.policy.cluster_size import over_budget
 from workergroups_operator.policy.images import Images, as_asked, as_offered, images_of
 from workergroups_operator.policy.roll import asked_roll, automatic_roll, following_roll, is_stuck
-from workergroups_operator.policy.suspension import at_rest, suspended_pools
+from workergroups_operator.policy.suspension import suspended_pools, terminating_pools
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.settings import Settings
 from workergroups_operator.templates.live import has_head_run, has_run, last_roll, live_head, live_nodes
@@ -74,7 +74,7 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
         return Templates(images)
     asked = {node_group_of(pool): worker_template(observed.key, pool, images) for pool in pools}
     asked_head = head_template(observed.key, as_asked(images, pools[0]), pools[0])
-    large = {**too_large(pools), **without_room(observed)}
+    large = {**too_large(pools), **over_budget(observed)}
     running = _running(observed)
     kept_head, _ = _head(observed, images, as_asked(images, pools[0]), running, is_roll=False)
     is_head_old = digest_of(kept_head) != digest_of(asked_head)
@@ -116,7 +116,7 @@ def alone(templates: Templates, key: ClusterKey, pool: ResourcePool) -> Template
 
 def _running(observed: Observed) -> frozenset[str]:
     """Return the pools of which pods have run, and are not about to end because they are suspended."""
-    resting = at_rest(observed, suspended_pools(observed).keys())
+    resting = terminating_pools(observed, suspended_pools(observed).keys())
     return frozenset(pool.name for pool in observed.pools if pool.name not in resting and has_run(observed, pool))
 
 

@@ -6,13 +6,13 @@ from tests.unit.operator.make import group, pool
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import PlannedBundles
 from workergroups_operator.policy.bundles import Assigned, assign_bundles
-from workergroups_operator.policy.held_bundles import Held
-from workergroups_operator.policy.pool_size import Room
+from workergroups_operator.policy.current_bundles import CurrentBundles
+from workergroups_operator.policy.pool_size import PoolCapacity
 
 
-def assigned_to(groups, pools, elsewhere=None, room=None, held=None):
-    rooms = {each.name: room or Room(each.spec.nodes, each.spec.nodes) for each in pools}
-    found = assign_bundles(groups, pools, elsewhere or {}, rooms, held or {})
+def assigned_to(groups, pools, elsewhere=None, capacity=None, current=None):
+    capacities = {each.name: capacity or PoolCapacity(each.spec.nodes, each.spec.nodes) for each in pools}
+    found = assign_bundles(groups, pools, elsewhere or {}, capacities, current or {})
     return {name: each.bundles if isinstance(each, Assigned) else each.why for name, each in found.items()}
 
 
@@ -91,27 +91,33 @@ def test_a_group_may_have_as_many_ranks_as_the_largest_pool_has_bundles():
 
 
 HERE = (planned(0, 4),)
-SHRINKING, GROWN = Room(1, 2, reserved=1), Room(3, 3, reserved=3)
+SHRINKING, GROWN = PoolCapacity(1, 2, reserved=1), PoolCapacity(3, 3, reserved=3)
 
 
 @pytest.mark.parametrize(
-    ("room", "held", "nodes"),
+    ("capacity", "current", "nodes"),
     [
-        (Room(2, 2), Held(), 2),
-        (GROWN, Held(HERE, is_new=False, may_grow=True), 3),
-        (GROWN, Held(HERE, is_new=False, may_grow=False, may_shrink=False), 2),
-        (Room(3, 3, reserved=2), Held(HERE, is_new=False, may_grow=True), 2),
-        (Room(3, 3, reserved=2), Held(HERE, is_new=True), 3),
-        (SHRINKING, Held(HERE, is_new=False, may_grow=True), 1),
-        (SHRINKING, Held(HERE, is_new=False, may_grow=False, may_shrink=False), 2),
-        (SHRINKING, Held(HERE, is_new=False, may_grow=False, may_shrink=True), 1),
-        (GROWN, Held(HERE, is_new=False, may_grow=False, may_shrink=True), 2),
-        (SHRINKING, Held(HERE, is_new=True), 1),
-        (Room(1, 1, reserved=1), Held(HERE, is_new=False, may_grow=False, may_shrink=False), 1),
-        (Room(3, 3), Held((planned(0, 4).model_copy(update={"uid": "of an earlier pool"}),), is_new=False), 3),
+        (PoolCapacity(2, 2), CurrentBundles(), 2),
+        (GROWN, CurrentBundles(HERE, is_new=False, may_grow=True), 3),
+        (GROWN, CurrentBundles(HERE, is_new=False, may_grow=False, may_shrink=False), 2),
+        (PoolCapacity(3, 3, reserved=2), CurrentBundles(HERE, is_new=False, may_grow=True), 2),
+        (PoolCapacity(3, 3, reserved=2), CurrentBundles(HERE, is_new=True), 3),
+        (SHRINKING, CurrentBundles(HERE, is_new=False, may_grow=True), 1),
+        (SHRINKING, CurrentBundles(HERE, is_new=False, may_grow=False, may_shrink=False), 2),
+        (SHRINKING, CurrentBundles(HERE, is_new=False, may_grow=False, may_shrink=True), 1),
+        (GROWN, CurrentBundles(HERE, is_new=False, may_grow=False, may_shrink=True), 2),
+        (SHRINKING, CurrentBundles(HERE, is_new=True), 1),
+        (PoolCapacity(1, 1, reserved=1), CurrentBundles(HERE, is_new=False, may_grow=False, may_shrink=False), 1),
+        (
+            PoolCapacity(3, 3),
+            CurrentBundles((planned(0, 4).model_copy(update={"uid": "of an earlier pool"}),), is_new=False),
+            3,
+        ),
         (
             GROWN,
-            Held((planned(0, 4).model_copy(update={"uid": None}),), is_new=False, may_grow=False, may_shrink=False),
+            CurrentBundles(
+                (planned(0, 4).model_copy(update={"uid": None}),), is_new=False, may_grow=False, may_shrink=False
+            ),
             2,
         ),
     ],
@@ -131,23 +137,25 @@ SHRINKING, GROWN = Room(1, 2, reserved=1), Room(3, 3, reserved=3)
         "the plan of an earlier version counts",
     ],
 )
-def test_how_many_nodes_of_a_whole_pool_a_group_gets(room, held, nodes):
-    found = assigned_to([group()], [pool(nodes=room.wanted)], room=room, held={"trainer": held})
+def test_how_many_nodes_of_a_whole_pool_a_group_gets(capacity, current, nodes):
+    found = assigned_to([group()], [pool(nodes=capacity.wanted)], capacity=capacity, current={"trainer": current})
     assert found["trainer"] == (planned(0, 2 * nodes),)
 
 
 @pytest.mark.parametrize(
-    ("room", "held", "is_kept"),
+    ("capacity", "current", "is_kept"),
     [
-        (SHRINKING, Held((planned(1, 2),), is_new=False), True),
-        (SHRINKING, Held((planned(1, 2),), is_new=True), False),
-        (SHRINKING, Held((planned(0, 2),), is_new=False), False),
-        (Room(1, 1, reserved=1), Held((planned(1, 2),), is_new=False), False),
-        (SHRINKING, Held(), False),
+        (SHRINKING, CurrentBundles((planned(1, 2),), is_new=False), True),
+        (SHRINKING, CurrentBundles((planned(1, 2),), is_new=True), False),
+        (SHRINKING, CurrentBundles((planned(0, 2),), is_new=False), False),
+        (PoolCapacity(1, 1, reserved=1), CurrentBundles((planned(1, 2),), is_new=False), False),
+        (SHRINKING, CurrentBundles(), False),
     ],
     ids=["it has them", "never launched", "it has others", "the nodes are gone", "it is new"],
 )
-def test_bundles_of_nodes_that_go_are_only_for_groups_that_have_them(room, held, is_kept):
-    found = assigned_to([group(pools=[part(1, 2)])], [pool(nodes=1)], room=room, held={"trainer": held})["trainer"]
+def test_bundles_of_nodes_that_go_are_only_for_groups_that_have_them(capacity, current, is_kept):
+    found = assigned_to([group(pools=[part(1, 2)])], [pool(nodes=1)], capacity=capacity, current={"trainer": current})[
+        "trainer"
+    ]
     assert (found == (planned(1, 2),)) is is_kept
     assert is_kept or found.reason == "BundlesOutsidePool"

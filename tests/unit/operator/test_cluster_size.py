@@ -2,7 +2,7 @@ import pytest
 
 from tests.unit.operator.make import child, observed, pool
 from workergroups_operator.observed import node_group_of
-from workergroups_operator.policy.cluster_size import without_room
+from workergroups_operator.policy.cluster_size import over_budget
 
 
 def sized(name, kilobytes):
@@ -12,7 +12,7 @@ def sized(name, kilobytes):
 def refused(*pools, live=()):
     spec = {"workerGroupSpecs": [{"groupName": node_group_of(each)} for each in live]}
     seen = observed(pools=pools, children=child("RayCluster", "actors", spec=spec) if live else {})
-    found = without_room(seen)
+    found = over_budget(seen)
     return [each.name for each in pools if node_group_of(each) in found]
 
 

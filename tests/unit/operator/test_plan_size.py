@@ -12,7 +12,7 @@ from workergroups_operator.desired.access import access
 from workergroups_operator.desired.plan import cluster_plan, config_map
 from workergroups_operator.policy.bundles import Assigned, Blocked
 from workergroups_operator.policy.plan_size import MAX_BYTES
-from workergroups_operator.policy.plan_size import with_room as with_room_for
+from workergroups_operator.policy.plan_size import within_budget as within_budget_of
 
 # Of Kubernetes: a ConfigMap's data, and any object.
 CONFIG_MAP_BYTES = 2**20
@@ -23,8 +23,8 @@ def bundles(count):
     return Assigned(tuple(PlannedBundles(pool=LONG, start=32767, count=32768) for _ in range(count)))
 
 
-def with_room(assigned, runs=(), **policy):
-    return with_room_for(assigned, dict.fromkeys(assigned, FailurePolicy(**policy)), runs)
+def within_budget(assigned, runs=(), **policy):
+    return within_budget_of(assigned, dict.fromkeys(assigned, FailurePolicy(**policy)), runs)
 
 
 def refused(found):
@@ -37,12 +37,12 @@ def code(number):
 
 def test_few_groups_fit():
     assigned = {f"g{number}": bundles(16) for number in range(100)}
-    assert with_room(assigned) == assigned
+    assert within_budget(assigned) == assigned
 
 
 def test_the_oldest_that_fit_are_planned_and_the_others_say_why():
     assigned = {f"g{number}": bundles(1) for number in range(2000)}
-    found = with_room(assigned)
+    found = within_budget(assigned)
     late = refused(found)
     assert 300 < len(late) < 1000
     assert late == list(assigned)[-len(late) :]
@@ -52,7 +52,7 @@ def test_the_oldest_that_fit_are_planned_and_the_others_say_why():
 
 def test_a_group_without_bundles_takes_no_room():
     why = Blocked(Explanation("PoolNotFound", "none"))
-    assert with_room({f"g{number}": why for number in range(10_000)})["g9999"] is why
+    assert within_budget({f"g{number}": why for number in range(10_000)})["g9999"] is why
 
 
 def test_what_fits_is_no_larger_than_estimated():
@@ -75,7 +75,7 @@ def test_what_fits_is_no_larger_than_estimated():
             births=dict.fromkeys(range(32768 - MAX_BIRTHS, 32768), 10**9),
             bundles=each.bundles,
         )
-        for name, each in with_room(assigned, runs=assigned, max_restarts=100, restart="Rank").items()
+        for name, each in within_budget(assigned, runs=assigned, max_restarts=100, restart="Rank").items()
         if isinstance(each, Assigned)
     ]
     assert len(json.dumps([each.to_json() for each in planned], sort_keys=True)) < MAX_BYTES

@@ -31,9 +31,9 @@ from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import AgentSign, UnreadableObject
 from workergroups_operator.policy.bundles import Suspended
-from workergroups_operator.policy.incarnation import GroupIncarnation, set_aside
-from workergroups_operator.policy.plan_size import with_room
-from workergroups_operator.policy.suspension import in_turn
+from workergroups_operator.policy.incarnation import GroupIncarnation, suspended_incarnation
+from workergroups_operator.policy.plan_size import within_budget
+from workergroups_operator.policy.suspension import by_priority
 from workergroups_operator.try_pods import trials_of
 
 RAY_CLUSTER = child("RayCluster", "actors")
@@ -165,7 +165,7 @@ def test_suspended_groups_are_planned_as_long_as_there_is_room():
     plan = cluster_plan(seen, decided(seen))
     assert [(each.name, each.incarnation, each.bundles) for each in plan.groups] == [("fresh", 1, ()), ("ran", 4, ())]
     many = {f"g{number}": Suspended(Explanation("Suspended", "")) for number in range(2000)}
-    reasons = [each.why.reason for each in with_room(many, dict.fromkeys(many, FailurePolicy())).values()]
+    reasons = [each.why.reason for each in within_budget(many, dict.fromkeys(many, FailurePolicy())).values()]
     assert (reasons[0], reasons[-1]) == ("Suspended", "ClusterTooLarge")
 
 
@@ -179,12 +179,12 @@ def test_suspended_groups_are_planned_as_long_as_there_is_room():
     ],
 )
 def test_ranks_that_are_set_aside_never_come_back_under_their_number(last, then):
-    assert set_aside(last, then.environment) == then
+    assert suspended_incarnation(last, then.environment) == then
 
 
 def test_restarts_are_still_counted_and_the_failure_is_over():
     recent = RestartHistory(count=7, recent=(NOW,), failed_at=NOW)
-    then = set_aside(GroupIncarnation(3, "r", "s", restarts=recent), None)
+    then = suspended_incarnation(GroupIncarnation(3, "r", "s", restarts=recent), None)
     assert then.restarts == RestartHistory(count=7, recent=(NOW,))
 
 
@@ -312,13 +312,13 @@ def planned(name, *, has_bundles=True, session=SESSION):
 def test_a_resumed_group_takes_no_bundles_from_those_that_have_them(planned_groups, order):
     groups = (group("old", status=WAS_SUSPENDED), group("new"))
     seen = observed(pools=(ready_pool(),), groups=groups, plan=ClusterPlan(cluster="actors", groups=planned_groups))
-    assert [each.name for each in in_turn(seen)] == order
+    assert [each.name for each in by_priority(seen)] == order
 
 
 def test_a_resumed_group_keeps_its_bundles_if_somebody_deletes_the_plan():
     running = WAS_SUSPENDED | RUNNING
     seen = observed(pools=(ready_pool(),), groups=(group("old", status=running), group("new")), plan=None)
-    assert [each.name for each in in_turn(seen)] == ["old", "new"]
+    assert [each.name for each in by_priority(seen)] == ["old", "new"]
 
 
 def test_a_suspended_group_leaves_its_bundles_to_others():

@@ -13,24 +13,24 @@ from workergroups_operator.observed import Observed
 from workergroups_operator.policy.bundles import Assignment, Blocked
 
 
-def carried_node_groups(observed: Observed) -> set[str]:
+def kept_node_groups(observed: Observed) -> set[str]:
     """Return the names of the node groups of pools that cannot be read."""
     return {names.node_group(odd.name, odd.uid) for odd in observed.unreadable if odd.kind is RESOURCE_POOL}
 
 
-def carried_pools(observed: Observed) -> tuple[PlannedPool, ...]:
+def kept_pools(observed: Observed) -> tuple[PlannedPool, ...]:
     """Return what the plan has of pools that cannot be read. Nobody knows along which topology they are numbered."""
     odd = {each.uid for each in observed.unreadable if each.kind is RESOURCE_POOL}
     planned = observed.plan.pools if observed.plan else ()
     return tuple(pool.model_copy(update={"domains": None}) for pool in planned if pool.uid in odd)
 
 
-def carried_groups(observed: Observed, bundles: Mapping[str, Assignment]) -> tuple[PlannedGroup, ...]:
+def kept_groups(observed: Observed, bundles: Mapping[str, Assignment]) -> tuple[PlannedGroup, ...]:
     """Return what the plan has of groups that cannot be read, or that have no bundles since a pool cannot be read."""
     if observed.plan is None:
         return ()
     odd = {each.uid for each in observed.unreadable if each.kind is WORKER_GROUP}
-    pools = {pool.name for pool in carried_pools(observed)}
+    pools = {pool.name for pool in kept_pools(observed)}
     placeless = {group.uid for group in observed.groups if isinstance(bundles[group.name], Blocked)}
     return tuple(
         group

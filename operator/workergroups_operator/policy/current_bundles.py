@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from workergroups_api.plan import PlannedBundles
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.policy.pool_size import Room
+from workergroups_operator.policy.pool_size import PoolCapacity
 
 
 @dataclass(frozen=True)
-class Held:
+class CurrentBundles:
     """The bundles of a group's last incarnation."""
 
     bundles: tuple[PlannedBundles, ...] = ()
@@ -28,23 +28,23 @@ def _is_of(pool: ResourcePool, part: PlannedBundles) -> bool:
     return part.pool == pool.name and part.uid in (None, pool.uid)
 
 
-def bundle_limit(pool: ResourcePool, start: int, room: Room, held: Held) -> int:
+def bundle_limit(pool: ResourcePool, start: int, capacity: PoolCapacity, current: CurrentBundles) -> int:
     """Return where the bundles of a group in the pool must end, if they begin with this one.
 
     While the pool shrinks, groups that have bundles keep them, and no other group gets one beyond the new size.
     """
-    is_kept = held.part(pool, start) is not None and not held.is_new
-    return (max(room.wanted, room.present) if is_kept else room.wanted) * pool.spec.processes_per_node
+    is_kept = current.part(pool, start) is not None and not current.is_new
+    return (max(capacity.wanted, capacity.present) if is_kept else capacity.wanted) * pool.spec.processes_per_node
 
 
-def nodes_of_whole_pool(pool: ResourcePool, room: Room, held: Held) -> int:
+def nodes_of_whole_pool(pool: ResourcePool, capacity: PoolCapacity, current: CurrentBundles) -> int:
     """Return on how many nodes a group runs that uses the whole pool.
 
     It gets more only when their bundles are reserved, since new nodes may never come.
     """
-    part = held.part(pool, 0)
-    if part is None or held.is_new:
-        return room.wanted
-    before = min(part.count // pool.spec.processes_per_node, max(room.wanted, room.present))
-    is_smaller, is_reserved = room.wanted < before, room.reserved >= room.wanted
-    return room.wanted if (held.may_shrink if is_smaller else held.may_grow and is_reserved) else before
+    part = current.part(pool, 0)
+    if part is None or current.is_new:
+        return capacity.wanted
+    before = min(part.count // pool.spec.processes_per_node, max(capacity.wanted, capacity.present))
+    is_smaller, is_reserved = capacity.wanted < before, capacity.reserved >= capacity.wanted
+    return capacity.wanted if (current.may_shrink if is_smaller else current.may_grow and is_reserved) else before
