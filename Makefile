@@ -88,7 +88,7 @@ lint: $(READY) $(DOCS_READY) ## check style, types, import contracts, generated 
 # If pytest finds no test in a tier, it exits with 5, and the tier fails.
 .PHONY: test-unit
 test-unit: $(READY) ## test pure functions, golden YAML, the chart's templates, samples in the docs
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest --numprocesses=2 --dist=worksteal tests/unit
 
 .PHONY: test-api
 test-api: $(READY) ## test operator and reporter with a real API server, in a simulated world

@@ -48,7 +48,7 @@ class Description:
     jobs: list[JobRecord]
     occupants: list[Occupant]
     ray: str | None
-    """The output of `ray status`; ``None`` if nobody asked for it, or Ray has not answered."""
+    """The output of `ray status`; ``None`` if it was not requested, or Ray has not answered."""
     notes: list[str]
     """What could not be found out, and why."""
 

@@ -150,7 +150,7 @@ def _confirm(question: str, *, is_confirmed: bool) -> None:
     if is_confirmed:
         return
     if not sys.stdin.isatty():
-        raise typer.BadParameter("without a terminal, nobody can be asked: add --yes")
+        raise typer.BadParameter("without a terminal, there is no one to confirm: add --yes")
     with on(signal.SIGINT, _leave):
         typer.confirm(question, abort=True, err=True)
 
@@ -214,13 +214,13 @@ def down(
     print_text(f"{listed(targets)} deleted")
     for name in code_left(cluster, targets):
         remove = f"kubectl delete configmap {name} --namespace {cluster.namespace}"
-        note(f"ConfigMap {name} with the code stays; if nobody needs it: {remove}")
+        note(f"ConfigMap {name} with the code stays; if it is not needed: {remove}")
 
 
 def _drivers(pool: Target) -> str:
     try:
         drivers = status_of(pool).drivers
-    except ClientError:  # a status that cannot be read keeps nobody from deleting the pool
+    except ClientError:  # a status that cannot be read prevents no deletion
         return ""
     return f"; connected now: {', '.join(drivers.jobs)}" if drivers is not None and drivers.jobs else ""
 

@@ -1,6 +1,6 @@
 """The attempts of a job: one after the other, never two at a time.
 
-Only this program submits the next attempt, so nobody does when it does not run. An attempt is submitted when
+Only this program submits the next attempt, so without it there is none. An attempt is submitted when
 
 - the one before has ended: Ray says so, or the container of the head in which it ran is gone. If neither is sure, there
   is no next attempt, since the driver of the one before might still call ranks and write checkpoints;
@@ -154,7 +154,7 @@ class Attempts:
 def is_retried(record: JobRecord, left: int) -> bool:
     """Return whether another attempt follows one that has ended so, if `left` more are allowed.
 
-    A job that succeeded needs none, and one that somebody stopped gets none.
+    A job that succeeded needs none, and one that was stopped gets none.
     """
     return left > 0 and record.state in _RETRIED
 

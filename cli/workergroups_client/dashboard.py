@@ -116,7 +116,7 @@ class _Server6(_Server):
 
 
 def _listen(port: int) -> list[_Server]:
-    """Return servers on both loopback addresses: a browser may try either, and nobody else must be at the other."""
+    """Return servers on both loopback addresses: a browser may try either, and no other program may have the other."""
     try:
         for _ in range(1 if port else _TRIES):
             first = _Server((LOOPBACK, port), DashboardRequests)
@@ -126,6 +126,6 @@ def _listen(port: int) -> list[_Server]:
                 if error.errno != errno.EADDRINUSE:  # this machine has no IPv6
                     return [first]
                 first.server_close()
-        raise OSError(errno.EADDRINUSE, "somebody else uses it on ::1")
+        raise OSError(errno.EADDRINUSE, "another program uses it on ::1")
     except OSError as error:
         raise ClientError(f"port {port} of this machine cannot be used ({error.strerror}): choose another") from error

@@ -52,7 +52,7 @@ class DashboardRequests(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer a request, of whatever method."""
         site: Site = self.server.site  # type: ignore[attr-defined]
-        # Another name may be one that a page of somebody else resolves to this machine.
+        # Another name may be one that a foreign page resolves to this machine.
         if self.headers.get("Host") != site.netloc or not self.path.startswith("/"):
             self._say(HTTPStatus.MISDIRECTED_REQUEST, "This server is for another address.")
         elif self.command == "GET" and site.door.logs_in(self.path):

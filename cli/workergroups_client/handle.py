@@ -64,7 +64,7 @@ class Handle:
         """Wait until nothing of it is left.
 
         Raises:
-            ClientError: Somebody has resumed it meanwhile.
+            ClientError: It was resumed meanwhile.
             DeadlineError: Something is left after that many seconds; the message says what.
         """
         wait_until_suspended(self.cluster, self.target, self._tell, seconds)

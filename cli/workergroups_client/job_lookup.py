@@ -108,7 +108,7 @@ def _kept(pool: Pool, tell: Tell) -> list[KeptJobRecord]:
 
 
 def _note_ends(pool: Pool, asked: Iterable[JobRecord], kept: Iterable[KeptJobRecord]) -> None:
-    """Note how jobs ended that nobody followed, as long as Ray knows it."""
+    """Note how jobs ended that were not followed, as long as Ray knows it."""
     running = {record.id for record in kept if record.ended is None}
     with suppress(ClientError):  # such as without the right to
         for record in asked:

@@ -272,7 +272,7 @@ class AbsentJob(Job):
         """Return the kept record if the job has ended.
 
         Raises:
-            UnreachableError: Nobody knows whether it has.
+            UnreachableError: It is unknown whether it has.
         """
         if not self._record.has_ended:
             raise UnreachableError(f"job {self.id} may still be running: {self._record.message}")

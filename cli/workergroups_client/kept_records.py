@@ -76,7 +76,7 @@ class KeptRecords:
             self.put(_ended(kept, record))
 
     def note_stop(self, job_id: str) -> None:
-        """Note that somebody has stopped a job, if it has a record: no other attempt begins."""
+        """Note that a job was stopped, if it has a record: no other attempt begins."""
         kept = self.get(job_id)
         if kept is not None:
             self.put(kept.model_copy(update={"stop": True}))

@@ -26,7 +26,7 @@ def recent(lines: Iterable[bytes], since: float) -> Iterator[bytes]:
 def written_at(line: bytes) -> float | None:
     """Return the time at the beginning of a line, as Ray and Python's logging write it, in seconds since the epoch.
 
-    A time without a zone is UTC, as it is in containers unless somebody sets TZ.
+    A time without a zone is UTC, as it is in containers unless TZ is set.
     """
     found = _TIME.match(line)
     if found is None:

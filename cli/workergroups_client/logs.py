@@ -12,7 +12,7 @@ from .log_times import recent
 from .ray_api import RayApi
 
 LINES = 1000
-"""Lines to read from the end of each file, if nobody wants another number."""
+"""Lines to read from the end of each file, by default."""
 LINES_SINCE = 100_000
 """Lines to read from the end of each file to find those since a time."""
 MOST_LINES = 2**31 - 1

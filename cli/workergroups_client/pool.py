@@ -89,7 +89,7 @@ class Pool(Handle):
         return Attempts(self, submission, retries, on_retry).job(self._tell)
 
     def wake(self) -> None:
-        """Start the pool if the operator has suspended it because nobody used it, and wait until it is ready.
+        """Start the pool if the operator has suspended it because it was idle, and wait until it is ready.
 
         From now on, the pool counts as used for the time in its ``spec.idle``. A pool without it is left as it is, and
         so is one that its user has suspended.

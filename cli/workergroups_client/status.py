@@ -91,7 +91,7 @@ class Status:
 
     @property
     def drivers(self) -> PoolDrivers | None:
-        """The drivers on a pool's Ray cluster; ``None`` while nobody has counted them."""
+        """The drivers on a pool's Ray cluster; ``None`` while they have not been counted."""
         return self._pool.drivers if self._pool else None
 
     @cached_property

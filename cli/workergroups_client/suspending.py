@@ -16,14 +16,14 @@ def wait_until_suspended(cluster: Cluster, target: Target, tell: Tell, seconds: 
     """Wait until the condition Suspended is True.
 
     Raises:
-        ClientError: Somebody has resumed the object meanwhile.
+        ClientError: The object was resumed meanwhile.
         DeadlineError: It is not suspended within `seconds`.
     """
     left = "the operator has not seen it yet: check that it runs: kubectl get pods -n workergroups-system"
     for _ in look_again(seconds, pause=1):
         found = find(cluster, f"{target.what}/{target.name}")
         if not found.manifest["spec"].get("suspend"):
-            raise ClientError(f"{target} is not suspended: somebody has resumed it")
+            raise ClientError(f"{target} is not suspended: it was resumed")
         status = status_of(found)
         suspended = status.condition(ConditionType.SUSPENDED)
         if not status.is_current or suspended is None:

@@ -1,4 +1,4 @@
-"""Wake a pool that the operator has suspended because nobody used it."""
+"""Wake a pool that the operator has suspended for being idle."""
 
 from __future__ import annotations
 

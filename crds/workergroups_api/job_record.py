@@ -36,4 +36,4 @@ class KeptJobRecord(ApiModel):
     started: Annotated[AwareDatetime, Field(description="When the attempt was submitted.")]
     ended: Annotated[AwareDatetime | None, Field(description="When it ended. Absent if that is not known.")] = None
     driver_exit_code: Annotated[int | None, Field(description="Exit code of the driver. Absent if not known.")] = None
-    stop: Annotated[bool, Field(description="Whether somebody has stopped the job: no other attempt begins.")] = False
+    stop: Annotated[bool, Field(description="Whether the job was stopped: no other attempt begins.")] = False

@@ -467,7 +467,7 @@ class Kube:
     async def delete(self, manifest: Manifest, *, only_unchanged: bool = False) -> None:
         """Delete this object, but not another one that has its name by now. It may be gone already.
 
-        With `only_unchanged`, raise ConflictError if somebody has changed the object since it was read.
+        With `only_unchanged`, raise ConflictError if the object has changed since it was read.
         """
         metadata = manifest["metadata"]
         must_match = ("uid", "resourceVersion") if only_unchanged else ("uid",)

@@ -48,13 +48,13 @@ class PoolDrivers(ApiModel):
 
 
 class PoolIdle(ApiModel):
-    """Since when nobody has used a pool, and whether the operator has suspended it."""
+    """Since when a pool has been idle, and whether the operator has suspended it."""
 
     since: Annotated[AwareDatetime | None, Field(description="Since when the pool is idle. Absent if it is not.")] = (
         None
     )
     suspended: Annotated[
-        bool | None, Field(description="true: the operator has suspended the pool, until somebody wants it.")
+        bool | None, Field(description="true: the operator has suspended the pool, until it is used again.")
     ] = None
     wake_at: Annotated[
         Term | None,
@@ -93,9 +93,9 @@ class ResourcePoolStatus(PoolSummary):
             "time (`onDeadline: Release`), and when the next try begins or began. Absent once it is ready."
         ),
     ] = None
-    idle: Annotated[
-        PoolIdle | None, Field(description="Whether somebody uses the pool. Absent without `spec.idle`.")
-    ] = None
+    idle: Annotated[PoolIdle | None, Field(description="Whether the pool is in use. Absent without `spec.idle`.")] = (
+        None
+    )
     ray_version: Annotated[Term | None, Field(description="The version of Ray that was found in the nodes' image.")] = (
         None
     )

@@ -1,6 +1,6 @@
 """Which RayCluster a pool names, and which pools and ConfigMap a group names, with the defaults; read from any spec.
 
-These read raw specs as well: what was stored before today's schema, or what nobody has validated yet.
+These read raw specs as well: what was stored before today's schema, or what has not been validated yet.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the agent reports of Ray: `status.reservation` of a pool, `status.ranks` of a group. Nobody else writes these.
+"""What the agent reports of Ray: `status.reservation` of a pool, `status.ranks` of a group. Only it writes these.
 
 Each report names the Ray session in which it was observed, and a group's report also the incarnation. A report of
 another session or another incarnation does not count.

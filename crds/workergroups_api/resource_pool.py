@@ -230,7 +230,7 @@ class Topology(ApiModel):
 
 
 class Idle(ApiModel):
-    """When a pool that nobody uses gives back its devices."""
+    """When an idle pool gives back its devices."""
 
     after_seconds: Annotated[
         int,
@@ -244,7 +244,7 @@ class Idle(ApiModel):
     action: Annotated[
         IdleAction,
         Field(
-            description="Suspend: the pool gives back its devices, and starts again when somebody wants it. Delete: "
+            description="Suspend: the pool gives back its devices, and starts again when it is used. Delete: "
             "the operator also deletes the pool, unless a group names it. A pool that only suspended groups name stays "
             "suspended until the last of them is deleted."
         ),
@@ -257,7 +257,7 @@ class UpdateStrategy(ApiModel):
     type: Annotated[
         UpdateStrategyType,
         Field(
-            description="OnRestart: only when somebody asks for it, by `workergroups restart` or the annotation "
+            description="OnRestart: only on request, by `workergroups restart` or the annotation "
             "workergroups.dev/restarted-at. RollingUpdate: also after a change of the spec, as soon as no group has "
             "live ranks on the pool. Programs that use the pool without a WorkerGroup do not delay it."
         ),
@@ -439,7 +439,7 @@ class ResourcePoolSpec(ApiModel):
     idle: Annotated[
         Idle | None,
         Field(
-            description="Suspend or delete the pool if nobody uses it. A group that is created or resumed on it wakes "
+            description="Suspend or delete the pool if it is idle. A group that is created or resumed on it wakes "
             "it, and so does `workergroups job submit`, or another value of the annotation workergroups.dev/wake-at. "
             "Default: it keeps its devices."
         ),

@@ -84,7 +84,7 @@ class LaunchState(Word):
     LAUNCHED = "Launched"
     LAUNCH_FAILED = "LaunchFailed"
     LAUNCH_INTERRUPTED = "LaunchInterrupted"
-    # Of an incarnation that is set aside: whether ranks of earlier ones still run.
+    # Of a suspended incarnation: whether ranks of earlier ones still run.
     SUSPENDING = "Suspending"
     SUSPENDED = "Suspended"
 
@@ -108,7 +108,7 @@ class RankEnd(Word):
     NODE_LOST = "NodeLost"
     # Its pod was evicted, or is being: preemption, a drained node, a taint.
     PREEMPTED = "Preempted"
-    # Somebody ended it by Ray's API, or removed its placement group.
+    # It was ended by Ray's API, or its placement group was removed.
     REMOVED = "Removed"
     # A call runs for longer than the group allows.
     HUNG = "Hung"
@@ -146,7 +146,7 @@ class Reason(Word):
     OBJECT_TOO_LARGE = "ObjectTooLarge"
     READ_FAILED = "ReadFailed"
     CLUSTER_TOO_LARGE = "ClusterTooLarge"
-    # Of objects that are set aside, and of Suspended.
+    # Of suspended objects, and of Suspended.
     SUSPENDED = "Suspended"
     SUSPENDING = "Suspending"
     RESUMED = "Resumed"
@@ -252,7 +252,7 @@ IN_QUEUE = (Reason.QUEUED, Reason.EVICTED, Reason.POOL_QUEUED)
 UNTIMED = (*PAUSED, *IN_QUEUE)
 
 
-# The reasons of an object that is set aside until somebody wants it.
+# The reasons of an object that is suspended until it is used again.
 SUSPENDED = (Reason.SUSPENDED, Reason.POOL_SUSPENDED, Reason.IDLE)
 
 
@@ -271,7 +271,7 @@ class EventReason(Word):
     HUNG = "Hung"
     STATUS_REFUSED = "StatusRefused"
     DRIVERS_LOST = "DriversLost"
-    # The operator has deleted the pool, since nobody used it.
+    # The operator has deleted the pool, since it was idle.
     DELETED = "Deleted"
 
 
@@ -379,7 +379,7 @@ class OnDeadline(Word):
 
 
 class IdleAction(Word):
-    """What happens to a pool that nobody uses."""
+    """What happens to an idle pool."""
 
     SUSPEND = "Suspend"
     DELETE = "Delete"

@@ -1,6 +1,6 @@
 """Step six, the only writer of children: change what exists to what is desired, by server-side apply.
 
-It also deletes pools that nobody uses.
+It also deletes idle pools.
 
 If the API server refuses one object, the operator still writes the others.
 """
@@ -59,7 +59,7 @@ class Changes:
     failed: Mapping[str, Explanation]
     # Equal while the users' specs and the objects that differ from them stay the same.
     digest: str
-    # Pools that nobody uses, and why they are deleted.
+    # Idle pools, and why they are deleted.
     unused: tuple[tuple[ResourcePool, Explanation], ...] = ()
 
     @property
@@ -134,7 +134,7 @@ def _fresh_token(observed: Observed, differing: Sequence[Manifest]) -> Manifest 
 
 
 def _unwanted(observed: Observed, decisions: Decisions) -> Manifest | None:
-    """Return the RayCluster if it must be deleted, and nobody has deleted it yet."""
+    """Return the RayCluster if it must be deleted, and is not being deleted yet."""
     cluster = observed.ray_cluster
     if cluster is None or decisions.obstacle:
         return None
@@ -189,12 +189,12 @@ async def _is_created(client: Kube, manifest: Manifest, failed: dict[str, Explan
 
 
 async def _delete_pool(client: Kube, pool: ResourcePool, why: Explanation) -> Explanation | None:
-    """Delete a pool, unless somebody has changed it since. Return why that failed."""
+    """Delete a pool, unless it has changed since. Return why that failed."""
     identified = {"apiVersion": RESOURCE_POOL.api_version, "kind": RESOURCE_POOL.kind, "metadata": pool.metadata}
     try:
         await client.delete(identified, only_unchanged=True)
     except ConflictError:
-        return None  # That change, such as somebody's wish to wake it, starts another turn, which decides again.
+        return None  # That change, such as one that wakes it, starts another turn, which decides again.
     except API_ERRORS as error:
         return Explanation(
             Reason.APPLY_FAILED,
@@ -205,7 +205,7 @@ async def _delete_pool(client: Kube, pool: ResourcePool, why: Explanation) -> Ex
 
 
 async def _is_written(client: Kube, manifest: Manifest, failed: dict[str, Explanation]) -> bool:
-    """Write the object. If somebody was quicker, that change starts another turn, which decides again."""
+    """Write the object. If it has changed since it was read, that change starts another turn, which decides again."""
     try:
         await client.apply(manifest)
     except Exception as error:  # Not only API errors: an object may hold what cannot be sent.
@@ -221,7 +221,7 @@ def is_applied(live: Manifest, wanted: Manifest) -> bool:
 
     A server-side apply that changes nothing would have the same effect, but it would cost the API server and its
     webhooks a request for each object and turn. The digest tells what was applied last, removed fields included. Values
-    and owners tell whether somebody has changed that since. Fields that others added do not matter.
+    and owners show whether that was changed since. Fields that others added do not matter.
     """
     digest = wanted["metadata"]["annotations"][MANIFEST_ANNOTATION]
     applied = live["metadata"].get("annotations", {}).get(MANIFEST_ANNOTATION)
@@ -246,7 +246,7 @@ def covers(live: Any, wanted: Any) -> bool:
 
 
 def _is_owner(live: Manifest, wanted: Manifest) -> bool:
-    """Return whether the operator still owns the fields that it applied: somebody may have added to a list."""
+    """Return whether the operator still owns the fields that it applied: a list may have got more entries."""
     owned: dict[str, Any] = {}
     for entry in live["metadata"].get("managedFields", ()):
         if entry["manager"] == OPERATOR_FIELD_MANAGER and entry["operation"] == "Apply" and "subresource" not in entry:

@@ -64,9 +64,9 @@ class Decisions:
     bundles: Mapping[str, Assignment] = field(default_factory=dict)
     # Pool -> how often it has given back its nodes since it was last ready, and when it tries again.
     releases: Mapping[str, Retries] = field(default_factory=dict)
-    # Pool -> whether somebody uses it; without pools that keep their devices in any case.
+    # Pool -> whether it is in use; without pools that keep their devices in any case.
     idle: Mapping[str, PoolIdle] = field(default_factory=dict)
-    # Pool -> why it must be deleted: nobody uses it.
+    # Pool -> why it must be deleted: it is idle.
     deleted_pools: Mapping[str, Explanation] = field(default_factory=dict)
     # Pool -> why it has no pods; group -> why it has no ranks. Without those that should have some.
     suspended_pools: Mapping[str, Explanation] = field(default_factory=dict)

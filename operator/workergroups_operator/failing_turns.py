@@ -1,6 +1,6 @@
 """For how long the turns of a cluster have failed although the API server answers: then the state is unknown.
 
-While an API server answers nobody, statuses stay as they are. So does a status during a failure that a second try ends.
+While the API server does not answer, statuses stay as they are. So does a status during a failure that one retry ends.
 """
 
 import time

@@ -2,7 +2,7 @@
 
 Half of the turns go to namespaces in rotation, the other half to the one whose writes are the quickest. So each gets a
 turn, and where hundreds of clusters wait for a slow admission webhook, those that do not wait for it come first. While
-nobody is known to be slow yet, those come first whose writes are known to be quick.
+none is known to be slow yet, those come first whose writes are known to be quick.
 """
 
 from collections.abc import Callable, Sequence

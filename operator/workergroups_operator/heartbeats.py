@@ -19,7 +19,7 @@ from workergroups_operator.observed import AgentSign
 from workergroups_operator.timings import Timings
 
 # Longer than an answer of the API server takes. What is older than what was seen before that is no late answer:
-# somebody has restored the API server from a backup.
+# the API server was restored from a backup.
 _OVERTAKEN_SECONDS = 30.0
 
 

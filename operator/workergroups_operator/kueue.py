@@ -23,7 +23,7 @@ _OF_JOB = "kueue.x-k8s.io/job-uid"
 
 
 async def queueing(client: Kube, namespace: str, ray_cluster: Manifest | None) -> Queueing:
-    """Return what Kueue shows of a RayCluster; nothing, without a request, if nobody has queued or suspended it."""
+    """Return what Kueue shows of a RayCluster; nothing, without a request, if it is neither queued nor suspended."""
     if ray_cluster is None or not is_queued(ray_cluster):
         return Queueing()
     try:
@@ -50,7 +50,7 @@ def _created(workload: Manifest) -> str:
 
 
 async def _place(client: Kube, namespace: str, workload: Manifest) -> int | None:
-    """Return the Workload's place in its ClusterQueue, from 1; None if nobody tells the operator."""
+    """Return the Workload's place in its ClusterQueue, from 1; None if it is unknown."""
     queue, name = str((workload.get("spec") or {}).get("queueName", "")), workload["metadata"]["name"]
     for kind in _LOCAL_QUEUES if queue else ():
         try:

@@ -31,7 +31,7 @@ _IDENTITY = (
 _POD_LABELS = (names.CLUSTER_LABEL, names.COMPONENT_LABEL, names.POOL_LABEL, NODE_GROUP_LABEL, *RAY_LABELS)
 _POD_ANNOTATIONS = (names.TEMPLATE_ANNOTATION, names.MADE_FROM_ANNOTATION, names.ROLL_ANNOTATION)
 _POD_STATUS = ("phase", "conditions", "initContainerStatuses", "containerStatuses")
-# All others belong to nobody whose pods count.
+# Pods of all other owners do not count.
 _OWNERS = (RAY_CLUSTER.kind, REPLICA_SET.kind)
 
 

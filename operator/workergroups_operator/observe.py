@@ -32,12 +32,12 @@ MAX_REPLICA_SETS = 8
 # Of each object that the operator makes, except a RayCluster, which has the specs of many pools. A Role names a group
 # twice, and a plan has room for some thousands.
 CHILD_LIMITS = replace(OBJECT_LIMITS, values=20_000)
-# Only somebody else's edits of a Lease can bring news during that many readings in a row.
+# Only foreign edits of a Lease can bring news during that many readings in a row.
 MAX_READINGS = 3
 
 
 class OversizedChild(Exception):
-    """Somebody has made one of the operator's objects larger than the operator reads."""
+    """One of the operator's objects was made larger than the operator reads."""
 
 
 async def observe(client: Kube, membership: Membership, heartbeats: Heartbeats, key: ClusterKey) -> Observed:

@@ -136,7 +136,7 @@ class Observed:
         return self._planned_pools.get(pool_uid)
 
     # Every object asks for some of what follows, so that a search for each would multiply with their number. The first
-    # of several entries counts: somebody may have edited the plan.
+    # of several entries counts: the plan may have been edited.
 
     @cached_property
     def _planned_groups(self) -> Mapping[str, PlannedGroup]:

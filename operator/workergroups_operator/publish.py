@@ -92,7 +92,7 @@ class Publisher:
         return said
 
     async def delete(self, key: ClusterKey, groups: Sequence[WorkerGroup]) -> str | None:
-        """Delete groups that nobody has changed since they were read. Return what could not be deleted."""
+        """Delete groups that have not changed since they were read. Return what could not be deleted."""
         deletions = {f"delete {group.uid}": partial(_delete, self._client, group) for group in groups}
         answers = await self.writes.run(key, deletions)
         return "; ".join(filter(None, answers.values())) or None
@@ -127,7 +127,7 @@ async def _publish(client: Kube, update: StatusUpdate) -> tuple[str | None, bool
         return None, True  # It was deleted meanwhile, and perhaps recreated.
     except Exception as error:  # Not only API errors: no update may hold the others up.
         if not update.is_readable and isinstance(error, DynamicApiError):
-            # Nobody can write the status of such an object, so an event is all that is possible.
+            # The status of such an object cannot be written, so an event is all that is possible.
             await tell(client, event(update, datetime.now(UTC)))
             return None, is_refusal(error)
         if is_refusal(error):

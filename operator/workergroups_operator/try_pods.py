@@ -189,7 +189,7 @@ def separated(
 ) -> tuple[dict[str, Explanation], dict[str, Explanation]]:
     """Return why pods that are missing are refused, and, by node group, why rolls cannot begin. Pure.
 
-    As long as a roll cannot begin, the pods keep their templates, of which nobody has asked the API server. A roll that
+    As long as a roll cannot begin, the pods keep their templates, about which the API server was not asked. A roll that
     replaces the head begins only if the API server accepts the head, too.
     """
     of_rolls = {*templates.beginning, *([Component.HEAD.value] if templates.replaces_head else [])}

@@ -85,7 +85,7 @@ class Writes(Generic[Answer]):
         return max(self._timings.write_unknown if known.seconds is None else known.seconds, under_way)
 
     def cancel(self, name: Hashable) -> None:
-        """Cancel a write whose answer nobody needs any more."""
+        """Cancel a write whose answer is not needed any more."""
         if name in self._writes:
             self._writes[name].task.cancel()
 

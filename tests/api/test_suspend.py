@@ -249,7 +249,7 @@ async def test_a_pool_that_nobody_uses_is_deleted_once_no_group_names_it(scene):
 
     told = await eventually("the event that tells why", events)
     assert [(each["type"], each["regarding"]["uid"]) for each in told] == [("Normal", pool["metadata"]["uid"])]
-    assert "nobody has used it since" in told[0]["note"]
+    assert "it has not been used since" in told[0]["note"]
     # The next one of its name starts from the beginning.
     await scene.pool("p", idle={"afterSeconds": 3600, "action": "Delete"})
     await scene.ready(RESOURCE_POOL, "p", seconds=20)

@@ -1,4 +1,4 @@
-"""Answers of programs in pods to programs outside the cluster, on a channel that nobody else writes to.
+"""Answers of programs in pods to programs outside the cluster, on a channel with no other writer.
 
 Ray, the image and the user's ``sitecustomize`` may print at any time. So the shell that starts the program sets the
 channel aside before Python starts: everything printed goes to the standard error, and the answer to the shell's

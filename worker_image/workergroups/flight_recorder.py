@@ -112,7 +112,7 @@ def _records() -> bool:
 
 
 def _answer(wake: int, file: int) -> None:
-    """Answer each time that somebody asks."""
+    """Answer each request."""
     while os.read(wake, 1):
         try:
             said = json.dumps(_recorded())

@@ -1,4 +1,4 @@
-"""Calls whose callers have ended. Ranks finish them, but nobody reports to Ray that they have: callers would."""
+"""Calls whose callers have ended. Ranks finish them, but Ray is not told that they have: callers would tell it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def returned(calls: Iterable[RunningCall], stacks: Mapping[str, RankStack]) -> s
     """Return the keys of the calls that have returned, although Ray lists them.
 
     A process runs as many calls as its threads are in methods: those whose callers live, and else the latest. Of a
-    process without stacks, or with an event loop, nobody can tell.
+    process without stacks, or with an event loop, that is unknown.
 
     Args:
         calls: All calls that have begun.

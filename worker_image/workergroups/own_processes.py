@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROCESSES = Path("/proc")
-_ENDED = "ZX"  # dead; in the first case, nobody has asked for its exit code yet
+_ENDED = "ZX"  # dead; in the first case, its exit code has not been read yet
 
 
 class Process(NamedTuple):

@@ -209,7 +209,7 @@ def _replaced(
 
 def _what_next(rank: _Rank) -> str:
     if rank.incarnation is None:
-        return "Nobody replaces the ranks of a group that a program created: close the group, and create it again"
+        return "Ranks of a group that a program created are not replaced: close the group, and create it again"
     return "group.renew() waits for the ranks that replace dead ones. They have nothing of what those had in memory"
 
 

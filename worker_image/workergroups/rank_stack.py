@@ -30,7 +30,7 @@ class Doing(Word):
     METHOD = "Method"
     """It is in a method; the frames are the method's."""
     ASYNC = "Async"
-    """It has an event loop. Coroutines that wait have no frames, so nobody can tell whether a method has returned."""
+    """It has an event loop. Coroutines that wait have no frames, so it is unknown whether a method has returned."""
     NOTHING = "Nothing"
     """It is in no method."""
     UNKNOWN = "Unknown"

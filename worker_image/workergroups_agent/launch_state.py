@@ -274,7 +274,7 @@ def kept_placements(plan: ClusterPlan, state: RayState) -> dict[tuple[str, int],
 def leaving_placements(plan: ClusterPlan, state: RayState) -> list[PlacementName]:
     """Return the placement groups on live nodes that a pool is giving up, since it has fewer nodes now.
 
-    A user may have named one after a node that no pool can have had: nobody waits for that.
+    A user may have named one after a node that no pool can have had: there is no waiting for that.
     """
     pools = {pool.uid: pool for pool in plan.reserved_pools}
     return [

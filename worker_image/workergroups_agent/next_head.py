@@ -12,7 +12,7 @@ from contextlib import suppress
 from workergroups_agent.listening import TIMEOUT_SECONDS, host_and_port, wait_for_gcs
 from workergroups_api.backoff import Backoff
 
-# If the head's node is gone, nobody ends the connection. Then the kernel asks, and gives up after these seconds in all.
+# If the head's node is gone, nothing ends the connection. Then the kernel probes it, for these seconds in all.
 _ASKS = {socket.TCP_KEEPIDLE: 10, socket.TCP_KEEPINTVL: 3, socket.TCP_KEEPCNT: 3}
 # A head of another version of Ray may never announce a session.
 _PAUSES = Backoff(first=0.5, last=60.0)

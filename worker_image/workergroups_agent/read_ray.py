@@ -225,7 +225,7 @@ def _driver(raw: bytes) -> _Driver | None:
 
 
 def _death_of(record: records.ActorRecord) -> Death | None:
-    """Return the death without its details, which nobody here reads."""
+    """Return the death without its details, which are not read here."""
     death = record.death
     return None if death is None else Death(death.reason, plain(death.message, MAX_MESSAGE), "")
 

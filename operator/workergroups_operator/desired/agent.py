@@ -1,4 +1,4 @@
-"""The agent's Deployment. Its pod is not a node of the Ray cluster, so nobody can send a user's code to it.
+"""The agent's Deployment. Its pod is not a node of the Ray cluster, so no user code can be sent to it.
 
 Its two containers share only a directory for each direction, which one writes and the other reads. The observer has
 Ray's token and the head's image, since both must speak the same Ray. The reporter has the Kubernetes token, and runs

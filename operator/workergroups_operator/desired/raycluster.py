@@ -170,7 +170,7 @@ def _retiring_node_groups(observed: Observed, wanted: set[str], suspended: Colle
 def _unlisted(observed: Observed, listed: set[str]) -> list[str]:
     """Return the node groups of pods that are not listed.
 
-    KubeRay may create a pod while it has not seen yet that its group has left the spec. A pod that somebody has
+    KubeRay may create a pod while it has not seen yet that its group has left the spec. A pod that was
     relabelled is left alone.
     """
     labels = [pod["metadata"]["labels"] for pod in observed.pods_of(Component.WORKER)]

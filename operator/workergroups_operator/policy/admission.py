@@ -28,19 +28,19 @@ def queue_of(ray_cluster: Manifest) -> str | None:
 
 
 def is_suspended(ray_cluster: Manifest) -> bool:
-    """Return whether somebody has suspended the RayCluster."""
+    """Return whether the RayCluster is suspended."""
     return bool(_spec(ray_cluster).get("suspend"))
 
 
 def is_queued(ray_cluster: Manifest) -> bool:
-    """Return whether a queue may have a say: one is named, or somebody else than the operator has written `suspend`."""
+    """Return whether a queue may have a say: one is named, or another writer than the operator has set `suspend`."""
     return queue_of(ray_cluster) is not None or "suspend" in _spec(ray_cluster)
 
 
 def is_held(observed: Observed) -> bool:
     """Return whether Kueue runs the RayCluster as it was admitted, so that the operator must not write it.
 
-    If that is unknown, a RayCluster that somebody has resumed is left alone, too: a write could end everything in it.
+    If that is unknown, a RayCluster that was resumed is left alone, too: a write could end everything in it.
     """
     cluster, queueing = observed.ray_cluster, observed.queueing
     if cluster is None or is_suspended(cluster) or "suspend" not in _spec(cluster):

@@ -193,7 +193,7 @@ def entry_of(digest: str, values: Mapping[str, str]) -> str:
 
 
 def values_in(entry: str | None, uid: str, digest: str, token: str) -> Mapping[str, str] | None:
-    """Return the values that an entry of the Secret holds; None if it holds others, or somebody has changed it."""
+    """Return the values that an entry of the Secret holds; None if it holds others, or was changed."""
     try:
         found = parse(base64.b64decode(entry or ""), _ENTRY_LIMITS)
         values = found["env"]

@@ -1,4 +1,4 @@
-"""Whether nobody uses a pool with `spec.idle`, and whether the operator has suspended it for that, or deletes it.
+"""Whether a pool with `spec.idle` is idle, and whether the operator has suspended it for that, or deletes it.
 
 The record is in the pool's status. It holds times, which do not change while nothing happens. A pool is deleted only
 after its status says that it is suspended: then it has nothing that anybody could lose.
@@ -23,7 +23,7 @@ MAX_WAKE_AT = 64
 
 
 def idle_pools(observed: Observed) -> dict[str, PoolIdle]:
-    """Return the record of each pool that gives back its devices while nobody uses it, by name."""
+    """Return the record of each pool that gives back its devices while it is idle, by name."""
     found = {pool.name: _idle(pool, observed) for pool in observed.pools}
     return {name: record for name, record in found.items() if record is not None}
 
@@ -34,7 +34,7 @@ def in_use(pool: ResourcePool, observed: Observed) -> str | None:
         return wanted
     ready, report = find(pool.status.conditions, ConditionType.READY), pool.status.reservation
     if ready is None or ready.status != "True":
-        return "it is not ready, so nobody can use it yet"
+        return "it is not ready, so it cannot be used yet"
     if report is None or report.drivers is None:
         return "the agent has not counted the drivers yet"
     return f"{report.drivers} drivers are connected to its Ray cluster" if report.drivers else None
@@ -52,7 +52,7 @@ def named_by(pool: ResourcePool, observed: Observed) -> str | None:
 
 
 def may_be_deleted(pool: ResourcePool, observed: Observed) -> bool:
-    """Return whether nobody needs the pool, as far as the operator knows: it must look for groups that name it."""
+    """Return whether the pool is not needed, as far as the operator knows: it must look for groups that name it."""
     idle, record = pool.spec.idle, _idle(pool, observed)
     if idle is None or idle.action is not IdleAction.DELETE or record is None or not record.suspended:
         return False
@@ -73,7 +73,7 @@ def _deleted(pool: ResourcePool) -> Explanation:
     when = f" since {since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if since else ""
     return Explanation(
         EventReason.DELETED,
-        f"the operator has deleted the pool, as spec.idle says: nobody has used it{when}, and no group names it",
+        f"the operator has deleted the pool, as spec.idle says: it has not been used{when}, and no group names it",
     )
 
 

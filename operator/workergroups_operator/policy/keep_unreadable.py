@@ -1,6 +1,6 @@
 """What keeps running of objects that the operator cannot read: what it planned while it could.
 
-If somebody edits the spec of a running group into something unreadable, the group keeps its ranks, and so do the groups
+If the spec of a running group becomes unreadable, the group keeps its ranks, and so do the groups
 on a pool that cannot be read. Only the object's status reports the trouble.
 """
 
@@ -19,7 +19,7 @@ def kept_node_groups(observed: Observed) -> set[str]:
 
 
 def kept_pools(observed: Observed) -> tuple[PlannedPool, ...]:
-    """Return what the plan has of pools that cannot be read. Nobody knows along which topology they are numbered."""
+    """Return what the plan has of pools that cannot be read. It is unknown along which topology they are numbered."""
     odd = {each.uid for each in observed.unreadable if each.kind is RESOURCE_POOL}
     planned = observed.plan.pools if observed.plan else ()
     return tuple(pool.model_copy(update={"domains": None}) for pool in planned if pool.uid in odd)

@@ -31,12 +31,12 @@ def replicas(pool: ResourcePool, size: PoolSize, report: PoolReport, observed: O
     name = node_group_of(pool)
     live = observed.live_node_group(name) or {}
     pods = observed.all_pods_of(name)
-    # If somebody else has raised it, that counts only for the pods that KubeRay has created since.
+    # If another writer has raised it, that counts only for the pods that KubeRay has created since.
     present = min(int(live.get("replicas") or 0), max(pool.status.nodes or 0, len(pods)))
     surplus = len(pods) - size.nodes
     if present <= size.nodes:
         return Replicas(size.nodes, _named(live, pods) if surplus > 0 else ())
-    # While pods are missing, KubeRay may be creating one that nobody could name yet.
+    # While pods are missing, KubeRay may be creating one that cannot be named yet.
     leaving = _leaving(pool, size, report, observed, pods)[: min(surplus, MAX_LEAVING)] if len(pods) >= present else []
     return Replicas(len(pods) - len(leaving), tuple(leaving)) if leaving else Replicas(present)
 

@@ -25,7 +25,7 @@ class PodsByOwner:
     own: tuple[Manifest, ...]
     # Pods of an earlier RayCluster of the same name.
     previous: tuple[Manifest, ...]
-    # All others: copies, and pods that somebody created by hand.
+    # All others: copies, and pods that were created by hand.
     foreign: tuple[Manifest, ...]
 
 

@@ -1,6 +1,6 @@
 """When to restart a cluster whose token is no longer the Secret's: at once, and after growing pauses if it recurs.
 
-Somebody may change the Secret again and again, or the annotation of each new RayCluster. The count is on the agent's
+The Secret may be changed again and again, or the annotation of each new RayCluster. The count is on the agent's
 Lease, since a restart deletes the RayCluster.
 """
 

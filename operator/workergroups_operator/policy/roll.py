@@ -32,7 +32,7 @@ class Roll:
 
 
 def asked_roll(metadata: Mapping[str, object], last: str | None) -> str | None:
-    """Return the name of the roll that a user has asked for since the last one; None if nobody has."""
+    """Return the name of the roll that a user has asked for since the last one; None if there is none."""
     annotations = metadata.get("annotations")
     asked = annotations.get(RESTARTED_AT_ANNOTATION) if isinstance(annotations, Mapping) else None
     if asked is None or (last is not None and last.partition(_SEPARATOR)[0] == digest(asked)):

@@ -110,7 +110,7 @@ def _unused(pool: ResourcePool, idle: PoolIdle) -> Explanation:
     since = f" since {idle.since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if idle.since else ""
     return Explanation(
         Reason.IDLE,
-        f"nobody has used the pool{since}, so it has no pods and holds no devices, as spec.idle says; a group on it "
+        f"the pool has not been used{since}, so it has no pods and holds no devices, as spec.idle says; a group on it "
         f"wakes it, and so does: workergroups job submit {pool.name}",
     )
 

@@ -1,4 +1,4 @@
-"""The condition Admitted: whether a queue lets the pool's cluster run. There is none if nobody queues the cluster.
+"""The condition Admitted: whether a queue lets the pool's cluster run. There is none if the cluster is not queued.
 
 What the RayCluster says decides, since KubeRay starts pods whenever `spec.suspend` is not true. The queue's own words,
 from Kueue's Workload, explain it.
@@ -85,7 +85,7 @@ def _checks(workload: Manifest) -> str:
 
 def _admission(queueing: Queueing) -> str:
     if queueing.workload is None:
-        return f"somebody has resumed the RayCluster; the operator cannot read Workloads: {queueing.unreadable}"
+        return f"the RayCluster was resumed; the operator cannot read Workloads: {queueing.unreadable}"
     admission = (queueing.workload.get("status") or {}).get("admission") or {}
     return f"by ClusterQueue {admission['clusterQueue']}" if "clusterQueue" in admission else "by Kueue"
 

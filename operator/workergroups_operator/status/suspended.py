@@ -48,7 +48,7 @@ def pool_idle(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
     if idle is None:
         return ()
     if idle.since is None:
-        used = in_use(pool, situation.observed) or "somebody has just woken it"
+        used = in_use(pool, situation.observed) or "it was just woken"
         return (finding(ConditionType.IDLE, "False", Explanation(Reason.IN_USE, used)),)
     when = _what_follows(pool, idle.since, situation, is_suspended=bool(idle.suspended))
     unused = Explanation(Reason.UNUSED, f"no group wants it, and no driver is connected to its Ray cluster; {when}")

@@ -185,7 +185,7 @@ def _nodes(
     if not has_run and not is_held(observed):
         is_done = name not in waiting
         return with_roll(asked, (asked_roll(pool.metadata, last) if is_done else None) or last)
-    # Without a live template, somebody has changed it: all that is known is what the spec asks for.
+    # Without a live template, it was changed: all that is known is what the spec asks for.
     return with_roll(asked, last) if live is None or digest_of(live) == digest_of(asked) else live
 
 

@@ -11,7 +11,7 @@ from workergroups_operator.templates.stamp import as_applied, digest_of, note
 
 
 def live_head(observed: Observed) -> Manifest | None:
-    """Return the head's template; None if there is none, or if somebody has changed it."""
+    """Return the head's template; None if there is none, or if it was changed."""
     return as_applied((observed.ray_cluster or {}).get("spec", {}).get("headGroupSpec", {}).get("template"))
 
 
@@ -26,12 +26,12 @@ def admitted_nodes(observed: Observed, pool: ResourcePool) -> Manifest | None:
 
 
 def live_nodes(observed: Observed, pool: ResourcePool) -> Manifest | None:
-    """Return the template of a pool's nodes; None if there is none, or if somebody has changed it."""
+    """Return the template of a pool's nodes; None if there is none, or if it was changed."""
     return as_applied((observed.live_node_group(node_group_of(pool)) or {}).get("template"))
 
 
 def last_roll(observed: Observed, pool: ResourcePool) -> str | None:
-    """Return the name of the pool's last roll. The status keeps the name if somebody removes the node group.
+    """Return the name of the pool's last roll. The status keeps the name if the node group is removed.
 
     A queue changes the templates when it admits them. Until it suspends the cluster, KubeRay creates pods from these.
     """
@@ -47,7 +47,7 @@ def has_run(observed: Observed, pool: ResourcePool) -> bool:
 
 
 def has_head_run(observed: Observed) -> bool:
-    """Return whether a pod of the head has run, in a RayCluster that nobody has suspended."""
+    """Return whether a pod of the head has run, in a RayCluster that is not suspended."""
     cluster = observed.ray_cluster
     is_ending = cluster is not None and is_suspended(cluster)
     return not is_ending and any(map(has_begun, observed.pods_of(Component.HEAD)))

@@ -18,7 +18,7 @@ NOTHING_UNASKED = {"automountServiceAccountToken": False, "enableServiceLinks": 
 
 
 def given(field: str, value: Any) -> dict[str, Any]:
-    """Return the field unless it is empty: a field that nobody set must not make running pods look outdated."""
+    """Return the field unless it is empty: a field that is not set must not make running pods look outdated."""
     return {field: value} if value else {}
 
 
@@ -58,7 +58,7 @@ def resources(
 ) -> dict[str, Any]:
     """Return a container's resources: what is asked, and the defaults of the rest.
 
-    A limit is also the request, as in any pod. A request is also the limit, since nobody can use more of a device, and
+    A limit is also the request, as in any pod. A request is also the limit, since more of a device cannot be used, and
     a container that uses more memory than it requests is the first to be evicted. But a container may use idle CPUs.
 
     Args:

@@ -42,7 +42,7 @@ def with_roll(template: Manifest, roll: str | None) -> Manifest:
 
 
 def as_applied(template: Manifest | None) -> Manifest | None:
-    """Return a template of the live RayCluster as the operator applied it; None if somebody has changed it since.
+    """Return a template of the live RayCluster as the operator applied it; None if it was changed since.
 
     The API server adds the protocol to ports that have none.
     """

@@ -79,7 +79,7 @@ def test_it_waits_until_nothing_is_left():
     [
         ({"suspended": (LEFT,)}, DeadlineError, "within 1m0s: waiting until pod a is deleted"),
         ({"generation": 1}, DeadlineError, "the operator has not seen it yet"),
-        ({"spec": {"suspend": False}}, ClientError, "somebody has resumed it"),
+        ({"spec": {"suspend": False}}, ClientError, "it was resumed"),
     ],
 )
 def test_it_does_not_wait_for_ever(more, error, words):

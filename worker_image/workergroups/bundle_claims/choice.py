@@ -52,7 +52,7 @@ def choose(
         process_on_nodes: How many bundles each node needs.
         wanted: What each bundle needs at least.
         offered: The nodes of all ResourcePools.
-        taken: The bundles that somebody has.
+        taken: The bundles that are taken.
     """
     pools = _by_pool(offered)
     free = {pool: sum(free_bundles(node, wanted, taken) for node in nodes) for pool, nodes in pools.items()}

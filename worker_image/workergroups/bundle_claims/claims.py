@@ -20,7 +20,7 @@ _KV_NAMESPACE = "workergroups-claims"
 
 
 def taken() -> set[BundleKey]:
-    """Return the bundles that somebody has claimed."""
+    """Return the bundles that are claimed."""
     return {bundle for bundle, _ in _claims()}
 
 

@@ -1,6 +1,6 @@
 """Report on the worker processes of this node: ``python -m workergroups.processes.on_node list|stacks|logs [ID...]``.
 
-``stacks`` takes process ids, ``logs`` Ray's ids of workers, also of dead ones. It asks nobody but the kernel and the
+``stacks`` takes process ids, ``logs`` Ray's ids of workers, also of dead ones. It needs only the kernel and the
 processes' signal handlers, and imports nothing of Ray.
 """
 

@@ -44,7 +44,7 @@ def enable(actor_id: str) -> None:
     global _actor_id
     if _actor_id is None and hasattr(os, "memfd_create"):
         if (earlier := open_file(os.getpid(), FILE_NAME)) is not None:
-            os.close(int(earlier[0].name))  # somebody has asked the process before it was a rank
+            os.close(int(earlier[0].name))  # the process was asked before it was a rank
         write_to_memory(actor_id)
         _actor_id = actor_id
 

@@ -44,7 +44,7 @@ class Buffers:
         return array
 
     def expire(self) -> None:
-        """Give back what nobody took again in time."""
+        """Give back what was not taken again in time."""
         now = time.monotonic()
         for entry in list(self._free):
             if now - entry[0] >= _KEPT_FOR:
@@ -56,7 +56,7 @@ class Buffers:
         return next((entry[1] for entry in fitting if self._claim(entry)), None)
 
     def _claim(self, entry: tuple[float, mmap.mmap]) -> bool:
-        """Take an entry away; whether nobody else was faster."""
+        """Take an entry away; whether no other thread was faster."""
         try:
             self._free.remove(entry)
         except ValueError:

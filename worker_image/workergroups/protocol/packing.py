@@ -115,7 +115,7 @@ class BatchStore:
 
     @property
     def is_packed(self) -> bool:
-        """Whether the tensors are still packed, since nobody has used them yet."""
+        """Whether the tensors are still packed, since they have not been used yet."""
         return bool(self._parts)
 
     @property

@@ -196,7 +196,7 @@ def node_of_bundles(placement_group: PlacementGroup) -> dict[int, str]:
 
 
 def placement_group_handle(placement_group_id: str, bundles: list[dict[str, float]]) -> PlacementGroup:
-    """Return a handle on the placement group with that hexadecimal id, which somebody else has created."""
+    """Return a handle on the placement group with that hexadecimal id, which another program has created."""
     return PlacementGroup(PlacementGroupID.from_hex(placement_group_id), bundle_cache=bundles)
 
 

@@ -1,6 +1,6 @@
 """Run Ray's `default_worker.py`, in a process that other programs of its node can ask for its Python stacks.
 
-The raylet runs this for each worker process: plain actors, tasks and ranks. Until somebody asks, there are two signal
+The raylet runs this for each worker process: plain actors, tasks and ranks. Until a request comes, there are two signal
 handlers and a hook for `breakpoint()`: no thread, no open file, and no module that Ray would not import. So it imports
 nothing of ours: the interpreter may be one of a runtime environment, which lacks the library's directory.
 
@@ -73,7 +73,7 @@ def announce(descriptor: int) -> None:
     main_loop = getattr(Worker, "main_loop", None)
 
     def tell() -> None:
-        with suppress(OSError):  # nobody may wait any more
+        with suppress(OSError):  # the caller may be gone
             os.write(descriptor, b".")
         os.close(descriptor)
 

@@ -143,7 +143,7 @@ def subscribe_to_logs(address: str) -> Any:
     Return an object with `poll()`, which waits for a batch (a mapping of `ip`, `pid` and `lines`), `last_batch_size`
     and `close()`.
     """
-    subscriber = ray._raylet.GcsLogSubscriber(worker_id=os.urandom(28), address=address)  # any id that nobody else has
+    subscriber = ray._raylet.GcsLogSubscriber(worker_id=os.urandom(28), address=address)  # any id that is unique
     subscriber.subscribe()
     return subscriber
 

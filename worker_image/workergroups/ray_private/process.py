@@ -10,7 +10,7 @@ import ray
 
 
 def has_started_ray() -> bool:
-    """Return whether this process has started the Ray that it uses: nobody adds nodes to that one."""
+    """Return whether this process has started the Ray that it uses: no nodes are added to that one."""
     node = ray._private.worker._global_node
     return node is not None and bool(node.is_head())
 

@@ -68,7 +68,7 @@ class ActionRunner:
         self._forget_runs(plan, state)
 
     def _forget_records(self, plan: ClusterPlan, state: RayState) -> None:
-        """Remove what first ranks published that were replaced: nobody attaches to those."""
+        """Remove what first ranks published that were replaced: no driver attaches to those."""
         current = {group.uid: group for group in plan.groups}
         ended = {
             rank.actor_id

@@ -96,7 +96,7 @@ def returned_calls(hang: Hang, calls: Mapping[CallInFlight, int], shown: Mapping
     """Return those of the calls of a hang that have returned, although Ray lists them: their caller died before that.
 
     A rank runs as many calls as its threads are in methods, and those are the latest that began before the stacks were
-    taken. Of a rank that has not answered, or that has an event loop, nobody can tell.
+    taken. Of a rank that has not answered, or that has an event loop, that is unknown.
     """
     returned: set[str] = set()
     for rank, each in shown.items():

@@ -20,7 +20,7 @@ async def serve(
 ) -> None:
     """Report until cancelled.
 
-    If a bug ends one task, all are restarted: the Lease must not vouch for statuses that nobody writes any more.
+    If a bug ends one task, all are restarted: the Lease must not vouch for statuses that are not written any more.
     """
     while True:
         try:

@@ -106,7 +106,7 @@ class Write:
     def doubt(self, reach: Reach) -> str | None:
         """Return why the agent cannot vouch for the status; None if it is current, or was until just now.
 
-        While the API server does not answer, nobody reads the agent's doubts. As soon as it answers, it has them, and
+        While the API server does not answer, the agent's doubts are not read. As soon as it answers, it has them, and
         perhaps the status, too: so a new doubt needs an API server that has answered for as long.
         """
         if self._behind is None:

@@ -112,7 +112,7 @@ def register(
 
 
 def _on_rank(function: Callable[..., Any], materialize_futures: bool) -> Callable[..., Any]:
-    """Return the method as it runs on a rank: it gets data for futures, and returns only what somebody collects."""
+    """Return the method as it runs on a rank: it gets data for futures, and returns only what is collected."""
 
     def prepare(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], bool]:
         discard = take_discard(kwargs)

@@ -213,12 +213,12 @@ def take_padding(kwargs: dict[str, Any]) -> Padding | None:
 
 
 def with_discards(kwargs: Mapping[str, Any], discards: Sequence[bool]) -> dict[str, Any]:
-    """Return the keywords with a note for each rank, in rank order: whether nobody collects its result."""
+    """Return the keywords with a note for each rank, in rank order: whether its result is not collected."""
     return {**kwargs, _DISCARD: list(discards)} if any(discards) else dict(kwargs)
 
 
 def take_discard(kwargs: dict[str, Any]) -> bool:
-    """Remove a rank's note from the keywords; return whether nobody collects its result."""
+    """Remove a rank's note from the keywords; return whether its result is not collected."""
     return bool(kwargs.pop(_DISCARD, False))
 
 

@@ -36,7 +36,7 @@ class MeshPlan:
 
     @property
     def discards(self) -> list[bool]:
-        """For each rank, whether nobody collects its result."""
+        """For each rank, whether its result is not collected."""
         collected = set(self.collected)
         return [rank not in collected for rank in range(len(self.chunk_of_rank))]
 

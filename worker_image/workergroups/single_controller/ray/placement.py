@@ -47,7 +47,7 @@ def place(
         strategy: Ray's placement strategy within a group.
         detached: Whether the groups outlive the driver.
         timeout: Seconds until all groups must be placed.
-        held: Placement groups, by the name of their owner, for whose end nobody waits.
+        held: Placement groups, by the name of their owner, for whose end there is no waiting.
 
     Raises:
         PlacementTimeoutError: Some groups were not placed in time. All are removed again.
@@ -93,7 +93,7 @@ def _refuse_impossible(
     strategy: str,
     held: Mapping[str, Sequence[PlacementGroup]],
 ) -> None:
-    """Raise instead of waiting if only more nodes would help, or the end of groups that nobody ends."""
+    """Raise instead of waiting if only more nodes would help, or the end of groups that do not end."""
     if not has_started_ray():
         return
     nodes, one_node = live_nodes(), strategy == "STRICT_PACK"

@@ -220,7 +220,7 @@ class RankGroup(Closing, WorkerGroup):
         """
         if self._find_next is None:
             raise NotAttachedError(
-                f"group {self.name_prefix!r} was not returned by workergroups.attach(), so nobody replaces its ranks: "
+                f"group {self.name_prefix!r} was not returned by workergroups.attach(), so its ranks are not replaced: "
                 "close it, and create it again"
             )
         if self._ranks.is_closed:

@@ -70,7 +70,7 @@ def _method(rank: Any, name: str) -> Any:
 def _check(result: Any, method: str) -> None:
     if inspect.isgenerator(result) or inspect.isasyncgen(result):
         raise TypeError(
-            f"spec.run.method: {method!r} is a generator, of which nothing runs until somebody asks for its values: "
+            f"spec.run.method: {method!r} is a generator, of which nothing runs until its values are requested: "
             "name a method that returns"
         )
 
