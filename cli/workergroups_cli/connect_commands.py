@@ -13,7 +13,7 @@ from urllib.parse import quote
 import typer
 
 from workergroups_client import Cluster, Pool, RayConnection
-from workergroups_client.dashboard import Dashboard
+from workergroups_client.ray_cluster.dashboard import Dashboard
 
 from . import local_command
 from .options import Command, Context, Namespace, PoolName

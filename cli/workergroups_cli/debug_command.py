@@ -10,13 +10,13 @@ import typer
 from workergroups.debugger import prompt
 from workergroups_api.ranges import ranges
 from workergroups_client import Cluster
+from workergroups_client.api_server.tunnel import LOOPBACK
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
-from workergroups_client.names import GROUP, find
-from workergroups_client.pauses import PausedProcess, Pauses
-from workergroups_client.processes import pool_of
+from workergroups_client.objects.names import GROUP, find
+from workergroups_client.pods.pauses import PausedProcess, Pauses
+from workergroups_client.pods.processes import pool_of
 from workergroups_client.rank_ranges import numbers
 from workergroups_client.times import age
-from workergroups_client.tunnel import LOOPBACK
 from workergroups_client.waiting import look_again
 
 from . import launch_json

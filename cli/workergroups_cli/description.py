@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from workergroups_api.vocabulary import Component, ConditionType, Reason
 from workergroups_client import Cluster, RayConnection
 from workergroups_client.errors import ClientError
-from workergroups_client.head_programs import ray_status
-from workergroups_client.jobs import JobRecord, list_records
-from workergroups_client.kept_records import KeptRecords, merged
-from workergroups_client.names import POOL, Target, find_all, ray_cluster, running_pods
-from workergroups_client.occupants import Occupant, occupants
-from workergroups_client.pod_states import PodState, pod_states
-from workergroups_client.readiness import until
-from workergroups_client.status import Status, status_of
+from workergroups_client.jobs.jobs import list_records
+from workergroups_client.jobs.kept_records import KeptRecords, merged
+from workergroups_client.jobs.records import JobRecord
+from workergroups_client.objects.names import POOL, Target, find_all, ray_cluster, running_pods
+from workergroups_client.objects.readiness import until
+from workergroups_client.objects.status import Status, status_of
+from workergroups_client.pods.head_programs import ray_status
+from workergroups_client.pods.pod_states import PodState, pod_states
+from workergroups_client.ray_cluster.occupants import Occupant, occupants
 from workergroups_client.times import age
 
 from .output import note, print_text, table

@@ -5,11 +5,11 @@ from __future__ import annotations
 import typer
 
 from workergroups_client import Cluster
-from workergroups_client.activity import stack_groups
-from workergroups_client.group import Group
-from workergroups_client.process_groups import process_groups
-from workergroups_client.processes import Activity, Processes, pool_of
+from workergroups_client.handles.group import Group
+from workergroups_client.pods.process_groups import process_groups
+from workergroups_client.pods.processes import Activity, Processes, pool_of
 from workergroups_client.rank_ranges import chosen_of
+from workergroups_client.ray_cluster.activity import stack_groups
 from workergroups_client.times import duration
 
 from .json_output import print_list, with_api_names

@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 from workergroups_client import ClientError, Cluster, Pool
-from workergroups_client.attempts import summary
-from workergroups_client.job_lookup import all_jobs, the_job
-from workergroups_client.jobs import LOST, UNKNOWN, Job, JobRecord
-from workergroups_client.left_calls import LeftCall
-from workergroups_client.runtime_env import read
+from workergroups_client.handles.job_lookup import all_jobs, the_job
+from workergroups_client.jobs.attempts import summary
+from workergroups_client.jobs.jobs import Job
+from workergroups_client.jobs.left_calls import LeftCall
+from workergroups_client.jobs.records import LOST, UNKNOWN, JobRecord
+from workergroups_client.jobs.runtime_env import read
 from workergroups_client.times import age, duration
 
 from .command import VerbApp

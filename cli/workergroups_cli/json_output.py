@@ -10,9 +10,9 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from workergroups_client.jobs import JobRecord
-    from workergroups_client.occupants import Occupant
-    from workergroups_client.status import Status
+    from workergroups_client.jobs.records import JobRecord
+    from workergroups_client.objects.status import Status
+    from workergroups_client.ray_cluster.occupants import Occupant
 
 API_VERSION = "cli.workergroups.dev/v1alpha1"
 _SERVERS_OWN = "managedFields"

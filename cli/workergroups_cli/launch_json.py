@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from workergroups_client.api_server.tunnel import LOOPBACK
 from workergroups_client.errors import ClientError
-from workergroups_client.tunnel import LOOPBACK
 
 _FILE = Path(".vscode/launch.json")
 _NEW: dict[str, Any] = {"version": "0.2.0", "configurations": []}

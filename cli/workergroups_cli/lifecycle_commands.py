@@ -11,13 +11,13 @@ import typer
 
 from workergroups_api.manifest import Manifest
 from workergroups_client import Cluster, Group, Pool
-from workergroups_client.deletion import code_left, delete, groups_on
 from workergroups_client.errors import ClientError, ConflictError
-from workergroups_client.handle import Handle
-from workergroups_client.manifests import load, namespace_of
-from workergroups_client.names import GROUP, POOL, Target, as_target, find, find_all, list_all, ray_cluster
-from workergroups_client.plan import Action, explained, name_of, plan
-from workergroups_client.status import status_of
+from workergroups_client.files.manifests import load, namespace_of
+from workergroups_client.files.plan import Action, explained, name_of, plan
+from workergroups_client.objects.deletion import code_left, delete, groups_on
+from workergroups_client.objects.names import GROUP, POOL, Target, as_target, find, find_all, list_all, ray_cluster
+from workergroups_client.objects.status import status_of
+from workergroups_client.ray_cluster.handle import Handle
 from workergroups_client.waiting import silently
 
 from .command_words import look_at, note_expanded

@@ -18,7 +18,7 @@ def complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the names of pools and groups for completion; none if the cluster does not answer."""
     # Every command imports this module, and --help must not wait for what only a request needs.
     from workergroups_client import Cluster
-    from workergroups_client.names import list_all
+    from workergroups_client.objects.names import list_all
 
     try:
         cluster = Cluster(*(_said(ctx, name) for name in ("namespace", "context")))

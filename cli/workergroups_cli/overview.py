@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from workergroups_client import Cluster
 from workergroups_client.errors import ClientError, ForbiddenError
-from workergroups_client.names import POOL, list_all, none_here
-from workergroups_client.readiness import old, until, why
-from workergroups_client.status import Status, status_of
+from workergroups_client.objects.names import POOL, list_all, none_here
+from workergroups_client.objects.readiness import old, until, why
+from workergroups_client.objects.status import Status, status_of
 
 from .output import note, table
 

@@ -15,14 +15,14 @@ import typer
 
 from workergroups.processes.listing import is_target
 from workergroups_client import Cluster, RayConnection
-from workergroups_client.execution import execute
-from workergroups_client.group import Group
-from workergroups_client.logs import LogFile, Part, names_on_node, read
-from workergroups_client.names import GROUP, POOL, find, ray_cluster
-from workergroups_client.nodes import node_id
-from workergroups_client.pods import PodContainer, head, nodes, nodes_of_ranks, ray_pods
-from workergroups_client.previous import previous_logs
-from workergroups_client.processes import Processes, pool_of
+from workergroups_client.api_server.execution import execute
+from workergroups_client.handles.group import Group
+from workergroups_client.objects.names import GROUP, POOL, find, ray_cluster
+from workergroups_client.pods.logs import LogFile, Part, names_on_node, read
+from workergroups_client.pods.nodes import node_id
+from workergroups_client.pods.pods import PodContainer, head, nodes, nodes_of_ranks, ray_pods
+from workergroups_client.pods.previous import previous_logs
+from workergroups_client.pods.processes import Processes, pool_of
 from workergroups_client.rank_ranges import numbers
 from workergroups_client.waiting import Tell
 

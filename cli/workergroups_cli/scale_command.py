@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from workergroups_client import Cluster, Pool
-from workergroups_client.deletion import groups_on
-from workergroups_client.names import POOL, find
-from workergroups_client.status import status_of
+from workergroups_client.objects.deletion import groups_on
+from workergroups_client.objects.names import POOL, find
+from workergroups_client.objects.status import status_of
 
 from .options import LONGEST_WAIT, Context, Namespace, PoolName, Timeout, seconds_of
 from .output import note, print_text

@@ -59,7 +59,7 @@ def status(
 
 # Each of these imports what the others do without: a status is also asked for in loops.
 def _watch(cluster: Cluster, name: str | None, *, everywhere: bool, with_ray: bool) -> None:
-    from workergroups_client.watching import Changes, Watched
+    from workergroups_client.api_server.watching import Changes, Watched
 
     from .description import look_at
     from .watch_view import watch

@@ -18,7 +18,7 @@ def attended(run: Callable[..., int], *, tty: bool) -> int:
     """Run a command with this command's input; with ``tty``, on this terminal.
 
     Args:
-        run: Takes ``stdin`` and ``size`` as `workergroups_client.execution.execute` does.
+        run: Takes ``stdin`` and ``size`` as `workergroups_client.api_server.execution.execute` does.
         tty: Whether the command gets a terminal, if this one has one.
     """
     if tty and not sys.stdin.isatty():

@@ -9,8 +9,8 @@ import typer
 from workergroups_api.vocabulary import ConditionType
 from workergroups_client import Cluster
 from workergroups_client.errors import ClientError, DeadlineError
-from workergroups_client.goals import Goal, wait_for
-from workergroups_client.names import Target, find_all
+from workergroups_client.objects.goals import Goal, wait_for
+from workergroups_client.objects.names import Target, find_all
 
 from .exit_codes import TIME_IS_UP
 from .options import LONGEST_WAIT, Context, Namespace, Timeout, complete_name, seconds_of

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from workergroups_client.api_server.watching import Changes
 from workergroups_client.errors import ClientError
-from workergroups_client.watching import Changes
 
 from .output import captured, complain, out, print_text
 

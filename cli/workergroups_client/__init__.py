@@ -13,17 +13,18 @@ if TYPE_CHECKING:
     from workergroups_api.conditions import Condition
     from workergroups_api.report import DeadRank
 
-    from .checks import Check
-    from .cluster import Cluster
-    from .connection import RayConnection
+    from .api_server.cluster import Cluster
     from .errors import CannotBeReadyError, ClientError, DeadlineError, NotFoundError, UnreachableError
-    from .group import Group
-    from .jobs import Job, JobRecord
-    from .pauses import PausedProcess
-    from .pool import Pool
-    from .previous import PreviousLog
-    from .ranks import RankActor
-    from .status import Status
+    from .handles.group import Group
+    from .handles.pool import Pool
+    from .jobs.jobs import Job
+    from .jobs.records import JobRecord
+    from .objects.status import Status
+    from .pods.checks import Check
+    from .pods.pauses import PausedProcess
+    from .pods.previous import PreviousLog
+    from .ray_cluster.connection import RayConnection
+    from .ray_cluster.ranks import RankActor
 
 __all__ = [
     "CannotBeReadyError",
@@ -49,23 +50,23 @@ __all__ = [
 
 _MODULES = {
     "CannotBeReadyError": ".errors",
-    "Check": ".checks",
+    "Check": ".pods.checks",
     "CheckFinding": "workergroups.checking.findings",
     "ClientError": ".errors",
-    "Cluster": ".cluster",
+    "Cluster": ".api_server.cluster",
     "Condition": "workergroups_api.conditions",
     "DeadRank": "workergroups_api.report",
     "DeadlineError": ".errors",
-    "Group": ".group",
-    "Job": ".jobs",
-    "JobRecord": ".jobs",
+    "Group": ".handles.group",
+    "Job": ".jobs.jobs",
+    "JobRecord": ".jobs.jobs",
     "NotFoundError": ".errors",
-    "PausedProcess": ".pauses",
-    "Pool": ".pool",
-    "PreviousLog": ".previous",
-    "RankActor": ".ranks",
-    "RayConnection": ".connection",
-    "Status": ".status",
+    "PausedProcess": ".pods.pauses",
+    "Pool": ".handles.pool",
+    "PreviousLog": ".pods.previous",
+    "RankActor": ".ray_cluster.ranks",
+    "RayConnection": ".ray_cluster.connection",
+    "Status": ".objects.status",
     "UnreachableError": ".errors",
 }
 

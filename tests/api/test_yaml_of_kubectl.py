@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.simulation.control_plane import binaries
-from workergroups_client.kubernetes_yaml import documents
+from workergroups_client.files.kubernetes_yaml import documents
 
 TEXT = """
 1e-6 1E5 1.5e3 .5 5. +1 -0 0x1F 0o17 017 089 0b11 1_000 1:30 22:22:22 2024-01-01 2024-01-01T10:00:00Z y Y n N

@@ -17,12 +17,12 @@ from ray.cluster_utils import Cluster
 from workergroups.answering import answer_command
 from workergroups.debugger.dap import Attached
 from workergroups_agent.ray_start import our_start_process
-from workergroups_client import pauses
 from workergroups_client.errors import NotFoundError
-from workergroups_client.names import POOL, Target
-from workergroups_client.pauses import Pauses
-from workergroups_client.pods import PodContainer
-from workergroups_client.processes import Processes
+from workergroups_client.objects.names import POOL, Target
+from workergroups_client.pods import pauses
+from workergroups_client.pods.pauses import Pauses
+from workergroups_client.pods.pods import PodContainer
+from workergroups_client.pods.processes import Processes
 
 
 @pytest.fixture(scope="module")

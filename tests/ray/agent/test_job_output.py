@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from ray.cluster_utils import Cluster
 
-from workergroups_client.jobs import Job, submit
-from workergroups_client.ray_api import RayApi
+from workergroups_client.jobs.jobs import Job, submit
+from workergroups_client.ray_cluster.ray_api import RayApi
 from workergroups_client.waiting import look_again
 
 LINE = 5_000_000

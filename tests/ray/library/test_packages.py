@@ -8,7 +8,7 @@ import pytest
 from ray._private.ray_constants import get_runtime_env_default_excludes
 from ray._private.runtime_env.packaging import _zip_files
 
-from workergroups_client.package import pack
+from workergroups_client.jobs.package import pack
 
 CAFE = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
 NAMES = ["a", "b.py", "c.bin", "data", ".hidden", "x y", CAFE, "__pycache__", "venv"]

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from workergroups_cli import group_commands
 from workergroups_cli.app import app
-from workergroups_client.activity import Activity, stack_groups
+from workergroups_client.ray_cluster.activity import Activity, stack_groups
 
 RAY = "/usr/lib/python3.11/site-packages/ray/_private"
 

@@ -12,8 +12,8 @@ import pytest
 from tests.unit.client.api_server import POOLS, Answer, Authority, api_server, kubeconfig, listed, refused
 from tests.unit.client.fake_cluster import condition, group, head, pool
 from workergroups_cli.app import main
-from workergroups_client import rest
-from workergroups_client.api_errors import Place, refusal
+from workergroups_client.api_server import rest
+from workergroups_client.api_server.api_errors import Place, refusal
 from workergroups_client.errors import ForbiddenError, NotFoundError
 
 GROUPS = POOLS.replace("resourcepools", "workergroups")

@@ -3,10 +3,12 @@
 import pytest
 
 from tests.unit.client.fake_cluster import WritableCluster, condition, group, head, pool
-from workergroups_client import Pool, attempts, jobs, readiness, retried_job, submission
-from workergroups_client.attempts import is_retried
+from workergroups_client import Pool
 from workergroups_client.errors import ClientError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
-from workergroups_client.jobs import JobRecord
+from workergroups_client.jobs import attempts, jobs, retried_job, submission
+from workergroups_client.jobs.attempts import is_retried
+from workergroups_client.jobs.records import JobRecord
+from workergroups_client.objects import readiness
 
 READY = {"conditions": [condition("Ready", "True")], "observedGeneration": 2}
 HOPELESS = {"conditions": [condition("Ready", "False", "LaunchFailed", "ImportError: x")], "observedGeneration": 2}

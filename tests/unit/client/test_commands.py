@@ -23,8 +23,8 @@ from workergroups_cli.command import record
 from workergroups_cli.options import LONGEST_WAIT, seconds_of
 from workergroups_client import Pool
 from workergroups_client.errors import ClientError, DeadlineError
-from workergroups_client.names import find
-from workergroups_client.status import status_of
+from workergroups_client.objects.names import find
+from workergroups_client.objects.status import status_of
 from workergroups_client.times import duration
 
 READY = {"conditions": [condition("Ready", "True")], "observedGeneration": 2}
@@ -258,7 +258,7 @@ class RestartingCluster(FakeCluster):
 
 
 def test_a_restart_of_a_pool_returns_when_it_has_begun_and_says_why_it_cannot(monkeypatch):
-    monkeypatch.setattr("workergroups_client.pool._TAKEN_UP_SECONDS", 0.3)
+    monkeypatch.setattr("workergroups_client.handles.pool._TAKEN_UP_SECONDS", 0.3)
     Pool("pool/ppo", RestartingCluster({}, takes_up=True)).restart()
     refused = [condition("UpToDate", "False", "PodsRefused", "the restart has not begun: no account")]
     with pytest.raises(ClientError, match="pool ppo is not restarted: PodsRefused: the restart has not begun"):

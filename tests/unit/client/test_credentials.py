@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from workergroups_client.credentials import Credential, login_of
+from workergroups_client.api_server.credentials import Credential, login_of
+from workergroups_client.api_server.kubeconfig import Context, Entry
 from workergroups_client.errors import ClientError
-from workergroups_client.kubeconfig import Context, Entry
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_an_auth_provider_is_left_to_the_kubernetes_package(tmp_path, monkeypatc
     (tmp_path / "config").write_text(json.dumps(document))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "config"))
-    from workergroups_client.kubeconfig import load
+    from workergroups_client.api_server.kubeconfig import load
 
     assert login_of(load(None)).credential().authorization == f"Bearer {token}"
     document["users"][0]["user"] = {"auth-provider": {"name": "oidc", "config": {"x": "y"}}}

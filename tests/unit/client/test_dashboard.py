@@ -14,8 +14,8 @@ from tests.unit.client.browser import Browser
 from workergroups_cli import connect_commands
 from workergroups_cli.app import app
 from workergroups_cli.connect_commands import has_display
-from workergroups_client.dashboard import Dashboard
 from workergroups_client.errors import ClientError
+from workergroups_client.ray_cluster.dashboard import Dashboard
 
 TOKEN = "the-token-of-ray"
 

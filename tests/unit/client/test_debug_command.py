@@ -10,7 +10,7 @@ import pytest
 from workergroups.debugger import prompt
 from workergroups_cli.debug_command import Session
 from workergroups_client.errors import NotFoundError
-from workergroups_client.pauses import PausedProcess
+from workergroups_client.pods.pauses import PausedProcess
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PAUSE = PausedProcess(

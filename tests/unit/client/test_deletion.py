@@ -1,9 +1,9 @@
 """What `down` leaves."""
 
 from tests.unit.client.fake_cluster import FakeCluster, group, pool
-from workergroups_client.deletion import code_left
 from workergroups_client.errors import ForbiddenError
-from workergroups_client.names import GROUP, find_all
+from workergroups_client.objects.deletion import code_left
+from workergroups_client.objects.names import GROUP, find_all
 
 
 def test_the_configmaps_with_the_code_of_deleted_groups_are_named():

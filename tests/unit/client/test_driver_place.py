@@ -4,10 +4,10 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, head, pool
 from tests.unit.client.test_attempts import World
-from workergroups_client.driver_place import DriverPlace
 from workergroups_client.errors import NotFoundError, NotRunningError
-from workergroups_client.names import find
-from workergroups_client.pods import PodContainer
+from workergroups_client.jobs.driver_place import DriverPlace
+from workergroups_client.objects.names import find
+from workergroups_client.pods.pods import PodContainer
 
 # A pool of two nodes, whose numbers are those of its placement groups, not the order of the nodes.
 TABLES = {

@@ -36,7 +36,7 @@ ON_ALL = """
 import signal, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from workergroups_cli import pod_commands
-from workergroups_client.pods import PodContainer
+from workergroups_client.pods.pods import PodContainer
 
 both = threading.Barrier(2)
 

@@ -7,9 +7,9 @@ import threading
 import pytest
 from kubernetes.stream import ws_client
 
-from workergroups_client import exec_protocol
+from workergroups_client.api_server import exec_protocol
+from workergroups_client.api_server.execution import execute
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
-from workergroups_client.execution import execute
 
 FAILED = {"status": "Failure", "details": {"causes": [{"reason": "ExitCode", "message": "3"}]}}
 STDIN, RESIZE = 0, 4

@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, condition, group
 from workergroups_client.errors import CannotBeReadyError, ClientError, DeadlineError
-from workergroups_client.goals import Goal, wait_for
-from workergroups_client.names import GROUP, POOL, find_all
+from workergroups_client.objects.goals import Goal, wait_for
+from workergroups_client.objects.names import GROUP, POOL, find_all
 
 
 @pytest.fixture(autouse=True)

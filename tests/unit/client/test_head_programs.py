@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
-from workergroups_client import head_programs, pod_programs
 from workergroups_client.errors import ClientError
-from workergroups_client.head_programs import ask_library, ray_status
-from workergroups_client.names import find
+from workergroups_client.objects.names import find
+from workergroups_client.pods import head_programs, pod_programs
+from workergroups_client.pods.head_programs import ask_library, ray_status
 
 CLUSTER = FakeCluster(pool("ppo"))
 OLDER = "/usr/bin/python: No module named workergroups.checking"

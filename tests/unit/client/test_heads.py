@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, condition, head, pool
 from workergroups_client.errors import NotRunningError
-from workergroups_client.heads import head_pod
+from workergroups_client.ray_cluster.heads import head_pod
 
 MESSAGE = "spec.suspend is true; to start it: workergroups resume ppo"
 SUSPENDED = pool(

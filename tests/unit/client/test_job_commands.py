@@ -12,7 +12,8 @@ from workergroups_cli.app import app
 from workergroups_cli.job_commands import follow
 from workergroups_cli.output import Teller
 from workergroups_client.errors import UnreachableError
-from workergroups_client.jobs import AbsentJob, JobRecord
+from workergroups_client.jobs.jobs import AbsentJob
+from workergroups_client.jobs.records import JobRecord
 
 SUCCEEDED = JobRecord("ppo-2", "SUCCEEDED", "python train.py", "", 100.0, 163.0, 0, "ppo", 2)
 LOST = JobRecord("ppo-1", "LOST", "python train.py", "Ray's head is gone", 1.0, None, None, "ppo", 1, is_kept=True)

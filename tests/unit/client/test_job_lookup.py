@@ -6,10 +6,10 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_api.job_record import KeptJobRecord
-from workergroups_client import job_lookup
 from workergroups_client.errors import ClientError, NotFoundError, NotRunningError, UnreachableError
-from workergroups_client.job_lookup import all_jobs, the_job
-from workergroups_client.jobs import JobRecord
+from workergroups_client.handles import job_lookup
+from workergroups_client.handles.job_lookup import all_jobs, the_job
+from workergroups_client.jobs.records import JobRecord
 
 RETRIED = [
     JobRecord("long-2", "RUNNING", "d", "", 0.5, None, None, "long", 2),

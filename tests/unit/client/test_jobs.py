@@ -3,7 +3,8 @@
 import pytest
 
 from workergroups_client.errors import ClientError, ConflictError, UnreachableError
-from workergroups_client.jobs import Job, JobRecord, submit
+from workergroups_client.jobs.jobs import Job, submit
+from workergroups_client.jobs.records import JobRecord
 
 
 def said(status="RUNNING", **more):

@@ -10,8 +10,8 @@ from workergroups.checking.findings import CheckFinding
 from workergroups_cli import job_commands, status_command
 from workergroups_cli.app import app
 from workergroups_cli.json_output import API_VERSION, job_item, print_list
-from workergroups_client.jobs import JobRecord
-from workergroups_client.occupants import Occupant
+from workergroups_client.jobs.records import JobRecord
+from workergroups_client.ray_cluster.occupants import Occupant
 
 READY = {
     "conditions": [condition("Ready", "True")],

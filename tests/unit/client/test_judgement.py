@@ -6,9 +6,9 @@ from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups.checking.findings import differences, finding
 from workergroups.checking.judgement import judge
 from workergroups_api.vocabulary import Vendor
-from workergroups_client.checks import question_about
-from workergroups_client.names import find
-from workergroups_client.reading import pool_spec
+from workergroups_client.objects.names import find
+from workergroups_client.objects.reading import pool_spec
+from workergroups_client.pods.checks import question_about
 
 GIB = 2**30
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.unit.client.fake_cluster import WritableCluster, head, pool
 from workergroups_api.job_record import KeptJobRecord
 from workergroups_api.manifest import CONFIG_MAP
-from workergroups_client import kept_records
 from workergroups_client.errors import ClientError
-from workergroups_client.jobs import JobRecord
-from workergroups_client.kept_records import KeptRecords, merged
+from workergroups_client.jobs import kept_records
+from workergroups_client.jobs.kept_records import KeptRecords, merged
+from workergroups_client.jobs.records import JobRecord
 
 RUNS = "uid-of-ppo-head/life-1"
 NAME = "ppo-job-records"

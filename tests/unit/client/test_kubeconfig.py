@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.client.api_server import kubeconfig
-from workergroups_client import kubeconfig as module
+from workergroups_client.api_server import kubeconfig as module
+from workergroups_client.api_server.kubeconfig import load
 from workergroups_client.errors import ClientError
-from workergroups_client.kubeconfig import load
 
 SERVER = "https://cluster.example:6443"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups_client.left_calls import left_calls
+from workergroups_client.jobs.left_calls import left_calls
 
 
 class Ray:

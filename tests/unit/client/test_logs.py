@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from workergroups_client.errors import ClientError
-from workergroups_client.log_times import recent, written_at
-from workergroups_client.logs import MOST_AT_ONCE, LogFile, Part, read
+from workergroups_client.pods.log_times import recent, written_at
+from workergroups_client.pods.logs import MOST_AT_ONCE, LogFile, Part, read
 
 
 class Ray:

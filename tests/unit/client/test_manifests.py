@@ -3,7 +3,7 @@
 import pytest
 
 from workergroups_client.errors import ClientError
-from workergroups_client.manifests import load, namespace_of
+from workergroups_client.files.manifests import load, namespace_of
 
 
 def test_what_groups_and_pools_need_comes_before_them(tmp_path):

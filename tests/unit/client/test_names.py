@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, group, pool
 from workergroups_client.errors import ClientError, NotFoundError
-from workergroups_client.names import GROUP, POOL, find, find_all, none_here, pools_of, ray_cluster
+from workergroups_client.objects.names import GROUP, POOL, find, find_all, none_here, pools_of, ray_cluster
 
 BOTH = FakeCluster(pool("ppo", clusterName="rl"), group("ppo"), group("critic", pools=[{"name": "ppo"}]))
 

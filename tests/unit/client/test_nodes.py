@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_client.errors import NotFoundError
-from workergroups_client.names import find
-from workergroups_client.nodes import node_id
+from workergroups_client.objects.names import find
+from workergroups_client.pods.nodes import node_id
 
 
 class Ray:

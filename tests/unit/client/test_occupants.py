@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_cli.description import _show_occupants
-from workergroups_client.names import find
-from workergroups_client.occupants import Occupant, occupants
+from workergroups_client.objects.names import find
+from workergroups_client.ray_cluster.occupants import Occupant, occupants
 
 POOL = find(FakeCluster(pool("ppo")), "ppo")
 PLACED = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workergroups_client import package
 from workergroups_client.errors import ClientError
+from workergroups_client.jobs import package
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from tests.unit.client.fake_cluster import FakeCluster, group, pool
 from workergroups.debugger.pauses import Pause
 from workergroups.processes.tables import ActorRow, DriverRow, GcsTables, PauseRow, TaskRow
 from workergroups_cli import launch_json
-from workergroups_client import pauses
 from workergroups_client.errors import ClientError
-from workergroups_client.names import find
-from workergroups_client.pauses import Pauses
+from workergroups_client.objects.names import find
+from workergroups_client.pods import pauses
+from workergroups_client.pods.pauses import Pauses
 
 PAUSE = Pause("node", "t.py", 1, "f", "/code", "", 0, 1767225600.25)
 TABLES = GcsTables(

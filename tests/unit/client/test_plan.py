@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
 from workergroups_client.errors import ClientError, ConflictError, NotFoundError
-from workergroups_client.plan import changed_fields, plan
+from workergroups_client.files.plan import changed_fields, plan
 
 
 class DryRuns(FakeCluster):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.client.fake_cluster import SOON
-from workergroups_client.pod_states import pod_state
+from workergroups_client.pods.pod_states import pod_state
 
 NO_GPU = (
     "0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 "

@@ -7,9 +7,9 @@ import pytest
 from tests.unit.client import fake_cluster
 from tests.unit.client.fake_cluster import FakeCluster
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
-from workergroups_client import previous
 from workergroups_client.errors import ClientError, NotFoundError
-from workergroups_client.names import GROUP, find
+from workergroups_client.objects.names import GROUP, find
+from workergroups_client.pods import previous
 
 SINCE = "2026-01-02T00:00:00+00:00"
 

@@ -10,8 +10,8 @@ from workergroups.processes.tables import ActorRow, DriverRow, GcsTables, NodePr
 from workergroups_cli import group_commands, pod_commands
 from workergroups_cli.app import app
 from workergroups_client.errors import ClientError, NotFoundError
-from workergroups_client.process_groups import process_groups
-from workergroups_client.processes import Processes, pool_of
+from workergroups_client.pods.process_groups import process_groups
+from workergroups_client.pods.processes import Processes, pool_of
 
 PACKAGES = "/usr/lib/python3.11/site-packages"
 BY_RAY = f"""  File "{PACKAGES}/ray/_private/function_manager.py", line 740 in actor_method_executor

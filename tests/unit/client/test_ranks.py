@@ -4,8 +4,8 @@ import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, group
 from workergroups_client.errors import ClientError, NotFoundError
-from workergroups_client.names import find
-from workergroups_client.ranks import RankActor, choose, ranks_of
+from workergroups_client.objects.names import find
+from workergroups_client.ray_cluster.ranks import RankActor, choose, ranks_of
 
 RANKS = [RankActor(number, f"actor-{number}", "ALIVE", number, "node") for number in range(8)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.client.api_server import Answer, api_server
 from workergroups_client.errors import ClientError, NotFoundError
-from workergroups_client.ray_api import RayApi, _refusal
+from workergroups_client.ray_cluster.ray_api import RayApi, _refusal
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "job.py", line 1\nValueError: it already exists.\n'
 

@@ -5,10 +5,10 @@ import itertools
 import pytest
 
 from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, pool
-from workergroups_client import readiness
 from workergroups_client.errors import CannotBeReadyError, DeadlineError, UnreachableError
-from workergroups_client.names import find
-from workergroups_client.readiness import wait_until_ready
+from workergroups_client.objects import readiness
+from workergroups_client.objects.names import find
+from workergroups_client.objects.readiness import wait_until_ready
 
 
 def looks(*readies):

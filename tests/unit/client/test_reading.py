@@ -7,10 +7,10 @@ import pytest
 from tests.unit.client.fake_cluster import FakeCluster, condition, group, pool
 from workergroups_cli.json_output import print_list
 from workergroups_client.errors import ClientError
-from workergroups_client.names import find
-from workergroups_client.previous import dead_rank
-from workergroups_client.reading import group_status, pool_spec, pool_status
-from workergroups_client.status import status_of
+from workergroups_client.objects.names import find
+from workergroups_client.objects.reading import group_status, pool_spec, pool_status
+from workergroups_client.objects.status import status_of
+from workergroups_client.pods.previous import dead_rank
 
 
 def target(made):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from workergroups_client import runtime_env
 from workergroups_client.errors import ClientError, NotFoundError
+from workergroups_client.jobs import runtime_env
 
 
 class Ray:

@@ -7,10 +7,10 @@ from base64 import b64encode
 import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
-from workergroups_client import secret_env
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
-from workergroups_client.pods import PodContainer
-from workergroups_client.secret_env import as_typed, handed_over, script, variables_of
+from workergroups_client.jobs import secret_env
+from workergroups_client.jobs.secret_env import as_typed, handed_over, script, variables_of
+from workergroups_client.pods.pods import PodContainer
 
 AWKWARD = b'it\'s "$HOME" `id`\n\\ \xff end\n'
 

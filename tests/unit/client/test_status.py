@@ -9,9 +9,9 @@ from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, 
 from workergroups_cli.description import _told
 from workergroups_cli.overview import _row
 from workergroups_cli.progress import _state
-from workergroups_client.names import find
-from workergroups_client.readiness import until, why
-from workergroups_client.status import status_of
+from workergroups_client.objects.names import find
+from workergroups_client.objects.readiness import until, why
+from workergroups_client.objects.status import status_of
 
 LATER = "9999-01-01T00:00:00Z"
 LATE = condition("Progressing", "False", "ProgressDeadlineExceeded")

@@ -10,8 +10,8 @@ from workergroups_cli.description import _describe, _mark
 from workergroups_cli.output import Output
 from workergroups_cli.status_command import _overview
 from workergroups_client import ClientError
-from workergroups_client.names import POOL, Target
-from workergroups_client.status import status_of
+from workergroups_client.objects.names import POOL, Target
+from workergroups_client.objects.status import status_of
 
 READABLE = pool("ppo", status={"conditions": [condition("Ready", "True")], "observedGeneration": 2})
 UNREADABLE = group("odd", status={"incarnation": "first"})

@@ -12,9 +12,9 @@ from aiohttp import WSMsgType, web
 
 from tests.unit.client.api_server import Authority, kubeconfig
 from workergroups_client import Cluster
+from workergroups_client.api_server.execution import execute
+from workergroups_client.api_server.tunnel import Tunnel
 from workergroups_client.errors import UnauthorizedError, UnreachableError
-from workergroups_client.execution import execute
-from workergroups_client.tunnel import Tunnel
 
 PODS = "/api/v1/namespaces/team/pods/head"
 

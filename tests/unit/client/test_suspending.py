@@ -10,9 +10,9 @@ from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_cli import lifecycle_commands, progress
 from workergroups_cli.app import app
 from workergroups_client.errors import ClientError, DeadlineError
-from workergroups_client.group import Group
-from workergroups_client.pool import Pool
-from workergroups_client.suspending import wait_until_suspended
+from workergroups_client.handles.group import Group
+from workergroups_client.handles.pool import Pool
+from workergroups_client.objects.suspending import wait_until_suspended
 
 LEFT = ("False", "Suspending", "waiting until pod a is deleted")
 DONE = ("True", "Suspended", "it is so")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups_client.unknown_fields import with_suggestions
+from workergroups_client.api_server.unknown_fields import with_suggestions
 
 NOT = "field not declared in schema"
 

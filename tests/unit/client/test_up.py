@@ -11,8 +11,8 @@ from tests.unit.client.fake_cluster import FakeCluster, condition, pool
 from workergroups_cli import lifecycle_commands, progress
 from workergroups_cli.app import app
 from workergroups_client.errors import ClientError
-from workergroups_client.names import POOL, Target
-from workergroups_client.status import status_of
+from workergroups_client.objects.names import POOL, Target
+from workergroups_client.objects.status import status_of
 
 MANIFEST = {
     "apiVersion": "workergroups.dev/v1alpha1",

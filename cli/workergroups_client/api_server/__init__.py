@@ -1,0 +1,1 @@
+"""The Kubernetes API server: kubeconfig, credentials, requests, and streams into pods."""

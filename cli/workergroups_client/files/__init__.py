@@ -1,0 +1,1 @@
+"""Manifests in files, and what applying them would change."""

@@ -1,0 +1,1 @@
+"""What users hold: a pool, a group, and jobs by their names."""

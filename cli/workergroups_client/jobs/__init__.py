@@ -1,0 +1,1 @@
+"""Ray jobs: submission, attempts, and the records that outlive the head."""

@@ -1,0 +1,237 @@
+"""The attempts of a job: one after the other, never two at a time.
+
+Only this program submits the next attempt, so without it there is none. An attempt is submitted when
+
+- the one before has ended: Ray says so, or the container of the head in which it ran is gone. If neither is sure, there
+  is no next attempt, since the driver of the one before might still call ranks and write checkpoints;
+- no driver of it is connected to Ray any more, such as a process that it left in the background;
+- the pool is ready, and so are the groups on it that were ready, or on their way, when the attempt before began.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from workergroups_api.backoff import Backoff
+
+from ..errors import ClientError, DeadlineError, NotRunningError, UnreachableError
+from ..objects.deletion import groups_on
+from ..objects.names import Target
+from ..objects.readiness import wait_until_ready, why_and_until
+from ..objects.reading import pool_status
+from ..objects.status import Status, status_of
+from ..ray_cluster.handle import Handle
+from ..times import duration
+from ..waiting import Tell, look_again
+from .jobs import RECONNECT_SECONDS, Job
+from .kept_records import KeptRecords
+from .records import FAILED, LOST, JobRecord
+from .retried_job import RetriedJob
+from .submission import Submission
+
+if TYPE_CHECKING:
+    from workergroups_api.job_record import KeptJobRecord
+
+BACKOFF = Backoff(first=5, last=60)
+WAIT_SECONDS = 24 * 3600
+"""How long to wait for a connection, for the end of an attempt, and for what the next one needs."""
+_RETRIED = (FAILED, LOST)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What is known of an attempt when the next one is due."""
+
+    job_id: str
+    head: str | None
+    """The container in which it was submitted; ``None`` if that is not known."""
+    session: str | None
+    groups: tuple[str, ...]
+    """The groups that the next attempt waits for."""
+
+
+class Attempts:
+    """Submits the attempts of a job.
+
+    Args:
+        pool: The pool on which the job runs.
+        kept: The records that outlive Ray's head.
+        submission: What each attempt is started from.
+        retries: How many attempts there may be after the first.
+        on_retry: Called with why an attempt ended, and when the next one begins.
+    """
+
+    def __init__(self, pool: Handle, kept: KeptRecords, submission: Submission, retries: int, on_retry: Tell) -> None:
+        self._pool, self._kept, self._submission = pool, kept, submission
+        self._retries, self._on_retry = retries, on_retry
+        self._number = 0
+        self._latest: Attempt | None = None
+
+    def job(self, tell: Tell) -> Job:
+        """Submit the first attempt; return the job."""
+        first = self._start(tell)
+        return RetriedJob(self._submission.job, first, self._next) if self._retries else first
+
+    def _next(self, record: JobRecord, tell: Tell) -> Job | None:
+        """Submit the next attempt after one that has ended so; return ``None`` if there should be none.
+
+        Raises:
+            ClientError: There should be one, but it cannot be submitted.
+        """
+        if not is_retried(record, self._retries + 1 - self._number):
+            return None
+        of = f"attempt {self._number} of at most {self._retries + 1} of job {self._submission.job}"
+        pause = BACKOFF.after(self._number)
+        self._on_retry(
+            f"{of} ended: {summary(record)}. The next one begins in {duration(pause)} at the earliest, when the pool "
+            f"and the groups on it are ready"
+        )
+        time.sleep(pause)
+        try:
+            return self._again(record, tell)
+        except ClientError as error:
+            raise ClientError(f"{of} ended ({summary(record)}), and there is no next one: {error}") from error
+
+    def _again(self, record: JobRecord, tell: Tell) -> Job | None:
+        before = self._latest
+        assert before is not None
+        if (doubt := doubt_of_end(record, before)) is not None:
+            raise ClientError(doubt)
+        last: object = "it was not tried"
+        for left in look_again(WAIT_SECONDS, pause=1):
+            try:
+                self._wait_until_ready(before, left, tell)
+                self._pool.renew()
+                if (last := still_running(record, before, self._pool)) is not None:
+                    tell(f"{last} ({duration(left)} left)")
+                    continue
+                return None if self._is_stopped(before) else self._start(tell)
+            except (UnreachableError, NotRunningError, DeadlineError) as error:
+                last = error
+                tell(f"trying again for {duration(left)}: {error}")
+        raise DeadlineError(f"it could not be submitted within {duration(WAIT_SECONDS)}: {last}")
+
+    def _wait_until_ready(self, before: Attempt, seconds: float, tell: Tell) -> None:
+        """Wait for the pool, and for those of the groups that still exist."""
+        groups = [group for group in groups_on(self._pool.cluster, self._pool.target) if group.name in before.groups]
+
+        def show(statuses: Sequence[Status]) -> None:
+            if waiting := [status for status in statuses if not status.is_ready]:
+                first = waiting[0]
+                tell(f"the next attempt waits for {first.what} {first.name}: {why_and_until(first)}")
+
+        wait_until_ready(self._pool.cluster, [self._pool.target, *groups], show, seconds)
+
+    def _start(self, tell: Tell) -> Job:
+        """Submit the attempt that is due. If that fails, it remains due."""
+        pool, number = self._pool, self._number + 1
+        job_id = f"{self._submission.job}-{number}" if self._retries else self._submission.job
+        heads = _heads(self._kept)
+        patience = WAIT_SECONDS if self._retries else RECONNECT_SECONDS
+        job = self._submission.start(pool, self._kept, job_id, number, patience)
+        self._number, self._latest = number, Attempt(job_id, None, None, ())
+        try:
+            # With other heads than before, it is not known in which of them the attempt runs.
+            is_sure = len(heads) == 1 and heads == _heads(self._kept)
+            self._latest = _attempt(pool, job_id, heads.pop() if is_sure else None)
+            self._kept.put(_record(self._latest, self._submission, number, self._retries, pool.name))
+        except ClientError as error:
+            tell(f"no record of job {job_id} will outlive Ray's head: {error}")
+        if number > 1:
+            self._on_retry(f"attempt {number} of job {self._submission.job} is job {job_id}")
+        return job
+
+    def _is_stopped(self, before: Attempt) -> bool:
+        try:
+            kept = self._kept.get(before.job_id)
+        except UnreachableError:
+            raise
+        except ClientError:  # without the right to read records, nobody could note it either
+            return False
+        return kept is not None and kept.stop
+
+
+def is_retried(record: JobRecord, left: int) -> bool:
+    """Return whether another attempt follows one that has ended so, if `left` more are allowed.
+
+    A job that succeeded needs none, and one that was stopped gets none.
+    """
+    return left > 0 and record.state in _RETRIED
+
+
+def doubt_of_end(record: JobRecord, attempt: Attempt) -> str | None:
+    """Return why it is not sure that the attempt has ended; ``None`` if it is."""
+    if record.state != LOST or attempt.head is not None:
+        return None
+    return (
+        "it is not known in which container of Ray's head the attempt ran, so its driver may still run: see "
+        "workergroups status, and submit the job again when nothing of it runs any more"
+    )
+
+
+def still_running(record: JobRecord, attempt: Attempt, pool: Handle) -> str | None:
+    """Return what is left of an attempt that has ended, according to the status of the pool; ``None`` if nothing is."""
+    report = pool_status(pool.target).reservation
+    if report is None:
+        return None
+    if record.state == LOST and report.session is not None and report.session == attempt.session:
+        return f"pool {pool.name} does not report a new Ray session yet"
+    if attempt.job_id in report.driver_jobs:
+        return (
+            f"a driver of job {attempt.job_id} is still connected to Ray, such as a process that the job left in the "
+            f"background: end it with workergroups exec {pool.name}"
+        )
+    return None
+
+
+def summary(record: JobRecord) -> str:
+    """Return how a job ended, in one line: the rest of Ray's message is the end of the output."""
+    return f"{record.state}: {record.message.partition(', last available logs')[0]}"
+
+
+def _heads(kept: KeptRecords) -> set[str]:
+    try:
+        return kept.heads()
+    except ClientError:
+        return set()
+
+
+def _attempt(pool: Handle, job_id: str, head: str | None) -> Attempt:
+    """Return what the next attempt must know of the one that was just submitted."""
+    report = pool_status(pool.target).reservation
+    hopeful = [group.name for group in groups_on(pool.cluster, pool.target) if _is_hopeful(group)]
+    return Attempt(job_id, head, report.session if report else None, tuple(hopeful))
+
+
+def _is_hopeful(group: Target) -> bool:
+    """Return whether the group is ready, or may become ready soon."""
+    try:
+        status = status_of(group)
+    except ClientError:
+        return False
+    return not status.is_hopeless and not status.is_late
+
+
+def _record(attempt: Attempt, submission: Submission, number: int, retries: int, pool: str) -> KeptJobRecord:
+    import shlex
+
+    from workergroups_api.job_record import MAX_COMMAND, MAX_GROUPS, KeptJobRecord
+    from workergroups_api.text import plain
+
+    return KeptJobRecord(
+        id=attempt.job_id,
+        job=submission.job,
+        attempt=number,
+        retries=retries,
+        pool=pool,
+        groups=attempt.groups[:MAX_GROUPS],
+        entrypoint=plain(shlex.join(submission.command), MAX_COMMAND),
+        head=attempt.head,
+        session=attempt.session,
+        state="PENDING",
+        started=datetime.now(timezone.utc),
+    )

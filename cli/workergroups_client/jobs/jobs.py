@@ -1,0 +1,318 @@
+"""Ray jobs of a pool: submit, follow, stop."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from workergroups_api.names import GROUP
+
+from ..errors import ClientError, ConflictError, DeadlineError, NotFoundError, NotRunningError, UnreachableError
+from ..ray_cluster.ray_api import RayApi
+from ..times import duration
+from ..waiting import Tell, look_again, silently
+from .kept_records import KeptRecords
+from .left_calls import LeftCall, left_calls
+from .records import LOST, UNKNOWN, JobRecord
+from .secret_env import as_typed
+
+RECONNECT_SECONDS = 120
+"""How long to look for a job whose connection was lost."""
+# How long a job prints nothing before its record is looked at, and for how long Ray may read a file.
+_LOOK_SECONDS, _READ_SECONDS = 1.0, 24 * 3600
+# Keys in the metadata of Ray's record, and how long a number there may be.
+_JOB, _ATTEMPT, _SUBMISSION = (f"{GROUP}/{key}" for key in ("job", "attempt", "submission"))
+_MOST_DIGITS = 9
+# In Ray's refusal of an id that another job has.
+_TAKEN = "already exists"
+_STOP_SECONDS = 60
+_GRACE = {"RAY_JOB_STOP_WAIT_TIME_S": "30"}
+"""How long a driver that is told to stop may take, as long as a pod: Ray's three seconds are short for a checkpoint."""
+
+
+class Job:
+    """One job of a Ray cluster.
+
+    Args:
+        job_id: The submission id.
+        ray: The API of the Ray cluster.
+        pool: The name of the pool that the job was submitted to, for messages.
+        kept: The records that outlive Ray's head.
+        patience: For how many seconds to look for a job whose connection was lost.
+    """
+
+    def __init__(
+        self, job_id: str, ray: RayApi, pool: str, kept: KeptRecords | None = None, patience: float = RECONNECT_SECONDS
+    ) -> None:
+        self.id, self.pool = job_id, pool
+        self._ray, self._kept, self._patience = ray, kept, patience
+        self._end: JobRecord | None = None
+
+    def record(self) -> JobRecord:
+        """Return Ray's present record of the job, or the kept one if Ray has forgotten the job.
+
+        Raises:
+            NotFoundError: Ray does not know the job, or Ray's head is gone, and no record was kept.
+        """
+        if self._end is not None:
+            return self._end
+        record = self._look()
+        if record.has_ended:
+            self._end = record
+            if self._kept and record.state != LOST:
+                with suppress(ClientError):
+                    self._kept.note_end(record)
+        return record
+
+    def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[bytes]:
+        """Yield the driver's output in pieces; with ``follow``, until the job has ended.
+
+        After a connection was lost, reconnect and continue where the output stopped.
+        """
+        if not follow:
+            yield from self._written()
+            return
+        seen = 0
+        while True:
+            try:
+                if self._wait_until_started(tell).state == LOST:
+                    return
+                for piece in _from(seen, self._while_it_runs()):
+                    seen += len(piece)
+                    yield piece
+                if (record := self.record()).has_ended:
+                    yield from _from(seen, self._written()) if record.state != LOST else ()
+                    return
+            except (UnreachableError, NotRunningError) as error:
+                self._wait_for_connection(error, tell)
+
+    def _while_it_runs(self) -> Iterator[bytes]:
+        """Yield what has been written, and what is being written until the job is known to have ended."""
+        if not (query := self._log_file()):
+            time.sleep(_LOOK_SECONDS)
+            return
+        for piece in self._ray.follow("/api/v0/logs/stream", _LOOK_SECONDS, **query):
+            if piece:
+                yield piece
+            elif self.record().has_ended:
+                return
+
+    def _written(self) -> Iterator[bytes]:
+        """Yield what has been written."""
+        if query := self._log_file():
+            yield from self._ray.stream("/api/v0/logs/file", **query)
+
+    def _log_file(self) -> dict[str, str | int]:
+        """Return where the output is; empty if the driver has not been started.
+
+        Ray's interface for the output of jobs reads it as UTF-8, and breaks off at anything else, and at long lines.
+        """
+        node = self._ray.get(f"/api/jobs/{self.id}").get("driver_node_id")
+        where: dict[str, str | int] = {"node_id": node, "filename": f"job-driver-{self.id}.log"}
+        return where | {"lines": -1, "timeout": _READ_SECONDS} if node else {}
+
+    def wait(self, seconds: float | None = None) -> JobRecord:
+        """Wait until the job has ended, and return its record.
+
+        Raises:
+            DeadlineError: The job has not ended after ``seconds``.
+        """
+        limit = float("inf") if seconds is None else seconds
+        for _ in look_again(limit):
+            try:
+                record = self._present_record()
+            except (UnreachableError, NotRunningError) as error:
+                self._wait_for_connection(error, silently)
+                continue
+            if record.has_ended:
+                return record
+        raise DeadlineError(
+            f"job {self.id} has not ended within {duration(limit)}: see workergroups job status {self.id}"
+        )
+
+    def stop(self) -> JobRecord:
+        """Stop the job if it has not ended, and return its record when it has."""
+        if self._kept:
+            with suppress(ClientError):
+                self._kept.note_stop(self.id)
+        if not self.record().has_ended:
+            self._ray.post(f"/api/jobs/{self.id}/stop")
+        return self.wait(_STOP_SECONDS)
+
+    def calls(self) -> list[LeftCall]:
+        """Return the calls of the driver that run in ranks of groups: ranks go on with them when the job ends."""
+        return left_calls(self._ray, self.id)
+
+    def _look(self) -> JobRecord:
+        try:
+            return as_record(self._ray.get(f"/api/jobs/{self.id}"))
+        except ClientError as error:
+            is_unknown = isinstance(error, NotFoundError)
+            kept = self._kept_record(has_answered=is_unknown and not isinstance(error, NotRunningError))
+            # The job is lost with its head, whatever the next head answers.
+            if kept is None or (kept.state == UNKNOWN and not is_unknown):
+                raise
+            return kept
+
+    def _kept_record(self, *, has_answered: bool) -> JobRecord | None:
+        try:
+            return self._kept.of_absent(self.id, has_answered=has_answered) if self._kept else None
+        except ClientError:  # such as without the right to read it
+            return None
+
+    def _wait_until_started(self, tell: Tell) -> JobRecord:
+        while (record := self._present_record()).state == "PENDING":
+            tell(f"job {self.id} is pending: {record.message}")
+            time.sleep(1)
+        return record
+
+    def _present_record(self) -> JobRecord:
+        """Return the record, unless it is unknown whether the job runs."""
+        record = self.record()
+        if record.state == UNKNOWN:
+            raise UnreachableError(record.message)
+        return record
+
+    def _wait_for_connection(self, error: ClientError, tell: Tell) -> None:
+        for left in look_again(self._patience, pause=1):
+            tell(f"the connection to job {self.id} is lost, trying again for {duration(left)}: {error}")
+            try:
+                self._present_record()
+                return
+            except (UnreachableError, NotRunningError) as again:
+                error = again
+        raise UnreachableError(f"job {self.id} cannot be reached, but may still be running: {error}")
+
+
+def _from(start: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the pieces without their first ``start`` bytes."""
+    for piece in pieces:
+        if fresh := piece[start:]:
+            yield fresh
+        start = max(0, start - len(piece))
+
+
+class AbsentJob(Job):
+    """A job that Ray does not know any more, or cannot be asked for: only its kept record exists."""
+
+    def __init__(self, record: JobRecord, pool: str, kept: KeptRecords) -> None:
+        self.id, self.pool = record.id, pool
+        self._record, self._kept = record, kept
+
+    def record(self) -> JobRecord:
+        """Return the kept record."""
+        return self._record
+
+    def logs(self, *, follow: bool = False, tell: Tell = silently) -> Iterator[bytes]:
+        """Raise NotFoundError: the output was in the head's pod."""
+        raise NotFoundError(
+            f"there is no output of job {self.id}, which is {self._record.state} ({self._record.message}): only the "
+            f"head's pod has the output. Let the job write what must outlive the head to a volume of the pool"
+        )
+
+    def wait(self, seconds: float | None = None) -> JobRecord:
+        """Return the kept record if the job has ended.
+
+        Raises:
+            UnreachableError: It is unknown whether it has.
+        """
+        if not self._record.has_ended:
+            raise UnreachableError(f"job {self.id} may still be running: {self._record.message}")
+        return self._record
+
+    def calls(self) -> list[LeftCall]:
+        """Return none, since none is known."""
+        return []
+
+    def stop(self) -> JobRecord:
+        """Note that no other attempt of the job should begin, and return the kept record if the job has ended."""
+        assert self._kept is not None
+        self._kept.note_stop(self.id)
+        return self.wait()
+
+
+def submit(
+    ray: RayApi,
+    pool: str,
+    command: Sequence[str],
+    runtime_env: Mapping[str, Any],
+    job_id: str | None = None,
+    *,
+    before: str = "",
+    metadata: Mapping[str, str] | None = None,
+    resources: Mapping[str, float] | None = None,
+) -> Job:
+    """Start a command on a Ray cluster.
+
+    Args:
+        ray: The API of the Ray cluster.
+        pool: The name of the pool, with which the default id begins.
+        command: The program and its arguments; no shell changes them.
+        runtime_env: A runtime environment as Ray defines it.
+        job_id: The submission id; by default the pool's name and some random letters.
+        before: Shell code that runs before the command.
+        metadata: What Ray's record of the job should hold in addition.
+        resources: What Ray reserves for the driver, on any node that has it; without any, the driver runs on the head.
+
+    Raises:
+        ConflictError: Ray has a job with that id.
+    """
+    if not command:
+        raise ClientError("the command of the job is empty: say what to run, such as python train.py")
+    body = {
+        "entrypoint": before + shlex.join(command),
+        "submission_id": job_id or f"{pool}-{secrets.token_hex(3)}",
+        "runtime_env": {**runtime_env, "env_vars": {**_GRACE, **(runtime_env.get("env_vars") or {})}},
+        "metadata": dict(metadata or {}),
+        **({"entrypoint_resources": dict(resources)} if resources else {}),
+    }
+    try:
+        return Job(str(ray.post("/api/jobs/", body)["submission_id"]), ray, pool)
+    except ClientError as error:
+        if _TAKEN not in str(error):
+            raise
+        raise ConflictError(
+            f"pool {pool} has a job {job_id} already: choose another id (--name), or leave it out; what that job has "
+            f"printed: workergroups job logs {job_id}"
+        ) from error
+
+
+def list_records(ray: RayApi) -> list[JobRecord]:
+    """Return the submitted jobs that the Ray cluster still knows, the latest first."""
+    submitted = [job for job in ray.get("/api/jobs/") if job["type"] == "SUBMISSION"]
+    return sorted(map(as_record, submitted), key=lambda record: -(record.started or 0))
+
+
+def attempt_metadata(job: str, attempt: int, submission: str) -> dict[str, str]:
+    """Return what Ray's record of an attempt should hold, so that it is found by the job, and by who submitted it."""
+    return {_JOB: job, _ATTEMPT: str(attempt), _SUBMISSION: submission}
+
+
+def is_of_submission(said: Mapping[str, Any], submission: str) -> bool:
+    """Return whether a job in Ray's answer is from that submission."""
+    return (said.get("metadata") or {}).get(_SUBMISSION) == submission
+
+
+def as_record(said: Mapping[str, Any]) -> JobRecord:
+    """Return Ray's record of a job from Ray's answer. Other programs may have submitted the job."""
+    metadata = said.get("metadata") or {}
+    attempt = str(metadata.get(_ATTEMPT, ""))
+    return JobRecord(
+        id=said["submission_id"],
+        state=said["status"],
+        entrypoint=as_typed(said["entrypoint"]),
+        message=said.get("message") or "",
+        started=_seconds(said.get("start_time")),
+        ended=_seconds(said.get("end_time")),
+        driver_exit_code=said.get("driver_exit_code"),
+        job=str(metadata.get(_JOB, said["submission_id"])),
+        attempt=int(attempt) if attempt.isdecimal() and len(attempt) < _MOST_DIGITS else 1,
+    )
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return milliseconds / 1000 if milliseconds else None

@@ -1,0 +1,1 @@
+"""Pools and groups by their names: statuses, waits, deletion."""

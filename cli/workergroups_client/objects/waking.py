@@ -1,0 +1,45 @@
+"""Wake a pool that the operator has suspended for being idle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from workergroups_api.names import WAKE_AT_ANNOTATION
+
+from ..api_server.cluster import Cluster
+from ..errors import DeadlineError
+from ..waiting import Tell, look_again
+from .names import Target, find
+from .readiness import wait_until_ready, why
+from .reading import pool_spec, pool_status
+from .status import Status
+
+_SEEN_SECONDS = 60.0
+_READY_SECONDS = 86400.0
+
+
+def wake(cluster: Cluster, pool: Target, tell: Tell) -> None:
+    """Wake the pool, and wait until it is ready; do nothing with a pool that only its user suspends."""
+    spec = pool_spec(pool)
+    if spec.idle is None or spec.suspend:
+        return
+    now = datetime.now(timezone.utc).isoformat()
+    cluster.annotate(pool.kind, pool.name, WAKE_AT_ANNOTATION, now)
+    tell(f"waking pool {pool.name}")
+    # The operator may be about to suspend it: what it says counts only after it has seen the annotation.
+    for _ in look_again(_SEEN_SECONDS):
+        idle = pool_status(find(cluster, f"{pool.what}/{pool.name}")).idle
+        if idle is not None and idle.wake_at == now:
+            break
+    else:
+        raise DeadlineError(
+            f"the operator has not seen within {_SEEN_SECONDS:.0f} s that pool {pool.name} is wanted: check that it "
+            f"runs: kubectl get pods -n workergroups-system"
+        )
+
+    def show(statuses: Sequence[Status]) -> None:
+        for status in statuses:
+            tell(f"pool {status.name}: " + ("ready" if status.is_ready else why(status)))
+
+    wait_until_ready(cluster, [pool], show, _READY_SECONDS)

@@ -1,0 +1,1 @@
+"""What runs in the pods: processes, logs, pauses, checks."""

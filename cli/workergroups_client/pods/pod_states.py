@@ -1,0 +1,67 @@
+"""The pods of a Ray cluster, and what those that do not run wait for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from workergroups_api.manifest import Manifest
+from workergroups_api.scheduler_message import shortened
+from workergroups_api.text import plain
+from workergroups_api.vocabulary import Component
+
+from ..api_server.cluster import Cluster
+from ..objects.names import all_pods
+from ..times import moment
+
+_LONGEST = 300
+
+
+@dataclass(frozen=True)
+class PodState:
+    """A pod, where it is, and why it does not run."""
+
+    name: str
+    state: str
+    """Its phase, or Terminating."""
+    node: str
+    """The Kubernetes node; empty while the pod has none."""
+    created: datetime
+    why: str
+    """In the words of the scheduler or the kubelet; empty if it runs."""
+
+
+def pod_states(cluster: Cluster, ray_cluster_name: str) -> list[PodState]:
+    """Return the pods of a Ray cluster: the head, then the nodes of its pools."""
+    components = (Component.HEAD, Component.WORKER)
+    return [pod_state(pod) for component in components for pod in all_pods(cluster, ray_cluster_name, component)]
+
+
+def pod_state(pod: Manifest) -> PodState:
+    """Return the state of a pod."""
+    metadata, status = pod["metadata"], pod.get("status", {})
+    phase = str(status.get("phase", "Unknown"))
+    return PodState(
+        name=str(metadata["name"]),
+        state="Terminating" if metadata.get("deletionTimestamp") else phase,
+        node=str(pod["spec"].get("nodeName", "")),
+        created=moment(metadata["creationTimestamp"]),
+        why="" if phase == "Running" else plain(_why(pod), _LONGEST),
+    )
+
+
+def _why(pod: Manifest) -> str:
+    """Return why a pod does not run: the scheduler's reason, else a container's, else the pod's."""
+    status = pod.get("status", {})
+    for condition in status.get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return shortened(str(condition.get("message") or condition.get("reason", "")))
+    for container in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        if waiting := container.get("state", {}).get("waiting"):
+            return _told(waiting)
+    is_new = status.get("phase") == "Pending" and not pod["spec"].get("nodeName")
+    return _told(status) or ("no scheduler has looked at it yet" if is_new else "")
+
+
+def _told(reason: Manifest) -> str:
+    return ": ".join(str(reason[key]) for key in ("reason", "message") if reason.get(key))

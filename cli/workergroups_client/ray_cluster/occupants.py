@@ -1,0 +1,68 @@
+"""What runs in the bundles of a pool: ranks of groups, and actors of any program."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workergroups.naming import PlacementName, RankName
+
+from ..objects.names import Target
+from .ranks import rows
+from .ray_api import RayApi
+
+
+@dataclass(frozen=True)
+class Occupant:
+    """Actors of one class in the bundles of one node."""
+
+    who: str
+    """``group NAME``, or ``job ID``: the submission id of the job whose program has created them, or else Ray's id."""
+    class_name: str
+    node: int
+    """The node's number in the pool."""
+    processes: int
+    devices: float
+    """How many they have together; groups that share a device have parts of it."""
+    since: float | None
+    """When the first of them started, in seconds since the epoch; ``None`` if none has started yet."""
+
+
+def occupants(ray: RayApi, pool: Target) -> list[Occupant]:
+    """Return what runs in the pool's bundles, node after node. A pool that reserves nothing has no bundles."""
+    nodes = _placement_groups(ray, pool)
+    if not nodes:
+        return []
+    jobs = {job["job_id"]: job["submission_id"] for job in ray.get("/api/jobs/") if job.get("job_id")}
+    found: dict[tuple[int, str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for actor in ray.get("/logical/actors")["data"]["actors"].values():
+        node = nodes.get(actor.get("placementGroupId"))
+        if node is not None and actor["state"] != "DEAD":
+            found[node, _who(actor, jobs), actor["actorClass"]].append(actor)
+    return [
+        Occupant(who, class_name, node, len(actors), sum(map(_devices, actors)), _since(actors))
+        for (node, who, class_name), actors in sorted(found.items())
+    ]
+
+
+def _placement_groups(ray: RayApi, pool: Target) -> dict[str, int]:
+    """Return the number of the node of each of the pool's placement groups, by id."""
+    named = ((PlacementName.parse(row["name"] or ""), row) for row in rows(ray, "/api/v0/placement_groups"))
+    return {row["placement_group_id"]: name.index for name, row in named if name and name.uid == pool.uid}
+
+
+def _who(actor: Mapping[str, Any], jobs: Mapping[str, str | None]) -> str:
+    rank = RankName.parse(actor["name"] or "")
+    return f"group {rank.group}" if rank else f"job {jobs.get(actor['jobId']) or actor['jobId']}"
+
+
+def _devices(actor: Mapping[str, Any]) -> float:
+    asked = actor.get("requiredResources") or {}
+    return float(asked.get("GPU") or asked.get("NPU") or 0)
+
+
+def _since(actors: list[Mapping[str, Any]]) -> float | None:
+    """Return the first start; Ray has 0 for an actor that has not started."""
+    return min((actor["startTime"] / 1000 for actor in actors if actor["startTime"]), default=None)
