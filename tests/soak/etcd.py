@@ -16,15 +16,17 @@ class Etcd:
         self._url = url
         self._session = session
 
-    async def write_again(self, key: str) -> bool:
-        """Write an object's value again; return False if it has gone, or somebody wrote it meanwhile."""
-        found = (await self._send("range", {"key": _encoded(key)})).get("kvs")
-        if not found:
-            return False
-        (read,) = found
-        unchanged = {"key": read["key"], "target": "MOD", "mod_revision": read["mod_revision"]}
-        put = {"request_put": {"key": read["key"], "value": read["value"]}}
-        return "succeeded" in await self._send("txn", {"compare": [unchanged], "success": [put]})
+    async def write_again(self, prefix: str) -> int:
+        """Write all objects below a prefix again, in one transaction; return how many were written.
+
+        None are if one of them was written meanwhile.
+        """
+        wanted = {"key": _encoded(prefix), "range_end": _encoded(prefix[:-1] + chr(ord(prefix[-1]) + 1))}
+        found = (await self._send("range", wanted)).get("kvs", [])
+        unchanged = [{"key": read["key"], "target": "MOD", "mod_revision": read["mod_revision"]} for read in found]
+        puts = [{"request_put": {"key": read["key"], "value": read["value"]}} for read in found]
+        is_written = "succeeded" in await self._send("txn", {"compare": unchanged, "success": puts})
+        return len(found) if is_written else 0
 
     async def _send(self, what: str, request: dict[str, Any]) -> dict[str, Any]:
         timeout = aiohttp.ClientTimeout(total=SECONDS)
