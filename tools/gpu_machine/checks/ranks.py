@@ -1,0 +1,99 @@
+"""The class of the ranks: sums over NCCL, and every fault that a method can have. It runs in the pods."""
+
+import ctypes
+import os
+import time
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+import workergroups
+from workergroups import Dispatch, Worker, register
+
+
+class Rank(Worker):
+    """One rank with a tensor on its device. Faults happen on rank 1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x = torch.ones(1 << 20, device="cuda")
+
+    @register(Dispatch.ONE_TO_ALL)
+    def look(self) -> dict[str, Any]:
+        """Return the process, its device, and which device files its container has."""
+        device = torch.cuda.get_device_properties(0)
+        files = sorted(name for name in os.listdir("/dev") if name.startswith("nvidia"))
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        return {"pid": os.getpid(), "visible": visible, "uuid": str(device.uuid), "name": device.name, "files": files}
+
+    @register(Dispatch.ONE_TO_ALL)
+    def total(self) -> float:
+        """Sum up over all ranks: 1 + 2."""
+        if not dist.is_initialized():
+            workergroups.init_process_group()
+        self.x.fill_(self.rank + 1)
+        dist.all_reduce(self.x)
+        torch.cuda.synchronize()
+        return float(self.x[0])
+
+    @register(Dispatch.ONE_TO_ALL)
+    def speed(self) -> str:
+        """Measure the all-reduce of 1 GiB."""
+        big = torch.ones(1 << 28, device="cuda")
+        dist.all_reduce(big)
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(5):
+            dist.all_reduce(big)
+        torch.cuda.synchronize()
+        rate = 5 * big.numel() * big.element_size() / (time.perf_counter() - began)
+        return f"{rate / 1e9:.0f} GB/s, {dist.get_backend()}"
+
+    @register(Dispatch.ONE_TO_ALL)
+    def hang(self) -> float:
+        """Rank 1 leaves the others alone in an all-reduce."""
+        if self.rank == 1:
+            time.sleep(600)
+        return self.total()
+
+    @register(Dispatch.ONE_TO_ALL)
+    def long_sum(self) -> float:
+        """Be in collectives for minutes, so that somebody can kill a rank meanwhile."""
+        for _ in range(2_000_000):
+            dist.all_reduce(self.x)
+            self.x /= 2
+        torch.cuda.synchronize()
+        return float(self.x[0])
+
+    @register(Dispatch.ONE_TO_ALL)
+    def out_of_memory(self) -> int:
+        """Rank 1 asks for a tebibyte."""
+        if self.rank == 1:
+            self.big = torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
+        return int(torch.cuda.memory_allocated())
+
+    @register(Dispatch.ONE_TO_ALL)
+    def illegal_access(self) -> float:
+        """Rank 1 writes to memory that the driver has taken back behind torch's back."""
+        if self.rank == 1:
+            lost = torch.zeros(1 << 26, device="cuda")
+            torch.cuda.synchronize()
+            ctypes.CDLL("libcuda.so.1").cuMemFree_v2(ctypes.c_uint64(lost.data_ptr()))
+            lost.fill_(1.0)
+            torch.cuda.synchronize()
+        return float((self.x + 1)[0])
+
+    @register(Dispatch.ONE_TO_ALL)
+    def device_assert(self) -> float:
+        """Rank 1 reads an element that does not exist."""
+        if self.rank == 1:
+            self.x[torch.tensor([1 << 40], device="cuda")]
+            torch.cuda.synchronize()
+        return float((self.x + 1)[0])
+
+    @register(Dispatch.ONE_TO_ALL)
+    def exit_at_once(self) -> None:
+        """Rank 1 ends its process without a word."""
+        if self.rank == 1:
+            os._exit(7)
