@@ -46,15 +46,7 @@ def group_conditions(
     """Return the group's conditions, given its believed report."""
     unknown = unvouched(group, situation)
     why = situation.decisions.suspended_groups.get(group.name)
-    chain = (
-        (
-            _pools_ready(group, situation, pools),
-            _ranks_created(group, report, situation),
-            _ranks_ready(group, report, situation),
-        )
-        if why is None
-        else tuple(not_ready(type_, why) for type_ in _CHAIN)
-    )
+    chain = _chain(group, report, situation, pools) if why is None else [not_ready(type_, why) for type_ in _CHAIN]
     aside = (
         *group_complete(group, report, unknown, situation),
         *group_suspended(group, report, unknown, situation),
@@ -63,6 +55,14 @@ def group_conditions(
     ended = how_ended(group, situation)
     complete = ended if ended is not None and ended.reason == Reason.COMPLETE else None
     return conclude(group, chain, aside, situation.now, complete=complete)
+
+
+def _chain(
+    group: WorkerGroup, report: GroupReport, situation: Situation, pools: Mapping[str, ConcludedPool]
+) -> list[Finding]:
+    pools_ready = _pools_ready(group, situation, pools)
+    created = _ranks_created(group, report, situation, is_launched=pools_ready.status == "True")
+    return [pools_ready, created, _ranks_ready(group, report, situation)]
 
 
 def world_size(group: WorkerGroup, situation: Situation) -> int | None:
@@ -94,7 +94,7 @@ def _holds(on: ConcludedPool, part: PlannedBundles) -> bool:
     return bisect_left(on.placed, nodes.stop) - bisect_left(on.placed, nodes.start) == len(nodes)
 
 
-def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
+def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation, *, is_launched: bool) -> Finding:
     if (unknown := unvouched(group, situation)) is not None:
         return _created_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
@@ -116,7 +116,9 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
     if not report.created and (missing := missing_environment(group, situation)):
         return _created_finding("False", Explanation(missing.reason, f"{count}: {missing.message}"))
     message = f"{count}: {report.message}" if report.message else count
-    return _created_finding("False", Explanation(report.state, message))
+    # Until the agent reports an incarnation, it is launching it, unless it waits for pools.
+    reason = LaunchState.LAUNCHING if is_launched and report.session is None else report.state
+    return _created_finding("False", Explanation(reason, message))
 
 
 def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:

@@ -12,9 +12,11 @@ from workergroups_agent.observer.keep_previous_logs import (
     GONE_SECONDS,
     SETTLE_SECONDS,
     PreviousLogKeeper,
+    last_words,
 )
 from workergroups_agent.observer.printed_lines import Tails
 from workergroups_agent.previous_logs import PreviousLogs
+from workergroups_api.report import MAX_LAST_WORDS
 
 
 class World:
@@ -158,3 +160,16 @@ def test_lines_of_a_group_that_is_gone_are_removed_after_a_while(world):
         world.time += seconds
         world.keeper.forget_but(planned)
         assert len(world.kept()) == kept
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ("boom", "boom"),
+        ("word " * 200 + "end", "... " + "word " * ((MAX_LAST_WORDS - 8) // 5) + "end"),
+        ("x" * 2 * MAX_LAST_WORDS, "x" * MAX_LAST_WORDS),
+    ],
+    ids=["short", "long", "one-word"],
+)
+def test_last_words_that_are_too_long_begin_with_a_whole_word(printed, said):
+    assert last_words(printed.encode()) == said

@@ -41,7 +41,7 @@ def test_a_group_runs_on_the_pool_of_its_own_name_unless_it_says_otherwise():
 @pytest.mark.parametrize(
     ("status_", "reason", "words"),
     [
-        ({}, "WaitingForPools", "0 of 4 ranks created"),
+        ({}, "Launching", "0 of 4 ranks created"),
         (
             ranks(state="WaitingForCode", created=0, readyCount=0, message="there is no ConfigMap code: create it"),
             "WaitingForCode",
@@ -60,8 +60,8 @@ def test_a_group_runs_on_the_pool_of_its_own_name_unless_it_says_otherwise():
             "rank 1 in pod p-0 (and 1 more): ValueError: boom; 2 of 4 ranks ready; to try again, change spec.worker or "
             "spec.roles, spec.env or the code; as it is, by: workergroups restart trainer",
         ),
-        (ranks(incarnation=7), "WaitingForPools", "0 of 4 ranks created"),
-        (ranks(session="before"), "WaitingForPools", "0 of 4 ranks created"),
+        (ranks(incarnation=7), "Launching", "0 of 4 ranks created"),
+        (ranks(session="before"), "Launching", "0 of 4 ranks created"),
         (ranks(state="AReasonOfTheFuture", created=0, readyCount=0), "AReasonOfTheFuture", "0 of 4"),
     ],
 )
@@ -254,7 +254,7 @@ def test_a_rank_that_died_is_reported_before_a_call_that_hangs():
 
 def test_a_hang_of_an_older_incarnation_does_not_count():
     said = ranks(hang=HANG, incarnation=7)
-    assert update_of(group(status=said, failurePolicy=NEVER), ready_pool()).ready.reason == "WaitingForPools"
+    assert update_of(group(status=said, failurePolicy=NEVER), ready_pool()).ready.reason == "Launching"
 
 
 def test_hang_seconds_are_planned_and_recreate_nothing():

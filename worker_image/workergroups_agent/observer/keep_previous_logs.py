@@ -27,6 +27,8 @@ TIDY_SECONDS = 30.0
 # A look at Ray that ends this long after the head was lost has found it again.
 FOUND_SECONDS = 2.0
 
+# Of a text whose beginning is left out.
+_CUT = "... "
 _HEAD_LOST_MESSAGE = "the agent lost the connection to Ray's head, with which all ranks end"
 
 
@@ -167,8 +169,12 @@ class PreviousLogKeeper:
 
 
 def last_words(text: bytes) -> str:
-    """Return the end of a text, without what a status cannot hold."""
-    return plain(text[-4 * MAX_LAST_WORDS :].decode(errors="replace").strip()[-MAX_LAST_WORDS:], MAX_LAST_WORDS)
+    """Return the end of a text, from the beginning of a word, without what a status cannot hold."""
+    end = text[-4 * MAX_LAST_WORDS :].decode(errors="replace").strip()
+    if len(end) > MAX_LAST_WORDS:
+        _, *rest = end[-(MAX_LAST_WORDS - len(_CUT)) :].split(maxsplit=1)
+        end = _CUT + rest[0] if rest else end[-MAX_LAST_WORDS:]
+    return plain(end, MAX_LAST_WORDS)
 
 
 def _death(words: LastWords) -> tuple[int, int, int | None]:

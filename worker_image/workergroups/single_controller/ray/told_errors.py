@@ -26,7 +26,7 @@ def enable(actor_id: str) -> None:
         lines = [", ".join([rank, *devices()])]
         if why := lost_context():
             lines.append(f"this rank ends, since {why}")
-            end_soon(actor_id, why)
+            end_soon(actor_id, ", ".join([why, *_given_devices()]))
         # Ray's compiled code ends the process at half of a surrogate pair, such as in the name of a file.
         return "\n".join([*lines, text]).encode(errors="backslashreplace").decode(), sendable(error)
 
@@ -46,8 +46,12 @@ def sendable(error: BaseException) -> BaseException:
 
 def devices() -> list[str]:
     """Return which devices this rank has; if it uses them by torch, also how much of their memory who holds."""
-    given = [f"{name}={value}" for name in _DEVICES if (value := os.environ.get(name))]
-    return [*given, *(_memory_of(cuda, device) for cuda, device in visible_devices())]
+    return [*_given_devices(), *(_memory_of(cuda, device) for cuda, device in visible_devices())]
+
+
+def _given_devices() -> list[str]:
+    """Return the numbers of the devices on the node: torch counts those of this process from 0."""
+    return [f"{name}={value}" for name in _DEVICES if (value := os.environ.get(name))]
 
 
 def _memory_of(cuda: Any, device: int) -> str:
