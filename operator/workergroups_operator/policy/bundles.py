@@ -73,22 +73,11 @@ def assign_bundles(
         elif group.spec.suspend:
             assigned[group.name] = Suspended(_suspended(group))
         else:
-            assigned[group.name] = _assign(group, by_name, pools_elsewhere, taken, capacities, kept)
+            parts = _parts(group, by_name, pools_elsewhere, taken, capacities, kept)
+            assigned[group.name] = Blocked(parts) if isinstance(parts, Explanation) else Assigned(parts)
         for part in assigned[group.name].bundles:
             taken[part.pool].add(part.start, part.end)
     return assigned
-
-
-def _assign(
-    group: WorkerGroup,
-    pools: Mapping[str, ResourcePool],
-    pools_elsewhere: Mapping[str, str],
-    taken: Mapping[str, Shares],
-    capacities: Mapping[str, PoolCapacity],
-    current: CurrentBundles,
-) -> Assigned | Blocked:
-    found = _parts(group, pools, pools_elsewhere, taken, capacities, current)
-    return Blocked(found) if isinstance(found, Explanation) else Assigned(found)
 
 
 def _parts(
