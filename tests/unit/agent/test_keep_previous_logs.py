@@ -173,3 +173,11 @@ def test_lines_of_a_group_that_is_gone_are_removed_after_a_while(world):
 )
 def test_last_words_that_are_too_long_begin_with_a_whole_word(printed, said):
     assert last_words(printed.encode()) == said
+
+
+@pytest.mark.parametrize("first", ["terminate called after throwing an instance of 'c10::AcceleratorError'", ""])
+def test_last_words_of_a_crash_are_about_the_crash(first):
+    fatal = "Fatal Python error: Aborted\n\nThread 0x1 (most recent call first):\n  <no Python frame>"
+    modules = "Extension modules: " + ", ".join(f"module{number}" for number in range(200))
+    said = last_words("\n".join(["step 7", *filter(None, [first]), fatal, "", modules]).encode())
+    assert said == " ".join([*filter(None, [first]), fatal.replace("\n\n", " ").replace("\n  ", " ")])

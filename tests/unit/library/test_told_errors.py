@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import RayTaskError
 
-from workergroups import RankRaisedError
+from workergroups import RankRaisedError, told_ends
 from workergroups.rank_exception import UNREADABLE, raised, who_raised
+from workergroups.single_controller.ray import lost_context as lost_contexts
 from workergroups.single_controller.ray.lost_context import lost_context
 from workergroups.single_controller.ray.told_errors import devices, sendable
 
@@ -119,6 +120,16 @@ def test_a_rank_tells_which_devices_it_has_and_who_holds_their_memory(monkeypatc
 def test_a_context_is_lost_if_its_device_answers_nothing_any_more(monkeypatch, cuda, expected):
     monkeypatch.setitem(__import__("sys").modules, "torch", cuda and SimpleNamespace(cuda=cuda))
     assert lost_context() == expected
+
+
+def test_a_rank_tells_that_it_ends_before_it_ends(monkeypatch):
+    said, ended = [], threading.Event()
+    monkeypatch.setattr(told_ends, "tell", lambda actor_id, why: said.append((actor_id, why, ended.is_set())))
+    monkeypatch.setattr(told_ends, "leave", lambda _: ended.set())
+    monkeypatch.setattr(lost_contexts, "_SENT", 0.01)
+    lost_contexts.end_soon("a1", "cuda:0 is lost")
+    assert said == [("a1", "it ended itself, since cuda:0 is lost", False)]
+    assert ended.wait(5)
 
 
 @pytest.mark.parametrize(

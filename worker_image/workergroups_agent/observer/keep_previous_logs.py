@@ -27,6 +27,8 @@ TIDY_SECONDS = 30.0
 # A look at Ray that ends this long after the head was lost has found it again.
 FOUND_SECONDS = 2.0
 
+# How the words of a crash begin: C++, then faulthandler.
+_CRASHES = (b"terminate called ", b"Fatal Python error: ")
 # Of a text whose beginning is left out.
 _CUT = "... "
 _HEAD_LOST_MESSAGE = "the agent lost the connection to Ray's head, with which all ranks end"
@@ -169,7 +171,13 @@ class PreviousLogKeeper:
 
 
 def last_words(text: bytes) -> str:
-    """Return the end of a text, from the beginning of a word, without what a status cannot hold."""
+    """Return the end of a text, from the beginning of a word, without what a status cannot hold.
+
+    If the process crashed, return what it said of that: the list of modules that faulthandler appends is longer.
+    """
+    for crash in _CRASHES:
+        if (at := text.rfind(crash)) >= 0:
+            return plain(text[at:].partition(b"\nExtension modules: ")[0].decode(errors="replace"), MAX_LAST_WORDS)
     end = text[-4 * MAX_LAST_WORDS :].decode(errors="replace").strip()
     if len(end) > MAX_LAST_WORDS:
         _, *rest = end[-(MAX_LAST_WORDS - len(_CUT)) :].split(maxsplit=1)

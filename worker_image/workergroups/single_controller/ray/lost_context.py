@@ -41,12 +41,11 @@ def first_line(error: Exception) -> str:
 
 
 def end_soon(actor_id: str, why: str) -> None:
-    """End this process, which is that of the actor, when its caller has the exception."""
-    timer = threading.Timer(_SENT, _end, [actor_id, why])
+    """End this process, which is that of the actor, when its caller has the exception; tell why at once.
+
+    NCCL's watchdog, which sees the same error, may abort the process at any moment.
+    """
+    told_ends.tell(actor_id, f"it ended itself, since {why}")
+    timer = threading.Timer(_SENT, lambda: told_ends.leave(_EXIT_CODE))
     timer.daemon = True
     timer.start()
-
-
-def _end(actor_id: str, why: str) -> None:
-    told_ends.tell(actor_id, f"it ended itself, since {why}")
-    told_ends.leave(_EXIT_CODE)
