@@ -59,7 +59,7 @@ _MODULES = {
     "DeadlineError": ".errors",
     "Group": ".handles.group",
     "Job": ".jobs.jobs",
-    "JobRecord": ".jobs.jobs",
+    "JobRecord": ".jobs.records",
     "NotFoundError": ".errors",
     "PausedProcess": ".pods.pauses",
     "Pool": ".handles.pool",

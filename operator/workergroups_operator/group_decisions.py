@@ -242,7 +242,6 @@ def _present_report(
     group: WorkerGroup, incarnation: GroupIncarnation | None, observed: Observed, agent: AgentLiveness
 ) -> GroupReport:
     """Return what the report says of the ranks that there should be now; an empty one if it says nothing."""
-    report = None if incarnation is None else _report(group, incarnation, observed, agent)
-    if report is None or incarnation is None:
+    if incarnation is None or (report := _report(group, incarnation, observed, agent)) is None:
         return GroupReport()
     return present_report(report, incarnation.births, incarnation.world_size)

@@ -7,8 +7,9 @@ from workergroups_api.bounded_text import MAX_MESSAGE
 from workergroups_api.failure_policy import MAX_KEPT_FAILURES, KeptFailure
 from workergroups_api.text import plain
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_operator.policy.believed_report import vouches
 from workergroups_operator.policy.rank_failures import GroupFailure
-from workergroups_operator.status.conclusion import Situation, unvouched
+from workergroups_operator.status.conclusion import Situation
 
 # Incarnation, rank and its birth.
 _Key = tuple[int, int, int]
@@ -48,7 +49,7 @@ def _present(failure: GroupFailure, before: dict[_Key, KeptFailure], now: dateti
 
 def _last_words(group: WorkerGroup, situation: Situation) -> Mapping[_Key, str]:
     """Return what dead ranks printed last, according to the agent."""
-    report, agent = group.status.ranks, situation.decisions.agent
-    if report is None or not agent.is_believed or unvouched(group, situation):
+    report = group.status.ranks
+    if report is None or not vouches(group, situation.observed, situation.decisions.agent):
         return {}
     return {(each.incarnation, each.rank, each.birth or 0): each.text for each in report.last_words}
