@@ -178,7 +178,9 @@ class Scene:
                         return last
         except TimeoutError:
             what = f"{kind.kind} {name}: {type_}={status} {reason or ''}"
-            raise AssertionError(f"not within {seconds} s: {what}; it is {last.get('status')}") from None
+            now = await self.api.get(kind, self.namespace, name) or {}
+            shown = f"the watch's last is {last.get('status')}, and a GET now says {now.get('status')}"
+            raise AssertionError(f"not within {seconds} s: {what}; {shown}") from None
         raise AssertionError("a watch never ends")
 
     async def rest(self, quiet: float, within: float = 20.0, besides: str | None = None) -> None:
