@@ -27,20 +27,29 @@ def main() -> int:
     """Run one command; print a failure as one message."""
     parser = argparse.ArgumentParser(prog="python3 -m tools.gpu_machine", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in (("image", "write the pods' image"), ("up", "start the cluster and the operator")):
+    with_pieces = {
+        "all": "write the image, start the cluster, run all checks on one node and on two",
+        "image": "write the pods' image",
+        "up": "start the cluster and the operator",
+    }
+    for name, text in with_pieces.items():
         commands.add_parser(name, help=text).add_argument("pieces", type=Path, help="the directory with all pieces")
     checks = commands.add_parser("check", help="run checks on the cluster; results go to $OUT")
-    checks.add_argument("names", nargs="+")
+    checks.add_argument("--nodes", type=int, choices=(1, 2), default=1, help="on how many nodes the GPUs are")
+    checks.add_argument("names", nargs="*", help="which checks; by default all")
     arguments = parser.parse_args()
     try:
         _mount()
+        if arguments.command in ("all", "image"):
+            _write_image(arguments.pieces)
+        if arguments.command in ("all", "up"):
+            _up(arguments.pieces)
         match arguments.command:
-            case "image":
-                _write_image(arguments.pieces)
-            case "up":
-                _up(arguments.pieces)
+            case "all":
+                held = [_check(nodes, []) for nodes in (1, 2)]
+                return 0 if all(held) else 1
             case "check":
-                _check(arguments.names)
+                return 0 if _check(arguments.nodes, arguments.names) else 1
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -67,23 +76,23 @@ def _up(pieces: Path) -> None:
     shutil.copytree(REPOSITORY, ROOT / CHECKOUT.lstrip("/"), dirs_exist_ok=True)
     say("the root is unpacked")
     enter = ["unshare", "--mount", "sh", str(_HERE / "enter.sh"), str(ROOT), DRIVER]
-    _run_inside([*enter, *_INSIDE, "up"])
+    if code := subprocess.run([*enter, *_INSIDE, "up"]).returncode:
+        raise ToolError(f"the cluster's start exited {code}; its messages are above")
 
 
-def _check(names: list[str]) -> None:
-    """Run checks from this checkout, which may be newer than that of `up`, and take what they have written."""
+def _check(nodes: int, names: list[str]) -> bool:
+    """Run checks from this checkout, which may be newer than that of `up`, and take what they have written.
+
+    Returns whether everything held.
+    """
     shutil.copytree(REPOSITORY, ROOT / CHECKOUT.lstrip("/"), dirs_exist_ok=True)
     first = json.loads(_FIRST_PROCESS.read_text())["pid"]
     enter = ["nsenter", f"--target={first}", "--mount", "--root"]
-    try:
-        _run_inside([*enter, *_INSIDE, "check", *names])
-    finally:
-        shutil.copytree(ROOT / RESULTS.lstrip("/"), os.environ["OUT"], dirs_exist_ok=True)
-
-
-def _run_inside(command: list[str]) -> None:
-    if code := subprocess.run(command).returncode:
-        raise ToolError(f"what ran in the root exited {code}; its messages are above")
+    done = subprocess.run([*enter, *_INSIDE, "check", str(nodes), *names])
+    results = ROOT / RESULTS.lstrip("/")
+    if results.is_dir():
+        shutil.copytree(results, os.environ["OUT"], dirs_exist_ok=True)
+    return done.returncode == 0
 
 
 def _unpack(pieces: Path, name: str, target: Path) -> None:

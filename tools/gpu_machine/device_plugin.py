@@ -1,14 +1,15 @@
 """A device plugin of Kubernetes: pods get the GPUs that they ask for, and the driver, without being privileged.
 
-`python3 -m tools.gpu_machine.device_plugin DIRECTORY` serves the kubelet that looks for its plugins' sockets in that
-directory, until it is ended.
+`python3 -m tools.gpu_machine.device_plugin DIRECTORY NUMBER...` offers the GPUs with these numbers to the kubelet whose
+plugins' sockets are in that directory, until it is ended.
 """
 
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,9 @@ def options(_request: Any, _context: grpc.ServicerContext) -> Any:
     return MESSAGES["DevicePluginOptions"]()
 
 
-def list_and_watch(_request: Any, _context: grpc.ServicerContext) -> Iterator[Any]:
+def list_and_watch(numbers: Sequence[str], _request: Any, _context: grpc.ServicerContext) -> Iterator[Any]:
     """List the GPUs once, and keep the stream open: the kubelet takes its end for the plugin's."""
-    devices = [MESSAGES["Device"](ID=number, health="Healthy") for number in gpus()]
+    devices = [MESSAGES["Device"](ID=number, health="Healthy") for number in numbers]
     yield MESSAGES["ListAndWatchResponse"](devices=devices)
     print(f"{OFFERED} {len(devices)} GPUs", flush=True)
     threading.Event().wait()
@@ -63,11 +64,11 @@ def _given(numbers: list[str]) -> Any:
     return MESSAGES["ContainerAllocateResponse"](devices=specs, mounts=[driver])
 
 
-def serve(directory: Path) -> None:
+def serve(directory: Path, numbers: Sequence[str]) -> None:
     """Listen, then register with the kubelet, which connects at once."""
     handlers = {
         "GetDevicePluginOptions": _unary(options, "Empty"),
-        "ListAndWatch": grpc.unary_stream_rpc_method_handler(list_and_watch, *_as_bytes("Empty")),
+        "ListAndWatch": grpc.unary_stream_rpc_method_handler(partial(list_and_watch, numbers), *_as_bytes("Empty")),
         "Allocate": _unary(allocate, "AllocateRequest"),
     }
     server = grpc.server(ThreadPoolExecutor(max_workers=8))
@@ -98,4 +99,4 @@ def _as_bytes(received: str) -> tuple[Any, Any]:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), sys.argv[2:])

@@ -1,11 +1,14 @@
-"""Checks on the GPU machine's cluster: what pods see of the devices, and what becomes of each fault of a rank.
+"""Checks on the GPU machine's cluster. They print what users would read, word for word, and a table of what holds."""
 
-They print what users would read, word for word, and judge nothing: people do.
-"""
+from collections.abc import Callable, Mapping
 
-from collections.abc import Callable
+from tools.gpu_machine.checks import devices, faults, preflights, seeds, starts
+from tools.gpu_machine.checks.site import Site
 
-from tools.demo.kubectl import Kubectl
-from tools.gpu_machine.checks import devices, faults
-
-CHECKS: dict[str, Callable[[Kubectl], None]] = {"devices": devices.check, **faults.CHECKS}
+CHECKS: Mapping[str, Callable[[Site], None]] = {
+    "devices": devices.check,
+    **faults.CHECKS,
+    "starts": starts.check,
+    "seeds": seeds.check,
+    "preflights": preflights.check,
+}

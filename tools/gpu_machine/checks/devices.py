@@ -1,43 +1,56 @@
-"""Pods have the devices that they asked for, and no privileges; each rank has its own; NCCL sums."""
+"""Pods have the devices that they requested, and no privileges; each rank has its own; NCCL sums over all."""
 
-import subprocess
+import json
+import re
+from typing import Any
 
 from tools.console import ToolError
-from tools.demo.kubectl import Kubectl
 from tools.gpu_machine.checks import pods
+from tools.gpu_machine.checks.site import Site
+from tools.gpu_machine.layout import IMAGE_NAME, NODE, RESOURCE
 
-_FILES = "ls /dev | grep nvidia || echo none"
-_SEEN = f"{_FILES}; nvidia-smi --list-gpus; grep CapEff /proc/self/status"
-_CONTAINERS = "jsonpath={range .items[*].spec.containers[*]}{.name} {.securityContext} {.resources.limits}{'\\n'}{end}"
-
-
-def check(kubectl: Kubectl) -> None:
-    """Create pool and group, and print what they see."""
-    say = pods.Report("devices")
-    say(f"a pod with one GPU:\n{_seen_by_one_gpu_pod(kubectl)}")
-    pods.apply(kubectl)
-    say("applied")
-    pods.wait_until_ready(kubectl, say)
-    for status in pods.status(kubectl):
-        for each in status["conditions"]:
-            say(f"{status['kind']} {each['type']}={each['status']} {each['reason']}: {each['message']}")
-    say(f"containers:\n{kubectl('get', 'pods', f'--output={_CONTAINERS}')}")
-    say(f"in the worker's container:\n{pods.in_worker(kubectl, 'sh', '-c', _SEEN)}")
-    files = kubectl("exec", pods.head(kubectl), "--container=ray-head", "--", "sh", "-c", _FILES)
-    say(f"device files in the head's container: {files}")
-    for method in ("look", "speed"):
-        done = subprocess.run(pods.driver_command(kubectl, method), input=pods.driver_text(), capture_output=True)
-        say(f"driver, {method}:\n{done.stdout.decode()}")
-    say(f"used memory: {pods.used_memory(kubectl)}")
+_FILES = "ls /dev | grep -E 'nvidia[0-9]' || echo none"
+_SEEN = f"{_FILES}; nvidia-smi --list-gpus; python -c 'import torch; print(torch.ones(1).cuda())'"
+_CAP_SYS_ADMIN = 1 << 21
 
 
-def _seen_by_one_gpu_pod(kubectl: Kubectl) -> str:
-    manifest = f"--filename={pods.HERE / 'one_gpu.yaml'}"
-    kubectl("apply", manifest)
+def check(site: Site) -> None:
+    """Look at a pod with one GPU, then at a pool of all and its ranks."""
+    pods.clear(site.kubectl)
+    seen = _seen_by_one_gpu_pod(site)
+    site.say(f"a pod with one GPU:\n{seen}")
+    site.say.row("a pod with one GPU sees one", len(re.findall(r"(?m)^nvidia\d+$", seen)) == 1, " ".join(seen.split()))
+    pods.have_ranks(site)
+    preflight = pods.condition(site, "resourcepool/gpu", "PreflightPassed")
+    over_nccl = f"(nccl, {site.gpus} processes" in preflight["message"]
+    site.say.row("the preflight sums over NCCL", preflight["status"] == "True" and over_nccl, preflight["message"])
+    read = ("grep", "CapEff", "/proc/self/status")
+    privileges = {pods.execute(site, pod, *read).split()[1] for pod in pods.workers(site)}
+    site.say.row("pods are not privileged", not any(int(each, 16) & _CAP_SYS_ADMIN for each in privileges), privileges)
+    files = pods.execute(site, pods.head(site), "sh", "-c", _FILES, container="ray-head").strip()
+    site.say.row("the head has no device", files == "none", files)
+    well, printed = pods.run_program(site, "look")
+    site.say(printed)
+    site.say.row("each rank has a device of its own, and all sum over NCCL", well, printed.splitlines()[-1])
+
+
+def _seen_by_one_gpu_pod(site: Site) -> str:
     try:
-        kubectl("wait", "pod/one-gpu", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s")
-        return kubectl("logs", "pod/one-gpu")
+        site.kubectl("apply", "--filename=-", stdin=json.dumps(_one_gpu_pod()))
+        site.kubectl("wait", "pod/one-gpu", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=60s")
+        return site.kubectl("logs", "pod/one-gpu")
     except ToolError as error:
-        return f"{error}\n{kubectl('describe', 'pod/one-gpu')}"
+        return f"{error}\n{site.kubectl('describe', 'pod/one-gpu')}"
     finally:
-        kubectl("delete", manifest)
+        site.kubectl("delete", "pod/one-gpu", "--grace-period=1")
+
+
+def _one_gpu_pod() -> dict[str, Any]:
+    container = {"name": "main", "image": IMAGE_NAME, "command": ["sh", "-c", _SEEN]}
+    spec = {
+        "restartPolicy": "Never",
+        "nodeSelector": {"workergroups.dev/node": NODE},
+        "tolerations": [{"key": RESOURCE, "operator": "Exists"}],
+        "containers": [container | {"resources": {"limits": {RESOURCE: 1}}}],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one-gpu"}, "spec": spec}

@@ -1,89 +1,118 @@
-"""The check's objects, its driver, and what is printed of them."""
+"""What checks do with objects and pods."""
 
+import json
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
-from tools.console import ToolError
+from tools.console import ToolError, wait_until
 from tools.demo.kubectl import Kubectl
-from tools.gpu_machine.layout import RESULTS
+from tools.gpu_machine.checks.site import Site, group
 
-HERE = Path(__file__).parent
-_OBJECTS = ("workergroup/gpu", "resourcepool/gpu")
-_WORKER = ("--selector=workergroups.dev/component=worker", "--output=name")
-_HEAD = ("--selector=ray.io/node-type=head", "--output=name")
-DRIVER = ("sh", "-c", 'cat > /tmp/driver.py && exec python -u /tmp/driver.py "$0"')
-
-
-class Report:
-    """What a check says: to the terminal and to a file of the results, with the seconds since it began."""
-
-    def __init__(self, name: str) -> None:
-        Path(RESULTS).mkdir(exist_ok=True)
-        self._path = Path(RESULTS, f"{name}.txt")
-        self._path.write_text("")
-        self._began = time.time()
-        self(f"=== {name}")
-
-    def __call__(self, text: str) -> None:
-        """Say something."""
-        line = f"[{time.time() - self._began:6.1f}] {text}"
-        print(line, flush=True)
-        with self._path.open("a") as file:
-            print(line, file=file)
+PROGRAMS = Path(__file__).parent / "programs"
+READY_SECONDS = 180
+_HANG_SECONDS = 15
+_WORKERS = "--selector=workergroups.dev/component=worker"
+_HEADS = "--selector=ray.io/node-type=head"
+_RUN = ("sh", "-c", 'cat > /tmp/program.py && exec python -u /tmp/program.py "$@"', "sh")
 
 
-def apply(kubectl: Kubectl) -> None:
-    """Create pool and group, unless they are there."""
+def apply(site: Site, *objects: dict[str, Any]) -> None:
+    """Create or change objects."""
+    site.kubectl("apply", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+
+def have_ranks(site: Site) -> None:
+    """Let the pool and the group `gpu` be ready, on all GPUs."""
     only_print = ("--dry-run=client", "--output=yaml")
-    code = kubectl("create", "configmap", "checks", f"--from-file={HERE / 'ranks.py'}", *only_print)
-    kubectl("apply", "--filename=-", stdin=code)
-    kubectl("apply", f"--filename={HERE / 'objects.yaml'}")
+    code = [f"--from-file={PROGRAMS / name}.py" for name in ("ranks", "eager")]
+    site.kubectl("apply", "--filename=-", stdin=site.kubectl("create", "configmap", "checks", *code, *only_print))
+    policy = group("gpu")["spec"]["failurePolicy"] | {"hangSeconds": _HANG_SECONDS}
+    apply(site, site.pool("gpu", preflight="Fabric"), group("gpu", failurePolicy=policy))
+    for each in ("resourcepool/gpu", "workergroup/gpu"):
+        until_ready(site, each)
 
 
-def status(kubectl: Kubectl) -> list[dict[str, Any]]:
-    """Return the statuses of group and pool."""
-    return [each.get("status", {}) | {"kind": each["kind"]} for each in kubectl.json(*_OBJECTS)["items"]]
+def until_ready(site: Site, name: str, seconds: int = READY_SECONDS) -> float:
+    """Wait until an object is ready; return for how many seconds."""
+    began = time.monotonic()
+    try:
+        site.kubectl("wait", name, "--for=condition=Ready", f"--timeout={seconds}s")
+    except ToolError:
+        site.say(site.kubectl("get", name, "--output=jsonpath={.status}"))
+        site.say(site.kubectl("describe", "pods")[-4000:])
+        raise
+    site.say(f"{name} is Ready after {time.monotonic() - began:.1f} s")
+    return time.monotonic() - began
 
 
-def wait_until_ready(kubectl: Kubectl, say: Report) -> None:
-    """Wait for group and pool, and say so."""
-    for each in reversed(_OBJECTS):
-        try:
-            kubectl("wait", each, "--for=condition=Ready", "--timeout=150s")
-        except ToolError:
-            say(kubectl("describe", "pods")[-6000:])
-            raise
-        say(f"{each} is Ready")
+def clear(kubectl: Kubectl) -> None:
+    """Delete all pools and groups, and wait until the last of their pods is gone, and with it its devices."""
+    kubectl("delete", "workergroups,resourcepools", "--all", "--timeout=60s")
+    wait_until("pods to end", lambda: not kubectl.json("pods")["items"], seconds=120)
 
 
-def head(kubectl: Kubectl) -> str:
+def status(site: Site, name: str) -> dict[str, Any]:
+    """Return an object's status."""
+    found: dict[str, Any] = site.kubectl.json(name).get("status", {})
+    return found
+
+
+def condition(site: Site, name: str, type_: str = "Ready") -> dict[str, Any]:
+    """Return a condition; it is empty while it does not exist."""
+    return next((each for each in status(site, name).get("conditions", ()) if each["type"] == type_), {})
+
+
+def workers(site: Site) -> list[str]:
+    """Return the names of the pods with devices."""
+    return _names(site, _WORKERS)
+
+
+def head(site: Site) -> str:
     """Return the name of the head's pod."""
-    return kubectl("get", "pods", *_HEAD).strip()
+    (name,) = _names(site, _HEADS)
+    return name
 
 
-def worker(kubectl: Kubectl) -> str:
-    """Return the name of the pod with the devices."""
-    return kubectl("get", "pods", *_WORKER).splitlines()[0]
+def _names(site: Site, selector: str) -> list[str]:
+    found = site.kubectl.json("pods", selector)["items"]
+    return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
-def in_worker(kubectl: Kubectl, *command: str) -> str:
-    """Run a command in the pod with the devices."""
-    return kubectl("exec", worker(kubectl), "--container=ray-worker", "--", *command)
+def execute(site: Site, pod: str, *command: str, container: str = "ray-worker") -> str:
+    """Run a command in a pod; return what it printed."""
+    return site.kubectl("exec", pod, f"--container={container}", "--", *command)
 
 
-def driver_command(kubectl: Kubectl, method: str) -> list[str]:
-    """Return the command line that runs the driver, which is given on standard input."""
-    where = ["exec", "-i", head(kubectl), "--container=ray-head", "--"]
-    return ["kubectl", "--namespace", kubectl.namespace, *where, *DRIVER, method]
+def program_command(site: Site, *arguments: str) -> list[str]:
+    """Return the command line that runs a program on the head; the program is its standard input."""
+    where = ["exec", "-i", head(site), "--container=ray-head", "--"]
+    return ["kubectl", "--namespace", site.kubectl.namespace, *where, *_RUN, *arguments]
 
 
-def driver_text() -> bytes:
-    """Return the driver's program."""
-    return (HERE / "driver.py").read_bytes()
+def program_text(name: str) -> bytes:
+    """Return a program of `programs/`."""
+    return (PROGRAMS / f"{name}.py").read_bytes()
 
 
-def used_memory(kubectl: Kubectl) -> str:
-    """Return the used memory of each GPU, as the worker's pod sees it."""
-    query = ("nvidia-smi", "--query-gpu=index,memory.used", "--format=csv,noheader")
-    return "; ".join(in_worker(kubectl, *query).splitlines())
+def run_program(site: Site, name: str, *arguments: str, seconds: int = 180) -> tuple[bool, str]:
+    """Run a program on the head to its end; return whether it succeeded, and what it printed."""
+    command = program_command(site, *arguments)
+    try:
+        done = subprocess.run(
+            command,
+            input=program_text(name),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as error:
+        return False, f"not within {seconds} s: {(error.stdout or b'').decode(errors='replace')}"
+    return done.returncode == 0, done.stdout.decode(errors="replace")
+
+
+def used_memory(site: Site) -> list[int]:
+    """Return the used memory of each GPU in MiB, as the pods that have them see it."""
+    query = ("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
+    return [int(line) for pod in workers(site) for line in execute(site, pod, *query).splitlines()]

@@ -2,6 +2,10 @@
 
 import ctypes
 import os
+import signal
+import socket
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -10,6 +14,13 @@ import torch.distributed as dist
 
 import workergroups
 from workergroups import Dispatch, Worker, register
+
+HOLD = """
+import torch
+held = torch.empty(8 << 30, dtype=torch.uint8, device="cuda")
+print("holds it", flush=True)
+import time; time.sleep(600)
+"""
 
 
 class Rank(Worker):
@@ -25,11 +36,12 @@ class Rank(Worker):
         device = torch.cuda.get_device_properties(0)
         files = sorted(name for name in os.listdir("/dev") if name.startswith("nvidia"))
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        return {"pid": os.getpid(), "visible": visible, "uuid": str(device.uuid), "name": device.name, "files": files}
+        where = {"pod": socket.gethostname(), "pid": os.getpid()}
+        return {**where, "visible": visible, "uuid": str(device.uuid), "name": device.name, "files": files}
 
     @register(Dispatch.ONE_TO_ALL)
     def total(self) -> float:
-        """Sum up over all ranks: 1 + 2."""
+        """Sum up over all ranks: 1 + 2 + ..."""
         if not dist.is_initialized():
             workergroups.init_process_group()
         self.x.fill_(self.rank + 1)
@@ -74,6 +86,31 @@ class Rank(Worker):
         return int(torch.cuda.memory_allocated())
 
     @register(Dispatch.ONE_TO_ALL)
+    def allocate(self, gib: int) -> int:
+        """Each rank asks for memory, and gives it back."""
+        torch.empty(gib << 30, dtype=torch.uint8, device="cuda")
+        torch.cuda.empty_cache()
+        return gib
+
+    @register(Dispatch.ONE_TO_ALL)
+    def leave_child(self) -> None:
+        """Rank 1 is killed while a process that it has started holds memory of the device."""
+        self._leave(own_session=False)
+
+    @register(Dispatch.ONE_TO_ALL)
+    def leave_daemon(self) -> None:
+        """Rank 1 is killed while a process that it has started, in a session of its own, holds memory of the device."""
+        self._leave(own_session=True)
+
+    def _leave(self, *, own_session: bool) -> None:
+        if self.rank == 1:
+            command = [sys.executable, "-c", HOLD]
+            child = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=own_session)
+            assert child.stdout is not None
+            child.stdout.readline()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @register(Dispatch.ONE_TO_ALL)
     def illegal_access(self) -> float:
         """Rank 1 writes to memory that the driver has taken back behind torch's back."""
         if self.rank == 1:
@@ -97,3 +134,18 @@ class Rank(Worker):
         """Rank 1 ends its process without a word."""
         if self.rank == 1:
             os._exit(7)
+
+
+class Big(Rank):
+    """A rank with 8 GiB of bf16 weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Linear(1 << 14, 1 << 14, bias=False, dtype=torch.bfloat16, device="cuda") for _ in range(16)
+        )
+
+    @register(Dispatch.ONE_TO_ALL)
+    def gib(self) -> float:
+        """Return how large the weights are."""
+        return sum(each.numel() * each.element_size() for each in self.layers.parameters()) / (1 << 30)

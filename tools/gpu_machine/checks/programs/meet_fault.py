@@ -8,7 +8,7 @@ import workergroups
 method = sys.argv[1]
 group = workergroups.attach("gpu", timeout=60)
 print("before:", group.total(), "in incarnation", group.incarnation)
-print("processes:", *[each["pid"] for each in group.look()], flush=True)
+print("processes:", *[f"{each['pod']}/{each['pid']}" for each in group.look()], flush=True)
 began = time.time()
 
 

@@ -1,0 +1,50 @@
+"""Pools whose nodes lack something: the preflight names it, and no rank starts there."""
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tools.console import ToolError
+from tools.gpu_machine.checks import pods
+from tools.gpu_machine.checks.site import Site
+
+_SECONDS = 120
+_JUDGED = ("PreflightPassed", "PreflightFailed")
+# What is wrong with the pool: its fields, and what its status says.
+_WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
+    "16 MiB of shared memory": ({"sharedMemory": "16Mi"}, r"/dev/shm|shared memory"),
+    "no driver library": ({"env": [{"name": "LD_LIBRARY_PATH", "value": "/nowhere"}]}, r"driver|libcuda|CUDA|device"),
+    "a list of devices that leaves one out": (
+        {"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "7"}]},
+        r"CUDA_VISIBLE_DEVICES|device",
+    ),
+}
+
+
+def check(site: Site) -> None:
+    """Create each pool, and read its status."""
+    for what, (fields, expected) in _WRONG.items():
+        pods.clear(site.kubectl)
+        try:
+            pods.apply(site, site.pool("gpu", preflight="Basic", **fields))
+            message = _until_judged(site)
+        except ToolError as error:  # refused at once
+            message = str(error)
+        site.say.row(f"{what}: named", bool(re.search(expected, message)) and "Ready=True" not in message, message)
+    pods.clear(site.kubectl)
+
+
+def _until_judged(site: Site) -> str:
+    """Return the conditions of the pool as soon as its preflight has passed or failed, or after two minutes."""
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        preflight = pods.condition(site, "resourcepool/gpu", "PreflightPassed")
+        ready = pods.condition(site, "resourcepool/gpu")
+        if preflight.get("reason") in _JUDGED or time.monotonic() > deadline:
+            return "; ".join(map(_line, filter(None, (ready, preflight))))
+        time.sleep(0.5)
+
+
+def _line(condition: dict[str, Any]) -> str:
+    return f"{condition['type']}={condition['status']} {condition['reason']}: {condition['message']}"
