@@ -13,10 +13,10 @@ _BRACES = re.compile(r"([^{},]*)\{([^{}]*)\}")
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Return numbers as ranges: [0, 1, 2, 5] -> `0-2,5`."""
+    """Return numbers as ranges, each once: [0, 1, 1, 2, 5] -> `0-2,5`."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
-        if spans and spans[-1][1] == number - 1:
+        if spans and number <= spans[-1][1] + 1:
             spans[-1][1] = number
         else:
             spans.append([number, number])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 
 import workergroups
 from workergroups import Dispatch, Execute, register
@@ -33,6 +34,10 @@ class Accumulator(workergroups.Worker):
         names = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "RANK", "WORLD_SIZE", "FLAVOUR")
         seen = {name: os.environ.get(name) for name in names}
         return seen | {"pid": os.getpid(), "pod": os.uname().nodename, "value": self.value}
+
+    def leave(self):
+        """Start a process with a session of its own, which Ray would let go on for ever."""
+        return subprocess.Popen(["sleep", "86400"], start_new_session=True).pid
 
     def die(self):
         os.kill(os.getpid(), signal.SIGKILL)

@@ -196,6 +196,7 @@ def test_an_operator_that_starts_again_finds_nothing_to_write(namespace):
 
 def test_a_killed_rank_turns_ready_to_false_within_a_second_and_all_ranks_are_recreated(namespace):
     (rank,) = [rank for rank in look(namespace, "actors", "critic")[0] if rank["RANK"] == "2"]
+    left = drive(namespace, "actors", "", "workergroups.attach('critic').execute_all_sync('leave')")
     with Watch(namespace.name) as watch:
         assert watch.wait(lambda: watch.latest(GROUPS, "critic").status == "True", 10)
         namespace.run("exec", rank["pod"], "--", "sh", "-c", f"kill -9 {rank['pid']}")
@@ -210,6 +211,8 @@ def test_a_killed_rank_turns_ready_to_false_within_a_second_and_all_ranks_are_re
     assert failure["node"] == namespace.get("pod", rank["pod"])["spec"]["nodeName"]
     after, _ = look(namespace, "actors", "critic", "trainer")
     assert [each["pod"] for each in after] == [rank["pod"]] * 4
+    running = f"for p in {' '.join(map(str, left))}; do kill -0 $p 2>/dev/null && echo $p; done; true"
+    namespace.until(lambda: namespace.run("exec", rank["pod"], "--", "sh", "-c", running), lambda found: not found, 10)
 
 
 REPLACED = """

@@ -37,7 +37,7 @@ class GpuCluster(LocalCluster):
             kubectl("label", "--overwrite", f"node/{node.name}", product)
             other = [f"{gpu}:NoSchedule-" for gpu in node.gpus if gpu != RESOURCE]
             if other:
-                kubectl("taint", f"node/{node.name}", *other)
+                kubectl("taint", "nodes", node.name, *other)
         self.offer(nodes=1)
 
     def offer(self, *, nodes: int) -> None:

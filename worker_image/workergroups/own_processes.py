@@ -14,6 +14,7 @@ class Process(NamedTuple):
     """What the kernel says about a process."""
 
     ended: bool
+    parent: int
     start: int
     """When it has started, in ticks of the kernel's clock."""
 
@@ -36,7 +37,7 @@ def read(pid: int | str, processes: Path = PROCESSES) -> Process:
         OSError: There is no such process.
     """
     fields = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return Process(fields[0] in _ENDED, int(fields[19]))
+    return Process(fields[0] in _ENDED, int(fields[1]), int(fields[19]))
 
 
 def runs(pid: int | str) -> bool:

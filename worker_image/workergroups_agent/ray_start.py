@@ -16,7 +16,8 @@ A raylet also lets more processes start at once than Ray would, so that those th
 A worker process can be asked for its stacks, whatever it runs, and `breakpoint()` pauses it on its loopback: see
 `ray_private.default_worker`.
 
-It also watches whether the kernel ends processes of a worker's container for lack of memory, which Ray does not know.
+It also watches whether the kernel ends processes of a worker's container for lack of memory, which Ray does not know,
+and ends what ranks leave behind: see `left_processes`.
 
 Ray has no options for this, so three functions of Ray are replaced: see `workergroups.ray_private.start`.
 """
@@ -38,7 +39,7 @@ from typing import Any, NamedTuple
 from workergroups import memory_kills
 from workergroups.ray_private import default_worker, setup_worker
 from workergroups.ray_private import start as ray_private
-from workergroups_agent import head_directories
+from workergroups_agent import head_directories, left_processes
 from workergroups_agent.listening import wait_for_gcs
 from workergroups_agent.next_head import wait_for_next_head
 
@@ -215,6 +216,7 @@ def main(gcs: str | None, joined: Callable[[], None]) -> None:
         wait_for_gcs(gcs)
         print(f"the GCS listens at {gcs}", flush=True)
         threading.Thread(target=tell_memory_kills, args=[gcs], name="memory kills", daemon=True).start()
+        threading.Thread(target=left_processes.watch, name="left processes", daemon=True).start()
         leave = partial(leave_lost_head, gcs, raylets, has_joined)
         threading.Thread(target=leave, name="next head", daemon=True).start()
     ray_private.ray_command()

@@ -18,6 +18,7 @@ from workergroups_api.report import GroupReport, PoolReport, pods_digest
         ([0, 1], "0-1"),
         ([0, 1, 2, 5], "0-2,5"),
         ([5, 2, 0, 1], "0-2,5"),
+        ([1, 1, 2, 1], "1-2"),
         ([0, 2, 4], "0,2,4"),
         (range(511), "0-510"),
     ],

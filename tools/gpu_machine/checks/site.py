@@ -25,7 +25,7 @@ class Report:
         """Say something."""
         line = f"[{time.monotonic() - self._began:6.1f}] {text}"
         print(line, flush=True)
-        with Path(RESULTS, f"{self.check} on {self.gpus}.txt").open("a") as file:
+        with Path(RESULTS, f"{self.check}-{self.gpus.replace(' ', '-')}.txt").open("a") as file:
             print(line, file=file)
 
     def row(self, what: str, held: bool, seen: object) -> None:

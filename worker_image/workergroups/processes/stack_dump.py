@@ -59,6 +59,12 @@ def enable_driver() -> None:
         answer()
 
 
+def actor_of(pid: int) -> str | None:
+    """Return the actor of a process that can be asked as a rank; ``None`` of all others."""
+    found = open_file(pid, FILE_NAME)
+    return found[1] or None if found is not None else None
+
+
 def dump(actor_ids: Collection[str]) -> dict[str, str]:
     """Return the stacks of these actors that run on this node: all threads, the innermost call first.
 

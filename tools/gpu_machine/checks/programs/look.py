@@ -6,8 +6,7 @@ group = workergroups.attach("gpu", timeout=60)
 ranks = group.look()
 for each in ranks:
     print(each)
-print("speed:", group.speed())
-total = group.total()
+total = group.total()  # where they meet
 expected = sum(range(1, group.world_size + 1))
 print(f"{len({each['uuid'] for each in ranks})} devices, sums {total}, {group.speed()[0]}")
 assert len({each["uuid"] for each in ranks}) == group.world_size

@@ -1,0 +1,105 @@
+"""End what ranks leave behind: processes that a rank has started, and that go on when it has ended.
+
+Ray ends those of the rank's process group. One with a session of its own, as engines for inference and launchers have,
+goes on and keeps its memory of a device, so that the next rank may find none. The kernel gives an orphan another parent
+and forgets whose it was. So the descendants of ranks are noted each second, and the last note counts. A daemon, whose
+parent ends at once, is nobody's descendant and may stay.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from workergroups import own_processes
+from workergroups.own_processes import Process
+from workergroups.processes import stack_dump
+
+LOOK_SECONDS = 1.0
+# What Ray calls the process of an actor. Only of these, the open files are read.
+_OF_RAY = b"ray::"
+# A fork server leaves its rank within milliseconds. If it is noted then, it stays all the same.
+_FORK_SERVER = b"workergroups-fork-server"
+
+
+class Known(NamedTuple):
+    """A process. Another one that gets its id has started at another time."""
+
+    pid: int
+    start: int
+
+
+def watch() -> None:
+    """End what ranks leave behind, for ever."""
+    descendants: dict[Known, frozenset[Known]] = {}
+    while True:
+        table = read_table()
+        for left in left_by_ranks(descendants, table):
+            end(left)
+        descendants = descendants_of(ranks(table, descendants), table)
+        time.sleep(LOOK_SECONDS)
+
+
+def read_table() -> dict[int, Process]:
+    """Return all processes of this node that have not ended, by their ids."""
+    table = {}
+    for pid in own_processes.all_pids():
+        with suppress(OSError):
+            table[pid] = own_processes.read(pid)
+    return {pid: process for pid, process in table.items() if not process.ended}
+
+
+def ranks(table: Mapping[int, Process], known: Iterable[Known]) -> list[Known]:
+    """Return the processes of ranks, those of them that are known included."""
+    earlier = set(known)
+    found = (Known(pid, process.start) for pid, process in table.items())
+    return [each for each in found if each in earlier or _is_rank(each.pid)]
+
+
+def descendants_of(roots: Iterable[Known], table: Mapping[int, Process]) -> dict[Known, frozenset[Known]]:
+    """Return the descendants of each of these processes."""
+    children: dict[int, list[Known]] = {}
+    for pid, process in table.items():
+        children.setdefault(process.parent, []).append(Known(pid, process.start))
+    return {root: frozenset(_below(root, children)) for root in roots}
+
+
+def left_by_ranks(
+    descendants: Mapping[Known, frozenset[Known]],
+    table: Mapping[int, Process],
+    is_ours: Callable[[int], bool] = lambda pid: _FORK_SERVER in _command_line(pid),
+) -> frozenset[Known]:
+    """Return what goes on of the descendants of ranks that have ended, and what these have started meanwhile."""
+    running = {Known(pid, process.start) for pid, process in table.items()}
+    left = {each for rank, below in descendants.items() if rank not in running for each in below & running}
+    left = {each for each in left if not is_ours(each.pid)}
+    return frozenset(left.union(*descendants_of(left, table).values()))
+
+
+def end(left: Known) -> None:
+    """Kill a process, and print which one."""
+    what = _command_line(left.pid).replace(b"\0", b" ").decode(errors="replace")[:200]
+    with suppress(OSError):  # it ended by itself
+        os.kill(left.pid, signal.SIGKILL)
+        print(f"a rank has ended, and process {left.pid}, which it had started, has not: killed: {what}", flush=True)
+
+
+def _below(root: Known, children: Mapping[int, list[Known]]) -> list[Known]:
+    found = list(children.get(root.pid, ()))
+    for each in found:  # it grows meanwhile
+        found += children.get(each.pid, ())
+    return found
+
+
+def _is_rank(pid: int) -> bool:
+    return _command_line(pid).startswith(_OF_RAY) and stack_dump.actor_of(pid) is not None
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it ended
+        return b""
