@@ -4,9 +4,11 @@ It runs on a machine that can run the local cluster: it takes binaries and the o
 what is missing.
 """
 
+import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.console import REPOSITORY, ToolError, run, run_logged, say
@@ -18,6 +20,8 @@ _PIECE_BYTES = 56_000_000
 # The machine's Python, and the system that it runs on.
 _PYTHON, _PLATFORM = "3.12", "x86_64-manylinux_2_34"
 _LOCKS = ("requirements/worker.lock", "requirements/debugger.lock")
+# What batches need beside torch, from the lock of this repository's own tests.
+_OF_TESTS = ("requirements/dev.lock", ("tensordict", "pyvers", "cloudpickle"))
 _UV = REPOSITORY / ".venv/bin/uv"
 
 _DEBIAN_PACKAGES = (
@@ -66,12 +70,21 @@ def _install_packages(target: Path) -> None:
     """Install what pods of Ray need for the machine's Python. Scripts begin with a path of this machine's."""
     say("installing Ray for the machine's Python")
     where = [f"--target={target}", f"--python-version={_PYTHON}", f"--python-platform={_PLATFORM}"]
-    locks = [f"--requirements={lock}" for lock in _LOCKS]
-    run([_UV, "pip", "install", "--quiet", "--no-deps", "--require-hashes", *where, *locks])
+    with tempfile.NamedTemporaryFile("w", suffix=".lock") as batches:
+        batches.write(_locked(*_OF_TESTS))
+        batches.flush()
+        locks = [f"--requirements={lock}" for lock in (*_LOCKS, batches.name)]
+        run([_UV, "pip", "install", "--quiet", "--no-deps", "--require-hashes", *where, *locks])
     for script in (target / "bin").iterdir():
         first, _, rest = script.read_bytes().partition(b"\n")
         if first.startswith(b"#!") and b"python" in first:
             script.write_bytes(b"#!/usr/bin/env python3\n" + rest)
+
+
+def _locked(lock: str, names: Sequence[str]) -> str:
+    """Return these packages' entries of a lock."""
+    text = (REPOSITORY / lock).read_text()
+    return "".join(re.findall(rf"(?ms)^(?:{'|'.join(names)})==.*?(?=^\S|\Z)", text))
 
 
 def _debian(root: Path, log: Path) -> None:

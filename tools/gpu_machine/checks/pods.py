@@ -109,7 +109,8 @@ def run_program(site: Site, name: str, *arguments: str, seconds: int = 180) -> t
         )
     except subprocess.TimeoutExpired as error:
         return False, f"not within {seconds} s: {(error.stdout or b'').decode(errors='replace')}"
-    return done.returncode == 0, done.stdout.decode(errors="replace")
+    printed = done.stdout.decode(errors="replace").strip()
+    return done.returncode == 0, printed.removesuffix(f"command terminated with exit code {done.returncode}").strip()
 
 
 def used_memory(site: Site) -> list[int]:

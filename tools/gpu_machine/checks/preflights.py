@@ -8,13 +8,20 @@ from typing import Any
 from tools.console import ToolError
 from tools.gpu_machine.checks import pods
 from tools.gpu_machine.checks.site import Site
+from tools.gpu_machine.layout import DRIVER
 
 _SECONDS = 120
 _JUDGED = ("PreflightPassed", "PreflightFailed")
+# What hides the driver's libraries, which the device plugin has mounted.
+_NOTHING = {
+    "spec": {
+        "containers": [{"name": "ray-worker", "volumeMounts": [{"name": "nothing", "mountPath": f"{DRIVER}/lib64"}]}],
+        "volumes": [{"name": "nothing", "emptyDir": {}}],
+    }
+}
 # What is wrong with the pool: its fields, and what its status says.
 _WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
-    "16 MiB of shared memory": ({"sharedMemory": "16Mi"}, r"/dev/shm|shared memory"),
-    "no driver library": ({"env": [{"name": "LD_LIBRARY_PATH", "value": "/nowhere"}]}, r"driver|libcuda|CUDA|device"),
+    "no driver library": ({"podTemplate": _NOTHING}, r"driver|libcuda|CUDA|device"),
     "a list of devices that leaves one out": (
         {"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "7"}]},
         r"CUDA_VISIBLE_DEVICES|device",

@@ -24,4 +24,4 @@ def check(site: Site) -> None:
 def _run(site: Site, name: str, *arguments: str) -> None:
     well, printed = pods.run_program(site, name, *arguments)
     site.say(printed)
-    site.say.row(f"{name} runs on CUDA", well, printed.strip().splitlines()[-1])
+    site.say.row(f"{name} runs on CUDA", well, printed.splitlines()[-1])

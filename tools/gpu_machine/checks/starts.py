@@ -18,7 +18,7 @@ def check(site: Site) -> None:
         site.say.row(f"{path} starts within {_MOST_SECONDS} s", seconds < _MOST_SECONDS, f"{seconds:.1f} s")
         well, printed = pods.run_program(site, "count", name)
         site.say(printed)
-        site.say.row(f"{path} computes, and again after a death", well, printed.strip().splitlines()[-1])
+        site.say.row(f"{path} computes, and again after a death", well, printed.splitlines()[-1])
         site.say(f"used memory: {before} MiB before, {pods.used_memory(site)} MiB with its ranks")
         site.kubectl("delete", f"workergroup/{name}", "--timeout=60s")
         time.sleep(5)
