@@ -63,14 +63,17 @@ class Publisher:
 
         A status that cannot be written holds no other status up. One that was refused waits for a while, and then comes
         after all others: each try may take the API server long, and leads to another turn. One that was taken, although
-        the object has another, is not written again until one of them changes.
+        the object has another, is not written again until one of them changes. Objects that have no status yet come
+        first: where writes are slow, others might change as fast as they are written.
         """
         changed = {str(update.metadata["uid"]): update for update in updates if update.after != update.before}
         before, now = self._tried.pop(key, {}), asyncio.get_running_loop().time()
         tried = {uid: before[uid] for uid in changed if uid in before and before[uid].what in _whats(changed[uid])}
         self._tried[key] = tried
         waiting = {uid: last.said for uid, last in tried.items() if last.due > now}
-        due = sorted(changed, key=lambda uid: tried[uid].due if uid in tried else 0.0)
+        due = sorted(
+            changed, key=lambda uid: (tried[uid].due if uid in tried else 0.0, changed[uid].ready_before is not None)
+        )
         writes = {uid: partial(self._publish, key, changed[uid]) for uid in due if uid not in waiting}
         answers = await self.writes.run(key, writes)
         return "; ".join(filter(None, [*answers.values(), *waiting.values()])) or None

@@ -18,7 +18,7 @@ from tests.simulation.api import ApiError, path_of
 from tests.simulation.control_plane import Access
 from tests.simulation.monitor import SLACK_SECONDS
 from tests.simulation.program import Program
-from tests.simulation.scene import Scene
+from tests.simulation.scene import OPERATOR, Scene
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 
@@ -142,8 +142,15 @@ class _Batch:
                         if seed is not None:
                             self.outcome.note(f"{kind.kind} {row['Ready']} {row['Reason']}")
             await asyncio.sleep(LOOK_SECONDS)
+        statuses = [
+            write
+            for write in self.scene.proxy.writes_since(until - self.bound)
+            if write.request.subresource == "status" and write.request.client == OPERATOR
+        ]
+        said = f"after {self.bound:.1f} s, in which the operator wrote {len(statuses)} statuses"
         for (kind, name), seed in waiting.items():
-            self.outcome.failures[seed] = f"{kind.kind} {name} has no condition after {self.bound:.1f} s"
+            own = [write.status for write in statuses if write.request.name == name]
+            self.outcome.failures[seed] = f"{kind.kind} {name} has no condition {said}, its own with {own}"
 
     @asynccontextmanager
     async def _neighbours_watched(self) -> AsyncIterator[None]:

@@ -104,10 +104,27 @@ class ApiServer:
         """Take an event."""
 
 
-def change(name: str, version: str = "1") -> StatusUpdate:
+def change(name: str, version: str = "1", ready_before: Condition | None = None) -> StatusUpdate:
     metadata = group().metadata | {"name": name, "uid": name, "resourceVersion": version}
     before, after = (WorkerGroupStatus(incarnation=number) for number in (1, 2))
-    return StatusUpdate(WORKER_GROUP, metadata, before, after, None, ready("False", "PoolNotReady"))
+    return StatusUpdate(WORKER_GROUP, metadata, before, after, ready_before, ready("False", "PoolNotReady"))
+
+
+def test_an_object_without_a_status_gets_its_first_before_others_get_their_next() -> None:
+    api = ApiServer()
+
+    async def scenario() -> None:
+        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS)
+        for version in range(5):
+            ever_new = [
+                change(f"old-{number}", str(version), ready("False", "Launching")) for number in range(NAMESPACE_WRITES)
+            ]
+            await publisher.publish(KEY, [*ever_new, change("new")])
+            await asyncio.sleep(1.2 * WEBHOOK_SECONDS)
+        await publisher.writes.close()
+
+    run(scenario())
+    assert api.applied.index("new") < NAMESPACE_WRITES
 
 
 def test_statuses_that_are_refused_hold_no_other_up_and_lead_to_few_turns() -> None:
