@@ -7,13 +7,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workergroups_api.bounded_text import MAX_MESSAGE, Term
+from workergroups_api.bounded_text import MAX_MESSAGE, MAX_TERM, Term
 from workergroups_api.model import ApiModel, list_map
 from workergroups_api.text import plain
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 # More than the operator writes: other writers' conditions must leave it room.
 MAX_CONDITIONS = 64
+# Of findings whose reason somebody else has written, in a report or in a pod's status, and left empty.
+_UNNAMED = "Unnamed"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def merge(
         return Condition(
             type=finding.type,
             status=finding.status,
-            reason=finding.reason,
+            reason=plain(finding.reason, MAX_TERM) or _UNNAMED,
             message=plain(finding.message, MAX_MESSAGE),
             observed_generation=generation,
             last_transition_time=now.astimezone(timezone.utc).replace(microsecond=0)

@@ -46,7 +46,7 @@ class Launch(ApiModel):
     roles: tuple[RoleLaunch, ...] | None = None
     env: dict[str, str] = {}
     # References to Secrets and ConfigMaps with more variables, as the user wrote them; None if there are none. Their
-    # values are in no launch: see `workergroups.group_env`.
+    # values are in no launch: see `workergroups.node.group_env`.
     env_sources: tuple[dict[str, Any], ...] | None = None
     # Name of the ConfigMap with the code; None if the classes are elsewhere.
     config_map: str | None = None

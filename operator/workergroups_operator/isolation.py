@@ -44,14 +44,19 @@ def pure_steps(settings: Settings, timings: Timings) -> Step:
 def without_culprits(observed: Observed, step: Step) -> Observed:
     """Return what was observed, with each object as unreadable that makes `step` raise on its own.
 
-    Groups are tried together with all good pools, and pods with both, since they need them. Bad pods count as absent.
+    Pods are tried together with all good pools, since they need them, and groups with both. If all groups raise with
+    these pods, a pod is to blame, and not a group. Bad pods count as absent.
     """
     bare = replace(observed, pools=(), groups=(), pods=())
     pools = _culprits(observed.pools, lambda some: step(replace(bare, pools=some)))
     with_pools = replace(bare, pools=_others(observed.pools, pools))
-    groups = _culprits(observed.groups, lambda some: step(replace(with_pools, groups=some)))
-    with_groups = replace(with_pools, groups=_others(observed.groups, groups))
-    pods = _culprits(observed.pods, lambda some: step(replace(with_groups, pods=some)))
+    pods = _culprits(observed.pods, lambda some: step(replace(with_pools, pods=some)))
+    with_pods = replace(with_pools, pods=_others(observed.pods, pods))
+    groups = _culprits(observed.groups, lambda some: step(replace(with_pods, groups=some)))
+    if len(groups) == len(observed.groups) > 1:
+        groups = _culprits(observed.groups, lambda some: step(replace(with_pools, groups=some)))
+    with_groups = replace(with_pods, groups=_others(observed.groups, groups))
+    pods += _culprits(with_pods.pods, lambda some: step(replace(with_groups, pods=some)))
     for pod, error in pods:
         LOGGER.error("%s: pod %s is ignored", observed.key, pod["metadata"].get("name"), exc_info=error)
     odd = [_unreadable(RESOURCE_POOL, pool, error) for pool, error in pools]

@@ -17,12 +17,12 @@ from tests.fuzz import files
 from tests.fuzz.case import Wrong
 from tests.fuzz.files import LAUNCH, MEMORY, SESSION
 from tests.fuzz.values import DATES, NUMBERS, any_json, as_json, text
+from workergroups.announcements.runs import KV_NAMESPACE as RUNS
+from workergroups.announcements.told_ends import KV_NAMESPACE as TOLD_ENDS
 from workergroups.debugger.announced import KV_NAMESPACE as PAUSES
-from workergroups.memory_kills import KV_NAMESPACE as MEMORY_KILLS
 from workergroups.naming import NAMESPACE, NODE_GROUP_LABEL
+from workergroups.node.memory_kills import KV_NAMESPACE as MEMORY_KILLS
 from workergroups.ray_private.calls_in_flight import CallInFlight, Reading
-from workergroups.runs import KV_NAMESPACE as RUNS
-from workergroups.told_ends import KV_NAMESPACE as TOLD_ENDS
 from workergroups_agent.account import AccountReader
 from workergroups_agent.executor.decide import decide
 from workergroups_agent.hang_records import HANGS, STACKS, HangRecords

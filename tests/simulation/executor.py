@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Generic, TypeVar, assert_never
 
 from tests.simulation import ray
-from workergroups.deaths import Death
+from workergroups.announcements.runs import RunRecord, Step
 from workergroups.naming import RankName
-from workergroups.runs import RunRecord, Step
+from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
 from workergroups_agent.executor.decide import (
     Action,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from workergroups.announcements.runs import RunRecord, Step
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import RankName
-from workergroups.runs import RunRecord, Step
 from workergroups_agent.preflight_records import PreflightRecord
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch

@@ -9,8 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .attaching import attach
-    from .attaching_pools import attach_pool
+    from workergroups.attaching.groups import attach
+    from workergroups.attaching.pools import attach_pool
+    from workergroups.deaths.results import get
+
     from .distributed import init_process_group
     from .errors import (
         GroupClosedError,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     )
     from .job_variables import attempt
     from .protocol import DataProto, DataProtoConfig, DataProtoFuture
-    from .results import get
     from .single_controller.base import ResourcePool, Worker
     from .single_controller.base.decorator import Dispatch, Execute, collect_all_to_all, register
     from .single_controller.ray.base import (
@@ -113,14 +114,14 @@ _HOME = {
     "ResourcePool": ".single_controller.base",
     "ResourcePoolManager": ".single_controller.ray.base",
     "Worker": ".single_controller.base",
-    "attach": ".attaching",
-    "attach_pool": ".attaching_pools",
+    "attach": ".attaching.groups",
+    "attach_pool": ".attaching.pools",
     "attempt": ".job_variables",
     "collect_all_to_all": ".single_controller.base.decorator",
     "create_colocated_worker_cls": ".single_controller.ray.base",
     "create_colocated_worker_cls_fused": ".single_controller.ray.base",
     "create_colocated_worker_raw_cls": ".single_controller.ray.base",
-    "get": ".results",
+    "get": ".deaths.results",
     "init_process_group": ".distributed",
     "merge_resource_pool": ".single_controller.ray.base",
     "register": ".single_controller.base.decorator",

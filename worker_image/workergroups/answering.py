@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .exception_text import exception_line
+from workergroups.stacks.exception_text import exception_line
 
 ANSWER, FAILURE = "answer", "failure"
 _VARIABLE = "WORKERGROUPS_ANSWER_CHANNEL"

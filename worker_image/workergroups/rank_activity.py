@@ -12,8 +12,9 @@ from typing import Any
 
 import ray
 
+from workergroups.attaching.groups import attach
+
 from .answering import give
-from .attaching import attach
 from .naming import NAMESPACE
 from .ray_private import records
 from .ray_private.gcs import Gcs

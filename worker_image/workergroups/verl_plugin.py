@@ -20,12 +20,13 @@ import ray
 from verl.plugin.platform import get_platform
 from verl.single_controller.ray import base
 
-from workergroups import reservations
-from workergroups.attaching_pools import what_is_missing
-from workergroups.bundle_claims import claims
-from workergroups.bundle_claims.choice import BundleKey, OfferedNode, Share, choose, shortage
-from workergroups.bundle_claims.offers import offered, use_of
+from workergroups.announcements import reservations
+from workergroups.attaching.pools import what_is_missing
 from workergroups.errors import InvalidTypeError, PlacementImpossibleError, PoolNotFoundError
+from workergroups.for_verl import claims
+from workergroups.for_verl.choice import BundleKey, OfferedNode, Share, choose, shortage
+from workergroups.for_verl.offers import offered, use_of
+from workergroups.for_verl.storage_units import on_nodes_with_room
 from workergroups.processes import stack_dump
 from workergroups.ray_private.cluster_state import job_of_actor, live_nodes, placement_group_handle
 from workergroups.single_controller.ray.part import Part, scheduling_strategy
@@ -34,7 +35,6 @@ from workergroups.single_controller.ray.resource_pool import (
     merge_resource_pool,
     split_resource_pool,
 )
-from workergroups.storage_units import on_nodes_with_room
 from workergroups.waiting import poll
 
 # Ray's nodes report what is free with a delay, also after the end of what has run there.

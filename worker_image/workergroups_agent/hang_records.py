@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field
 
-from workergroups import flight_recorder
-from workergroups.flight_recorder import Flight
-from workergroups.rank_stack import MAX_FRAMES, MAX_TEXT, Doing, Frame, RankStack
 from workergroups.ray_private import key_value_store
 from workergroups.ray_private.gcs import Gcs
+from workergroups.stacks import flight_recorder
+from workergroups.stacks.flight_recorder import Flight
+from workergroups.stacks.rank_stack import MAX_FRAMES, MAX_TEXT, Doing, Frame, RankStack
 from workergroups_agent import records
 from workergroups_agent.launch_state import GroupKey
 from workergroups_api.bounded_json import Limits

@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from workergroups import own_processes
-from workergroups.own_processes import Process
+from workergroups.node import own_processes
+from workergroups.node.own_processes import Process
 from workergroups.processes import stack_dump
 
 LOOK_SECONDS = 1.0

@@ -36,7 +36,7 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any, NamedTuple
 
-from workergroups import memory_kills
+from workergroups.node import memory_kills
 from workergroups.ray_private import default_worker, setup_worker
 from workergroups.ray_private import start as ray_private
 from workergroups_agent import head_directories, left_processes

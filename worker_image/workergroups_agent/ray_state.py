@@ -6,10 +6,10 @@ The agent keeps no state of its own: the next agent finds the same state in Ray,
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from workergroups.deaths import Death
+from workergroups.announcements.runs import RunRecord
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
-from workergroups.runs import RunRecord
+from workergroups.ray_private.death import Death
 from workergroups_agent.preflight_records import PreflightRecord
 
 

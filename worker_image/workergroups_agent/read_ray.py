@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
-from workergroups import runs
-from workergroups.deaths import Death
+from workergroups.announcements import runs
 from workergroups.debugger import announced
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import NAMESPACE, PlacementName, RankName
 from workergroups.ray_private import records
+from workergroups.ray_private.death import Death
 from workergroups.ray_private.gcs import Gcs, SessionEnded
 from workergroups_agent.preflight_records import PreflightReader
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from workergroups.own_processes import PROCESSES, all_pids, read
+from workergroups.node.own_processes import PROCESSES, all_pids, read
 
 # For so long a node must have been part of a cluster. A shorter life is no lost head, but something that is wrong here.
 JOINED_SECONDS = 10.0

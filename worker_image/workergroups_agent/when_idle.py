@@ -7,7 +7,7 @@ processes wait while a Ray cluster starts.
 import os
 import sys
 
-from workergroups.idle import wait_for_idle_cpu
+from workergroups.node.idle import wait_for_idle_cpu
 
 if __name__ == "__main__":
     wait_for_idle_cpu(float(sys.argv[1]))

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workergroups.processes.listing import Call, Process
-from workergroups.rank_stack import RankStack, parse
-from workergroups.stack_groups import diagnose
+from workergroups.stacks.rank_stack import RankStack, parse
+from workergroups.stacks.stack_groups import diagnose
 
 from .processes import Activity
 

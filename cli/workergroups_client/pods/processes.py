@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from workergroups.orphaned_calls import RunningCall, is_orphaned, returned
 from workergroups.processes import listing
 from workergroups.processes.listing import ALL, DRIVER, JOB, NODE, Call, Process, chosen
 from workergroups.processes.tables import ActorRow, DeadActorRow, GcsTables, NodeProcess
-from workergroups.rank_stack import parse
+from workergroups.stacks.orphaned_calls import RunningCall, is_orphaned, returned
+from workergroups.stacks.rank_stack import parse
 
 from ..api_server.cluster import Cluster
 from ..errors import ClientError, NotFoundError

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workergroups.rank_stack import parse
-from workergroups.stack_groups import Block, diagnose
+from workergroups.stacks.rank_stack import parse
+from workergroups.stacks.stack_groups import Block, diagnose
 from workergroups_api.ranges import ranges
 
 

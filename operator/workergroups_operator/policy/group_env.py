@@ -188,7 +188,7 @@ def env_digest(uid: str, values: Mapping[str, str], token: str) -> str:
 
 
 def entry_of(digest: str, values: Mapping[str, str]) -> str:
-    """Return what the Secret holds of a group, encoded as Secrets are; `workergroups.group_env` reads it."""
+    """Return what the Secret holds of a group, encoded as Secrets are; `workergroups.node.group_env` reads it."""
     return base64.b64encode(json.dumps({"digest": digest, "env": dict(values)}, sort_keys=True).encode()).decode()
 
 

@@ -21,7 +21,7 @@ CHECK = (REPOSITORY / "examples" / "verl" / "check.py").read_text()
 NVIDIA = {"vendor": "nvidia", "product": "NVIDIA-A100-SXM4-80GB"}
 RESERVED = """
 import ray
-from workergroups.attaching_pools import placed_nodes
+from workergroups.attaching.pools import placed_nodes
 ray.init(address="auto", log_to_driver=False)
 reserved = [(node.record["placement_group_id"], node.name.node_id) for node in placed_nodes("ppo") or ()]
 """

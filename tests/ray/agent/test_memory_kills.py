@@ -11,7 +11,7 @@ import ray
 import workergroups
 from tests.ray.agent.planned import Group
 from tests.ray.agent.test_executor import all_ready
-from workergroups import memory_kills
+from workergroups.node import memory_kills
 from workergroups.ray_private.gcs import Gcs
 from workergroups.waiting import poll
 from workergroups_agent.ray_start import tell_memory_kills

@@ -9,7 +9,7 @@ import workergroups
 from tests.ray.agent.executor_process import Process
 from tests.ray.agent.planned import Group, launch
 from tests.ray.agent.test_executor import all_ready, ranks
-from workergroups import runs
+from workergroups.announcements import runs
 from workergroups.ray_private import key_value_store
 from workergroups_api.launch import RunLaunch
 

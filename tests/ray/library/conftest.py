@@ -12,7 +12,8 @@ from ray.util import placement_group_table, remove_placement_group
 from ray.util.placement_group import PlacementGroup
 
 from tests.ray.library.replaceable import Trainer
-from workergroups import RayResourcePool, incarnations
+from workergroups import RayResourcePool
+from workergroups.announcements import incarnations
 
 REPOSITORY = Path(__file__).parents[3]
 

@@ -9,7 +9,8 @@ import time
 
 import ray
 
-from workergroups import Dispatch, Execute, RayClassWithInitArgs, Worker, incarnations, register
+from workergroups import Dispatch, Execute, RayClassWithInitArgs, Worker, register
+from workergroups.announcements import incarnations
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.single_controller.ray.ranks import create_ranks
 

@@ -19,9 +19,9 @@ from workergroups import (
     RayClassWithInitArgs,
     Worker,
     attach,
-    incarnations,
     register,
 )
+from workergroups.announcements import incarnations
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.ray_private import key_value_store
 from workergroups.single_controller.ray.ranks import create_ranks

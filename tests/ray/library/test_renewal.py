@@ -29,8 +29,8 @@ from workergroups import (
     RayWorkerGroup,
     attach,
     create_colocated_worker_cls,
-    incarnations,
 )
+from workergroups.announcements import incarnations
 from workergroups.waiting import poll
 
 pytestmark = pytest.mark.usefixtures("local_ray")

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from workergroups.deaths import Death
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
+from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.launch_state import Launches
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState

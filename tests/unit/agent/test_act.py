@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.agent.ray_world import group, plan, rank, state
+from workergroups.announcements.runs import RunRecord, Step
 from workergroups.naming import RankName
 from workergroups.ray_private import key_value_store
-from workergroups.runs import RunRecord, Step
 from workergroups_agent.executor.act import ActionRunner
 
 

@@ -16,8 +16,8 @@ from tests.unit.agent.ray_world import (
     reborn,
     state,
 )
+from workergroups.announcements.runs import RunRecord, Step
 from workergroups.naming import RankName
-from workergroups.runs import RunRecord, Step
 from workergroups_agent.executor.decide import (
     Announce,
     AnnouncePool,

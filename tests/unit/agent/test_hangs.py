@@ -6,8 +6,8 @@ import json
 import pytest
 
 from tests.unit.agent.ray_world import KEY, PREPARED, RESERVED, SESSION, group, plan, pool, rank, state
-from workergroups.rank_stack import Doing, Frame, RankStack
 from workergroups.ray_private.calls_in_flight import CallInFlight, Reading
+from workergroups.stacks.rank_stack import Doing, Frame, RankStack
 from workergroups_agent import hang_records
 from workergroups_agent.hang_records import HANGS, STACKS, HangName, HangRecords
 from workergroups_agent.launch_state import Heard

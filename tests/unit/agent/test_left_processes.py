@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from workergroups.own_processes import Process
+from workergroups.node.own_processes import Process
 from workergroups.processes.stack_dump import FILE_NAME
 from workergroups_agent.left_processes import Known, descendants_of, end, left_by_ranks, ranks, read_table
 

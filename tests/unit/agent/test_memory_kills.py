@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.agent.ray_world import NODES, rank, state
-from workergroups.deaths import Death
-from workergroups.memory_kills import KV_NAMESPACE, to_record
+from workergroups.node.memory_kills import KV_NAMESPACE, to_record
+from workergroups.ray_private.death import Death
 from workergroups.ray_private.death_cause import SILENT_END
 from workergroups_agent.observer.memory_kills import EXPLANATION, SETTLED_SECONDS, MemoryKills
 

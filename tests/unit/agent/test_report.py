@@ -17,9 +17,9 @@ from tests.unit.agent.ray_world import (
     reborn,
     state,
 )
-from workergroups.deaths import Death
+from workergroups.announcements.runs import RunRecord, Step
 from workergroups.naming import RankName
-from workergroups.runs import RunRecord, Step
+from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.launch_state import Heard, launches_to_tell
 from workergroups_agent.observer import report as observer_report

@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 
 from tests.unit.agent.ray_world import rank, state
-from workergroups import told_ends
-from workergroups.deaths import Death
+from workergroups.announcements import told_ends
+from workergroups.ray_private.death import Death
 from workergroups.ray_private.death_cause import SILENT_END
 from workergroups_agent.observer.told_ends import ToldEnds
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from workergroups import idle
+from workergroups.node import idle
 from workergroups_agent import when_idle
 
 

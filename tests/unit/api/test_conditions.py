@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from workergroups_api.bounded_text import MAX_TERM
 from workergroups_api.conditions import MAX_MESSAGE, Condition, Finding, find, merge
 
 THEN = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -51,6 +52,13 @@ def test_a_message_of_any_length_and_content_fits():
     assert len(condition.message) <= MAX_MESSAGE
     assert condition.message.encode()
     assert "\n" not in condition.message
+
+
+@pytest.mark.parametrize("reason", ["", "x" * 2000, "a\0b"])
+def test_a_reason_that_somebody_else_has_written_becomes_one_that_a_condition_may_have(reason):
+    (condition,) = merge((), [finding(reason=reason)], 1, NOW)
+    assert 0 < len(condition.reason) <= MAX_TERM
+    assert "\0" not in condition.reason
 
 
 def test_a_time_is_stored_as_the_api_server_stores_it():

@@ -4,9 +4,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
-from workergroups.orphaned_calls import orphaned
 from workergroups.processes import listing
 from workergroups.processes.tables import ActorRow, DriverRow, GcsTables, NodeProcess, TaskRow
+from workergroups.stacks.orphaned_calls import orphaned
 from workergroups_cli import group_commands, pod_commands
 from workergroups_cli.app import app
 from workergroups_client.errors import ClientError, NotFoundError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups.bundle_claims.choice import OfferedNode, choose, shortage
+from workergroups.for_verl.choice import OfferedNode, choose, shortage
 
 BUNDLE = {"CPU": 10.0, "GPU": 1.0}
 WANTED = {"CPU": 3, "GPU": 1}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups.bundle_claims import claims
+from workergroups.for_verl import claims
 
 A, B, C = ("group", 0), ("group", 1), ("group", 2)
 

@@ -5,7 +5,7 @@ import pickle
 import pytest
 from ray.core.generated.common_pb2 import ActorDeathCause, ActorDiedErrorContext
 
-from workergroups.deaths import Death
+from workergroups.ray_private.death import Death
 from workergroups.ray_private.death_cause import decode
 
 CONSTRUCTOR = """ray::Model.__init__() (pid=7, ip=10.0.0.1)

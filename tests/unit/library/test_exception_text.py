@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from workergroups.exception_text import exception_and_place, exception_line
 from workergroups.naming import RankName
+from workergroups.stacks.exception_text import exception_and_place, exception_line
 
 
 def test_the_last_line_of_a_traceback_is_the_exception():

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from workergroups import flight_recorder
-from workergroups.flight_recorder import Flight, Joined
+from workergroups.stacks import flight_recorder
+from workergroups.stacks.flight_recorder import Flight, Joined
 
 # Another run of these tests on this machine has ranks of other names.
 OWN, OTHER = f"actor-{os.getpid()}-7", f"actor-{os.getpid()}-8"
@@ -21,7 +21,7 @@ OWN = {OWN!r}
 """
     + """
 import json, sys, types
-from workergroups import flight_recorder
+from workergroups.stacks import flight_recorder
 
 def entry(number, name, is_p2p=False):
     return {

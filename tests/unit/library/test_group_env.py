@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from workergroups import group_env
+from workergroups.node import group_env
 
 VALUES = {"A": "1", "B": "${A} $(A)", "PYTHONPATH": "/theirs"}
 
@@ -59,5 +59,5 @@ def test_another_version_or_none_sets_nothing(mounted, content):
 
 
 def test_it_imports_neither_ray_nor_pydantic():
-    program = "import sys, workergroups.group_env; print({'ray', 'pydantic'} & sys.modules.keys())"
+    program = "import sys, workergroups.node.group_env; print({'ray', 'pydantic'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"

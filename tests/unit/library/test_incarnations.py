@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from workergroups import incarnations
-from workergroups.incarnations import Incarnation
+from workergroups.announcements import incarnations
+from workergroups.announcements.incarnations import Incarnation
 from workergroups.ray_private import key_value_store
 
 

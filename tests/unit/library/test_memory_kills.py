@@ -2,8 +2,8 @@
 
 import pytest
 
-from workergroups import memory_kills
-from workergroups.memory_kills import explain, kills, read, to_record, watch
+from workergroups.node import memory_kills
+from workergroups.node.memory_kills import explain, kills, read, to_record, watch
 
 V1 = "oom_kill_disable 0\nunder_oom 0\noom_kill {}\n"
 V2 = "low 0\nhigh 3\nmax 12\noom 4\noom_kill {}\noom_group_kill 0\n"

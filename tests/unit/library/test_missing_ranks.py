@@ -2,8 +2,8 @@
 
 import pytest
 
-from workergroups.flight_recorder import Flight, Joined, read
-from workergroups.missing_ranks import missing_ranks
+from workergroups.stacks.flight_recorder import Flight, Joined, read
+from workergroups.stacks.missing_ranks import missing_ranks
 
 WORLD = "0:default_pg"
 ALL = (0, 1, 2)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from workergroups.orphaned_calls import RunningCall, is_orphaned, orphaned, returned
-from workergroups.rank_stack import Doing, RankStack
 from workergroups.ray_private.cluster_state import caller_of
+from workergroups.stacks.orphaned_calls import RunningCall, is_orphaned, orphaned, returned
+from workergroups.stacks.rank_stack import Doing, RankStack
 
 
 def call(key, seconds, state="running"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from ray.exceptions import ActorUnavailableError, ObjectLostError, RayTaskError
 
-from workergroups import IncarnationReplacedError, RankDiedError, rank_death
-from workergroups.deaths import Death
-from workergroups.incarnations import Incarnation
+from workergroups import IncarnationReplacedError, RankDiedError
+from workergroups.announcements.incarnations import Incarnation
 from workergroups.ray_private.cluster_state import ActorState
+from workergroups.ray_private.death import Death, rank_death
 from workergroups_api.vocabulary import RankEnd
 
 ID = b"\x0a" * 16

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import ray._private.function_manager as function_manager
 
-from workergroups.rank_stack import MAX_FRAMES, Doing, Frame, parse
 from workergroups.single_controller.ray import run_method
+from workergroups.stacks.rank_stack import MAX_FRAMES, Doing, Frame, parse
 
 PYTHON = "/usr/lib/python3.11"
 PACKAGES = f"{PYTHON}/site-packages"

@@ -6,8 +6,8 @@ import json
 import pytest
 import ray
 
-from workergroups import runs
-from workergroups.runs import RunRecord, Step, read
+from workergroups.announcements import runs
+from workergroups.announcements.runs import RunRecord, Step, read
 from workergroups.single_controller.ray.run_method import run_method
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from workergroups.rank_stack import Doing, Frame, RankStack
-from workergroups.stack_groups import diagnose
+from workergroups.stacks.rank_stack import Doing, Frame, RankStack
+from workergroups.stacks.stack_groups import diagnose
 
 TORCH = "/usr/lib/python3.11/site-packages/torch"
 STEP = Frame("/code/trainer.py", 41, "step")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups.storage_units import nodes_with_room
+from workergroups.for_verl.storage_units import nodes_with_room
 
 
 @pytest.mark.parametrize(

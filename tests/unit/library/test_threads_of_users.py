@@ -5,7 +5,7 @@ import pytest
 from workergroups.processes.stack_dump import _without_rays_threads
 
 RAY = "/opt/venv/lib/python3.11/site-packages/ray/_private/worker.py"
-WAITS = "/opt/workergroups/workergroups/flight_recorder.py"
+WAITS = "/opt/workergroups/workergroups/stacks/flight_recorder.py"
 THREADING = "/usr/lib/python3.11/threading.py"
 
 

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 from ray.exceptions import RayTaskError
 
-from workergroups import RankRaisedError, told_ends
-from workergroups.rank_exception import UNREADABLE, raised, who_raised
+from workergroups import RankRaisedError
+from workergroups.announcements import told_ends
+from workergroups.deaths.rank_exception import UNREADABLE, raised, who_raised
 from workergroups.single_controller.ray import lost_context as lost_contexts
 from workergroups.single_controller.ray.lost_context import lost_context
 from workergroups.single_controller.ray.told_errors import devices, sendable

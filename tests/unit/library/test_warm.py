@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.agent.test_setup_worker import arguments
-from workergroups import free_memory
+from workergroups.node import free_memory
 from workergroups.ray_private import setup_worker
 from workergroups.warm import client, forked, learning, places, preload, server
 

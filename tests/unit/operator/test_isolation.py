@@ -72,6 +72,30 @@ def test_culprits_are_unreadable_and_their_neighbours_are_kept(parts, culprits):
     assert {each.name for each in (*kept.pools, *kept.groups)} == names
 
 
+def raises_together(pod_name, *groups):
+    """A step that raises if the pod is there together with one of these groups."""
+
+    def step(seen):
+        pods = {each["metadata"]["name"] for each in seen.pods}
+        if pod_name in pods and {each.name for each in seen.groups} & set(groups):
+            raise ValueError
+
+    return step
+
+
+@pytest.mark.parametrize(
+    ("culprits", "unreadable", "pods"),
+    [(["odd"], ["odd"], ["head", "other"]), (["a", "odd", "b"], [], ["other"])],
+    ids=["one of the groups", "all groups"],
+)
+def test_who_is_to_blame_if_a_pod_and_a_group_raise_only_together(culprits, unreadable, pods):
+    groups = (group("a"), group("odd"), group("b"))
+    seen = seen_with(groups=groups, pods=(pod("head", "head"), pod("worker", "other")))
+    kept = without_culprits(seen, raises_together("head", *culprits))
+    assert [odd.name for odd in kept.unreadable] == unreadable
+    assert [each["metadata"]["name"] for each in kept.pods] == pods
+
+
 def test_a_culprit_reports_the_exception_and_the_way_out():
     kept = without_culprits(seen_with(groups=(group(), odd_group())), STEPS)
     (update,) = (update for update in statuses(kept).updates if update.metadata["name"] == "odd")

@@ -14,7 +14,7 @@ from ray.util import placement_group_table, remove_placement_group
 from ray.util.placement_group import PlacementGroup
 
 from tests.ray.agent.planned import pool
-from workergroups.attaching_pools import placed_nodes
+from workergroups.attaching.pools import placed_nodes
 from workergroups.waiting import poll
 
 OPENRLHF = Path(os.environ["OPENRLHF"])

@@ -49,7 +49,7 @@ class Actor(Worker):
 @pytest.fixture
 def nodes(agent):
     agent.until(lambda said: said.pools["actors"].report.reserved_nodes == 2)
-    return [node.name.node_id for node in workergroups.attaching_pools.placed_nodes("actors")]
+    return [node.name.node_id for node in workergroups.attaching.pools.placed_nodes("actors")]
 
 
 def places(resource_pool):

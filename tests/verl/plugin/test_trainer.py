@@ -11,7 +11,7 @@ import pytest
 
 from tests.ray.agent.planned import pool
 from tests.verl.trainer import tiny_model, tiny_training
-from workergroups.attaching_pools import placed_nodes
+from workergroups.attaching.pools import placed_nodes
 
 pytestmark = pytest.mark.timeout(1800)
 

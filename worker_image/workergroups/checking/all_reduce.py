@@ -10,7 +10,7 @@ from typing import Any
 from ray.exceptions import RayTaskError
 from ray.util.placement_group import PlacementGroup, placement_group
 
-from workergroups.attaching_pools import attach_pool
+from workergroups.attaching.pools import attach_pool
 from workergroups.distributed import init_process_group
 from workergroups.errors import LateCallError, PlacementTimeoutError
 from workergroups.lazy import torch

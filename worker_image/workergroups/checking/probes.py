@@ -14,10 +14,10 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from workergroups.exception_text import exception_line
 from workergroups.ray_private import records
 from workergroups.ray_private.gcs import Gcs
 from workergroups.single_controller.ray.master_port import bind_any_port
+from workergroups.stacks.exception_text import exception_line
 
 from . import node
 from .answers import CONNECT_SECONDS, LOOK_SECONDS, NodeAnswer, Question

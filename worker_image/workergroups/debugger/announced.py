@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from workergroups import announcements
+from workergroups.announcements import store as announcements
 from workergroups.ray_private import key_value_store
 
 from .pauses import Pause, parsed

@@ -16,8 +16,8 @@ from typing import Any
 
 import ray
 
-from workergroups.exception_text import exception_line
 from workergroups.ray_private.process import process_id
+from workergroups.stacks.exception_text import exception_line
 
 from . import announced
 from .listening import FIRST_PORTS, Debugpy

@@ -13,12 +13,12 @@ from typing import Any
 
 from workergroups.answering import give
 from workergroups.debugger import announced
-from workergroups.orphaned_calls import orphaned
 from workergroups.ray_private import records
 from workergroups.ray_private.calls_in_flight import CallReader
 from workergroups.ray_private.cluster_state import UnfinishedTask, unfinished_task
 from workergroups.ray_private.gcs import Gcs, address_of_this_node
 from workergroups.ray_private.records import ActorRecord
+from workergroups.stacks.orphaned_calls import orphaned
 
 from .tables import ActorRow, DriverRow, GcsTables, PauseRow, TaskRow, digest
 

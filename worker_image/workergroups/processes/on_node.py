@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from workergroups.answering import give
-from workergroups.ray_private.node_processes import node_processes
+from workergroups.processes.node_processes import node_processes
 from workergroups.ray_private.worker_logs import last_lines
 
 from .stack_dump import dump_processes

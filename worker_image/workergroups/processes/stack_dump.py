@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable
 from io import FileIO
 from pathlib import Path
 
-from workergroups.own_processes import open_file, open_files
+from workergroups.node.own_processes import open_file, open_files
 from workergroups.ray_private.default_worker import FILE_NAME, answer, signals, write_to_memory
 
 _NO_ANSWER = "no stacks: it has ended, or cannot be asked yet (a driver can once it attaches to a group or a pool)"
@@ -33,7 +33,7 @@ _OF_FAULTHANDLER = re.compile(r"(Current thread|Thread) 0x|  File \"|  \.\.\.|  
 
 # Ray where it is installed (users' code may well be in /home/ray), threads, and the thread that waits for questions.
 _NOT_OF_USERS = re.compile(
-    r"/(site-packages|dist-packages|python)/ray/|/threading\.py$|/workergroups/flight_recorder\.py$"
+    r"/(site-packages|dist-packages|python)/ray/|/threading\.py$|/workergroups/stacks/flight_recorder\.py$"
 )
 
 _actor_id: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from workergroups.results import get
+from workergroups.deaths.results import get
 
 from .joining import join
 

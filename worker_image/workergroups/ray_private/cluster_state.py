@@ -15,7 +15,7 @@ from ray._raylet import ActorID, JobID, PlacementGroupID
 from ray.core.generated.common_pb2 import TaskStatus
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
-from workergroups.deaths import Death
+from workergroups.ray_private.death import Death
 
 from .death_cause import decode
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ray.core.generated.common_pb2 import ActorDiedErrorContext
 
-from workergroups.deaths import Death
-from workergroups.exception_text import exception_line
+from workergroups.ray_private.death import Death
+from workergroups.stacks.exception_text import exception_line
 from workergroups_api.vocabulary import RankEnd
 
 _UNKNOWN = "Ray does not say why"

@@ -8,8 +8,8 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from ray.core.generated import gcs_pb2
 
-from workergroups.deaths import Death
 from workergroups.naming import NODE_GROUP_LABEL
+from workergroups.ray_private.death import Death
 
 from . import death_cause
 

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from workergroups import group_env
+from workergroups.node import group_env
 from workergroups.ray_private import starting
 from workergroups.warm import client, places
 from workergroups_api import container_env

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from workergroups import own_processes
+from workergroups.node import own_processes
 from workergroups.ray_private import default_worker, worker_logs
 from workergroups.warm import places
 from workergroups_api.vocabulary import Variable

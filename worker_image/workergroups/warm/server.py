@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from workergroups.free_memory import memory
-from workergroups.idle import wait_for_idle_cpu
-from workergroups.own_processes import runs
+from workergroups.node.free_memory import memory
+from workergroups.node.idle import wait_for_idle_cpu
+from workergroups.node.own_processes import runs
 from workergroups_api.vocabulary import VISIBLE_DEVICES_ENV
 
 from . import client, forked, places

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ray.util import get_placement_group, placement_group, remove_placement_group
 
-from workergroups import incarnations, reservations, runs
+from workergroups.announcements import incarnations, reservations, runs
 from workergroups.debugger import announced
 from workergroups.single_controller.ray import group_record
 from workergroups_agent.exchange import PreparedLaunch

@@ -15,8 +15,8 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from workergroups import group_env
 from workergroups.naming import RankName
+from workergroups.node import group_env
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor import launch_record, launcher
 from workergroups_agent.executor.decide import LaunchGroup, RunGroup

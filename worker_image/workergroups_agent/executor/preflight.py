@@ -6,8 +6,8 @@ from typing import Any
 from workergroups.checking.answers import Answer, Question
 from workergroups.checking.asking import answer
 from workergroups.checking.judgement import judge
-from workergroups.exception_text import exception_line
 from workergroups.ray_private.gcs import Gcs
+from workergroups.stacks.exception_text import exception_line
 from workergroups_agent.preflight_records import MAX_MESSAGE, PreflightRecord, write
 from workergroups_api.text import plain
 from workergroups_api.vocabulary import PreflightState

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from workergroups import group_env
+from workergroups.node import group_env
 from workergroups.ray_private.process import own_pod
 from workergroups_agent.executor import launch_record
 from workergroups_agent.executor.launch_record import Record, Step

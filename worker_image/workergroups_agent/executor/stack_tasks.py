@@ -8,10 +8,10 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from workergroups import flight_recorder
 from workergroups.node_tasks import start_on_node
 from workergroups.processes import stack_dump
-from workergroups.rank_stack import parse
+from workergroups.stacks import flight_recorder
+from workergroups.stacks.rank_stack import parse
 from workergroups_agent.hang_records import HangName, HangRecords, write_stacks
 from workergroups_agent.launch_state import GroupKey, key_of, ranks_of
 from workergroups_agent.ray_state import RayState

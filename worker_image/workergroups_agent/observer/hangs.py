@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from workergroups.rank_stack import MAX_TEXT, Doing
 from workergroups.ray_private.calls_in_flight import CallInFlight, CallReader, Reading
+from workergroups.stacks.rank_stack import MAX_TEXT, Doing
 from workergroups_agent.hang_records import Hang, HangName, HangRecords, OnNode
 from workergroups_agent.launch_state import GroupKey, key_of, ranks_of
 from workergroups_agent.moments import moment

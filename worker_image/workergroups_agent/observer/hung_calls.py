@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workergroups.flight_recorder import Flight
-from workergroups.missing_ranks import missing_ranks
-from workergroups.rank_stack import MAX_TEXT, Doing, RankStack
 from workergroups.ray_private.calls_in_flight import CallInFlight
-from workergroups.stack_groups import diagnose
+from workergroups.stacks.flight_recorder import Flight
+from workergroups.stacks.missing_ranks import missing_ranks
+from workergroups.stacks.rank_stack import MAX_TEXT, Doing, RankStack
+from workergroups.stacks.stack_groups import diagnose
 from workergroups_agent.hang_records import Hang, OnNode
 from workergroups_agent.launch_state import ranks_of
 from workergroups_agent.moments import moment

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from workergroups import memory_kills
-from workergroups.deaths import Death
+from workergroups.node import memory_kills
+from workergroups.ray_private.death import Death
 from workergroups.ray_private.death_cause import SILENT_END
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.ray_state import RankActor, RayState

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from workergroups.deaths import Death
+from workergroups.announcements.runs import Step
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
-from workergroups.runs import Step
+from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.launch_state import (
     GroupKey,

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from workergroups import told_ends
-from workergroups.deaths import Death
+from workergroups.announcements import told_ends
+from workergroups.ray_private.death import Death
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.observer.memory_kills import is_silent
 from workergroups_agent.ray_state import RayState

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from workergroups.debugger import announced
-from workergroups.orphaned_calls import RunningCall, is_orphaned, orphaned, returned
-from workergroups.rank_stack import parse
 from workergroups.ray_private.cluster_state import UnfinishedTask, actor_state, all_dead, live_jobs, unfinished_tasks
+from workergroups.stacks.orphaned_calls import RunningCall, is_orphaned, orphaned, returned
+from workergroups.stacks.rank_stack import parse
 
 
 @dataclass(frozen=True)

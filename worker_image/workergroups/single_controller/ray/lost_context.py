@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any
 
-from workergroups import told_ends
+from workergroups.announcements import told_ends
 
 _SENT = 1.0
 """Seconds within which Ray has sent the exception to its caller."""

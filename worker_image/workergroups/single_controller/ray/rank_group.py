@@ -14,8 +14,8 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError
 
+from workergroups.deaths.rank_death import CALL_ERRORS, error_of_call
 from workergroups.errors import GroupClosedError, NotAttachedError
-from workergroups.rank_death import CALL_ERRORS, error_of_call
 from workergroups.single_controller.base import WorkerGroup
 from workergroups.single_controller.base.call_forms import first_by_name
 from workergroups.single_controller.base.decorator import RegisteredMethod, bound_methods

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import ray
 
-from workergroups import flight_recorder, group_env, told_ends
+from workergroups.announcements import told_ends
 from workergroups.debugger import stopping
+from workergroups.node import group_env
 from workergroups.processes import stack_dump
 from workergroups.ray_private.process import accelerators_at_start
+from workergroups.stacks import flight_recorder
 from workergroups.warm import learning
 
 from . import group_record, master_port, told_errors

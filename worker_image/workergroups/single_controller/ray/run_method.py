@@ -12,9 +12,9 @@ from typing import Any
 import ray
 from ray.actor import ActorHandle
 
-from workergroups import runs
-from workergroups.exception_text import exception_line
+from workergroups.announcements import runs
 from workergroups.ray_private.actors import has_async_methods
+from workergroups.stacks.exception_text import exception_line
 
 RUN_METHOD = "_workergroups_run"
 """No user's method has this name."""

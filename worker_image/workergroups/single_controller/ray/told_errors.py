@@ -8,9 +8,9 @@ from typing import Any
 
 from ray import cloudpickle
 
-from workergroups.exception_text import exception_line
-from workergroups.rank_exception import who_raised
+from workergroups.deaths.rank_exception import who_raised
 from workergroups.ray_private import task_errors
+from workergroups.stacks.exception_text import exception_line
 
 from .lost_context import end_soon, first_line, lost_context, visible_devices
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from .rank_stack import Doing, RankStack
+from workergroups.stacks.rank_stack import Doing, RankStack
 
 _CALLER_ENDED = ", its caller has ended"
 

@@ -12,18 +12,18 @@ from ray.actor import ActorHandle
 from ray.exceptions import GetTimeoutError
 from ray.util import placement_group_table
 
-from . import incarnations
-from .errors import GroupFailedError, GroupNotFoundError, RendezvousTimeoutError
-from .incarnations import Incarnation
-from .naming import NAMESPACE, RankName, latest_births
-from .processes import stack_dump
-from .ray_private.actors import actor_id
-from .ray_private.cluster_state import actor_state
-from .single_controller.ray import group_record
-from .single_controller.ray.reserved_bundles import pool_over
-from .single_controller.ray.resource_pool import RayResourcePool
-from .single_controller.ray.worker_group import RayWorkerGroup
-from .waiting import poll
+from workergroups.announcements import incarnations
+from workergroups.announcements.incarnations import Incarnation
+from workergroups.errors import GroupFailedError, GroupNotFoundError, RendezvousTimeoutError
+from workergroups.naming import NAMESPACE, RankName, latest_births
+from workergroups.processes import stack_dump
+from workergroups.ray_private.actors import actor_id
+from workergroups.ray_private.cluster_state import actor_state
+from workergroups.single_controller.ray import group_record
+from workergroups.single_controller.ray.reserved_bundles import pool_over
+from workergroups.single_controller.ray.resource_pool import RayResourcePool
+from workergroups.single_controller.ray.worker_group import RayWorkerGroup
+from workergroups.waiting import poll
 
 _MAX_ATTACHED = 1000
 _attached: dict[tuple[str, int], str] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import ray
 
-from .rank_death import CALL_ERRORS, error_of_call
+from workergroups.deaths.rank_death import CALL_ERRORS, error_of_call
 
 
 def get(refs: Any, *, timeout: float | None = None) -> Any:

@@ -7,8 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from .memory_kills import kills
-from .ray_private.process import logs_directory
+from workergroups.node.memory_kills import kills
+from workergroups.ray_private.process import logs_directory
 
 _LINES = 20
 _FATAL = re.compile(r"^(Fatal Python error|terminate called)", re.MULTILINE)

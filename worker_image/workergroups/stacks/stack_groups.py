@@ -9,9 +9,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from workergroups.stacks.rank_stack import Doing, Frame, RankStack
 from workergroups_api.ranges import ranges
-
-from .rank_stack import Doing, Frame, RankStack
 
 _SHOWN_BLOCKS = 4
 _DECORATORS = ("/torch/distributed/c10d_logger.py",)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ray import exceptions
 
-from .errors import RankRaisedError
+from workergroups.errors import RankRaisedError
 
 UNREADABLE: type[Exception] = getattr(exceptions, "UnserializableException", exceptions.RayTaskError)
 """What Ray raises for an exception whose class this process cannot load; older versions of Ray have none."""

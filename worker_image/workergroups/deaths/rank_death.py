@@ -11,22 +11,22 @@ import ray
 from ray.actor import ActorHandle
 from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError, RayError, RayTaskError
 
+from workergroups.announcements import incarnations, told_ends
+from workergroups.announcements.incarnations import Incarnation
+from workergroups.deaths.crash_report import crash_report
+from workergroups.deaths.rank_exception import UNREADABLE, raised
+from workergroups.errors import IncarnationReplacedError, RankDiedError
+from workergroups.naming import RankName
+from workergroups.node import memory_kills
+from workergroups.node_tasks import run_on_nodes
+from workergroups.ray_private import key_value_store, records
+from workergroups.ray_private.actors import actor_id, actor_of, failed_in_constructor
+from workergroups.ray_private.cluster_state import ActorState, actor_state
+from workergroups.ray_private.death_cause import SILENT_END
+from workergroups.ray_private.gcs import Gcs
+from workergroups.stacks.exception_text import exception_line
+from workergroups.waiting import poll
 from workergroups_api.vocabulary import RankEnd
-
-from . import incarnations, memory_kills, told_ends
-from .crash_report import crash_report
-from .errors import IncarnationReplacedError, RankDiedError
-from .exception_text import exception_line
-from .incarnations import Incarnation
-from .naming import RankName
-from .node_tasks import run_on_nodes
-from .rank_exception import UNREADABLE, raised
-from .ray_private import key_value_store, records
-from .ray_private.actors import actor_id, actor_of, failed_in_constructor
-from .ray_private.cluster_state import ActorState, actor_state
-from .ray_private.death_cause import SILENT_END
-from .ray_private.gcs import Gcs
-from .waiting import poll
 
 _NODE_TIMEOUT = 10.0
 """Seconds that a node has to say more about a death than Ray does."""

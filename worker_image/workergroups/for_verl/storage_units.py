@@ -12,7 +12,7 @@ from functools import wraps
 
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from .ray_private.cluster_state import live_nodes
+from workergroups.ray_private.cluster_state import live_nodes
 
 Strategies = Callable[..., "list[NodeAffinitySchedulingStrategy]"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .ray_private import key_value_store
+from workergroups.ray_private import key_value_store
 
 
 def announce(namespace: str, name: str, record: dict[str, Any]) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import ray
 from ray.util import placement_group_table
 
-from . import reservations
-from .errors import PoolNotFoundError
-from .naming import PlacementName
-from .processes import stack_dump
-from .single_controller.ray.reserved_bundles import Record, pool_over
-from .single_controller.ray.resource_pool import RayResourcePool
-from .waiting import poll
+from workergroups.announcements import reservations
+from workergroups.errors import PoolNotFoundError
+from workergroups.naming import PlacementName
+from workergroups.processes import stack_dump
+from workergroups.single_controller.ray.reserved_bundles import Record, pool_over
+from workergroups.single_controller.ray.resource_pool import RayResourcePool
+from workergroups.waiting import poll
 
 
 def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:

@@ -12,7 +12,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from .ray_private import key_value_store
+from workergroups.ray_private import key_value_store
 
 KV_NAMESPACE = "workergroups-told-ends"
 """The namespace of the GCS's key-value store; the keys are actor ids."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workergroups import reservations
-from workergroups.attaching_pools import placed_nodes
+from workergroups.announcements import reservations
+from workergroups.attaching.pools import placed_nodes
+from workergroups.for_verl.choice import BundleKey, OfferedNode
 from workergroups.ray_private.cluster_state import live_nodes
-
-from .choice import BundleKey, OfferedNode
 
 # Of each bundle, Ray has this much of a resource with the bundle's name; whatever runs in it takes a little.
 _WHOLE = 1000.0

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import announcements
-from .ray_private import key_value_store
+from workergroups.announcements import store as announcements
+from workergroups.ray_private import key_value_store
 
 _KV_NAMESPACE = "workergroups-pools"
 

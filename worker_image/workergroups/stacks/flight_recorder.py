@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from io import FileIO
 from typing import Any
 
-from workergroups.own_processes import open_files
+from workergroups.node.own_processes import open_files
 
 VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 MAX_PROCESS_GROUPS = 64

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import announcements
+from workergroups.announcements import store as announcements
 
 _KV_NAMESPACE = "workergroups-incarnations"
 # Users can write to the GCS.

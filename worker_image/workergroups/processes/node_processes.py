@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from workergroups.own_processes import all_pids
+from workergroups.node.own_processes import all_pids
 from workergroups.processes.tables import NodeProcess
 
 _LOG = re.compile(r".*/worker-(?P<worker_id>[0-9a-f]{56})-[0-9a-f]{8}-\d+\.err")

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from workergroups.stacks.flight_recorder import Flight, Joined
 from workergroups_api.ranges import ranges
-
-from .flight_recorder import Flight, Joined
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from workergroups.announcements import store as announcements
+from workergroups.ray_private import key_value_store
 from workergroups_api.vocabulary import Word
-
-from . import announcements
-from .ray_private import key_value_store
 
 KV_NAMESPACE = "workergroups-runs"
 """The namespace of the key-value store; the keys are actor ids."""

@@ -11,10 +11,9 @@ from collections.abc import Iterable
 
 import ray
 
+from workergroups.for_verl.choice import BundleKey
 from workergroups.ray_private import key_value_store
 from workergroups.ray_private.cluster_state import live_jobs
-
-from .choice import BundleKey
 
 _KV_NAMESPACE = "workergroups-claims"
 

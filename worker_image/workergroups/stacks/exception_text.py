@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from .rank_stack import Frame
+from workergroups.stacks.rank_stack import Frame
 
 _OWN = ("ray", "workergroups", "workergroups_agent")
 

@@ -1,0 +1,1 @@
+"""Attach to the groups and pools of the cluster by their names."""

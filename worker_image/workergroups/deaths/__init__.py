@@ -1,0 +1,1 @@
+"""Why ranks have died, as errors for drivers."""
