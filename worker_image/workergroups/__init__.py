@@ -9,10 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from workergroups.attaching.groups import attach
-    from workergroups.attaching.pools import attach_pool
-    from workergroups.deaths.results import get
-
+    from .attaching.groups import attach
+    from .attaching.pools import attach_pool
+    from .deaths.results import get
     from .distributed import init_process_group
     from .errors import (
         GroupClosedError,

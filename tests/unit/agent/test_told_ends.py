@@ -62,7 +62,7 @@ def test_it_asks_once_after_each_death_and_forgets_what_ray_has_forgotten():
 
 
 def run(code):
-    begin = "import os, sys\nfrom workergroups import told_ends\ntold_ends.enable('a0')\n"
+    begin = "import os, sys\nfrom workergroups.announcements import told_ends\ntold_ends.enable('a0')\n"
     return subprocess.run([sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=60)
 
 

@@ -20,8 +20,8 @@ def over_the_wire(message):
     return type(message).FromString(message.SerializeToString())
 
 
-def test_each_gpu_is_offered_by_its_number():
-    first = next(device_plugin.list_and_watch(None, None))
+def test_gpus_are_offered_by_their_numbers():
+    first = next(device_plugin.list_and_watch(("0", "1", "10"), None, None))
     assert [(each.ID, each.health) for each in over_the_wire(first).devices] == [
         (number, "Healthy") for number in ("0", "1", "10")
     ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups.attaching.groups import groups as attaching
+from workergroups.attaching import groups as attaching
 from workergroups.naming import RankName
 
 

@@ -7,8 +7,9 @@ from ray.exceptions import ActorUnavailableError, ObjectLostError, RayTaskError
 
 from workergroups import IncarnationReplacedError, RankDiedError
 from workergroups.announcements.incarnations import Incarnation
+from workergroups.deaths import rank_death
 from workergroups.ray_private.cluster_state import ActorState
-from workergroups.ray_private.death import Death, rank_death
+from workergroups.ray_private.death import Death
 from workergroups_api.vocabulary import RankEnd
 
 ID = b"\x0a" * 16
