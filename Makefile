@@ -137,6 +137,12 @@ test-long: $(READY) ## test on Ray and on the cluster: command line, debugger, p
 test-gpu: $(READY) ## test on the GPUs of this machine, two or more: NCCL in a preflight, the devices of forked ranks
 	$(BIN)/pytest -s tests/gpu
 
+# On a machine with GPUs and without a network: PIECES is what `python3 -m tools.gpu_machine.pack` wrote elsewhere.
+PIECES ?= pieces
+.PHONY: test-gpu-cluster
+test-gpu-cluster: ## run tools/gpu_machine/: a cluster whose pods have this machine's GPUs, and all checks in them; PIECES=pieces
+	OUT=$${OUT:-gpu-results} python3 -m tools.gpu_machine all $(PIECES)
+
 # Uses Docker if kind can get its images there, else our own engine and images; see tools/local_kind/. Removes all of it
 # afterwards, whatever happens. Only this and the next target use that folder.
 .PHONY: test-kind
