@@ -18,6 +18,8 @@ from tests.simulation.control_plane import kubeconfig
 # Ten by the operator's own clock. A busy machine needs some more to end a process.
 END_SECONDS = 20
 SABOTAGE_SECONDS = 4
+# For so long, kopf may ask which kinds there are before it watches; a request that is under way then is waited for.
+START_SECONDS = 3
 # Each after the operator is up.
 SABOTAGE = {
     "a watch fails": """
@@ -134,6 +136,7 @@ def test_a_signal_ends_it_and_nothing_is_waited_for(start, monkeypatch):
     monkeypatch.setenv("LOG_LEVEL", "debug")
     operator = start()
     operator.until_healthy()
+    time.sleep(START_SECONDS)
     operator.process.send_signal(signal.SIGTERM)
     status, printed = operator.end(seconds=END_SECONDS)
     assert status == 0, printed
