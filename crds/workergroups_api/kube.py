@@ -26,11 +26,11 @@ from kubernetes.aio.dynamic import DynamicClient
 from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError, api_exception
 from kubernetes.aio.watch import Watch
 
-from workergroups_api.bounded_json import ExceededLimit, Limits, RefusedJson, parse
 from workergroups_api.manifest import Kind, Manifest, kind_of
-from workergroups_api.path_segment import InvalidName
-from workergroups_api.rotation import Rotation
 from workergroups_api.safe_paths import SafeResource, SafeSubresource
+from workergroups_common.bounded_json import ExceededLimit, Limits, RefusedJson, parse
+from workergroups_common.path_segment import InvalidName
+from workergroups_common.rotation import Rotation
 
 # What a call raises if the API server refuses, cannot be reached, does not answer, or breaks off its answer.
 API_ERRORS = (

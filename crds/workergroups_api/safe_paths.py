@@ -2,7 +2,7 @@
 
 from kubernetes.aio.dynamic import Resource, Subresource
 
-from workergroups_api.path_segment import path_segment
+from workergroups_common.path_segment import path_segment
 
 
 class _Safe:

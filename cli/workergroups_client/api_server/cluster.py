@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
-from workergroups_api.path_segment import InvalidName, path_segment
+from workergroups_common.path_segment import InvalidName, path_segment
 
 from ..errors import ClientError, NotFoundError, NotInstalledError, UnauthorizedError
 from ..suggestions import did_you_mean

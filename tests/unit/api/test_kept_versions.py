@@ -8,9 +8,9 @@ from aiohttp.test_utils import RawTestServer
 from kubernetes.aio.client.configuration import Configuration
 
 from workergroups_api import kube
-from workergroups_api.bounded_json import Limits
 from workergroups_api.kube import Kube, RefusedObject
 from workergroups_api.manifest import WORKER_GROUP
+from workergroups_common.bounded_json import Limits
 
 SMALL, LARGE, TOO_LARGE = 100, 100_000, 200_000
 

@@ -8,7 +8,7 @@ from kubernetes.aio.client.configuration import Configuration
 
 from workergroups_api.kube import API_ERRORS, Kube, is_refusal
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL
-from workergroups_api.path_segment import InvalidName
+from workergroups_common.path_segment import InvalidName
 
 NAMES = [
     "../../../../api/v1/namespaces/ns/configmaps/x?a=",

@@ -8,9 +8,9 @@ from aiohttp.test_utils import RawTestServer
 from kubernetes.aio.client.configuration import Configuration
 
 from workergroups_api import kube
-from workergroups_api.bounded_json import Limits
 from workergroups_api.kube import Kube, RefusedObject
 from workergroups_api.manifest import POD
+from workergroups_common.bounded_json import Limits
 
 PAGE_BYTES = 10_000
 TOO_LARGE = 2 * PAGE_BYTES

@@ -9,7 +9,7 @@ import pytest
 from workergroups import ray_private
 
 REPOSITORY = Path(__file__).parents[3]
-PRODUCT = ("cli", "crds", "operator", "worker_image")
+PRODUCT = ("cli", "common", "crds", "operator", "worker_image")
 ADAPTER = Path(ray_private.__file__).parent
 # Packages of Ray without a promise of stability, and whatever begins with an underscore.
 PRIVATE_MODULE = re.compile(r"ray\.(core|dashboard|experimental|scripts|util\.state|([a-z_]+\.)*_(?!_version__))")

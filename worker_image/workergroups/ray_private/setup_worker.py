@@ -21,8 +21,8 @@ from typing import Any
 from workergroups.node import group_env
 from workergroups.ray_private import starting
 from workergroups.warm import client, places
-from workergroups_api import container_env
 from workergroups_api.vocabulary import Variable
+from workergroups_common import container_env
 
 _CONTEXT = "--serialized-runtime-env-context="
 _ONLY_SETS_VARIABLES: dict[str, Any] = {"command_prefix": [], "override_worker_entrypoint": None, "java_jars": []}

@@ -31,8 +31,8 @@ from workergroups_agent.executor.decide import Rebirth
 from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.executor.provisions import CodeDirectory, Provisions, provide
 from workergroups_agent.launch_state import LaunchKey, RankPlacement
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import Vendor
+from workergroups_common.text import plain
 
 REGISTRATION_SECONDS = 60.0
 # Characters of a traceback in the log of the launching process.
