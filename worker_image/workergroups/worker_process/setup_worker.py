@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from workergroups.node import group_env
-from workergroups.ray_private import starting
 from workergroups.warm import client, places
+from workergroups.worker_process import starting
 from workergroups_api.vocabulary import Variable
 from workergroups_common import container_env
 
