@@ -22,11 +22,11 @@ export NO_MKDOCS_2_WARNING := 1
 MERMAID := .site/mermaid.min.js
 # The newest of the major version that mkdocs-material is made for.
 MERMAID_VERSION := 11.17.2
-SOURCES := cli crds operator worker_image tools bench tests examples charts $(GENERATORS)
+SOURCES := cli common crds operator worker_image tools bench tests examples charts $(GENERATORS)
 # These must run on the oldest Python that Ray supports.
 IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer alive.py exchange.py \
   files.py head_directories.py left_processes.py previous_logs.py listening.py check_image.py ray_start.py when_idle.py)
-TYPED := cli crds operator worker_image tools bench $(addprefix tests/,simulation fuzz soak truth kills) $(GENERATORS)
+TYPED := cli common crds operator worker_image tools bench $(addprefix tests/,simulation fuzz soak truth kills) $(GENERATORS)
 CRD_DIRECTORY := charts/workergroups/files/crds
 COPIES_OF_VERSION := charts/workergroups/Chart.yaml worker_image/workergroups.dist-info/METADATA
 READY := .venv/ready

@@ -13,7 +13,7 @@ from typing import Any
 from tests.unit.operator.make import CONNECTED, SESSION, SETTINGS, TIMINGS, group, observed, pod, pool
 from workergroups_api.manifest import Manifest
 from workergroups_api.plan import MAX_BIRTHS, MAX_NODE_PROCESSES, MAX_POOL_NODES
-from workergroups_api.ranges import ranges
+from workergroups_common.ranges import ranges
 from workergroups_operator.isolation import pure_steps
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.cluster_limits import MAX_GROUPS, MAX_POOLS

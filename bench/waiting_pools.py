@@ -89,7 +89,7 @@ def operator(checkout: Path, access: Access, profile: Path | None) -> Iterator[O
     with tempfile.TemporaryDirectory(prefix="waiting-pools-") as directory:
         config = Path(directory) / "kubeconfig"
         config.write_text(json.dumps(access.kubeconfig("operator")))
-        sources = [checkout / part for part in ("crds", "operator", "worker_image")]
+        sources = [checkout / part for part in ("common", "crds", "operator", "worker_image")]
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join(map(str, sources)),
             "KUBECONFIG": str(config),

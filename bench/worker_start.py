@@ -12,8 +12,8 @@ import statistics
 import subprocess
 import sys
 
-from workergroups.ray_private import default_worker
 from workergroups.ray_private.start import RAYS_DEFAULT_WORKER
+from workergroups.worker_process import default_worker
 
 TARGET_SECONDS = 0.05
 PROGRAMS = {"Ray's": RAYS_DEFAULT_WORKER, "ours": default_worker.__file__}

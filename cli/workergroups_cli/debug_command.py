@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from workergroups.debugger import prompt
-from workergroups_api.ranges import ranges
 from workergroups_client import Cluster
 from workergroups_client.api_server.tunnel import LOOPBACK
 from workergroups_client.errors import ClientError, NotFoundError, UnreachableError
@@ -18,6 +17,7 @@ from workergroups_client.pods.processes import pool_of
 from workergroups_client.rank_ranges import numbers
 from workergroups_client.times import age
 from workergroups_client.waiting import look_again
+from workergroups_common.ranges import ranges
 
 from . import launch_json
 from .json_output import print_list

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from workergroups_api.text import without_controls
+from workergroups_common.text import without_controls
 
 
 def _open_streams() -> None:

@@ -9,12 +9,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from workergroups_api.text import without_controls
 from workergroups_client import Cluster
 from workergroups_client.errors import CannotBeReadyError, DeadlineError
 from workergroups_client.objects.names import Target
 from workergroups_client.objects.readiness import old, until, wait_until_ready, why, why_and_until
 from workergroups_client.objects.status import Status
+from workergroups_common.text import without_controls
 
 from .exit_codes import INTERRUPTED
 from .output import err, note

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from workergroups_api.ranges import ranges
+from workergroups_common.ranges import ranges
 
 from .errors import ClientError
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from workergroups_api.ranges import cut_braces, cut_ranges
-from workergroups_api.text import plain
+from workergroups_common.ranges import cut_braces, cut_ranges
+from workergroups_common.text import plain
 
 MAX_TERM = 256
 # Enough for an exception's last line and what surrounds it.

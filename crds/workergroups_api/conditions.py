@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workergroups_api.bounded_text import MAX_MESSAGE, MAX_TERM, Term
 from workergroups_api.model import ApiModel, list_map
-from workergroups_api.text import plain
+from workergroups_common.text import plain
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 # More than the operator writes: other writers' conditions must leave it room.

@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from workergroups_api.bounded_json import Limits, RefusedJson, parse
-from workergroups_api.text import plain
+from workergroups_common.bounded_json import Limits, RefusedJson, parse
+from workergroups_common.text import plain
 
 # Used as a UID: the agent vouches for no object.
 EVERY = "*"

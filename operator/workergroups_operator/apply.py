@@ -15,7 +15,6 @@ from typing import Any
 from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_api.launch import digest
 from workergroups_api.manifest import (
     DEPLOYMENT,
@@ -30,6 +29,7 @@ from workergroups_api.manifest import (
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER, token_secret_name
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
+from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.events import object_event, tell
 from workergroups_operator.failures import Failures

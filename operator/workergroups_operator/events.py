@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from kubernetes.aio.dynamic.exceptions import ConflictError
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.kube import Kube, api_error_message
 from workergroups_api.manifest import Kind, Manifest
+from workergroups_kube import Kube, api_error_message
 
 LOGGER = logging.getLogger(__name__)
 CONTROLLER = "workergroups.dev/operator"

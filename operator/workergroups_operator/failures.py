@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Kind
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import Reason
+from workergroups_common.text import plain
 
 # Characters of an exception's message, which may quote what a user wrote.
 _MAX_MESSAGE = 300

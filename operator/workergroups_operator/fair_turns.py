@@ -7,7 +7,7 @@ none is known to be slow yet, those come first whose writes are known to be quic
 
 from collections.abc import Callable, Sequence
 
-from workergroups_api.rotation import Rotation
+from workergroups_common.rotation import Rotation
 from workergroups_operator.timings import Timings
 
 # Turns at once, and those of one namespace.

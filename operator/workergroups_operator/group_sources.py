@@ -13,12 +13,12 @@ from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.group_settings import EnvVar
-from workergroups_api.kube import API_ERRORS, Kube, RefusedObject, api_error_message
 from workergroups_api.launch import MAX_ENV_BYTES
 from workergroups_api.manifest import SECRET, Kind, Manifest
-from workergroups_api.path_segment import InvalidName
 from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.vocabulary import LaunchState
+from workergroups_common.path_segment import InvalidName
+from workergroups_kube import API_ERRORS, Kube, RefusedObject, api_error_message
 from workergroups_operator.observed import GroupEnv
 from workergroups_operator.policy.group_env import MAX_BYTES, Content, Source, resolve, sources_of
 

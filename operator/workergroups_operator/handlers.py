@@ -14,10 +14,10 @@ import kopf
 
 from workergroups_api import manifest as kinds
 from workergroups_api.children import CHILD_KINDS
-from workergroups_api.kube import Kube
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER, agent_name
 from workergroups_api.references import cluster_of_pool, pools_of_group
+from workergroups_kube import Kube
 from workergroups_operator.apply import Applier
 from workergroups_operator.connection import connect
 from workergroups_operator.failing_turns import FailingTurns

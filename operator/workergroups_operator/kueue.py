@@ -8,8 +8,8 @@ from typing import Any
 
 from kubernetes.aio.dynamic.exceptions import NotFoundError
 
-from workergroups_api.kube import API_ERRORS, Kube, api_error_message
 from workergroups_api.manifest import Kind, Manifest
+from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.lean import lean_workload
 from workergroups_operator.observed import Queueing
 from workergroups_operator.policy.admission import is_queued, is_waiting

@@ -17,7 +17,6 @@ from pydantic import ValidationError
 from workergroups_api import launch
 from workergroups_api.conditions import Explanation
 from workergroups_api.group_settings import EnvVar
-from workergroups_api.kube import API_ERRORS, Kube, RefusedObject
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
 from workergroups_api.model import ApiObject
 from workergroups_api.pod_settings import EnvFrom
@@ -26,6 +25,7 @@ from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_kube import API_ERRORS, Kube, RefusedObject
 from workergroups_operator.failures import internal_error
 from workergroups_operator.group_sources import Sources
 from workergroups_operator.lean import identity, lean_member, lean_status

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from workergroups_api import manifest as kinds
 from workergroups_api import names
-from workergroups_api.bounded_json import parse
 from workergroups_api.children import child_names
-from workergroups_api.kube import OBJECT_LIMITS, Kube, RefusedObject
 from workergroups_api.manifest import Kind, Manifest
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.vocabulary import Component
+from workergroups_common.bounded_json import parse
+from workergroups_kube import OBJECT_LIMITS, Kube, RefusedObject
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.kueue import queueing
 from workergroups_operator.lean import lean_event, lean_pod

@@ -8,10 +8,10 @@ import logging
 
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
-from workergroups_api.kube import Kube, RefusedObject, api_error_message
 from workergroups_api.manifest import NODE
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
+from workergroups_kube import Kube, RefusedObject, api_error_message
 from workergroups_operator.observed import Domains, Observed, node_group_of
 
 LOGGER = logging.getLogger(__name__)

@@ -14,12 +14,12 @@ from typing import Any
 from kubernetes.aio.dynamic.exceptions import ConflictError, DynamicApiError, NotFoundError
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.kube import Kube, api_error_message, invalid_fields, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import WORKER_GROUP, Manifest
 from workergroups_api.report import AGENT_FIELDS
 from workergroups_api.vocabulary import EventReason, RankEnd, Reason
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_kube import Kube, api_error_message, invalid_fields, is_refusal
 from workergroups_operator.events import object_event, tell
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status.conclusion import StatusUpdate

@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from typing import Concatenate, ParamSpec, TypeVar
 
 from workergroups_api.conditions import Explanation
-from workergroups_api.kube import API_ERRORS, Kube, api_error_message
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import Reason
+from workergroups_common.text import plain
+from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.apply import Applier
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired

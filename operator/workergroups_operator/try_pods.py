@@ -14,14 +14,14 @@ from typing import Any
 
 from kubernetes.aio.dynamic.exceptions import InternalServerError, NotFoundError
 
-from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import Explanation
-from workergroups_api.kube import API_ERRORS, Kube, api_error_message, is_refusal
 from workergroups_api.launch import digest
 from workergroups_api.manifest import POD, Manifest
 from workergroups_api.names import TEMPLATE_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
+from workergroups_common.backoff import Backoff
+from workergroups_kube import API_ERRORS, Kube, api_error_message, is_refusal
 from workergroups_operator.desired.ownership import owned
 from workergroups_operator.desired.raycluster import ray_cluster
 from workergroups_operator.failures import internal_error

@@ -4,8 +4,8 @@ from tests.simulation.faults import Refuse, Rule
 from tests.simulation.nodes import NODES, RACK
 from tests.simulation.scene import condition
 from workergroups_api.manifest import NODE, POD, RESOURCE_POOL, WORKER_GROUP
-from workergroups_api.ranges import expanded
 from workergroups_api.vocabulary import Component
+from workergroups_common.ranges import expanded
 
 ALONG_RACKS = {"topology": {"key": RACK}}
 

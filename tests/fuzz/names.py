@@ -38,9 +38,9 @@ from workergroups_agent.preflight_records import NAMESPACE as PREFLIGHTS
 from workergroups_agent.previous_logs import PreviousLogs
 from workergroups_agent.read_ray import RayReader
 from workergroups_api.plan import MAX_POOL_NODES, PlannedPreflight
-from workergroups_api.ranges import numbers, ranges
 from workergroups_api.run import RunStatus
 from workergroups_api.vocabulary import Preflight, PreflightState
+from workergroups_common.ranges import numbers, ranges
 
 POOL = files.POOL.model_copy(update={"preflight": PlannedPreflight(level=Preflight.BASIC)})
 GROUP = files.GROUP.model_copy(update={"hang_seconds": 10, "run": RunStatus(revision="r")})

@@ -10,7 +10,7 @@ from tests.fuzz.values import any_json, text
 from workergroups_api.crd import definitions
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.plan import MAX_RANKS
-from workergroups_api.ranges import ranges
+from workergroups_common.ranges import ranges
 
 Schema = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """The harness's own client of the API server: paths and JSON, nothing more.
 
-It bypasses the proxy and is an administrator. It shares no code with `workergroups_api.kube`, which is under test here,
+It bypasses the proxy and is an administrator. It shares no code with `workergroups_kube`, which is under test here,
 and it must send and read objects that the limits of that module refuse.
 """
 

@@ -26,10 +26,10 @@ from workergroups_api.names import (
     TOKEN_ANNOTATION,
     node_group,
 )
-from workergroups_api.ranges import ranges
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason, Resize, Restart
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_common.ranges import ranges
 
 CODE_IS_MISSING = "its code is missing"
 

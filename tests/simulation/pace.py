@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.simulation import operator, reporter
 from workergroups_agent.reporter.timings import Timings as ReporterTimings
-from workergroups_api.backoff import Backoff
+from workergroups_common.backoff import Backoff
 from workergroups_operator.timings import Timings as OperatorTimings
 
 # Timings are divided by this.

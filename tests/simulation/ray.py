@@ -14,8 +14,8 @@ from workergroups.naming import RankName
 from workergroups_agent.preflight_records import PreflightRecord
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
-from workergroups_api.ranges import ranges
 from workergroups_api.report import HangReport
+from workergroups_common.ranges import ranges
 
 
 @dataclass

@@ -8,8 +8,8 @@ from tests.simulation.process import Process
 from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.reporter.timings import Timings
-from workergroups_api.kube import Kube
 from workergroups_api.names import AGENT_FIELD_MANAGER
+from workergroups_kube import Kube
 
 # Each reporter that this process starts gets these.
 timings = Timings()

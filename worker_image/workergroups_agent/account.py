@@ -10,11 +10,11 @@ from pydantic import AfterValidator, Field
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent import records
 from workergroups_agent.launch_state import GroupKey, Heard
-from workergroups_api.bounded_json import Limits
 from workergroups_api.conditions import Explanation
 from workergroups_api.model import ApiModel
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import ENDED_LAUNCHES, Container, LaunchState
+from workergroups_common.bounded_json import Limits
+from workergroups_common.text import plain
 
 NAMESPACE = "workergroups-executor"
 SIGN_LIMITS = Limits(size=1024, depth=4, values=16)

@@ -17,14 +17,14 @@ from pydantic import Field, ValidationError
 
 from workergroups_agent.files import Stamp, UnreadableFile, read_file, stamp, write_file
 from workergroups_agent.previous_logs import PreviousLogs
-from workergroups_api.bounded_json import Limits, RefusedJson, parse
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import Launch
 from workergroups_api.model import ApiModel
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.report import GroupReport, PoolReport
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import ORDERS, PLAN_FILE, PULSE_FILE, REPORTS, REPORTS_FILE, Variable
+from workergroups_common.bounded_json import Limits, RefusedJson, parse
+from workergroups_common.text import plain
 
 POLL_SECONDS = 0.1
 # A launch holds a ConfigMap of up to 1 MiB; JSON needs six bytes for each byte that it escapes.

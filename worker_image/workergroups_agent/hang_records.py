@@ -18,9 +18,9 @@ from workergroups.stacks.flight_recorder import Flight
 from workergroups.stacks.rank_stack import MAX_FRAMES, MAX_TEXT, Doing, Frame, RankStack
 from workergroups_agent import records
 from workergroups_agent.launch_state import GroupKey
-from workergroups_api.bounded_json import Limits
 from workergroups_api.model import ApiModel
 from workergroups_api.report import HangReport
+from workergroups_common.bounded_json import Limits
 
 HANGS, STACKS = "workergroups-hangs", "workergroups-stacks"
 MAX_ID = 64

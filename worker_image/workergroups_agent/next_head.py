@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from workergroups_agent.listening import TIMEOUT_SECONDS, host_and_port, wait_for_gcs
-from workergroups_api.backoff import Backoff
+from workergroups_common.backoff import Backoff
 
 # If the head's node is gone, nothing ends the connection. Then the kernel probes it, for these seconds in all.
 _ASKS = {socket.TCP_KEEPIDLE: 10, socket.TCP_KEEPINTVL: 3, socket.TCP_KEEPCNT: 3}

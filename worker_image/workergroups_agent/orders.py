@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent import records
 from workergroups_agent.exchange import PreparedLaunch
-from workergroups_api.bounded_json import Limits
 from workergroups_api.plan import ClusterPlan, PlannedGroup
+from workergroups_common.bounded_json import Limits
 
 NAMESPACE = "workergroups-orders"
 # A plan fits into a ConfigMap. A launch holds a WorkerGroup and its ConfigMap, whose characters JSON may escape.

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent import records
-from workergroups_api.bounded_json import Limits
 from workergroups_api.model import ApiModel
 from workergroups_api.vocabulary import Preflight, PreflightState
+from workergroups_common.bounded_json import Limits
 
 NAMESPACE = "workergroups-preflights"
 MAX_MESSAGE = 1024

@@ -6,9 +6,9 @@ from workergroups_agent.launch_state import kept_placements, nodes_of, passed_no
 from workergroups_agent.preflight_records import PreflightRecord
 from workergroups_agent.ray_state import RayNode, RayState
 from workergroups_api.plan import ClusterPlan, PlannedPool
-from workergroups_api.ranges import ranges
 from workergroups_api.report import PreflightReport
 from workergroups_api.vocabulary import PreflightState
+from workergroups_common.ranges import ranges
 
 NOT_BEGUN = "waiting for the executor to begin"
 

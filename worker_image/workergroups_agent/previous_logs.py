@@ -20,9 +20,9 @@ from pydantic import ValidationError
 
 from workergroups.answering import give
 from workergroups_agent.files import UnreadableFile, read_file, write_file
-from workergroups_api.bounded_json import Limits, parse
 from workergroups_api.report import DeadRank
 from workergroups_api.vocabulary import REPORTS, Variable
+from workergroups_common.bounded_json import Limits, parse
 
 # The directory has 128 MiB, which the reports share.
 MAX_BYTES = 64 * 1024 * 1024

@@ -7,14 +7,14 @@ Ray does these things in sequence, and need not:
 - Since Ray 2.60, a worker asks the GCS every two seconds for the head's node, and reads two directories from it. Here
   the head announces them before its raylet has joined, so that both raylets start at the same time.
 - A worker imports Ray while the head's GCS starts.
-- A worker process with environment variables of its own imports Ray twice; `ray_private.setup_worker` imports it once.
+- A worker process with environment variables of its own imports Ray twice, with `worker_process.setup_worker` once.
 - Ray gives up on a node that has not joined after 30 s, and its container starts again. Where the CPUs are busy, the
   next try takes as long. Here a node has more time.
 
 A raylet also lets more processes start at once than Ray would, so that those that hang keep no other waiting.
 
 A worker process can be asked for its stacks, whatever it runs, and `breakpoint()` pauses it on its loopback: see
-`ray_private.default_worker`.
+`worker_process.default_worker`.
 
 It also watches whether the kernel ends processes of a worker's container for lack of memory, which Ray does not know,
 and ends what ranks leave behind: see `left_processes`.
@@ -37,8 +37,8 @@ from subprocess import Popen
 from typing import Any, NamedTuple
 
 from workergroups.node import memory_kills
-from workergroups.ray_private import default_worker, setup_worker
 from workergroups.ray_private import start as ray_private
+from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, left_processes
 from workergroups_agent.listening import wait_for_gcs
 from workergroups_agent.next_head import wait_for_next_head

@@ -18,7 +18,7 @@ from workergroups.ray_private.death import Death
 from workergroups.ray_private.gcs import Gcs, SessionEnded
 from workergroups_agent.preflight_records import PreflightReader
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
-from workergroups_api.text import plain
+from workergroups_common.text import plain
 
 READ_ALL_SECONDS = 1.0
 # The GCS remembers a thousand drivers that have ended.

@@ -4,8 +4,8 @@ import json
 import logging
 from typing import TypeVar
 
-from workergroups_api.bounded_json import Limits, parse
 from workergroups_api.model import ApiModel
+from workergroups_common.bounded_json import Limits, parse
 
 LOGGER = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The API server that a kubeconfig names: objects as plain dicts, and streams into pods.
 
-The operator and the agent share `workergroups_api.kube`, which is asynchronous and runs in a pod with a ServiceAccount.
+The operator and the agent share `workergroups_kube`, which is asynchronous and runs in a pod with a ServiceAccount.
 The command line has its own client: it is synchronous, so that users can call it from any program; it reads
 kubeconfigs with their login plugins; it opens streams into pods; and it does not need aiohttp. The kubernetes package
 is imported only for streams, since that takes longer than all the rest.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from workergroups_api.manifest import POD, RESOURCE_POOL, WORKER_GROUP, Kind, Manifest
-from workergroups_api.path_segment import InvalidName, path_segment
+from workergroups_common.path_segment import InvalidName, path_segment
 
 from ..errors import ClientError, NotFoundError, NotInstalledError, UnauthorizedError
 from ..suggestions import did_you_mean

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workergroups_api.backoff import Backoff
 from workergroups_api.manifest import Kind
+from workergroups_common.backoff import Backoff
 
 from ..errors import ClientError
 from .cluster import Cluster

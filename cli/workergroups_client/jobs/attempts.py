@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from workergroups_api.backoff import Backoff
+from workergroups_common.backoff import Backoff
 
 from ..errors import ClientError, DeadlineError, NotRunningError, UnreachableError
 from ..objects.deletion import groups_on
@@ -220,7 +220,7 @@ def _record(attempt: Attempt, submission: Submission, number: int, retries: int,
     import shlex
 
     from workergroups_api.job_record import MAX_COMMAND, MAX_GROUPS, KeptJobRecord
-    from workergroups_api.text import plain
+    from workergroups_common.text import plain
 
     return KeptJobRecord(
         id=attempt.job_id,

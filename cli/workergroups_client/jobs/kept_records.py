@@ -13,11 +13,11 @@ from datetime import datetime, timezone
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from workergroups_api.bounded_json import Limits, RefusedJson, parse
 from workergroups_api.heads import running_heads
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, Manifest
 from workergroups_api.names import JOB_RECORDS_LABEL, job_records_name
 from workergroups_api.vocabulary import Component
+from workergroups_common.bounded_json import Limits, RefusedJson, parse
 
 from ..api_server.cluster import Cluster
 from ..errors import ClientError
@@ -154,7 +154,7 @@ def absent(kept: KeptJobRecord, heads: set[str], *, has_answered: bool) -> JobRe
 
 def _ended(kept: KeptJobRecord, record: JobRecord) -> KeptJobRecord:
     from workergroups_api.job_record import MAX_MESSAGE
-    from workergroups_api.text import plain
+    from workergroups_common.text import plain
 
     ended = datetime.fromtimestamp(record.ended, timezone.utc) if record.ended else datetime.now(timezone.utc)
     return kept.model_copy(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from workergroups_api.ranges import ranges
+from workergroups_common.ranges import ranges
 
 from ..ray_cluster.ranks import rank_rows, rows
 from ..ray_cluster.ray_api import RayApi

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import JobVariable
+from workergroups_common.text import plain
 
 from ..errors import ClientError, NotFoundError
 from ..objects.names import Target

@@ -10,7 +10,7 @@ from workergroups.checking.answers import Answer, Question, seconds_for
 from workergroups.checking.findings import CheckFinding
 from workergroups.checking.judgement import judge
 from workergroups_api.names import node_group
-from workergroups_api.quantities import bytes_of
+from workergroups_common.quantities import bytes_of
 
 from ..api_server.cluster import Cluster
 from ..objects.names import Target

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from workergroups_api.manifest import Manifest
-from workergroups_api.scheduler_message import shortened
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import Component
+from workergroups_common.scheduler_message import shortened
+from workergroups_common.text import plain
 
 from ..api_server.cluster import Cluster
 from ..objects.names import all_pods

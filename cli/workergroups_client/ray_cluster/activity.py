@@ -9,7 +9,7 @@ from typing import Any
 
 from workergroups.stacks.rank_stack import parse
 from workergroups.stacks.stack_groups import Block, diagnose
-from workergroups_api.ranges import ranges
+from workergroups_common.ranges import ranges
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.text import plain
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_common.text import plain
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.bundles import Blocked

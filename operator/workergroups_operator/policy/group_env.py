@@ -14,13 +14,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from workergroups_api.bounded_json import Limits, parse
 from workergroups_api.conditions import Explanation
 from workergroups_api.group_settings import EnvVar
 from workergroups_api.launch import MAX_ENV_BYTES, env_bytes
 from workergroups_api.manifest import CONFIG_MAP, SECRET, Kind
 from workergroups_api.pod_settings import EnvFrom
 from workergroups_api.vocabulary import FATAL_ENV, PROTECTED_ENV, LaunchState, Reason
+from workergroups_common.bounded_json import Limits, parse
 from workergroups_operator.observed import GroupEnv
 
 # An object that a group names: its kind and its name.

@@ -12,9 +12,9 @@ from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import WAKE_AT_ANNOTATION
 from workergroups_api.pool_status import PoolIdle
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import ConditionType, EventReason, IdleAction
 from workergroups_api.vouching import doubt
+from workergroups_common.text import plain
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.run import has_ended
 

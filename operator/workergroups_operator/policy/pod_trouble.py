@@ -6,9 +6,9 @@ from typing import Any
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import Manifest
-from workergroups_api.scheduler_message import shortened
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import Container, Reason
+from workergroups_common.scheduler_message import shortened
+from workergroups_common.text import plain
 
 _INSUFFICIENT = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*(?:/[^\s,.]+)?)")
 _WAITING_IS_FINE = {"ContainerCreating", "PodInitializing"}

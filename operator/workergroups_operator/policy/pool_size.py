@@ -11,10 +11,10 @@ from itertools import count, islice, takewhile
 
 from workergroups_api.plan import MAX_POOL_NODES, PlannedBundles
 from workergroups_api.pool_status import MAX_VICTIMS, Victim
-from workergroups_api.ranges import expanded, numbers, ranges
 from workergroups_api.report import PoolReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
+from workergroups_common.ranges import expanded, numbers, ranges
 from workergroups_operator.observed import Observed, is_running, node_group_of
 
 

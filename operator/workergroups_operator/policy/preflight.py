@@ -2,9 +2,9 @@
 
 from workergroups_api.manifest import Manifest
 from workergroups_api.plan import PlannedPreflight
-from workergroups_api.quantities import bytes_of
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Container, Preflight
+from workergroups_common.quantities import bytes_of
 
 SHARED_MEMORY_PATH = "/dev/shm"
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
-from workergroups_api.backoff import Backoff
 from workergroups_api.failure_policy import FailurePolicy, RestartHistory
 from workergroups_api.manifest import Manifest
 from workergroups_api.plan import MAX_BIRTHS, MAX_RANKS
-from workergroups_api.ranges import numbers, without
 from workergroups_api.report import GroupReport, HangReport, RankFailure
 from workergroups_api.vocabulary import Container, LaunchState, RankEnd, Restart
+from workergroups_common.backoff import Backoff
+from workergroups_common.ranges import numbers, without
 from workergroups_operator.observed import disruption
 
 # Ends that Ray reports of ranks whose pod is evicted, deleted or out of memory.

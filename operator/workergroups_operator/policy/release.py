@@ -8,12 +8,12 @@ import hashlib
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import find
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import Component, ConditionType, OnDeadline
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_common.backoff import Backoff
 from workergroups_operator.observed import Observed, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentLiveness
 

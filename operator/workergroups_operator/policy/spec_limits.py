@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from workergroups_api.bounded_json import ExceededLimit, Limits, check
 from workergroups_api.conditions import Explanation
 from workergroups_api.launch import MAX_ENV_BYTES, env_bytes
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Reason
+from workergroups_common.bounded_json import ExceededLimit, Limits, check
 
 # Specs nest less deep than this; `metadata.managedFields` repeats them, a few levels deeper.
 _DEPTH = 64

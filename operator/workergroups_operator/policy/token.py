@@ -9,7 +9,7 @@ from workergroups_api import names
 from workergroups_api.bounded_text import MAX_TERM
 from workergroups_api.launch import digest
 from workergroups_api.manifest import LEASE, SECRET
-from workergroups_api.text import plain
+from workergroups_common.text import plain
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness
 

@@ -9,11 +9,11 @@ from workergroups_api.conditions import Explanation, Finding, find
 from workergroups_api.failure_policy import KeptFailure
 from workergroups_api.manifest import CONFIG_MAP, ROLE, SECRET
 from workergroups_api.plan import PlannedBundles
-from workergroups_api.ranges import contains, ranges
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import IN_QUEUE, ConditionType, LaunchState, RankEnd, Reason, Restart
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_common.ranges import contains, ranges
 from workergroups_operator.policy.bundles import Assigned
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.incarnation import GroupIncarnation

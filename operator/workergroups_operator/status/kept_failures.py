@@ -5,8 +5,8 @@ from datetime import datetime
 
 from workergroups_api.bounded_text import MAX_MESSAGE
 from workergroups_api.failure_policy import MAX_KEPT_FAILURES, KeptFailure
-from workergroups_api.text import plain
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_common.text import plain
 from workergroups_operator.policy.believed_report import vouches
 from workergroups_operator.policy.rank_failures import GroupFailure
 from workergroups_operator.status.conclusion import Situation

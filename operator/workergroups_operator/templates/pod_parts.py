@@ -6,9 +6,9 @@ from typing import Any
 from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
 from workergroups_api.pod_settings import ClaimingResources, PodTemplate, Resources, Toleration, Volume
-from workergroups_api.quantities import value_of
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import TaintEffect, TolerationOperator
+from workergroups_common.quantities import value_of
 from workergroups_operator.policy.preflight import SHARED_MEMORY_PATH
 from workergroups_operator.templates.pod_overlay import overlay
 

@@ -16,7 +16,7 @@ from tests.cluster.command_line import CommandLine, read_until
 from tests.cluster.kubectl import kubectl, pool
 from tests.cluster.packages import mounted
 from workergroups.client import Cluster, Pool
-from workergroups_api.ranges import expanded
+from workergroups_common.ranges import expanded
 
 PACKAGES = mounted(Path(find_spec("torch").origin).parents[1])
 SETTINGS = {

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cluster.kubectl import kubectl, pool
-from workergroups_api.ranges import expanded
+from workergroups_common.ranges import expanded
 
 RACK = "test.workergroups.dev/rack"
 POOL = {"workergroups.dev/cluster": "racks", "workergroups.dev/component": "worker"}

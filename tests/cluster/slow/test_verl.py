@@ -12,7 +12,7 @@ from tests.cluster.drivers import drive, ready_head
 from tests.cluster.kubectl import pool
 from tests.cluster.packages import mounted
 from tests.verl.trainer import tiny_training
-from workergroups_api.ranges import expanded
+from workergroups_common.ranges import expanded
 
 REPOSITORY = Path(__file__).parents[3]
 TRAINER = REPOSITORY / "tests" / "verl" / "trainer"

@@ -17,7 +17,7 @@ from workergroups import (
     merge_resource_pool,
     split_resource_pool,
 )
-from workergroups_api.ranges import expanded
+from workergroups_common.ranges import expanded
 
 
 def reserved(reports):

@@ -8,7 +8,7 @@ import pytest
 
 from workergroups_agent import next_head
 from workergroups_agent.next_head import wait_for_next_head
-from workergroups_api.backoff import Backoff
+from workergroups_common.backoff import Backoff
 
 
 class Head:

@@ -10,8 +10,8 @@ import pytest
 from ray._private.function_manager import FunctionActorManager
 from ray._private.worker import Worker
 
-from workergroups.ray_private import default_worker, setup_worker
 from workergroups.ray_private import start as ray_private
+from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, ray_start
 from workergroups_agent.head_directories import HeadDirectories
 from workergroups_agent.ray_start import (

@@ -1,7 +1,7 @@
 """What fails is retried ever later; a launch whose task does not start not for ever."""
 
 from workergroups_agent.executor.pod_tasks import MAX_TRIES, retry_seconds
-from workergroups_api.backoff import Backoff
+from workergroups_common.backoff import Backoff
 
 
 def test_a_launch_is_retried_ever_later_and_then_given_up():

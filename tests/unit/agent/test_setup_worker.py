@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from workergroups.ray_private import setup_worker
+from workergroups.worker_process import setup_worker
 
 PRINT = "import json, os, sys; print(json.dumps([os.environ.get('A'), sys.argv[1:], 'ray' in sys.modules]))"
 CONTEXT = {

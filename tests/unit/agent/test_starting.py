@@ -9,12 +9,12 @@ import time
 import pytest
 
 from tests.unit.agent.test_setup_worker import arguments
-from workergroups.ray_private import default_worker, starting
+from workergroups.worker_process import default_worker, starting
 
 # What a raylet runs, with as many seconds for a start as a test has.
 RUN = """
 import sys
-from workergroups.ray_private import setup_worker, starting
+from workergroups.worker_process import setup_worker, starting
 starting.SECONDS = float(sys.argv.pop(1))
 setup_worker.main()
 """

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from workergroups_api.bounded_text import MAX_MESSAGE, MAX_PODS, MAX_RANGES, MAX_TERM
 from workergroups_api.plan import MAX_BIRTHS
-from workergroups_api.ranges import braces, contains, cut_braces, cut_ranges, expanded, numbers, ranges, without
 from workergroups_api.report import GroupReport, PoolReport, pods_digest
+from workergroups_common.ranges import braces, contains, cut_braces, cut_ranges, expanded, numbers, ranges, without
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 import pytest
 
 from workergroups.processes.stack_dump import dump_processes, is_writing
-from workergroups.ray_private import default_worker
 from workergroups.ray_private.start import RAYS_DEFAULT_WORKER
+from workergroups.worker_process import default_worker
 
-ASKABLE = "import sys, time\nfrom workergroups.ray_private import default_worker\ndefault_worker.answer()\n"
+ASKABLE = "import sys, time\nfrom workergroups.worker_process import default_worker\ndefault_worker.answer()\n"
 READY = "print('ready', flush=True)\n"
 WAIT = "def wait():\n    time.sleep(600)\nwait()\n"
 # A main thread that waits for ever for a mutex, in C, and keeps the interpreter's lock.

@@ -14,8 +14,8 @@ import pytest
 
 from tests.unit.agent.test_setup_worker import arguments
 from workergroups.node import free_memory
-from workergroups.ray_private import setup_worker
 from workergroups.warm import client, forked, learning, places, preload, server
+from workergroups.worker_process import setup_worker
 
 GROUP = {"WORKERGROUPS_WARM": "0b7a-uid", "RAY_RAYLET_PID": "17", "PYTHONPATH": "/code/1:/library", "A": "b"}
 COMMAND = ["python3", "default_worker.py", "--node-id=1"]

@@ -22,6 +22,7 @@ def test_the_wheel_holds_the_library_and_the_command_line_and_nothing_else(tmp_p
         "workergroups_api",
         "workergroups_cli",
         "workergroups_client",
+        "workergroups_common",
     }
 
 

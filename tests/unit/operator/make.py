@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from workergroups_api.kube import RefusedObject
 from workergroups_api.launch import digest, revision
 from workergroups_api.manifest import Kind
-from workergroups_api.ranges import braces, ranges
 from workergroups_api.report import GroupReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
+from workergroups_common.ranges import braces, ranges
+from workergroups_kube import RefusedObject
 from workergroups_operator.decisions import Decisions, decide
 from workergroups_operator.desired import desired
 from workergroups_operator.failures import Failures

@@ -11,10 +11,10 @@ from kubernetes.aio.dynamic.exceptions import InternalServerError
 
 from tests.unit.operator.make import NOW, SESSION, child, decided, group, observed, ready_pool, statuses, wanted
 from workergroups_api.conditions import Explanation, find
-from workergroups_api.kube import RefusedObject
 from workergroups_api.launch import MAX_ENV_BYTES
 from workergroups_api.manifest import CONFIG_MAP, SECRET
-from workergroups_api.path_segment import InvalidName
+from workergroups_common.path_segment import InvalidName
+from workergroups_kube import RefusedObject
 from workergroups_operator.group_sources import MAX_TOTAL, Sources
 from workergroups_operator.policy.group_env import (
     MAX_BYTES,

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.unit.operator.make import Reads, metadata
-from workergroups_api.kube import Page
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_kube import Page
 from workergroups_operator import lean, observe
 from workergroups_operator.members import observe_members
 from workergroups_operator.membership import ClusterKey, Membership

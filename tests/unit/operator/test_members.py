@@ -6,8 +6,8 @@ import json
 import pytest
 
 from tests.unit.operator.make import Reads
-from workergroups_api.kube import Page, RefusedObject
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, WORKER_GROUP
+from workergroups_kube import Page, RefusedObject
 from workergroups_operator.members import named_pools, observe_members
 from workergroups_operator.membership import ClusterKey, Membership
 

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from tests.unit.operator.make import KEY, observed
-from workergroups_api.bounded_json import ExceededLimit, parse
 from workergroups_api.children import CHILD_KINDS
-from workergroups_api.kube import OBJECT_LIMITS, RefusedObject
 from workergroups_api.manifest import RAY_CLUSTER
+from workergroups_common.bounded_json import ExceededLimit, parse
+from workergroups_kube import OBJECT_LIMITS, RefusedObject
 from workergroups_operator import observe
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import Membership

@@ -8,7 +8,7 @@ from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
 from tests.unit.operator.make import decided, observed, pool, ready_pool, status_of, workers
 from workergroups_api.conditions import find
-from workergroups_api.kube import RefusedObject
+from workergroups_kube import RefusedObject
 from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.observed import Domains
 from workergroups_operator.pod_domains import pod_domains

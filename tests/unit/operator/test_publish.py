@@ -12,8 +12,8 @@ from tests.unit.operator.make import NOW, group
 from tests.unit.operator.virtual_time import now, run
 from workergroups_api.conditions import Condition
 from workergroups_api.group_status import WorkerGroupStatus
-from workergroups_api.kube import Kube
 from workergroups_api.manifest import WORKER_GROUP, Manifest
+from workergroups_kube import Kube
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.publish import NAMESPACE_WRITES, Publisher, event, is_news
 from workergroups_operator.status.conclusion import StatusUpdate

@@ -9,8 +9,8 @@ from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, Reads, group, pool
 from tests.unit.operator.virtual_time import now, run
 from workergroups_api import manifest as kinds
 from workergroups_api.conditions import find
-from workergroups_api.kube import RefusedObject
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
+from workergroups_kube import RefusedObject
 from workergroups_operator import reconcile
 from workergroups_operator.failing_turns import FailingTurns
 from workergroups_operator.heartbeats import Heartbeats

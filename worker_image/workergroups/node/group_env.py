@@ -1,8 +1,8 @@
 """The variables that a group takes from Secrets and ConfigMaps, in the processes of its ranks.
 
 The operator writes them into one Secret, which the pools' pods mount: a file for each group, with the digest of its
-values. A process learns from one variable, `GROUP:DIGEST`, which file it needs. `ray_private.setup_worker` imports this
-module before each rank, so it needs only the standard library.
+values. A process learns from one variable, `GROUP:DIGEST`, which file it needs. `setup_worker` imports this module
+before each rank, so it needs only the standard library.
 """
 
 from __future__ import annotations

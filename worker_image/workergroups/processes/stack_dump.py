@@ -3,7 +3,7 @@
 A process registers a signal on which Python's faulthandler writes the stacks of all threads. The faulthandler runs
 inside the signal handler, so it needs neither a thread nor the lock, and user methods stay in the main thread. It
 writes to a file in memory, which a reader on the same node finds by its name among the process's open files. Ranks have
-that file from the beginning, other processes since they were first asked: see `ray_private.default_worker`. A driver
+that file from the beginning, other processes since they were first asked: see `worker_process.default_worker`. A driver
 can be asked once it has attached to a group or a pool, or imported verl.
 """
 
@@ -20,7 +20,7 @@ from io import FileIO
 from pathlib import Path
 
 from workergroups.node.own_processes import open_file, open_files
-from workergroups.ray_private.default_worker import FILE_NAME, answer, signals, write_to_memory
+from workergroups.worker_process.default_worker import FILE_NAME, answer, signals, write_to_memory
 
 _NO_ANSWER = "no stacks: it has ended, or cannot be asked yet (a driver can once it attaches to a group or a pool)"
 _DUMP_TIMEOUT = 3.0

@@ -1,4 +1,4 @@
-"""Everything that WorkerGroups uses of Ray beyond its public API: no other module touches it.
+"""Everything that WorkerGroups uses of Ray beyond its public API: no other module touches it but `default_worker`.
 
 Tested with Ray 2.52.0, the oldest that a pool takes, and Ray 2.60.0, which our images have. When a newer Ray changes
 one of its private parts, the change is made here:
@@ -8,8 +8,7 @@ one of its private parts, the change is made here:
 - `key_value_store`: the GCS's key-value store, from a driver, a task or a rank.
 - `actors`: the hidden parts of actor classes, handles and errors.
 - `process`: what Ray holds in this process. `untrusted` keeps a driver from unpickling what others made.
-- `start`: the functions of `ray start` that are replaced. `setup_worker` stands in for Ray's file of that name.
-- `starting`: what stands by while `setup_worker` becomes a worker, and, if it cannot, becomes a `failed_start`.
+- `start`: the functions of `ray start` that are replaced. `failed_start` stands in for a worker that cannot start.
 
 Import the modules where they are needed: some import much of Ray.
 """

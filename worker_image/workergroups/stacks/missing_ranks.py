@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workergroups.stacks.flight_recorder import Flight, Joined
-from workergroups_api.ranges import ranges
+from workergroups_common.ranges import ranges
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from workergroups.stacks.rank_stack import Doing, Frame, RankStack
-from workergroups_api.ranges import ranges
+from workergroups_common.ranges import ranges
 
 _SHOWN_BLOCKS = 4
 _DECORATORS = ("/torch/distributed/c10d_logger.py",)

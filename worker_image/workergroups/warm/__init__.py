@@ -7,7 +7,7 @@ this group on this node becomes a fork of it.
 
 - `learning`, in a rank: find out what to import, and start the server.
 - `server`: import, judge whether a fork is safe (`preload`), and fork (`forked`) until it is not needed.
-- `client`, in `ray_private.setup_worker`: ask the server. If it does not answer at once, the process starts cold.
+- `client`, in `worker_process.setup_worker`: ask the server. If it does not answer at once, the process starts cold.
 - `places`: which server may serve which process. Everything that the interpreter and the libraries read from the
   environment when they start is the same, or else the process starts cold.
 

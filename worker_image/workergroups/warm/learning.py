@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import workergroups
+import workergroups_common
 from workergroups.ray_private.process import logs_directory
 from workergroups_api import vocabulary
 
@@ -82,7 +83,7 @@ def installed_modules() -> list[str]:
 
     They are the same in the next process, unlike those of the user's code. The library is one of them.
     """
-    ours = (str(Path(str(module.__file__)).parent) for module in (workergroups, vocabulary))
+    ours = (str(Path(str(module.__file__)).parent) for module in (workergroups, workergroups_common, vocabulary))
     homes = tuple(f"{home}{os.sep}" for home in (*site_directories(), *ours))
     return [name for name, module in list(sys.modules.items()) if _origin(name, module).startswith(homes)]
 

@@ -36,7 +36,7 @@ RESERVE_BYTES = 2**30
 IMPORT_BYTES = 2**30
 """What must be free beyond that before it imports."""
 # If a process with everything imported is not fit, these alone may be: they are most of the time.
-BASIC = ("ray", "workergroups", "workergroups_api", "numpy", "torch")
+BASIC = ("ray", "workergroups", "workergroups_api", "workergroups_common", "numpy", "torch")
 # Ray sets these in each process itself, before the user's code is imported.
 _RAYS_OWN = ("OMP_NUM_THREADS", "PYTHONBREAKPOINT", *VISIBLE_DEVICES_ENV)
 

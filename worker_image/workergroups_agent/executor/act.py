@@ -23,7 +23,7 @@ from workergroups_agent.executor.pod_tasks import EndingTasks, LaunchTasks, RunT
 from workergroups_agent.launch_state import is_owned
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan
-from workergroups_api.text import plain
+from workergroups_common.text import plain
 
 LOGGER = logging.getLogger(__name__)
 MAX_LOGGED = 300

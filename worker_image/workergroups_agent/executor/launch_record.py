@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 
 from workergroups.ray_private import key_value_store
 from workergroups_agent.launch_state import LaunchKey
-from workergroups_api.bounded_json import Limits, parse
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import Word
+from workergroups_common.bounded_json import Limits, parse
+from workergroups_common.text import plain
 
 MAX_MESSAGE = 1024
 _LIMITS = Limits(size=16 * 1024, depth=4, values=100)

@@ -16,7 +16,7 @@ import ray
 
 from workergroups.naming import NAMESPACE, RankName
 from workergroups.node import group_env
-from workergroups.ray_private import failed_start, starting
+from workergroups.ray_private import failed_start
 from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
 from workergroups.ray_private.process import own_pod
@@ -26,13 +26,14 @@ from workergroups.single_controller.ray.rank_class import RayClassWithInitArgs
 from workergroups.single_controller.ray.run_method import start_run
 from workergroups.single_controller.ray.visible_devices import own_device_name
 from workergroups.stacks.exception_text import exception_and_place
+from workergroups.worker_process import starting
 from workergroups_agent.executor import launch_record
 from workergroups_agent.executor.decide import Rebirth
 from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.executor.provisions import CodeDirectory, Provisions, provide
 from workergroups_agent.launch_state import LaunchKey, RankPlacement
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import Vendor
+from workergroups_common.text import plain
 
 REGISTRATION_SECONDS = 60.0
 # Characters of a traceback in the log of the launching process.

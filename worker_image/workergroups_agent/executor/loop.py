@@ -18,8 +18,8 @@ from workergroups_agent.orders import OrderReader
 from workergroups_agent.patience import Patience
 from workergroups_agent.ray_state import RayState
 from workergroups_agent.read_ray import RayReader
-from workergroups_api.backoff import Backoff
 from workergroups_api.plan import ClusterPlan
+from workergroups_common.backoff import Backoff
 
 # How often to look at Ray: while something is in progress, and at rest.
 BUSY_SECONDS = 0.1

@@ -32,12 +32,12 @@ from workergroups_agent.launch_state import (
     next_birth,
 )
 from workergroups_agent.ray_state import RayState
-from workergroups_api.backoff import Backoff
 from workergroups_api.conditions import Explanation
-from workergroups_api.container_env import linked
 from workergroups_api.launch import MAX_ENV_BYTES, Launch, code_digest, env_bytes
 from workergroups_api.plan import ClusterPlan, PlannedGroup
 from workergroups_api.vocabulary import LaunchState, Variable
+from workergroups_common.backoff import Backoff
+from workergroups_common.container_env import linked
 
 LOGGER = logging.getLogger(__name__)
 CODE_DIRECTORY = "/tmp/workergroups/code"

@@ -9,8 +9,8 @@ from workergroups.checking.judgement import judge
 from workergroups.ray_private.gcs import Gcs
 from workergroups.stacks.exception_text import exception_line
 from workergroups_agent.preflight_records import MAX_MESSAGE, PreflightRecord, write
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import PreflightState
+from workergroups_common.text import plain
 
 
 @dataclass(frozen=True)

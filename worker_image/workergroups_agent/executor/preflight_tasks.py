@@ -22,9 +22,9 @@ from workergroups_agent.launch_state import passed_nodes
 from workergroups_agent.preflight_records import PreflightReader, PreflightRecord, remove_but, write
 from workergroups_agent.preflight_state import held_nodes, is_about, nodes_to_ask
 from workergroups_agent.ray_state import RayNode, RayState
-from workergroups_api.backoff import Backoff
 from workergroups_api.plan import ClusterPlan, PlannedPool
 from workergroups_api.vocabulary import Preflight, PreflightState
+from workergroups_common.backoff import Backoff
 
 LOGGER = logging.getLogger(__name__)
 # The process must start within this time, in addition to the time for the check itself.

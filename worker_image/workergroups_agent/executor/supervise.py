@@ -8,7 +8,7 @@ import sys
 import time
 
 from workergroups_agent.listening import wait_for_gcs
-from workergroups_api.backoff import Backoff
+from workergroups_common.backoff import Backoff
 
 LOGGER = logging.getLogger(__name__)
 

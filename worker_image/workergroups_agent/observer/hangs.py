@@ -30,7 +30,7 @@ from workergroups_agent.observer.hung_calls import (
 from workergroups_agent.ray_state import RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup
 from workergroups_api.report import HangReport, OldestCall
-from workergroups_api.text import plain
+from workergroups_common.text import plain
 
 LOGGER = logging.getLogger(__name__)
 # How often to look at calls. The GCS needs time for each look, in proportion to the events that it keeps. So there is a

@@ -13,9 +13,9 @@ from workergroups_agent.launch_state import ranks_of
 from workergroups_agent.moments import moment
 from workergroups_agent.ray_state import RankActor, RayState
 from workergroups_api.plan import PlannedGroup
-from workergroups_api.ranges import numbers, ranges
 from workergroups_api.report import HangReport, OldestCall
-from workergroups_api.text import plain
+from workergroups_common.ranges import numbers, ranges
+from workergroups_common.text import plain
 
 MAX_MESSAGE = 900
 # A call is old after this.

@@ -14,8 +14,8 @@ from workergroups_agent.observer.report import failure_of
 from workergroups_agent.previous_logs import Key, PreviousLogs, now
 from workergroups_agent.ray_state import RankActor, RayState
 from workergroups_api.report import MAX_FAILURES, MAX_LAST_WORDS, DeadRank, LastWords, RankFailure
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import RankEnd
+from workergroups_common.text import plain
 
 LOGGER = logging.getLogger(__name__)
 

@@ -23,7 +23,6 @@ from workergroups_agent.preflight_state import preflight_report
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
-from workergroups_api.ranges import braces, ranges
 from workergroups_api.report import (
     MAX_DRIVER_JOBS,
     MAX_FAILURES,
@@ -40,8 +39,9 @@ from workergroups_api.report import (
     RunReport,
     pods_digest,
 )
-from workergroups_api.text import plain
 from workergroups_api.vocabulary import NodeState, RankEnd
+from workergroups_common.ranges import braces, ranges
+from workergroups_common.text import plain
 
 MAX_MESSAGE = 1024
 

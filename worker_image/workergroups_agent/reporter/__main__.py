@@ -9,9 +9,9 @@ from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.reporter.serve import serve
 from workergroups_agent.reporter.timings import Timings
-from workergroups_api.kube import Kube
 from workergroups_api.names import AGENT_FIELD_MANAGER
 from workergroups_api.vocabulary import Variable
+from workergroups_kube import Kube
 
 
 async def report_forever() -> None:

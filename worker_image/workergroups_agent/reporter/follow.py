@@ -7,9 +7,9 @@ from contextlib import aclosing
 
 from workergroups_agent.reporter.known import Found, Unreadable
 from workergroups_agent.reporter.timings import Timings
-from workergroups_api.kube import Kube, api_error_message
 from workergroups_api.manifest import Kind
-from workergroups_api.text import plain
+from workergroups_common.text import plain
+from workergroups_kube import Kube, api_error_message
 
 LOGGER = logging.getLogger(__name__)
 MAX_MESSAGE = 300

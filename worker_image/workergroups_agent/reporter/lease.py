@@ -14,10 +14,10 @@ from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.pulse import PulseWatch
 from workergroups_agent.reporter.status import StatusWriter
 from workergroups_agent.reporter.timings import Timings
-from workergroups_api.kube import Kube
 from workergroups_api.manifest import LEASE, Manifest
 from workergroups_api.names import DOUBTS_ANNOTATION, agent_name
 from workergroups_api.vouching import EVERY, to_annotation
+from workergroups_kube import Kube
 
 LOGGER = logging.getLogger(__name__)
 # What the Lease tells its readers; the operator uses its own clock instead.

@@ -12,11 +12,11 @@ from workergroups_agent.reporter.follow import follow
 from workergroups_agent.reporter.known import CodeFiles, Found, FoundCode, Known, Unreadable
 from workergroups_agent.reporter.prepare import Missing, prepare, read_launch, without
 from workergroups_agent.reporter.timings import Timings
-from workergroups_api.kube import Kube
 from workergroups_api.launch import code_digest
 from workergroups_api.manifest import CONFIG_MAP, WORKER_GROUP, Kind
 from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.plan import ClusterPlan, PlannedGroup
+from workergroups_kube import Kube
 
 LOGGER = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from workergroups_agent.reporter.lease import LeaseKeeper
 from workergroups_agent.reporter.orders import OrderKeeper
 from workergroups_agent.reporter.status import StatusWriter
 from workergroups_agent.reporter.timings import Timings
-from workergroups_api.kube import Kube
+from workergroups_kube import Kube
 
 LOGGER = logging.getLogger(__name__)
 

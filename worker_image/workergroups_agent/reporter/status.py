@@ -12,9 +12,9 @@ from workergroups_agent.reporter.reach import Reach
 from workergroups_agent.reporter.subtrees import StatusSubtree, count_unplanned, subtrees, unreported
 from workergroups_agent.reporter.timings import Timings
 from workergroups_agent.reporter.writes import Write
-from workergroups_api.kube import Kube
 from workergroups_api.report import AGENT_FIELDS
 from workergroups_api.vouching import MAX_OBJECTS
+from workergroups_kube import Kube
 
 LOGGER = logging.getLogger(__name__)
 MAX_WRITES = 20

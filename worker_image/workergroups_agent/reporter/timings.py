@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from workergroups_api.backoff import Backoff
+from workergroups_common.backoff import Backoff
 
 
 @dataclass(frozen=True)

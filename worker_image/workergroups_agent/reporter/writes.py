@@ -6,8 +6,8 @@ from workergroups_agent.reporter.follow import describe
 from workergroups_agent.reporter.reach import Reach
 from workergroups_agent.reporter.subtrees import StatusSubtree
 from workergroups_agent.reporter.timings import Timings
-from workergroups_api.backoff import Backoff
-from workergroups_api.text import plain
+from workergroups_common.backoff import Backoff
+from workergroups_common.text import plain
 
 # Characters of the API server's message.
 MAX_WHY = 150

@@ -4,7 +4,7 @@ import pytest
 
 from tests.ray.agent.planned import broken
 from tests.ray.agent.test_broken_starts import told
-from workergroups.ray_private import starting
+from workergroups.worker_process import starting
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from workergroups.ray_private.actors import actor_id
 from workergroups.ray_private.cluster_state import actor_state
 from workergroups.ray_private.process import has_started_ray
 from workergroups.waiting import not_ready
-from workergroups_api.ranges import ranges
+from workergroups_common.ranges import ranges
 
 _QUIET_FOR = 2.0
 """Seconds before progress is shown."""

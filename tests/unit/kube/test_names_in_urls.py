@@ -6,9 +6,9 @@ import pytest
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 
-from workergroups_api.kube import API_ERRORS, Kube, is_refusal
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL
-from workergroups_api.path_segment import InvalidName
+from workergroups_common.path_segment import InvalidName
+from workergroups_kube import API_ERRORS, Kube, is_refusal
 
 NAMES = [
     "../../../../api/v1/namespaces/ns/configmaps/x?a=",

@@ -1,7 +1,6 @@
 """How values of variables refer to other variables, as in Kubernetes' containers: `$(NAME)`, and `$$` for `$`.
 
-A reference to a variable that does not exist stays as it is. Standard library only, for Python 3.10: the process of a
-rank imports it before anything else.
+A reference to a variable that does not exist stays as it is.
 """
 
 import re

@@ -1,6 +1,6 @@
 import pytest
 
-from workergroups_api.backoff import Backoff
+from workergroups_common.backoff import Backoff
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from workergroups_api.bounded_json import Limits, RefusedJson, parse
+from workergroups_common.bounded_json import Limits, RefusedJson, parse
 
 LIMITS = Limits(size=2_000_000, depth=64, values=50_000)
 

@@ -1,4 +1,4 @@
-"""How long to wait before the next try: the one back-off of operator and agent. It needs only the standard library."""
+"""How long to wait before the next try: the one back-off of operator and agent."""
 
 from dataclasses import dataclass
 

@@ -24,9 +24,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workergroups.node import own_processes
-from workergroups.ray_private import default_worker, worker_logs
+from workergroups.ray_private import worker_logs
 from workergroups.warm import places
 from workergroups_api.vocabulary import Variable
+
+from . import default_worker
 
 SECONDS = 50.0
 """How long a process may take until Ray knows it, a second try included. Ray gives up after 60 s."""

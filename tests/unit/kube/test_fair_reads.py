@@ -8,8 +8,8 @@ from aiohttp import web
 from aiohttp.test_utils import RawTestServer
 from kubernetes.aio.client.configuration import Configuration
 
-from workergroups_api.kube import Kube
 from workergroups_api.manifest import CONFIG_MAP
+from workergroups_kube import Kube
 
 SMALL, LARGE = 100, 400_000
 GREEDY_READS, MODEST_READS = 100, 10

@@ -7,10 +7,9 @@ from aiohttp import web
 from aiohttp.test_utils import RawTestServer
 from kubernetes.aio.client.configuration import Configuration
 
-from workergroups_api import kube
-from workergroups_api.bounded_json import Limits
-from workergroups_api.kube import Kube, RefusedObject
 from workergroups_api.manifest import WORKER_GROUP
+from workergroups_common.bounded_json import Limits
+from workergroups_kube import Kube, RefusedObject, reading
 
 SMALL, LARGE, TOO_LARGE = 100, 100_000, 200_000
 
@@ -40,7 +39,7 @@ class Server:
 @pytest.fixture
 def read(monkeypatch):
     """Return what was made of a server's group at each of some looks; between them, something happens to it."""
-    monkeypatch.setattr(kube, "OBJECT_LIMITS", Limits(size=150_000, depth=10, values=1000))
+    monkeypatch.setattr(reading, "OBJECT_LIMITS", Limits(size=150_000, depth=10, values=1000))
 
     async def make(found):
         return "refused" if isinstance(found, RefusedObject) else found["spec"][0]
@@ -106,7 +105,7 @@ def test_what_shrinks_while_it_is_read_is_seen(read):
 
 
 def test_the_objects_that_were_used_last_are_kept(read, monkeypatch):
-    monkeypatch.setattr(kube, "_KEPT_OBJECTS", 0)
+    monkeypatch.setattr(reading, "_KEPT_OBJECTS", 0)
     server = Server(LARGE)
     assert read(server, nothing) == ["1", "1"]
     assert server.reads == 2

@@ -11,9 +11,8 @@ from aiohttp.test_utils import RawTestServer
 from kubernetes.aio.client.configuration import Configuration
 
 from tests.unit.retained import Held
-from workergroups_api import kube as kube_module
-from workergroups_api.kube import API_ERRORS, Kube
 from workergroups_api.manifest import LEASE, Manifest
+from workergroups_kube import API_ERRORS, Kube, reading
 
 TIMES = 120
 BODY: Manifest = {
@@ -106,7 +105,7 @@ async def _ask(kube, request, times):
 
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 def test_a_request_leaves_nothing(request_, monkeypatch):
-    monkeypatch.setattr(kube_module, "_KEPT_OBJECTS", 10)
+    monkeypatch.setattr(reading, "_KEPT_OBJECTS", 10)
     held = asyncio.run(retained(request_))
     # Python and the server keep some hundred blocks now and then; an answer with its headers has a hundred.
     assert held.blocks < 10 * TIMES

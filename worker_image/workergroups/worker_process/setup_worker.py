@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from workergroups.node import group_env
-from workergroups.ray_private import starting
 from workergroups.warm import client, places
-from workergroups_api import container_env
+from workergroups.worker_process import starting
 from workergroups_api.vocabulary import Variable
+from workergroups_common import container_env
 
 _CONTEXT = "--serialized-runtime-env-context="
 _ONLY_SETS_VARIABLES: dict[str, Any] = {"command_prefix": [], "override_worker_entrypoint": None, "java_jars": []}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups_api.container_env import expanded, linked
+from workergroups_common.container_env import expanded, linked
 
 VARIABLES = {"VAR_A": "A", "VAR_B": "B", "VAR_C": "C", "VAR_REF": "$(VAR_A)", "VAR_EMPTY": ""}
 

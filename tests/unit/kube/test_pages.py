@@ -7,10 +7,9 @@ from aiohttp import web
 from aiohttp.test_utils import RawTestServer
 from kubernetes.aio.client.configuration import Configuration
 
-from workergroups_api import kube
-from workergroups_api.bounded_json import Limits
-from workergroups_api.kube import Kube, RefusedObject
 from workergroups_api.manifest import POD
+from workergroups_common.bounded_json import Limits
+from workergroups_kube import Kube, Page, RefusedObject, reading
 
 PAGE_BYTES = 10_000
 TOO_LARGE = 2 * PAGE_BYTES
@@ -58,8 +57,8 @@ class Server:
 @pytest.fixture
 def pages(monkeypatch):
     """Return the names that the pages of a server's pods have, and those that they refuse."""
-    monkeypatch.setattr(kube, "PAGE_LIMITS", Limits(size=PAGE_BYTES, depth=10, values=1000))
-    monkeypatch.setattr(kube, "_KEPT_BYTES", KEPT_BYTES)
+    monkeypatch.setattr(reading, "PAGE_LIMITS", Limits(size=PAGE_BYTES, depth=10, values=1000))
+    monkeypatch.setattr(reading, "_KEPT_BYTES", KEPT_BYTES)
 
     async def read(server, times):
         async with RawTestServer(server) as running:
@@ -165,10 +164,10 @@ def latest(*pages):
 
 
 def test_the_latest_of_all_pages_is_found():
-    assert latest(kube.Page([{"at": "1"}, {"at": "3"}]), kube.Page([{"at": "2"}])) == {"at": "3"}
-    assert latest(kube.Page()) is None
+    assert latest(Page([{"at": "1"}, {"at": "3"}]), Page([{"at": "2"}])) == {"at": "3"}
+    assert latest(Page()) is None
 
 
 def test_nobody_knows_the_latest_if_one_exceeds_a_limit():
     with pytest.raises(RefusedObject, match="Pod b"):
-        latest(kube.Page([{"at": "1"}]), kube.Page(refused=["b"]))
+        latest(Page([{"at": "1"}]), Page(refused=["b"]))

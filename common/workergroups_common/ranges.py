@@ -1,7 +1,4 @@
-"""Short forms in which statuses and messages list nodes, ranks and pods: numbers as ranges, names with braces.
-
-This module needs only the standard library, so that the library, which runs on the user's Python, can import it.
-"""
+"""Short forms in which statuses and messages list nodes, ranks and pods: numbers as ranges, names with braces."""
 
 import re
 from bisect import bisect_left, bisect_right

@@ -1,47 +1,25 @@
-"""How operator and agent talk to the API server: plain dicts, server-side apply, no discovery.
-
-What the API server sends is read within limits, since users wrote most of it.
-"""
+"""Reads within limits: objects, of a large one each version once; lists, page by page; an object after each change."""
 
 import asyncio
-import json
-import os
-import re
-from asyncio.sslproto import SSLProtocol
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
-from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import ApiException
-from kubernetes.aio.config import load_incluster_config, load_kube_config
-from kubernetes.aio.dynamic import DynamicClient
-from kubernetes.aio.dynamic.exceptions import DynamicApiError, NotFoundError, api_exception
+from kubernetes.aio.dynamic.exceptions import api_exception
 from kubernetes.aio.watch import Watch
 
-from workergroups_api.bounded_json import ExceededLimit, Limits, RefusedJson, parse
-from workergroups_api.manifest import Kind, Manifest, kind_of
-from workergroups_api.path_segment import InvalidName
-from workergroups_api.rotation import Rotation
-from workergroups_api.safe_paths import SafeResource, SafeSubresource
-
-# What a call raises if the API server refuses, cannot be reached, does not answer, or breaks off its answer.
-API_ERRORS = (
-    DynamicApiError,
-    InvalidName,
-    aiohttp.ClientError,
-    json.JSONDecodeError,
-    RefusedJson,
-    OSError,
-    TimeoutError,
-)
+from workergroups_api.manifest import Kind, Manifest
+from workergroups_common.bounded_json import Limits
+from workergroups_kube.connection import Connection, finish
+from workergroups_kube.errors import RefusedObject
 
 # etcd takes custom resources of 1.5 MiB. These limits allow more than a user needs: those of fields explain better.
 OBJECT_LIMITS = Limits(size=4 * 2**20, depth=400, values=100_000)
@@ -53,74 +31,13 @@ _SHRINK, _GROW = 4, 2
 _REMEMBERED = 1000
 # A list of rows instead of the objects: their names, and what else `kubectl get` shows.
 _TABLE = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
-# A read fails if nothing comes for this time. Nothing delays reads as admission delays writes.
-_SILENT_SECONDS = 5.0
-# Reads at once, and those of one namespace. Each needs a connection.
-_READS = 16
-_NAMESPACE_READS = 8
-# Answers that are larger than this are read one after the other.
-_LARGE = 128 * 2**10
 # What is made of objects that are larger than this is kept, for this many objects.
 _KEPT_BYTES = 32 * 2**10
 _KEPT_OBJECTS = 1000
 # Only what identifies an object and its version, whatever else it has.
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-# With a charset, the client sends the text as it is. Without one, it would encode the text as JSON again.
-_APPLY = "application/apply-patch+yaml; charset=utf-8"
-_MERGE = "application/merge-patch+json"
-# Characters beyond ASCII, up to U+FFFF.
-_BASIC_PLANE = re.compile("[\u0080-\uffff]")
-
-
 Made = TypeVar("Made")
-
-# The buffer of each TLS connection. asyncio's own of 256 KiB take 50 MiB if 200 writes are under way.
-SSLProtocol.max_size = 32 * 2**10
-
-
-def api_error_message(error: Exception) -> str:
-    """Return the API server's own sentence, or what else is known of the failure."""
-    if not isinstance(error, DynamicApiError):
-        return str(error) or type(error).__name__
-    try:
-        message = error.summary()
-    except (AttributeError, KeyError, ValueError, TypeError):
-        message = None
-    return str(message or f"{error.status} {error.reason}")
-
-
-def is_refusal(error: Exception) -> bool:
-    """Whether the request itself is wrong, so that the API server will refuse it again until something changes."""
-    if isinstance(error, InvalidName):
-        return True
-    return isinstance(error, DynamicApiError) and error.status in (400, 403, 404, 405, 413, 422)
-
-
-def invalid_fields(error: Exception) -> tuple[str, ...]:
-    """Return the fields for which the API server has refused an object, such as `status.conditions`."""
-    try:
-        found = json.loads(error.body)["details"]["causes"] if isinstance(error, DynamicApiError) else ()
-        return tuple(str(cause.get("field")) for cause in found)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return ()
-
-
-def as_yaml(manifest: Mapping[str, Any]) -> str:
-    """Return the manifest as JSON that is also YAML, since the API server reads applied manifests as YAML.
-
-    YAML knows no pairs of surrogate escapes, so what lies beyond U+FFFF stands for itself; all else beyond ASCII is
-    escaped, since some of it is a line break to YAML.
-    """
-
-    def escaped(match: re.Match[str]) -> str:
-        code = ord(match[0])
-        # Half a surrogate pair is no character, and no server accepts it.
-        return f"\\u{0xFFFD if 0xD800 <= code <= 0xDFFF else code:04x}"
-
-    return _BASIC_PLANE.sub(escaped, json.dumps(manifest, ensure_ascii=False).replace("\x7f", "\\u007f"))
-
-
 # UID and resource version.
 _Version = tuple[str, str]
 # Kind, namespace and selectors.
@@ -129,14 +46,6 @@ _List = tuple[Kind, str, tuple[tuple[str, str], ...]]
 
 def _version_of(body: Manifest | None) -> _Version | None:
     return None if body is None else (body["metadata"]["uid"], body["metadata"]["resourceVersion"])
-
-
-class RefusedObject(RefusedJson):
-    """An object exists, and exceeds a limit; `data` is its text, or its beginning if that is too long itself."""
-
-    def __init__(self, message: str, data: bytes) -> None:
-        super().__init__(message)
-        self.data = data
 
 
 @dataclass(frozen=True)
@@ -148,66 +57,16 @@ class Page(Generic[Made]):
     refused: Sequence[str] = ()
 
 
-class Kube:
-    """A connection that writes under one field manager. A request without an answer fails after `request_seconds`."""
+class Reader(Connection):
+    """A connection that reads."""
 
     def __init__(self, api: ApiClient, field_manager: str, request_seconds: float) -> None:
-        self._client = DynamicClient(api)
-        self._field_manager = field_manager
-        self._request_seconds = request_seconds
-        self._read_timeout = aiohttp.ClientTimeout(total=request_seconds, sock_read=_SILENT_SECONDS)
-        self._resources: dict[tuple[Kind, str | None], Any] = {}
+        super().__init__(api, field_manager, request_seconds)
         self._page_sizes: dict[_List, int] = {}
-        self._reads = Rotation(_READS, _NAMESPACE_READS)
-        self._large = Rotation(1, 1)
         # The version of each large object that was read last, and what was made of it; the latest used is the last.
         self._kept: OrderedDict[tuple[object, ...], tuple[_Version | None, Any]] = OrderedDict()
         # Each new one would load all certificates again, for a connection that it does not use.
         self._watch = Watch()
-
-    @classmethod
-    @asynccontextmanager
-    async def connect(cls, field_manager: str, request_seconds: float) -> AsyncIterator[Self]:
-        """Connect with the pod's service account, or else with the kubeconfig."""
-        if "KUBERNETES_SERVICE_HOST" in os.environ:
-            load_incluster_config()
-        else:
-            await load_kube_config()
-        configuration = Configuration.get_default_copy()
-        # No limit: each object that is followed holds a connection, and a hundred of them would block everything else.
-        configuration.connection_pool_maxsize = 0
-        async with cls.to(configuration, field_manager, request_seconds) as kube:
-            yield kube
-
-    @classmethod
-    @asynccontextmanager
-    async def to(cls, configuration: Configuration, field_manager: str, request_seconds: float) -> AsyncIterator[Self]:
-        """Connect to the API server of a configuration."""
-        # Otherwise each request would search the environment and .netrc for proxies and passwords, twice in a thread.
-        configuration.client_session_kwargs = {"trust_env": False}
-        async with ApiClient(configuration) as api:
-            yield cls(api, field_manager, request_seconds)
-
-    def _resource(self, kind: Kind, subresource: str | None = None) -> Any:
-        key = (kind, subresource)
-        if key not in self._resources:
-            self._resources[key] = self._new_resource(kind, subresource)
-        return self._resources[key]
-
-    def _new_resource(self, kind: Kind, subresource: str | None) -> Any:
-        resource = SafeResource(
-            prefix="apis" if kind.group else "api",
-            group=kind.group,
-            api_version=kind.version,
-            kind=kind.kind,
-            name=kind.plural,
-            namespaced=kind.is_namespaced,
-            client=self._client,
-        )
-        if subresource is None:
-            return resource
-        name = f"{kind.plural}/{subresource}"
-        return SafeSubresource(resource, kind=kind.kind, name=name, namespaced=kind.is_namespaced)
 
     async def get(
         self,
@@ -280,7 +139,7 @@ class Kube:
         )
         answer = await api.call_api(*request, _request_timeout=self._read_timeout)
         if answer.status == HTTPStatus.NOT_FOUND:
-            await _finish(answer.response)
+            await finish(answer.response)
             return None
         if answer.status >= HTTPStatus.BAD_REQUEST:
             await answer.read()
@@ -394,98 +253,6 @@ class Kube:
 
         return await self._answer(namespace, ask, limits)
 
-    async def _answer(
-        self, namespace: str | None, ask: Callable[[], Awaitable[aiohttp.ClientResponse | None]], limits: Limits
-    ) -> tuple[Any, int]:
-        """Return what the API server answers to a read, None if it has nothing, and the size of the answer.
-
-        Small answers do not wait for large ones. A large answer that has to wait is dropped, and asked for again.
-        """
-        owner = namespace or ""
-        async with self._reads.slot(owner):
-            answer = await ask()
-            if answer is None:
-                return None, 0
-            beginning = bytearray()
-            if await _is_all(answer, _LARGE, beginning):
-                return _parsed(beginning, limits)
-            if not self._large.is_full:
-                async with self._large.slot(owner):
-                    return await _rest(answer, beginning, limits)
-            answer.close()
-        async with self._large.slot(owner):
-            answer = await ask()
-            return (None, 0) if answer is None else await _rest(answer, bytearray(), limits)
-
-    async def apply(self, manifest: Manifest, subresource: str | None = None, *, dry_run: bool = False) -> None:
-        """Apply on the server side; take over fields that another manager holds. A dry run only asks if that works."""
-        await self._patch(manifest, as_yaml(manifest), _APPLY, subresource, dry_run=dry_run, force_conflicts=True)
-
-    async def merge(self, patch: Manifest, subresource: str, *, dry_run: bool = False) -> None:
-        """Set and, where the value is None, remove fields of a part of an object, also those that others own."""
-        await self._patch(patch, patch, _MERGE, subresource, dry_run=dry_run)
-
-    async def _patch(
-        self,
-        manifest: Manifest,
-        body: str | Manifest,
-        content_type: str,
-        subresource: str | None,
-        *,
-        dry_run: bool,
-        **more: Any,
-    ) -> None:
-        answer = await self._resource(kind_of(manifest), subresource).patch(
-            body=body,
-            content_type=content_type,
-            name=manifest["metadata"]["name"],
-            namespace=manifest["metadata"]["namespace"],
-            field_manager=self._field_manager,
-            _request_timeout=self._request_seconds,
-            serialize=False,
-            **more,
-            **({"dry_run": "All"} if dry_run else {}),
-        )
-        await _finish(answer)
-
-    async def create(self, manifest: Manifest, *, dry_run: bool = False) -> None:
-        """Create an object, and raise ConflictError if there is one; a dry run only asks whether that would work.
-
-        A dry run is strict: it also refuses fields that the kind does not have.
-        """
-        strictly = {"dry_run": "All", "query_params": [("fieldValidation", "Strict")]} if dry_run else {}
-        answer = await self._resource(kind_of(manifest)).create(
-            body=manifest,
-            namespace=manifest["metadata"]["namespace"],
-            field_manager=self._field_manager,
-            _request_timeout=self._request_seconds,
-            serialize=False,
-            **strictly,
-        )
-        await _finish(answer)
-
-    async def delete(self, manifest: Manifest, *, only_unchanged: bool = False) -> None:
-        """Delete this object, but not another one that has its name by now. It may be gone already.
-
-        With `only_unchanged`, raise ConflictError if the object has changed since it was read.
-        """
-        metadata = manifest["metadata"]
-        must_match = ("uid", "resourceVersion") if only_unchanged else ("uid",)
-        try:
-            answer = await self._resource(kind_of(manifest)).delete(
-                name=metadata["name"],
-                namespace=metadata["namespace"],
-                body={
-                    "preconditions": {key: metadata[key] for key in must_match},
-                    "propagationPolicy": "Background",
-                },
-                _request_timeout=self._request_seconds,
-                serialize=False,
-            )
-        except NotFoundError:
-            return
-        await _finish(answer)
-
     async def follow(
         self, kind: Kind, namespace: str, name: str, resync_seconds: int
     ) -> AsyncGenerator[Manifest | None, None]:
@@ -515,32 +282,3 @@ class Kube:
                         yield None if event["type"] == "DELETED" else event["raw_object"]
             except TimeoutError:
                 continue
-
-
-async def _is_all(answer: aiohttp.ClientResponse, size: int, body: bytearray) -> bool:
-    """Read on until the body has more bytes than this; return False then, and True at its end."""
-    async for chunk in answer.content.iter_chunked(_LARGE // 2):
-        body += chunk
-        if len(body) > size:
-            return False
-    return True
-
-
-async def _rest(answer: aiohttp.ClientResponse, body: bytearray, limits: Limits) -> tuple[Any, int]:
-    """Return the answer, whose beginning has been read."""
-    if not await _is_all(answer, limits.size, body):
-        answer.close()
-    return _parsed(body, limits)
-
-
-def _parsed(body: bytearray, limits: Limits) -> tuple[Any, int]:
-    try:
-        return parse(bytes(body), limits), len(body)
-    except ExceededLimit as error:
-        raise RefusedObject(str(error), bytes(body)) from None
-
-
-async def _finish(answer: aiohttp.ClientResponse) -> None:
-    """Wait for the end of an answer that is not needed: if it is cut off, it is unknown whether the write was done."""
-    async for _ in answer.content.iter_chunked(_LARGE):
-        pass

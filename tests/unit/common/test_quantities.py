@@ -2,7 +2,7 @@
 
 import pytest
 
-from workergroups_api.quantities import bytes_of
+from workergroups_common.quantities import bytes_of
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Reads JSON from elsewhere within limits, so that no text can exhaust the stack or the memory of the process.
 
 The shape is measured on the text, before anything is built: a megabyte of `{}` would become 100 MB of Python objects.
-Standard library only, for Python 3.10: what runs in a user's image reads by it too.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 import re
 
-from workergroups_api.text import plain
+from workergroups_common.text import plain
 
 _SEGMENT = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]{0,252}")
 

@@ -5,8 +5,8 @@ import asyncio
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 
-from workergroups_api.kube import Kube
 from workergroups_api.manifest import CONFIG_MAP
+from workergroups_kube import Kube
 
 
 def authorization_sent():

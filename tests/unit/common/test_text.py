@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workergroups_api.kube import as_yaml
-from workergroups_api.text import plain
+from workergroups_common.text import plain
+from workergroups_kube.client import as_yaml
 
 ODD = {
     "an emoji": "no \N{PILE OF POO} left",

@@ -1,0 +1,106 @@
+"""Writes objects: plain dicts, by server-side apply, without discovery."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kubernetes.aio.dynamic.exceptions import NotFoundError
+
+from workergroups_api.manifest import Manifest, kind_of
+from workergroups_kube.connection import finish
+from workergroups_kube.reading import Reader
+
+# With a charset, the client sends the text as it is. Without one, it would encode the text as JSON again.
+_APPLY = "application/apply-patch+yaml; charset=utf-8"
+_MERGE = "application/merge-patch+json"
+# Characters beyond ASCII, up to U+FFFF.
+_BASIC_PLANE = re.compile("[\u0080-\uffff]")
+
+
+def as_yaml(manifest: Mapping[str, Any]) -> str:
+    """Return the manifest as JSON that is also YAML, since the API server reads applied manifests as YAML.
+
+    YAML knows no pairs of surrogate escapes, so what lies beyond U+FFFF stands for itself; all else beyond ASCII is
+    escaped, since some of it is a line break to YAML.
+    """
+
+    def escaped(match: re.Match[str]) -> str:
+        code = ord(match[0])
+        # Half a surrogate pair is no character, and no server accepts it.
+        return f"\\u{0xFFFD if 0xD800 <= code <= 0xDFFF else code:04x}"
+
+    return _BASIC_PLANE.sub(escaped, json.dumps(manifest, ensure_ascii=False).replace("\x7f", "\\u007f"))
+
+
+class Kube(Reader):
+    """A connection that reads and writes."""
+
+    async def apply(self, manifest: Manifest, subresource: str | None = None, *, dry_run: bool = False) -> None:
+        """Apply on the server side; take over fields that another manager holds. A dry run only asks if that works."""
+        await self._patch(manifest, as_yaml(manifest), _APPLY, subresource, dry_run=dry_run, force_conflicts=True)
+
+    async def merge(self, patch: Manifest, subresource: str, *, dry_run: bool = False) -> None:
+        """Set and, where the value is None, remove fields of a part of an object, also those that others own."""
+        await self._patch(patch, patch, _MERGE, subresource, dry_run=dry_run)
+
+    async def _patch(
+        self,
+        manifest: Manifest,
+        body: str | Manifest,
+        content_type: str,
+        subresource: str | None,
+        *,
+        dry_run: bool,
+        **more: Any,
+    ) -> None:
+        answer = await self._resource(kind_of(manifest), subresource).patch(
+            body=body,
+            content_type=content_type,
+            name=manifest["metadata"]["name"],
+            namespace=manifest["metadata"]["namespace"],
+            field_manager=self._field_manager,
+            _request_timeout=self._request_seconds,
+            serialize=False,
+            **more,
+            **({"dry_run": "All"} if dry_run else {}),
+        )
+        await finish(answer)
+
+    async def create(self, manifest: Manifest, *, dry_run: bool = False) -> None:
+        """Create an object, and raise ConflictError if there is one; a dry run only asks whether that would work.
+
+        A dry run is strict: it also refuses fields that the kind does not have.
+        """
+        strictly = {"dry_run": "All", "query_params": [("fieldValidation", "Strict")]} if dry_run else {}
+        answer = await self._resource(kind_of(manifest)).create(
+            body=manifest,
+            namespace=manifest["metadata"]["namespace"],
+            field_manager=self._field_manager,
+            _request_timeout=self._request_seconds,
+            serialize=False,
+            **strictly,
+        )
+        await finish(answer)
+
+    async def delete(self, manifest: Manifest, *, only_unchanged: bool = False) -> None:
+        """Delete this object, but not another one that has its name by now. It may be gone already.
+
+        With `only_unchanged`, raise ConflictError if the object has changed since it was read.
+        """
+        metadata = manifest["metadata"]
+        must_match = ("uid", "resourceVersion") if only_unchanged else ("uid",)
+        try:
+            answer = await self._resource(kind_of(manifest)).delete(
+                name=metadata["name"],
+                namespace=metadata["namespace"],
+                body={
+                    "preconditions": {key: metadata[key] for key in must_match},
+                    "propagationPolicy": "Background",
+                },
+                _request_timeout=self._request_seconds,
+                serialize=False,
+            )
+        except NotFoundError:
+            return
+        await finish(answer)
