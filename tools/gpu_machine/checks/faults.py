@@ -112,7 +112,7 @@ def _kill(site: Site, pod: str, process: str) -> None:
 
 @contextmanager
 def _watched(site: Site) -> Iterator[None]:
-    """Say what changes in the conditions of group and pool meanwhile, word for word."""
+    """Report what changes in the conditions of group and pool meanwhile, word for word."""
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(site, ended))
     watcher.start()

@@ -9,7 +9,7 @@ _MOST_SECONDS = 60
 
 
 def check(site: Site) -> None:
-    """Start each kind beside the group `gpu`, kill a rank, and see the next ones compute."""
+    """Start each kind with the group `gpu`, kill a rank, and see the next ones compute."""
     pods.have_ranks(site)
     for name, path in (("big", "ranks.Big"), ("eager", "eager.Eager")):
         before = pods.used_memory(site)
