@@ -42,10 +42,10 @@ class Rotation:
         try:
             await admitted
         except asyncio.CancelledError:
-            if admitted.cancelled():
-                self._leave(owner, admitted)
-            else:
+            if not admitted.cancelled():
                 self._end(owner)
+            elif admitted in self._waiting.get(owner, ()):
+                self._leave(owner, admitted)
             raise
 
     def _admit(self) -> None:
@@ -57,6 +57,8 @@ class Rotation:
             owner = self._next(owners)
             admitted = self._waiting[owner][0]
             self._leave(owner, admitted)
+            if admitted.cancelled():
+                continue  # Whoever waited has not been told yet.
             if owner in self._waiting:
                 self._waiting.move_to_end(owner)
             self._taken[owner] += 1
