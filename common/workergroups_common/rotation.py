@@ -58,7 +58,7 @@ class Rotation:
             admitted = self._waiting[owner][0]
             self._leave(owner, admitted)
             if admitted.cancelled():
-                continue  # Whoever waited has not been told yet.
+                continue  # The task that waited has not run since.
             if owner in self._waiting:
                 self._waiting.move_to_end(owner)
             self._taken[owner] += 1

@@ -36,7 +36,7 @@ class Accumulator(workergroups.Worker):
         return seen | {"pid": os.getpid(), "pod": os.uname().nodename, "value": self.value}
 
     def leave(self):
-        """Start a process with a session of its own, which Ray would let go on for ever."""
+        """Start a process with its own session, which Ray would let go on for ever."""
         return subprocess.Popen(["sleep", "86400"], start_new_session=True).pid
 
     def die(self):

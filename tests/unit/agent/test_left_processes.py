@@ -69,7 +69,7 @@ time.sleep(600)
 
 @pytest.fixture
 def rank():
-    """A process that looks like a rank, and has a child with a session of its own."""
+    """A process that looks like a rank, and has a child with its own session."""
     named = ["bash", "-c", 'exec -a ray::Rank.step "$0" -c "$1"', sys.executable, PROGRAM]
     with subprocess.Popen(named, stdout=subprocess.PIPE) as process:
         yield process

@@ -1,4 +1,4 @@
-"""Slots in rotation: whoever waits and is cancelled takes none, and none is lost."""
+"""Slots in rotation: a task that is cancelled while it waits takes none, and none is lost."""
 
 import asyncio
 

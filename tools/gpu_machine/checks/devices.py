@@ -31,7 +31,7 @@ def check(site: Site) -> None:
     site.say.row("the head has no device", files == "none", files)
     well, printed = pods.run_program(site, "look")
     site.say(printed)
-    site.say.row("each rank has a device of its own, and all sum over NCCL", well, printed.splitlines()[-1])
+    site.say.row("each rank has its own device, and all sum over NCCL", well, printed.splitlines()[-1])
 
 
 def _seen_by_one_gpu_pod(site: Site) -> str:

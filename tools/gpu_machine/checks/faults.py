@@ -18,7 +18,6 @@ _LOOK_SECONDS = 0.2
 _DRIVER_SECONDS = 150
 _KILLED_AFTER = 6.0
 _AFTERWARDS = 3.0  # what the status says last may come late
-_MOST_LEFT_MIB = 1024  # NCCL's buffers come and go
 
 
 @dataclass(frozen=True)
@@ -59,9 +58,7 @@ def check(name: str, site: Site) -> None:
     for event in sorted(set(_events(site)) - events_before):
         site.say(f"event: {event}")
     _judge(site, fault, printed, failures_before)
-    after = pods.used_memory(site)
-    left = max(now - then for now, then in zip(after, before, strict=True))
-    site.say.row("nothing is left on the devices", left <= _MOST_LEFT_MIB, f"{before} MiB before, {after} MiB after")
+    pods.judge_memory(site, "nothing is left on the devices", before)
 
 
 def _judge(site: Site, fault: Fault, printed: str, failures_before: int) -> None:
@@ -143,7 +140,7 @@ def _events(site: Site) -> list[str]:
 
 
 def check_filled(site: Site) -> None:
-    """Let another process of the pod fill a device: the ranks' errors say so, and they work again when it ends."""
+    """Let another process of the pod fill a device: the ranks' errors name that, and they work again when it ends."""
     pods.have_ranks(site)
     pod = pods.workers(site)[-1]
     device = f"cuda:{site.gpus // site.nodes - 1}"

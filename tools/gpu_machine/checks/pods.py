@@ -12,6 +12,7 @@ from tools.gpu_machine.checks.site import Site, group
 
 PROGRAMS = Path(__file__).parent / "programs"
 READY_SECONDS = 180
+_MOST_LEFT_MIB = 1024  # NCCL's buffers come and go
 _HANG_SECONDS = 15
 _WORKERS = "--selector=workergroups.dev/component=worker"
 _HEADS = "--selector=ray.io/node-type=head"
@@ -117,3 +118,10 @@ def used_memory(site: Site) -> list[int]:
     """Return the used memory of each GPU in MiB, as the pods that have them see it."""
     query = ("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
     return [int(line) for pod in workers(site) for line in execute(site, pod, *query).splitlines()]
+
+
+def judge_memory(site: Site, what: str, before: list[int]) -> None:
+    """Judge that no GPU has more used memory than before."""
+    after = used_memory(site)
+    left = max(now - then for now, then in zip(after, before, strict=True))
+    site.say.row(what, left < _MOST_LEFT_MIB, f"{before} MiB before, {after} MiB after")

@@ -22,6 +22,4 @@ def check(site: Site) -> None:
         site.say(f"used memory: {before} MiB before, {pods.used_memory(site)} MiB with its ranks")
         site.kubectl("delete", f"workergroup/{name}", "--timeout=60s")
         time.sleep(5)
-        after = pods.used_memory(site)
-        left = max(now - then for now, then in zip(after, before, strict=True))
-        site.say.row(f"{path} leaves nothing on the devices", left < 1024, f"{before} MiB before, {after} MiB after")
+        pods.judge_memory(site, f"{path} leaves nothing on the devices", before)

@@ -1,4 +1,4 @@
-"""Each rank of the group has a device of its own, and sums over NCCL; the last line says what was seen."""
+"""Each rank of the group has its own device, and sums over NCCL; the last line says what was seen."""
 
 import workergroups
 

@@ -60,7 +60,7 @@ def two_to_all_dispatch_fn(worker_group, *args, **kwargs):
 
 @ray.remote
 class TwoToAll(Worker):
-    """A class with a dispatch of its own."""
+    """A class with its own dispatch."""
 
     def __init__(self, x) -> None:
         super().__init__()
