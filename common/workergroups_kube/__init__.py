@@ -4,7 +4,14 @@ What the API server sends is read within limits, since users wrote most of it.
 """
 
 from workergroups_kube.client import Kube
-from workergroups_kube.errors import API_ERRORS, RefusedObject, api_error_message, invalid_fields, is_refusal
+from workergroups_kube.errors import (
+    API_ERRORS,
+    RefusedObject,
+    ReplacedError,
+    api_error_message,
+    invalid_fields,
+    is_refusal,
+)
 from workergroups_kube.reading import OBJECT_LIMITS, Page
 
 __all__ = [
@@ -13,6 +20,7 @@ __all__ = [
     "Kube",
     "Page",
     "RefusedObject",
+    "ReplacedError",
     "api_error_message",
     "invalid_fields",
     "is_refusal",

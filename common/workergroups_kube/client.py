@@ -2,18 +2,23 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
-from kubernetes.aio.dynamic.exceptions import NotFoundError
+from kubernetes.aio.dynamic.exceptions import ConflictError, NotFoundError
 
 from workergroups_api.manifest import Manifest, kind_of
 from workergroups_kube.connection import finish
+from workergroups_kube.errors import ReplacedError
 from workergroups_kube.reading import Reader
 
 # With a charset, the client sends the text as it is. Without one, it would encode the text as JSON again.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
 _MERGE = "application/merge-patch+json"
+_STATUS = "status"
+# How often a status is written to an object that others change in the same moment.
+_TRIES = 5
 # Characters beyond ASCII, up to U+FFFF.
 _BASIC_PLANE = re.compile("[\u0080-\uffff]")
 
@@ -36,13 +41,51 @@ def as_yaml(manifest: Mapping[str, Any]) -> str:
 class Kube(Reader):
     """A connection that reads and writes."""
 
-    async def apply(self, manifest: Manifest, subresource: str | None = None, *, dry_run: bool = False) -> None:
+    async def apply(self, manifest: Manifest, *, dry_run: bool = False) -> None:
         """Apply on the server side; take over fields that another manager holds. A dry run only asks if that works."""
+        await self._apply(None, manifest, dry_run=dry_run)
+
+    async def apply_status(self, manifest: Manifest) -> None:
+        """Apply the status of the object that has this UID. Raise ReplacedError if there is no such object any more.
+
+        Of a custom resource, the API server takes a status for any object with the name, whatever the UID. So a version
+        goes with it: the one in the manifest, if any, and the latest one after that.
+        """
+        await self._to_same(manifest, partial(self._apply, _STATUS, dry_run=False))
+
+    async def merge_status(self, patch: Manifest, *, dry_run: bool = False) -> None:
+        """Set and, where the value is None, remove fields of a status, also those that others own.
+
+        Raise ReplacedError as `apply_status` does.
+        """
+        await self._to_same(patch, partial(self._merge, dry_run=dry_run))
+
+    async def _to_same(self, manifest: Manifest, write: Callable[[Manifest], Awaitable[None]]) -> None:
+        """Write to the object that has this UID, although others may change it at the same time."""
+        metadata = manifest["metadata"]
+        version = metadata.get("resourceVersion")
+        for tries_left in reversed(range(_TRIES)):
+            version = version or await self._version_of(manifest)
+            try:
+                return await write(manifest | {"metadata": metadata | {"resourceVersion": version}})
+            except ConflictError:
+                if not tries_left:
+                    raise
+                version = None
+
+    async def _version_of(self, manifest: Manifest) -> str:
+        """Return the version of the object that has this UID."""
+        kind, metadata = kind_of(manifest), manifest["metadata"]
+        found = await self.latest_version(kind, metadata["namespace"], metadata["name"])
+        if found is None or found[0] != metadata["uid"]:
+            raise ReplacedError(f"no {kind.kind} {metadata['name']} has the UID {metadata['uid']} any more")
+        return found[1]
+
+    async def _apply(self, subresource: str | None, manifest: Manifest, *, dry_run: bool) -> None:
         await self._patch(manifest, as_yaml(manifest), _APPLY, subresource, dry_run=dry_run, force_conflicts=True)
 
-    async def merge(self, patch: Manifest, subresource: str, *, dry_run: bool = False) -> None:
-        """Set and, where the value is None, remove fields of a part of an object, also those that others own."""
-        await self._patch(patch, patch, _MERGE, subresource, dry_run=dry_run)
+    async def _merge(self, patch: Manifest, *, dry_run: bool) -> None:
+        await self._patch(patch, patch, _MERGE, _STATUS, dry_run=dry_run)
 
     async def _patch(
         self,

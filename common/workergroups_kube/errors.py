@@ -8,10 +8,16 @@ from kubernetes.aio.dynamic.exceptions import DynamicApiError
 from workergroups_common.bounded_json import RefusedJson
 from workergroups_common.path_segment import InvalidName
 
+
+class ReplacedError(Exception):
+    """The object that was meant is gone; another one may have its name."""
+
+
 # What a call raises if the API server refuses, cannot be reached, does not answer, or breaks off its answer.
 API_ERRORS = (
     DynamicApiError,
     InvalidName,
+    ReplacedError,
     aiohttp.ClientError,
     json.JSONDecodeError,
     RefusedJson,

@@ -124,10 +124,17 @@ class Reader(Connection):
         """Return the object and the size of its text."""
         return await self._answer(namespace, partial(self._read, path, "application/json"), limits)
 
+    async def latest_version(self, kind: Kind, namespace: str, name: str) -> tuple[str, str] | None:
+        """Return the UID and the version of an object; None if it does not exist. Raises RefusedObject."""
+        return await self._latest_version(namespace, self._resource(kind).path(namespace=namespace, name=name))
+
+    async def _latest_version(self, namespace: str, path: str) -> _Version | None:
+        return _version_of((await self._answer(namespace, partial(self._read, path, _METADATA), OBJECT_LIMITS))[0])
+
     async def _version(self, namespace: str, path: str) -> _Version | None:
         """Return which object a path leads to, and in which version; None if to none, or if even that is too much."""
         try:
-            return _version_of((await self._answer(namespace, partial(self._read, path, _METADATA), OBJECT_LIMITS))[0])
+            return await self._latest_version(namespace, path)
         except RefusedObject:
             return None  # `managedFields` are as deep as what was written.
 

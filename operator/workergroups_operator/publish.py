@@ -19,7 +19,7 @@ from workergroups_api.manifest import WORKER_GROUP, Manifest
 from workergroups_api.report import AGENT_FIELDS
 from workergroups_api.vocabulary import EventReason, RankEnd, Reason
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_kube import Kube, api_error_message, invalid_fields, is_refusal
+from workergroups_kube import Kube, ReplacedError, api_error_message, invalid_fields, is_refusal
 from workergroups_operator.events import object_event, tell
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.status.conclusion import StatusUpdate
@@ -126,8 +126,8 @@ async def _publish(client: Kube, update: StatusUpdate) -> tuple[str | None, bool
     """Return what could not be written, and whether it was refused, or the object is gone."""
     try:
         await _apply(client, update)
-    except (NotFoundError, ConflictError):
-        return None, True  # It was deleted meanwhile, and perhaps recreated.
+    except (NotFoundError, ConflictError, ReplacedError):
+        return None, True  # It was deleted meanwhile, and perhaps recreated; or others change it all the time.
     except Exception as error:  # Not only API errors: no update may hold the others up.
         if not update.is_readable and isinstance(error, DynamicApiError):
             # The status of such an object cannot be written, so an event is all that is possible.
@@ -148,16 +148,16 @@ async def _apply(client: Kube, update: StatusUpdate) -> None:
     """Apply the status; if others own parts of it with which it is invalid, remove these first."""
     identity, status = _identity(update), update.after.to_json()
     try:
-        return await client.apply(identity | {"status": status}, subresource="status")
+        return await client.apply_status(identity | {"status": status})
     except DynamicApiError as error:
         if not update.is_readable or not any(field.startswith("status") for field in invalid_fields(error)):
             raise
     fields = {field.alias or name for name, field in type(update.after).model_fields.items()}
     nothing = dict.fromkeys(sorted(fields - {AGENT_FIELDS[update.kind]}))
     # Whether ours is valid without theirs. It is not written like this, since a merge never gives a field up again.
-    await client.merge(identity | {"status": nothing | status}, subresource="status", dry_run=True)
-    await client.merge(identity | {"status": nothing}, subresource="status")
-    await client.apply(identity | {"status": status}, subresource="status")
+    await client.merge_status(identity | {"status": nothing | status}, dry_run=True)
+    await client.merge_status(identity | {"status": nothing})
+    await client.apply_status(identity | {"status": status})
 
 
 def is_news(update: StatusUpdate) -> bool:
@@ -173,8 +173,7 @@ def _identity(update: StatusUpdate) -> Manifest:
     return {
         "apiVersion": update.kind.api_version,
         "kind": update.kind.kind,
-        # With the UID, the write fails if another object has the name by now.
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
+        "metadata": {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in metadata},
     }
 
 

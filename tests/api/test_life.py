@@ -1,11 +1,13 @@
 """Deleted, edited, recreated: what runs follows, and nothing of an earlier life is ever used."""
 
 import asyncio
+import contextlib
 
 import pytest
 
 from tests.simulation import oracles
 from tests.simulation.api import eventually
+from tests.simulation.faults import Delay, Rule
 from tests.simulation.monitor import SLACK_SECONDS
 from tests.simulation.scene import NEVER_RESTARTED, condition
 from workergroups_api import manifest as kinds
@@ -285,6 +287,39 @@ async def test_a_pool_recreated_in_a_gap_of_the_watch(scene):
     assert (await scene.get(RESOURCE_POOL, "p"))["status"]["clusterName"] == "elsewhere"
     await scene.group("last")
     await scene.ready(WORKER_GROUP, "last")
+
+
+def _is_suspended(pool):
+    return condition(pool).get("reason") == "Suspended"
+
+
+def _has_two_nodes(pool):
+    return pool.get("status", {}).get("reservation", {}).get("plannedNodes") == 2
+
+
+@pytest.mark.parametrize(("writer", "is_old"), [("operator", _is_suspended), ("reporter", _has_two_nodes)])
+async def test_a_late_status_of_a_pool_is_not_written_to_its_successor(scene, writer, is_old):
+    """Of custom resources, the API server takes a status with another object's UID."""
+
+    def is_status(request):
+        is_of_pool = (request.plural, request.name, request.subresource) == (RESOURCE_POOL.plural, "p", "status")
+        return is_of_pool and request.client.startswith(writer) and request.method == "PATCH"
+
+    await scene.pool("agents-cluster")
+    await scene.ready(RESOURCE_POOL, "agents-cluster")
+    old = await scene.pool("p", clusterName="agents-cluster", suspend=writer == "operator", nodes=2)
+    late = scene.proxy.rule(Rule(is_status, Delay(4), times=1_000))
+    await eventually("writes that are late", lambda: late.hits)
+    await asyncio.sleep(2.0)
+    late.times = 0
+    await scene.delete(RESOURCE_POOL, "p")
+    new = await scene.pool("p", clusterName="agents-cluster")
+    assert new["metadata"]["uid"] != old["metadata"]["uid"]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(8):
+            async for _, found in scene.api.watch(RESOURCE_POOL, scene.namespace, "p"):
+                assert found["metadata"]["uid"] != new["metadata"]["uid"] or not is_old(found)
+    await scene.ready(RESOURCE_POOL, "p", seconds=20)
 
 
 async def test_all_that_is_deleted_leaves_nothing(scene):

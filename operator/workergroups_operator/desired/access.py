@@ -14,13 +14,14 @@ _READ = ["get", "list", "watch"]
 def access(key: ClusterKey, plan: ClusterPlan, groups: Sequence[WorkerGroup]) -> list[Manifest]:
     """Return the manifests. The agent has no rights on groups that are not planned."""
     name = agent_name(key.name)
-    planned = [group.name for group in plan.groups]
+    pools, planned = [pool.name for pool in plan.pools], [group.name for group in plan.groups]
     named = (group.spec.code_config_map for group in groups if group.name in planned)
     code = {name for name in named if name is not None}
     rules = [
         _rule("", "configmaps", [plan_name(key.name), *sorted(code)], _READ),
         _rule(LEASE.group, LEASE.plural, [name], ["get", "patch"]),
-        _rule(GROUP, "resourcepools/status", [pool.name for pool in plan.pools], ["patch"]),
+        _rule(GROUP, "resourcepools", pools, ["get"]),
+        _rule(GROUP, "resourcepools/status", pools, ["patch"]),
     ]
     # A rule without names would cover all groups.
     if planned:

@@ -8,6 +8,7 @@ from workergroups_agent.reporter.subtrees import StatusSubtree
 from workergroups_agent.reporter.timings import Timings
 from workergroups_agent.reporter.writes import Write, is_gone, next_failure
 from workergroups_api.manifest import RESOURCE_POOL
+from workergroups_kube import ReplacedError
 
 A, B = (StatusSubtree(RESOURCE_POOL, "p", "u", {"joinedNodes": nodes}) for nodes in (1, 2))
 TIMINGS = Timings()
@@ -192,7 +193,6 @@ def test_another_report_is_tried_sooner_but_not_at_once():
     ("status", "body", "gone"),
     [
         (404, "", True),
-        (409, "Precondition failed: UID in precondition: a, UID in object meta: b", True),
         (409, "the object has been modified; please apply your changes to the latest version", False),
         (422, "invalid", False),
         (500, "", False),
@@ -200,6 +200,10 @@ def test_another_report_is_tried_sooner_but_not_at_once():
 )
 def test_an_object_that_is_gone_is_told_from_a_write_that_failed(status, body, gone):
     assert is_gone(DynamicApiError(Refusal(status, body))) is gone
+
+
+def test_an_object_whose_name_another_one_has_is_gone():
+    assert is_gone(ReplacedError("no ResourcePool p has the UID u any more"))
 
 
 def test_connections_fail_without_meaning_that_the_object_is_gone():

@@ -126,6 +126,7 @@ def test_an_agent_reads_the_plan_and_its_lease_and_writes_status(role):
     granted = rights_of(role["rules"])
     assert verbs_on(granted, manifest.CONFIG_MAP) == READ
     assert verbs_on(granted, manifest.LEASE) == {"get", "patch"}
+    assert verbs_on(granted, manifest.RESOURCE_POOL) == {"get"}
     assert verbs_on(granted, manifest.RESOURCE_POOL, "/status") == {"patch"}
     # Without groups there is nothing to name, and a rule without names would mean all of them.
     assert verbs_on(granted, manifest.WORKER_GROUP) in (READ, set())

@@ -48,6 +48,11 @@ def named(name):
     return {**BODY, "metadata": {**BODY["metadata"], "name": name}}
 
 
+def unversioned(name):
+    body = named(name)
+    return {**body, "metadata": {key: body["metadata"][key] for key in ("name", "namespace", "uid")}}
+
+
 async def made(found):
     return str(found)[:1000]
 
@@ -76,7 +81,8 @@ REQUESTS = {
     "read one version again and again": lambda kube: kube.get_made(LEASE, "ns", "l", made),
     "read many large objects": lambda kube: kube.get_made(LEASE, "ns", f"much-{random.randrange(50)}", made),
     "apply": lambda kube: kube.apply(named("l")),
-    "apply a status": lambda kube: kube.apply(named("l"), "status"),
+    "apply a status": lambda kube: kube.apply_status(named("l")),
+    "apply a status to a version that is not known": lambda kube: kube.apply_status(unversioned("l")),
     "apply what is refused": lambda kube: kube.apply(named("refused")),
     "create": lambda kube: kube.create(named("l"), dry_run=True),
     "delete": lambda kube: kube.delete(named("l"), only_unchanged=True),

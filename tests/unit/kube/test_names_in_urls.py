@@ -46,8 +46,8 @@ def test_what_is_no_name_never_becomes_a_part_of_a_url(odd):
         lambda kube: kube.get(CONFIG_MAP, "ns", odd),
         lambda kube: kube.get(CONFIG_MAP, odd, "a"),
         lambda kube: kube.apply(manifest(odd)),
-        lambda kube: kube.apply(manifest(odd), subresource="status"),
-        lambda kube: kube.apply(manifest(namespace=odd), subresource="status"),
+        lambda kube: kube.apply_status(manifest(odd)),
+        lambda kube: kube.apply_status(manifest(namespace=odd)),
         lambda kube: kube.delete(manifest(odd)),
     ]
     for question in questions:

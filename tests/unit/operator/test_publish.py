@@ -91,7 +91,7 @@ class ApiServer:
         self.absent: set[str] = set()
         self.applied: list[str] = []
 
-    async def apply(self, manifest: Manifest, subresource: str) -> None:
+    async def apply_status(self, manifest: Manifest) -> None:
         await asyncio.sleep(WEBHOOK_SECONDS)
         name = manifest["metadata"]["name"]
         self.applied.append(name)

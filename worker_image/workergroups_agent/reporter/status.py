@@ -142,12 +142,11 @@ class StatusWriter:
         manifest = {
             "apiVersion": subtree.kind.api_version,
             "kind": subtree.kind.kind,
-            # With the UID, the write fails if another object has taken the name meanwhile.
             "metadata": {"name": subtree.name, "namespace": self._namespace, "uid": subtree.uid},
             "status": {AGENT_FIELDS[subtree.kind]: dict(subtree.report)},
         }
         async with self._slots:
-            patching = asyncio.ensure_future(self._client.apply(manifest, subresource="status"))
+            patching = asyncio.ensure_future(self._client.apply_status(manifest))
             try:
                 await asyncio.wait((patching,), timeout=self._timings.status_slot)
             except asyncio.CancelledError:

@@ -8,6 +8,7 @@ from workergroups_agent.reporter.subtrees import StatusSubtree
 from workergroups_agent.reporter.timings import Timings
 from workergroups_common.backoff import Backoff
 from workergroups_common.text import plain
+from workergroups_kube import ReplacedError
 
 # Characters of the API server's message.
 MAX_WHY = 150
@@ -37,8 +38,7 @@ def next_failure(error: Exception, before: Failure | None, now: float, retry: Ba
 
 def is_gone(error: Exception) -> bool:
     """Return whether the object no longer exists, or another one has its name."""
-    status = getattr(error, "status", None)
-    return status == 404 or (status == 409 and "uid" in describe(error).lower())
+    return isinstance(error, ReplacedError) or getattr(error, "status", None) == 404
 
 
 class Write:
