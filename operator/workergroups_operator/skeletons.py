@@ -79,6 +79,7 @@ CONDITIONED: Final[Shape] = {
         "namespace": Text,
         "name": Text,
         "uid": Text,
+        "resourceVersion": Text,
         "generation": Number,
         "creationTimestamp": Text,
         "deletionTimestamp": Text,

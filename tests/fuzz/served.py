@@ -150,7 +150,8 @@ class _Batch:
         said = f"after {self.bound:.1f} s, in which the operator wrote {len(statuses)} statuses"
         for (kind, name), seed in waiting.items():
             own = [write.status for write in statuses if write.request.name == name]
-            self.outcome.failures[seed] = f"{kind.kind} {name} has no condition {said}, its own with {own}"
+            why = f"{kind.kind} {name} has no condition {said}, its own with {own}"
+            self.outcome.failures[seed] = f"{why}\n{self.program.last_lines()}"
 
     @asynccontextmanager
     async def _neighbours_watched(self) -> AsyncIterator[None]:

@@ -53,6 +53,12 @@ def test_it_is_named_with_the_reason_and_its_conditions():
     assert odd.body["status"]["conditions"] == [CONDITION]
 
 
+def test_its_version_is_known_for_the_write_of_its_status():
+    """Its latest version could not be read again, since `managedFields` are as deep as the object."""
+    (odd,) = observed(pool(resourceVersion="7")).unreadable
+    assert odd.body["metadata"]["resourceVersion"] == "7"
+
+
 def test_it_is_left_out_while_it_is_deleted():
     assert observed(pool(deletionTimestamp="2026-01-01T00:00:00Z")).unreadable == ()
 
