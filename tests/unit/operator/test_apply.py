@@ -10,7 +10,7 @@ from kubernetes.aio.dynamic.exceptions import ConflictError, ForbiddenError
 
 from tests.unit.operator import make
 from tests.unit.operator.make import KEY, TIMINGS, built, decided, observed, pool
-from tests.unit.operator.virtual_time import now, run
+from tests.unit.virtual_time import now, run
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER
 from workergroups_operator.apply import Applier, Changes, covers, is_applied, write

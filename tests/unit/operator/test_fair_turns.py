@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.operator.virtual_time import now, run
+from tests.unit.virtual_time import now, run
 from workergroups_operator.fair_turns import NAMESPACE_TURNS, TURNS, FairTurns
 from workergroups_operator.timings import Timings
 

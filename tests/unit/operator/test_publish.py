@@ -9,7 +9,7 @@ from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ForbiddenError, NotFoundError
 
 from tests.unit.operator.make import NOW, group
-from tests.unit.operator.virtual_time import now, run
+from tests.unit.virtual_time import now, run
 from workergroups_api.conditions import Condition
 from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import WORKER_GROUP, Manifest

@@ -6,7 +6,7 @@ import pytest
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
 from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, Reads, group, pool
-from tests.unit.operator.virtual_time import now, run
+from tests.unit.virtual_time import now, run
 from workergroups_api import manifest as kinds
 from workergroups_api.conditions import find
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP

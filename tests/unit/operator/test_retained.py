@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.unit.operator.virtual_time import run
+from tests.unit.virtual_time import run
 from tests.unit.retained import retained
 from workergroups_api.names import CLUSTER_LABEL, DOUBTS_ANNOTATION
 from workergroups_operator.fair_turns import FairTurns

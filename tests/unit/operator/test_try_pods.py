@@ -9,7 +9,7 @@ from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ForbiddenError
 
 from tests.unit.operator.make import built, observed, pool
-from tests.unit.operator.virtual_time import now, run
+from tests.unit.virtual_time import now, run
 from workergroups_api.conditions import Explanation
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings

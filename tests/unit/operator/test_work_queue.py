@@ -3,7 +3,7 @@
 import asyncio
 from itertools import pairwise
 
-from tests.unit.operator.virtual_time import now, run
+from tests.unit.virtual_time import now, run
 from workergroups_operator import work_queue
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.unit.operator.virtual_time import now, run
+from tests.unit.virtual_time import now, run
 from workergroups_operator.fair_turns import TURNS
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings

@@ -3,7 +3,7 @@
 import asyncio
 
 
-class _VirtualTimeLoop(asyncio.SelectorEventLoop):
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
     now = 0.0
 
     def time(self):
@@ -17,7 +17,7 @@ class _VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 def run(scenario):
     """The coroutine's result; hours of it pass in milliseconds."""
-    with asyncio.Runner(loop_factory=_VirtualTimeLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(scenario)
 
 
