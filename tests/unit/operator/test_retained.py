@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from tests.unit.virtual_time import run
 from tests.unit.retained import retained
+from tests.unit.virtual_time import run
 from workergroups_api.names import CLUSTER_LABEL, DOUBTS_ANNOTATION
 from workergroups_operator.fair_turns import FairTurns
 from workergroups_operator.heartbeats import Heartbeats
