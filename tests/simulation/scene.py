@@ -178,8 +178,9 @@ class Scene:
                         return last
         except TimeoutError:
             what = f"{kind.kind} {name}: {type_}={status} {reason or ''}"
-            now = await self.api.get(kind, self.namespace, name) or {}
-            shown = f"the watch's last is {last.get('status')}, and a GET now says {now.get('status')}"
+            now = await self.api.get(kind, self.namespace, name)
+            says = "finds none" if now is None else f"says {now.get('status')}"
+            shown = f"the watch's last is {last.get('status')}, and a GET now {says}"
             raise AssertionError(f"not within {seconds} s: {what}; {shown}") from None
         raise AssertionError("a watch never ends")
 
