@@ -100,10 +100,12 @@ def _describe(status: Status) -> None:
         print_text(f"  oldest call: {status.oldest_call}; where it is: workergroups stacks {status.name}")
     if not status.is_current:
         print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
+    shown: dict[str, str] = {}
     for each in status.conditions:
         line = f"  {each.type:<16} {each.status:<8} for {age(each.last_transition_time):<8} {each.reason}"
-        mark = _mark(each)
-        print_text(f"{line}: {each.message}" if each.message else line, mark)
+        first = shown.setdefault(each.message, each.type)
+        message = each.message if first == each.type else f"see {first}"
+        print_text(f"{line}: {message}" if each.message else line, _mark(each))
     for node in unreserved:
         more = node.message or node.pod
         print_text(f"  node {node.index}: {node.state}" + (f": {more}" if more else ""), "red")

@@ -63,6 +63,15 @@ def test_a_ready_object_of_which_something_is_old_says_so(capsys):
     assert "UpToDate=False: restart it with: x" in capsys.readouterr().out
 
 
+def test_what_several_conditions_say_is_shown_once(capsys):
+    why = "spec.suspend is true: to start it: workergroups resume ppo"
+    conditions = [condition(type_, "False", "Suspended", why) for type_ in ("ClusterReady", "NodesReady", "Ready")]
+    _describe(status_of(Target(POOL, pool("ppo", status={"conditions": conditions, "observedGeneration": 2}))))
+    _, first, second, third = capsys.readouterr().out.splitlines()
+    assert first.endswith(f"Suspended: {why}")
+    assert all(line.endswith("Suspended: see ClusterReady") for line in (second, third))
+
+
 def test_a_script_sees_how_many_drivers_there_are(capsys):
     _overview(FakeCluster(pool("ppo", status=LOST), READABLE), Output.json)
     lost, other = (each["status"] for each in json.loads(capsys.readouterr().out)["items"])
