@@ -43,7 +43,8 @@ Conditions = Annotated[
     tuple[Condition, ...],
     Field(
         max_length=MAX_CONDITIONS,
-        description="What is true of the object. Ready sums up the others, except Progressing and UpToDate.",
+        description="What is true of the object. Ready sums up the others, except Complete, "
+        "Progressing, UpToDate, Suspended and Idle.",
         json_schema_extra=dict(list_map("type")),
     ),
 ]

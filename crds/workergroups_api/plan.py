@@ -111,9 +111,9 @@ class IncarnationRecord(ApiModel):
     revision: Annotated[
         Term | None,
         Field(
-            description="Digest of what this incarnation was created from: `worker` or `roles`, `env`, `envFrom`, "
-            "`debug`, the content of the code's ConfigMap, the annotation workergroups.dev/restarted-at, and its "
-            "bundles."
+            description="Digest of what this incarnation was created from: `worker` or `roles`, `run`, `env`, "
+            "`envFrom`, `debug`, the content of the code's ConfigMap, the annotation workergroups.dev/restarted-at, its "
+            "bundles, and of each of its pools the UID and the last restart."
         ),
     ] = None
     environment: Annotated[

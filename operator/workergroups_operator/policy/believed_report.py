@@ -1,4 +1,8 @@
-"""Whether the agent's reports count, decided once per turn."""
+"""Whether the agent's reports count.
+
+Where others read a raw report, they look for what stays true of a past moment: that ranks were created, or which pods
+were reserved.
+"""
 
 from workergroups_api.model import ApiObject
 from workergroups_api.report import GroupReport, PoolReport
