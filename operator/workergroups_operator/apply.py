@@ -139,12 +139,13 @@ def _unwanted(observed: Observed, decisions: Decisions) -> Manifest | None:
     if cluster is None or decisions.obstacle:
         return None
     is_off = decisions.is_off and "deletionTimestamp" not in cluster["metadata"]
-    return cluster if is_off or decisions.restarts.is_due else None
+    return cluster if is_off or decisions.restart.is_due else None
 
 
 def _old_head(observed: Observed, decisions: Decisions) -> Manifest | None:
     """Return the head's pod that must be deleted; none while the operator writes nothing, or the cluster goes."""
-    if decisions.old_head is None or decisions.obstacle or decisions.restart or decisions.is_off or decisions.is_held:
+    stays = decisions.obstacle or decisions.restart.why or decisions.is_off or decisions.is_held
+    if decisions.old_head is None or stays:
         return None
     metadata = {key: decisions.old_head["metadata"][key] for key in ("name", "uid")}
     return {

@@ -18,6 +18,7 @@ from workergroups_operator.policy.admission import is_gathering, is_held
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.believed_report import pool_report
 from workergroups_operator.policy.bundles import Assignment
+from workergroups_operator.policy.cluster_restart import ClusterRestart, cluster_restart
 from workergroups_operator.policy.drivers import drivers, is_over, session_of_drivers
 from workergroups_operator.policy.group_env import PresentEnv
 from workergroups_operator.policy.idle import deleted_pools, idle_pools
@@ -29,10 +30,8 @@ from workergroups_operator.policy.pool_size import PoolSize, pool_capacities, po
 from workergroups_operator.policy.preflight import planned_preflight
 from workergroups_operator.policy.rank_failures import FailureResponse
 from workergroups_operator.policy.release import releases
-from workergroups_operator.policy.restarts import Restarts, restarts
 from workergroups_operator.policy.roll import Roll, roll_of
-from workergroups_operator.policy.suspension import is_off, suspended_pools, terminating_pools
-from workergroups_operator.policy.token import restart, restarted
+from workergroups_operator.policy.suspension import is_off, terminating_pools, with_released
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import live_head
 from workergroups_operator.templates.outdated import superseded_head
@@ -50,12 +49,8 @@ class Decisions:
     refused_pods: Mapping[str, Explanation] = field(default_factory=dict)
     # What must be deleted first: the operator writes nothing until then.
     obstacle: Explanation | None = None
-    # Why the RayCluster must be restarted, which is to delete and recreate it.
-    restart: str | None = None
-    # How often it was restarted in a row, and whether to restart it now.
-    restarts: Restarts = field(default_factory=Restarts)
-    # Why it was restarted, until the agent is connected to the new one.
-    restarted: str | None = None
+    # Whether the RayCluster must be restarted, which is to delete and recreate it.
+    restart: ClusterRestart = field(default_factory=ClusterRestart)
     # The rolls that are not over, by node group, and why others cannot begin.
     rolls: Mapping[str, Roll] = field(default_factory=dict)
     blocked_rolls: Mapping[str, Explanation] = field(default_factory=dict)
@@ -116,19 +111,16 @@ def decide(
     capacities = pool_capacities(observed, reports)
     rolls = _rolls(observed, templates, reports, old_head)
     records = releases(observed, agent, rolls.keys())
-    suspended = suspended_pools(observed, records)
+    suspended = with_released(observed, templates.suspended, records)
     resting = {node_group_of(pool) for pool in observed.pools if pool.name in terminating_pools(observed, suspended)}
     groups = decide_groups(observed, templates, agent, capacities, suspended)
     sizes = pool_sizes(observed, capacities, _planned_bundles(observed, groups.bundles))
     off = is_off(observed, suspended)
-    why_restart = None if off else restart(observed)
     return Decisions(
         agent=agent,
         refused_pods={**refused_pods, **templates.too_large},
         obstacle=obstacle(observed, is_off=off),
-        restart=why_restart,
-        restarts=restarts(observed, why_restart, is_over=agent.is_believed or off),
-        restarted=None if off else restarted(observed, agent),
+        restart=cluster_restart(observed, agent, is_off=off),
         rolls={name: roll for name, roll in rolls.items() if name not in resting},
         blocked_rolls={**templates.too_large_rolls, **blocked_rolls},
         old_head=old_head,

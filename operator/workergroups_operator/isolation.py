@@ -29,7 +29,7 @@ Step = Callable[[Observed], object]
 
 
 def pure_steps(settings: Settings, timings: Timings) -> Step:
-    """Return a function that takes the pure steps of a turn that read what users wrote, and ignores what they return."""
+    """Return a function that takes the pure steps that read what users wrote, and ignores what they return."""
 
     def take(observed: Observed) -> None:
         templates = templates_of(observed, settings)

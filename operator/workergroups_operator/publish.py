@@ -83,7 +83,7 @@ class Publisher:
         self._tried.pop(key, None)
 
     async def _publish(self, key: ClusterKey, update: StatusUpdate) -> str | None:
-        said, is_refused = await _publish(self._client, update)
+        said, is_refused = await _write(self._client, update)
         uid, tried = str(update.metadata["uid"]), self._tried.get(key, {})
         taken, refused = _whats(update)
         if is_refused:
@@ -122,7 +122,7 @@ def _whats(update: StatusUpdate) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return (version, digest(update.after.to_json())), (version, update.ready.status, update.ready.reason)
 
 
-async def _publish(client: Kube, update: StatusUpdate) -> tuple[str | None, bool]:
+async def _write(client: Kube, update: StatusUpdate) -> tuple[str | None, bool]:
     """Return what could not be written, and whether it was refused, or the object is gone."""
     try:
         await _apply(client, update)

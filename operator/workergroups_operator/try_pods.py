@@ -29,7 +29,7 @@ from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.leaving_pods import Replicas
-from workergroups_operator.policy.suspension import is_off, suspended_pools
+from workergroups_operator.policy.suspension import is_off
 from workergroups_operator.templates import Templates, alone
 from workergroups_operator.templates.stamp import digest_of
 from workergroups_operator.timings import Timings
@@ -167,15 +167,14 @@ def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:
 
     Templates that are too large are left out, and pools that are suspended.
     """
-    suspended = suspended_pools(observed)
-    if not observed.pools or is_off(observed, suspended):
+    if not observed.pools or is_off(observed, templates.suspended):
         return {}
     trials: dict[str, Trial] = {}
     if not observed.pods_of(Component.HEAD) or templates.replaces_head:
         trials[Component.HEAD] = Trial(_pod(observed, Component.HEAD, templates.head))
     for pool in observed.pools:
         name, template = node_group_of(pool), templates.of(pool)
-        if name in templates.too_large or pool.name in suspended:
+        if name in templates.too_large or pool.name in templates.suspended:
             continue
         is_new = _template_digest((observed.live_node_group(name) or {}).get("template")) != _template_digest(template)
         if is_new or name in templates.beginning or len(observed.pods_of(Component.WORKER, name)) < pool.spec.nodes:

@@ -24,7 +24,7 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
         lease.lease(observed, decisions),
         plan.config_map(planned),
     ]
-    if not decisions.restart:
+    if not decisions.restart.why:
         token_digest = token.digest_in(secret)
         if not decisions.is_off and not decisions.is_held:
             manifests.append(

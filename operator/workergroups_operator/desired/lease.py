@@ -22,11 +22,11 @@ def lease(observed: Observed, decisions: Decisions) -> Manifest:
     known = {key: live[key] for key in (HEAD_ANNOTATION, SESSION_ANNOTATION) if key in live}
     if agent.head and agent.session:
         known = {HEAD_ANNOTATION: agent.head, SESSION_ANNOTATION: agent.session}
-    why = decisions.restart or decisions.restarted
+    why = decisions.restart.why or decisions.restart.last
     if why:
         known[RESTART_ANNOTATION] = why
-    if decisions.restarts.retries.failures:
-        known[RESTARTS_ANNOTATION] = decisions.restarts.retries.model_dump_json(exclude_none=True)
+    if decisions.restart.retries.failures:
+        known[RESTARTS_ANNOTATION] = decisions.restart.retries.model_dump_json(exclude_none=True)
     return {
         "apiVersion": LEASE.api_version,
         "kind": LEASE.kind,

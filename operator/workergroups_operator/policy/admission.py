@@ -32,6 +32,11 @@ def is_suspended(ray_cluster: Manifest) -> bool:
     return bool(_spec(ray_cluster).get("suspend"))
 
 
+def is_cluster_suspended(observed: Observed) -> bool:
+    """Return whether there is a RayCluster and it has no pods, since its queue or a person has suspended it."""
+    return observed.ray_cluster is not None and is_suspended(observed.ray_cluster)
+
+
 def is_queued(ray_cluster: Manifest) -> bool:
     """Return whether a queue may have a say: one is named, or another writer than the operator has set `suspend`."""
     return queue_of(ray_cluster) is not None or "suspend" in _spec(ray_cluster)

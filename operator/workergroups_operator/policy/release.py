@@ -15,6 +15,7 @@ from workergroups_api.vocabulary import Component, ConditionType, OnDeadline
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_common.backoff import Backoff
 from workergroups_operator.observed import Observed, is_running, node_group_of
+from workergroups_operator.policy.admission import is_cluster_suspended
 from workergroups_operator.policy.agent_liveness import AgentLiveness
 
 # Seconds without nodes; up to twice as long, so that pools that failed together do not try together.
@@ -45,7 +46,7 @@ def _release(pool: ResourcePool, observed: Observed, agent: AgentLiveness, *, is
         return None
     if is_released(pool, record, observed.at) or not is_late(pool, observed.at) or is_rolling:
         return record
-    if _has_all_nodes(pool, observed) or _is_queued(observed) or _may_have_ranks(pool, observed, agent):
+    if _has_all_nodes(pool, observed) or is_cluster_suspended(observed) or _may_have_ranks(pool, observed, agent):
         return record
     failures = 1 + (record.failures if record else 0)
     return Retries(failures=failures, next=(observed.at + _pause(pool.uid, failures)).replace(microsecond=0))
@@ -69,11 +70,6 @@ def _pause(uid: str, failures: int) -> timedelta:
 def _has_all_nodes(pool: ResourcePool, observed: Observed) -> bool:
     pods = observed.pods_of(Component.WORKER, node_group_of(pool))
     return sum(map(is_running, pods)) >= pool.spec.nodes
-
-
-def _is_queued(observed: Observed) -> bool:
-    """Return whether a queue such as Kueue holds the cluster back: it has no pods, and would lose its place."""
-    return bool((observed.ray_cluster or {}).get("spec", {}).get("suspend"))
 
 
 def _may_have_ranks(pool: ResourcePool, observed: Observed, agent: AgentLiveness) -> bool:

@@ -15,22 +15,19 @@ from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
-from workergroups_operator.policy.admission import is_suspended
+from workergroups_operator.policy.admission import is_cluster_suspended
 from workergroups_operator.policy.bundles import Assignment, Finished, Suspended
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.idle import idle_pools
 from workergroups_operator.policy.release import is_released
 
 
-def suspended_pools(observed: Observed, records: Mapping[str, Retries] | None = None) -> dict[str, Explanation]:
-    """Return why pools have no pods, by name; without those that should have some.
-
-    `records` are those of `releases`; by default, what the statuses say.
-    """
+def suspended_pools(observed: Observed) -> dict[str, Explanation]:
+    """Return why pools have no pods, by name; without those that should have some, and those released in this turn."""
     found: dict[str, Explanation] = {}
     idles = idle_pools(observed)
     for pool in observed.pools:
-        record = pool.status.release if records is None else records.get(pool.name)
+        record = pool.status.release
         if pool.spec.suspend:
             found[pool.name] = _by_spec(pool)
         elif (idle := idles.get(pool.name)) is not None and idle.suspended:
@@ -38,6 +35,18 @@ def suspended_pools(observed: Observed, records: Mapping[str, Retries] | None = 
         elif record is not None and is_released(pool, record, observed.at):
             found[pool.name] = _released(pool, record)
     return found
+
+
+def with_released(
+    observed: Observed, suspended: Mapping[str, Explanation], records: Mapping[str, Retries]
+) -> dict[str, Explanation]:
+    """Return the suspended pools and those that are released in this turn. `records` are those of `releases`."""
+    released = {
+        pool.name: _released(pool, record)
+        for pool in observed.pools
+        if (record := records.get(pool.name)) is not None and is_released(pool, record, observed.at)
+    }
+    return {**released, **suspended}
 
 
 def suspended_groups(
@@ -63,7 +72,7 @@ def terminating_pools(observed: Observed, suspended: Collection[str]) -> frozens
 
     They are the suspended ones, and all pools while their RayCluster is suspended, by its queue or by hand.
     """
-    is_whole = observed.ray_cluster is not None and is_suspended(observed.ray_cluster)
+    is_whole = is_cluster_suspended(observed)
     return frozenset(pool.name for pool in observed.pools if is_whole or pool.name in suspended)
 
 

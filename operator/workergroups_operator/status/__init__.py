@@ -179,7 +179,7 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timin
     """Yield after how many seconds to look again, for each reason to do so."""
     decisions, now = situation.decisions, situation.now
     yield situation.observed.agent.look_again_seconds
-    for retries in (decisions.restarts.retries, *(each.retries for each in decisions.incarnations.values())):
+    for retries in (decisions.restart.retries, *(each.retries for each in decisions.incarnations.values())):
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())
     yield from (max(0.0, (at - now).total_seconds()) for at in _restarts(situation))

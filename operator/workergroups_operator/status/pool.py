@@ -145,16 +145,16 @@ def _cluster_ready(situation: Situation) -> Finding:
     if why is None and decisions.agent.state is AgentState.STARTING:
         why = _agent_missing(observed, situation)
     if why:
-        since = f"; the cluster is being restarted, since {decisions.restarted}" if decisions.restarted else ""
+        since = f"; the cluster is being restarted, since {decisions.restart.last}" if decisions.restart.last else ""
         is_final = why.reason == Reason.RESTART_FAILED
         return _cluster_finding("False", Explanation(why.reason, why.message + since), final=is_final)
     return _cluster_finding("True", Explanation(Reason.AGENT_CONNECTED, "Ray's head answers the agent"))
 
 
 def _restarting(decisions: Decisions) -> Explanation | None:
-    if decisions.restart is None:
+    if decisions.restart.why is None:
         return None
-    why, retries = f"{decisions.restart}, and the running Ray knows only the old one", decisions.restarts.retries
+    why, retries = f"{decisions.restart.why}, and the running Ray knows only the old one", decisions.restart.retries
     if is_exhausted(retries):
         return Explanation(
             Reason.RESTART_FAILED,

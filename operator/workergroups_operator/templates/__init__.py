@@ -46,6 +46,8 @@ class Templates:
     # What the specs ask for now, which the pods get at the next restart.
     asked_head: Manifest = field(default_factory=dict)
     asked_workers: Mapping[str, Manifest] = field(default_factory=dict)
+    # Why pools have no pods, by name; without those that are released in this turn.
+    suspended: Mapping[str, Explanation] = field(default_factory=dict)
     # The node groups whose rolls begin now, and whether the present head must be replaced with one of them.
     beginning: frozenset[str] = frozenset()
     replaces_head: bool = False
@@ -75,7 +77,8 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
     asked = {node_group_of(pool): worker_template(observed.key, pool, images) for pool in pools}
     asked_head = head_template(observed.key, as_asked(images, pools[0]), pools[0])
     large = {**too_large(pools), **over_budget(observed)}
-    running = _running(observed)
+    suspended = suspended_pools(observed)
+    running = _running(observed, suspended)
     kept_head, _ = _head(observed, images, as_asked(images, pools[0]), running, is_roll=False)
     is_head_old = digest_of(kept_head) != digest_of(asked_head)
     new_rolls = _new_rolls(observed, asked, asked_head, running, is_head_old=is_head_old)
@@ -99,6 +102,7 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
         too_large_rolls={name: large[name] for name in new_rolls if name in large},
         asked_head=asked_head,
         asked_workers=asked,
+        suspended=suspended,
         beginning=frozenset(rolls),
         replaces_head=is_roll and (before is None or digest_of(before) != digest_of(head)),
     )
@@ -114,9 +118,9 @@ def alone(templates: Templates, key: ClusterKey, pool: ResourcePool) -> Template
     )
 
 
-def _running(observed: Observed) -> frozenset[str]:
+def _running(observed: Observed, suspended: Mapping[str, Explanation]) -> frozenset[str]:
     """Return the pools of which pods have run, and are not about to end because they are suspended."""
-    resting = terminating_pools(observed, suspended_pools(observed).keys())
+    resting = terminating_pools(observed, suspended)
     return frozenset(pool.name for pool in observed.pools if pool.name not in resting and has_run(observed, pool))
 
 

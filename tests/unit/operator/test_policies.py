@@ -15,6 +15,7 @@ from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
 from workergroups_operator.observed import AgentSign
 from workergroups_operator.policy.agent_liveness import AgentState, agent_liveness
+from workergroups_operator.policy.cluster_restart import next_restart, why_restart
 from workergroups_operator.policy.generated_names import without_generated_names
 from workergroups_operator.policy.incarnation import (
     GroupIncarnation,
@@ -24,8 +25,7 @@ from workergroups_operator.policy.incarnation import (
     next_incarnation,
 )
 from workergroups_operator.policy.lifetime import obstacle
-from workergroups_operator.policy.restarts import restarts
-from workergroups_operator.policy.token import encoded, restart, token_digest
+from workergroups_operator.policy.token import encoded, token_digest
 from workergroups_operator.timings import Timings
 
 SEEN_LATE = AgentSign("s2", seen_with_head_seconds=4.0)
@@ -251,7 +251,7 @@ OLD = encoded("old")
     ],
 )
 def test_a_cluster_whose_token_is_lost_is_restarted_and_says_why(children, words):
-    why = restart(observed(pools=(pool(),), children=children))
+    why = why_restart(observed(pools=(pool(),), children=children))
     assert (why is None) == (words is None)
     assert why is None or words in why
 
@@ -263,7 +263,7 @@ def lease(retries):
 def next_restarts(retries, why="the Secret was changed", is_over=False, **cluster):
     recorded = lease(retries if isinstance(retries, str) else retries.model_dump_json())
     children = recorded | child("RayCluster", "actors", metadata=cluster)
-    return restarts(observed(pools=(pool(),), children=children), why, is_over=is_over)
+    return next_restart(observed(pools=(pool(),), children=children), why, None, is_over=is_over)
 
 
 def again(failures, next_in=None):
