@@ -8,11 +8,11 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import REPLACED_HEAD_ANNOTATION
 from workergroups_api.plan import PlannedBundles, PlannedPreflight
 from workergroups_api.pool_status import PoolDrivers, PoolIdle
-from workergroups_api.report import GroupReport, PoolReport
+from workergroups_api.report import PoolReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import Component
-from workergroups_operator.group_decisions import decide_groups
+from workergroups_operator.group_decisions import GroupDecisions, decide_groups
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.admission import is_gathering, is_held
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
@@ -20,15 +20,12 @@ from workergroups_operator.policy.believed_report import pool_report
 from workergroups_operator.policy.bundles import Assignment
 from workergroups_operator.policy.cluster_restart import ClusterRestart, cluster_restart
 from workergroups_operator.policy.drivers import drivers, is_over, session_of_drivers
-from workergroups_operator.policy.group_env import PresentEnv
 from workergroups_operator.policy.idle import deleted_pools, idle_pools
-from workergroups_operator.policy.incarnation import GroupIncarnation
 from workergroups_operator.policy.keep_unreadable import kept_groups
 from workergroups_operator.policy.leaving_pods import Replicas, replicas
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.pool_size import PoolSize, pool_capacities, pool_sizes
 from workergroups_operator.policy.preflight import planned_preflight
-from workergroups_operator.policy.rank_failures import FailureResponse
 from workergroups_operator.policy.release import releases
 from workergroups_operator.policy.roll import Roll, roll_of
 from workergroups_operator.policy.suspension import is_off, terminating_pools, with_released
@@ -46,55 +43,47 @@ class Decisions:
 
     agent: AgentLiveness
     # Why pods are refused, by node group; the head's under its component.
-    refused_pods: Mapping[str, Explanation] = field(default_factory=dict)
+    refused_pods: Mapping[str, Explanation]
     # What must be deleted first: the operator writes nothing until then.
-    obstacle: Explanation | None = None
+    obstacle: Explanation | None
     # Whether the RayCluster must be restarted, which is to delete and recreate it.
-    restart: ClusterRestart = field(default_factory=ClusterRestart)
-    # The rolls that are not over, by node group, and why others cannot begin.
-    rolls: Mapping[str, Roll] = field(default_factory=dict)
-    blocked_rolls: Mapping[str, Explanation] = field(default_factory=dict)
-    # The head's pod that must be deleted, so that KubeRay creates one from the new template.
-    old_head: Manifest | None = None
-    bundles: Mapping[str, Assignment] = field(default_factory=dict)
-    # Pool -> how often it has given back its nodes since it was last ready, and when it tries again.
-    releases: Mapping[str, Retries] = field(default_factory=dict)
-    # Pool -> whether it is in use; without pools that keep their devices in any case.
-    idle: Mapping[str, PoolIdle] = field(default_factory=dict)
-    # Pool -> why it must be deleted: it is idle.
-    deleted_pools: Mapping[str, Explanation] = field(default_factory=dict)
-    # Pool -> why it has no pods; group -> why it has no ranks. Without those that should have some.
-    suspended_pools: Mapping[str, Explanation] = field(default_factory=dict)
-    suspended_groups: Mapping[str, Explanation] = field(default_factory=dict)
+    restart: ClusterRestart
     # Whether all pools are suspended, so that there is no RayCluster.
-    is_off: bool = False
-    incarnations: Mapping[str, GroupIncarnation] = field(default_factory=dict)
-    # What the agent reports of each pool, and of each group's present incarnation, as far as it counts; else empty.
-    pool_reports: Mapping[str, PoolReport] = field(default_factory=dict, repr=False)
-    group_reports: Mapping[str, GroupReport] = field(default_factory=dict, repr=False)
-    # Group -> what failed of its last incarnation, and what follows; see `GroupDecisions`.
-    failures: Mapping[str, FailureResponse] = field(default_factory=dict)
-    # Group -> how its run has ended; without groups whose run has not ended, or that have none.
-    finished_groups: Mapping[str, Explanation] = field(default_factory=dict)
-    # By pool: how many nodes are planned, and how many pods the RayCluster asks for.
-    sizes: Mapping[str, PoolSize] = field(default_factory=dict)
-    replicas: Mapping[str, Replicas] = field(default_factory=dict)
-    # Pool -> the drivers on its Ray cluster, and those that it lost; without pools whose drivers are not known.
-    drivers: Mapping[str, PoolDrivers] = field(default_factory=dict)
-    # Group -> what it takes from Secrets and ConfigMaps now, or why it cannot; without groups that take nothing.
-    environments: Mapping[str, PresentEnv | Explanation] = field(default_factory=dict, repr=False)
+    is_off: bool
     # The RayCluster must stay as it is: a queue runs it as it was admitted, or it may get further pools before it is
     # created.
-    is_held: bool = False
-    # Pool -> what is checked on its nodes. Nothing is while they are being restarted: the agent then forgets which have
+    is_held: bool
+    # The head's pod that must be deleted, so that KubeRay creates one from the new template.
+    old_head: Manifest | None
+    # The rolls that are not over, by node group, and why others cannot begin.
+    rolls: Mapping[str, Roll]
+    blocked_rolls: Mapping[str, Explanation]
+    groups: GroupDecisions
+
+    # All that follows is by pool: its node group;
+    node_groups: Mapping[str, str]
+    # why it has no pods; without pools that should have some;
+    suspended_pools: Mapping[str, Explanation]
+    # how often it has given back its nodes since it was last ready, and when it tries again;
+    releases: Mapping[str, Retries]
+    # whether it is in use; without pools that keep their devices in any case;
+    idle: Mapping[str, PoolIdle]
+    # why it must be deleted: it is idle;
+    deleted_pools: Mapping[str, Explanation]
+    # what the agent reports, as far as it counts; else empty;
+    pool_reports: Mapping[str, PoolReport] = field(repr=False)
+    # how many nodes are planned, and how many pods the RayCluster asks for;
+    sizes: Mapping[str, PoolSize]
+    replicas: Mapping[str, Replicas]
+    # the drivers on its Ray cluster, and those that it lost; without pools whose drivers are not known;
+    drivers: Mapping[str, PoolDrivers]
+    # what is checked on its nodes. Nothing is while they are being restarted: the agent then forgets which have
     # passed, and checks all of them afterwards.
-    preflights: Mapping[str, PlannedPreflight] = field(default_factory=dict)
-    # Pool -> its node group.
-    node_groups: Mapping[str, str] = field(default_factory=dict)
+    preflights: Mapping[str, PlannedPreflight]
 
     def rolling(self, group: str) -> str | None:
         """Return the first of the group's pools whose nodes are being replaced."""
-        parts = self.bundles[group].bundles
+        parts = self.groups.bundles[group].bundles
         return next((part.pool for part in parts if self.node_groups.get(part.pool) in self.rolls), None)
 
 
@@ -125,22 +114,16 @@ def decide(
         blocked_rolls={**templates.too_large_rolls, **blocked_rolls},
         old_head=old_head,
         node_groups={pool.name: node_group_of(pool) for pool in observed.pools},
-        bundles=groups.bundles,
+        groups=groups,
         releases=records,
         idle=idle_pools(observed),
         deleted_pools=deleted_pools(observed),
         suspended_pools=suspended,
-        suspended_groups=groups.suspended,
         is_off=off,
-        incarnations=groups.incarnations,
         pool_reports=reports,
-        group_reports=groups.reports,
-        failures=groups.failures,
-        finished_groups=groups.finished,
         sizes=sizes,
         replicas={pool.name: replicas(pool, sizes[pool.name], reports[pool.name], observed) for pool in observed.pools},
         drivers={pool.name: found for pool in observed.pools if (found := _drivers(pool, agent, observed))},
-        environments=groups.environments,
         is_held=is_held(observed) or is_gathering(observed),
         preflights={
             pool.name: preflight

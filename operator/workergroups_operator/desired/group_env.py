@@ -32,7 +32,7 @@ def secret(observed: Observed, decisions: Decisions, plan: ClusterPlan) -> Manif
 def _entry(group: PlannedGroup, observed: Observed, decisions: Decisions) -> str | None:
     """Return the planned values, from the group's sources or from the live Secret; None if neither has them."""
     assert group.environment is not None
-    present = decisions.environments.get(group.name)
+    present = decisions.groups.environments.get(group.name)
     if isinstance(present, PresentEnv) and present.digest == group.environment:
         return entry_of(present.digest, present.values)
     live = observed.child(SECRET, group_env_name(observed.key.name)) or {}

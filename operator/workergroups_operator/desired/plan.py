@@ -28,7 +28,7 @@ def cluster_plan(observed: Observed, decisions: Decisions) -> ClusterPlan:
         pools=(*(_pool(pool, observed, decisions) for pool in observed.pools), *kept_pools(observed)),
         groups=(
             *(group for group in planned if group is not None),
-            *kept_groups(observed, decisions.bundles),
+            *kept_groups(observed, decisions.groups.bundles),
         ),
     )
 
@@ -76,12 +76,12 @@ def _domains(pool: ResourcePool, observed: Observed) -> dict[str, str] | None:
 
 
 def _group(group: WorkerGroup, observed: Observed, decisions: Decisions) -> PlannedGroup | None:
-    assignment = decisions.bundles[group.name]
+    assignment = decisions.groups.bundles[group.name]
     if isinstance(assignment, Blocked):
         return None
-    incarnation = decisions.incarnations[group.name]
+    incarnation = decisions.groups.incarnations[group.name]
     before = observed.planned(group.uid)
-    response = decisions.failures.get(group.name)
+    response = decisions.groups.failures.get(group.name)
     # While the code is gone, the ranks keep running with the code that they have.
     revision = observed.launch_revisions[group.name] or (before.launch_revision if before else None)
     return PlannedGroup(

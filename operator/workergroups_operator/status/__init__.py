@@ -54,7 +54,7 @@ def status(
         pool.name: groups.ConcludedPool(pool, each, pools.placed_nodes(pool, situation))
         for pool, each in zip(observed.pools, of_pools, strict=True)
     }
-    reports = [decisions.group_reports[group.name] for group in observed.groups]
+    reports = [decisions.groups.reports[group.name] for group in observed.groups]
     of_groups = [
         groups.group_conditions(group, report, situation, by_pool)
         for group, report in zip(observed.groups, reports, strict=True)
@@ -124,7 +124,7 @@ def _lost(status: ResourcePoolStatus) -> LostDrivers | None:
 
 def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, situation: Situation) -> StatusUpdate:
     before = group.status.model_copy(update={"ranks": None})
-    incarnation = situation.decisions.incarnations.get(group.name)
+    incarnation = situation.decisions.groups.incarnations.get(group.name)
     news = {
         "conditions": concluded.conditions,
         "observed_generation": group.generation,
@@ -146,10 +146,10 @@ def _restarts(situation: Situation) -> Iterator[datetime]:
     """Yield when ranks of groups are restarted that have failed. No event reports that a pause is over."""
     decisions = situation.decisions
     for group in situation.observed.groups:
-        response = decisions.failures.get(group.name)
+        response = decisions.groups.failures.get(group.name)
         if response is None or response.restart_at is None or response.failure.is_paused:
             continue
-        incarnation = decisions.incarnations[group.name]
+        incarnation = decisions.groups.incarnations[group.name]
         if response.failure.incarnation == incarnation.number and incarnation.restarts.failed_at is not None:
             yield response.restart_at
 
@@ -157,7 +157,7 @@ def _restarts(situation: Situation) -> Iterator[datetime]:
 def _deadlines_of_runs(situation: Situation) -> Iterator[float]:
     """Yield in how many seconds runs must have ended."""
     for group in situation.observed.groups:
-        incarnation = situation.decisions.incarnations.get(group.name)
+        incarnation = situation.decisions.groups.incarnations.get(group.name)
         run = incarnation.run if incarnation is not None else None
         deadline = deadline_of(group.spec, run) if run is not None else None
         if deadline is not None:
@@ -179,7 +179,7 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timin
     """Yield after how many seconds to look again, for each reason to do so."""
     decisions, now = situation.decisions, situation.now
     yield situation.observed.agent.look_again_seconds
-    for retries in (decisions.restart.retries, *(each.retries for each in decisions.incarnations.values())):
+    for retries in (decisions.restart.retries, *(each.retries for each in decisions.groups.incarnations.values())):
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())
     yield from (max(0.0, (at - now).total_seconds()) for at in _restarts(situation))
@@ -190,11 +190,11 @@ def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timin
         # After that time, a pool is waiting for the agent to vouch for its report, of which the Lease tells.
         if idle is not None and idle.since is not None and situation.observed.at < ends_at(pool, idle.since):
             yield max(0.0, (ends_at(pool, idle.since) - now).total_seconds())
-    if decisions.environments:
+    if decisions.groups.environments:
         yield timings.sources
     if is_gathering(situation.observed):
         yield GATHER_SECONDS
-    waiting = {name for name, each in decisions.environments.items() if isinstance(each, Explanation)}
+    waiting = {name for name, each in decisions.groups.environments.items() if isinstance(each, Explanation)}
     for update in updates:
         # No event reports the end of an obstacle, which may lack our label, or the arrival of what a group reads.
         is_waiting = update.kind is WORKER_GROUP and update.metadata["name"] in waiting

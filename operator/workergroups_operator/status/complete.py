@@ -30,7 +30,7 @@ def group_complete(
     if unknown is not None:
         return (_complete_finding("Unknown", unknown),)
     run, method = report.run or RunReport(), group.spec.run.method
-    incarnation = situation.decisions.incarnations.get(group.name)
+    incarnation = situation.decisions.groups.incarnations.get(group.name)
     total = incarnation.world_size if incarnation is not None else 0
     if not run.begun:
         why = Explanation(Reason.RUN_NOT_BEGUN, f"{method} is called on all ranks once they are ready")
@@ -42,4 +42,4 @@ def group_complete(
 
 def how_ended(group: WorkerGroup, situation: Situation) -> Explanation | None:
     """Explain how the run of a group has ended; None if it has not, or if there is none."""
-    return situation.decisions.finished_groups.get(group.name)
+    return situation.decisions.groups.finished.get(group.name)

@@ -45,7 +45,7 @@ def group_conditions(
 ) -> Conclusion:
     """Return the group's conditions, given its believed report."""
     unknown = unvouched(group, situation)
-    why = situation.decisions.suspended_groups.get(group.name)
+    why = situation.decisions.groups.suspended.get(group.name)
     chain = _chain(group, report, situation, pools) if why is None else [not_ready(type_, why) for type_ in _CHAIN]
     aside = (
         *group_complete(group, report, unknown, situation),
@@ -67,11 +67,11 @@ def _chain(
 
 def world_size(group: WorkerGroup, situation: Situation) -> int | None:
     """Return how many ranks the group should have; None while it has no bundles."""
-    return sum(part.count for part in situation.decisions.bundles[group.name].bundles) or None
+    return sum(part.count for part in situation.decisions.groups.bundles[group.name].bundles) or None
 
 
 def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Finding:
-    assignment = situation.decisions.bundles[group.name]
+    assignment = situation.decisions.groups.bundles[group.name]
     if not isinstance(assignment, Assigned):
         return _pools_finding("False", assignment.why)
     for part in assignment.bundles:
@@ -109,7 +109,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
         return _launch_interrupted(group, report, situation)
     if total and report.created == total:
         return _created_finding("True", Explanation(Reason.RANKS_CREATED, f"{total} of {total} ranks created"))
-    needs_secret = (SECRET,) if group.name in situation.decisions.environments else ()
+    needs_secret = (SECRET,) if group.name in situation.decisions.groups.environments else ()
     failure = situation.failures.of(CONFIG_MAP, ROLE, *needs_secret)
     if failure:
         return _created_finding("False", failure)
@@ -123,7 +123,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
 
 def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
     """Report when the next incarnation begins, or that there will be none."""
-    retries = situation.decisions.incarnations[group.name].retries
+    retries = situation.decisions.groups.incarnations[group.name].retries
     what = f"incarnation {report.incarnation}: {report.message or 'the launch was cut short'}"
     if is_exhausted(retries):
         message = f"{what}; so were the {BUDGET} incarnations before it; {_try_again(group)}"
@@ -139,7 +139,7 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         return _ready_finding("Unknown", unknown)
     total = world_size(group, situation) or 0
     count = f"{report.ready_count} of {total} ranks ready"
-    response = situation.decisions.failures.get(group.name)
+    response = situation.decisions.groups.failures.get(group.name)
     if report.failures and response:
         return _failed(group, response, count)
     if report.hang and response:
@@ -155,7 +155,7 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
 
 def _failed_before(group: WorkerGroup, report: GroupReport, situation: Situation) -> str:
     """Return why ranks are being recreated, as the end of a clause; empty if it is not for a failure."""
-    incarnation = situation.decisions.incarnations.get(group.name)
+    incarnation = situation.decisions.groups.incarnations.get(group.name)
     for each in kept_failures(group, situation):
         if incarnation is not None and _is_recreated(each, incarnation, report):
             where = f" in pod {each.pod}" if each.pod else ""

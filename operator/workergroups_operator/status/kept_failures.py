@@ -21,7 +21,7 @@ def kept_failures(group: WorkerGroup, situation: Situation) -> tuple[KeptFailure
     A rank's last words arrive after its death, and perhaps after its successor's birth.
     """
     before = {(each.incarnation, each.rank, each.birth or 0): each for each in group.status.failures}
-    response = situation.decisions.failures.get(group.name)
+    response = situation.decisions.groups.failures.get(group.name)
     present = _present(response.failure, before, situation.now) if response else {}
     words = _last_words(group, situation)
     found = {

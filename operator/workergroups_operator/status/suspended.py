@@ -83,11 +83,11 @@ def group_suspended(
     """
     if not group.spec.suspend:
         return _resumed(group)
-    why = situation.decisions.suspended_groups[group.name]
+    why = situation.decisions.groups.suspended[group.name]
     if unknown is not None:
         return (_suspended_finding("Unknown", unknown),)
     failure = situation.failures.of(CONFIG_MAP)
-    never_ran = situation.decisions.incarnations[group.name].number == FIRST
+    never_ran = situation.decisions.groups.incarnations[group.name].number == FIRST
     has_none = never_ran or situation.observed.head is None or report.state == LaunchState.SUSPENDED
     if failure is None and has_none:
         return (_suspended_finding("True", why),)

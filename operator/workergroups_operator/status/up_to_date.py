@@ -176,9 +176,9 @@ def _is_other_admitted(pool: ResourcePool, situation: Situation) -> bool:
 
 def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
     """Find out whether the ranks were made from the present spec and code. Another spec ends that a run has ended."""
-    if group.name in situation.decisions.finished_groups:
+    if group.name in situation.decisions.groups.finished:
         return _true()
-    incarnation = situation.decisions.incarnations.get(group.name)
+    incarnation = situation.decisions.groups.incarnations.get(group.name)
     if incarnation is None or incarnation.revision is None:
         return _finding("Unknown", Explanation(Reason.NOT_LAUNCHED, "nothing has been launched yet"))
     if situation.observed.launch_revisions[group.name] is None:
@@ -190,7 +190,7 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
                 "launched",
             ),
         )
-    environment = situation.decisions.environments.get(group.name)
+    environment = situation.decisions.groups.environments.get(group.name)
     if isinstance(environment, Explanation):
         return _finding(
             "Unknown",
@@ -226,7 +226,7 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
 def _other_size(group: WorkerGroup, situation: Situation) -> str | None:
     """Return which pool, of those that the group uses as a whole, has another size than the group; None if none has."""
     pools = {pool.name: pool for pool in situation.observed.pools}
-    bundles = situation.decisions.incarnations[group.name].bundles
+    bundles = situation.decisions.groups.incarnations[group.name].bundles
     for ref, part in zip(group.pools, bundles, strict=True):
         pool = pools[part.pool]
         per_node = pool.spec.processes_per_node
@@ -244,8 +244,8 @@ def _other_size(group: WorkerGroup, situation: Situation) -> str | None:
 
 def missing_environment(group: WorkerGroup, situation: Situation) -> Explanation | None:
     """Return why the group's incarnation cannot begin without what its Secrets and ConfigMaps lack; None if it can."""
-    incarnation = situation.decisions.incarnations.get(group.name)
-    environment = situation.decisions.environments.get(group.name)
+    incarnation = situation.decisions.groups.incarnations.get(group.name)
+    environment = situation.decisions.groups.environments.get(group.name)
     is_known = incarnation is None or incarnation.environment is not None
     return environment if isinstance(environment, Explanation) and not is_known else None
 

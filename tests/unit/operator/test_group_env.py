@@ -185,7 +185,7 @@ def seen(environment=VALUES, stored=None, status=None, **more):
 
 def running(digest=DIGEST, number=1, **more):
     """The status of a group whose ranks run with these variables."""
-    first = decided(seen()).incarnations["trainer"]
+    first = decided(seen()).groups.incarnations["trainer"]
     known = {"incarnation": number, "revision": first.revision, "session": SESSION, "environment": digest}
     return known | {"ranks": LAUNCHED | {"incarnation": number} | more}
 

@@ -116,7 +116,7 @@ def test_a_group_that_wakes_a_pool_gets_its_ranks():
     assert decided(asleep).is_off
     awake = replace(asleep, groups=(group(),))
     decisions = decided(awake)
-    assert (decisions.is_off, decisions.suspended_groups) == (False, {})
+    assert (decisions.is_off, decisions.groups.suspended) == (False, {})
     assert [each for each in wanted(awake) if each["kind"] == "RayCluster"]
 
 

@@ -461,7 +461,7 @@ def test_groups_have_no_ranks_until_the_last_node_is_replaced():
     seen = running(of_pool(), of_pool(ASKED))
     with_group = replace(seen, groups=(launched,), launch_revisions={"trainer": "w"})
     decisions = decided(with_group)
-    assert decisions.incarnations["trainer"].number == 4
+    assert decisions.groups.incarnations["trainer"].number == 4
     (plan,) = [each for each in wanted(with_group) if each["kind"] == "ConfigMap"]
     assert '"launchRevision"' not in plan["data"]["plan.json"]
     created = find(statuses(with_group).updates[-1].after.conditions, "RanksCreated")
@@ -475,7 +475,7 @@ def test_groups_have_no_ranks_until_the_last_node_is_replaced():
         pods=(pod("head"), node("p-2", template), node("p-3", template)),
     )
     assert decided(over).rolls == {}
-    assert decided(over).incarnations["trainer"].number == 4
+    assert decided(over).groups.incarnations["trainer"].number == 4
 
 
 def test_a_restart_that_admission_refuses_changes_nothing():
@@ -706,5 +706,5 @@ def test_the_end_of_ranks_for_a_restart_is_no_failure_that_counts():
     launched = {"incarnation": 3, "session": SESSION, "revision": "r", "ranks": ended}
     seen = running(of_pool(), of_pool(ASKED))
     seen = replace(seen, groups=(group(status=launched, failurePolicy=policy),), launch_revisions={"trainer": "w"})
-    then = decided(seen).incarnations["trainer"]
+    then = decided(seen).groups.incarnations["trainer"]
     assert (then.number, then.restarts.count) == (4, 0)

@@ -83,7 +83,7 @@ def running(returned=0, failures=(), since=100, status: Any = None, **more: Any)
     report = {"session": SESSION, "incarnation": 3, "state": "Launched", "created": 4, "readyCount": 4, "ready": "0-3"}
     report |= {"run": {"begun": 4, "returned": returned}, "failures": failures}
     # What the operator would have written.
-    revision = decided(observed(pools=(ready_pool(),), groups=(made,))).incarnations["trainer"].revision
+    revision = decided(observed(pools=(ready_pool(),), groups=(made,))).groups.incarnations["trainer"].revision
     before = {
         "incarnation": 3,
         "revision": revision,
@@ -166,7 +166,7 @@ def test_its_bundles_are_free_and_it_keeps_no_pool_awake():
     pool = ready_pool()
     narrow = pool.model_copy(update={"spec": pool.spec.model_copy(update={"max_colocate_count": 1})})
     both = observed(pools=(narrow,), groups=(complete, group("other")))
-    assert decided(both).bundles["other"].bundles[0].count == 4
+    assert decided(both).groups.bundles["other"].bundles[0].count == 4
     assert in_use(narrow, observed(pools=(narrow,), groups=(complete,))) != "group trainer wants it"
     assert in_use(narrow, observed(pools=(narrow,), groups=(running(),))) == "group trainer wants it"
 
@@ -193,9 +193,9 @@ def test_other_code_alone_does_not_run_it_again():
     code = {"code": {"configMap": {"name": "code"}}}
     made = ended(world(running(returned=4, **code), launch_revisions={"trainer": "with the old code"}))
     seen = world(made, launch_revisions={"trainer": "with the new code"})
-    assert decided(seen).finished_groups["trainer"].reason == "Complete"
+    assert decided(seen).groups.finished["trainer"].reason == "Complete"
     assert written(made) is None
-    assert decided(world(made)).finished_groups["trainer"].reason == "Complete"
+    assert decided(world(made)).groups.finished["trainer"].reason == "Complete"
 
 
 def test_a_run_that_takes_too_long_has_failed_and_its_ranks_end():
@@ -225,10 +225,9 @@ RAISED = [{"rank": 1, "reason": "RunFailed", "message": "ValueError: nan", "pod"
 
 def test_an_exception_restarts_the_group_and_the_time_of_the_run_goes_on():
     seen = world(running(returned=3, failures=RAISED))
-    assert (decided(seen).incarnations["trainer"].number, cluster_plan(seen, decided(seen)).groups[0].world_size) == (
-        4,
-        4,
-    )
+    decisions = decided(seen)
+    assert decisions.groups.incarnations["trainer"].number == 4
+    assert cluster_plan(seen, decisions).groups[0].world_size == 4
     _, status = conditions(seen)
     assert status.failures[0].reason == "RunFailed"
     assert status.run.start_time == ago(100)

@@ -193,16 +193,16 @@ def test_a_group_is_resumed_as_a_new_incarnation_also_in_the_same_session(suspen
     group_ = group(status=RUNNING, suspend=suspended == "group")
     seen = observed(pools=(ready_pool() if suspended == "group" else pool(suspend=True),), groups=(group_,))
     decisions = decided(seen)
-    incarnation = decisions.incarnations["trainer"]
+    incarnation = decisions.groups.incarnations["trainer"]
     assert (incarnation.number, incarnation.revision, incarnation.session) == (4, None, None)
     # Nobody may have written the status.
     resumed = replace(seen, pools=(ready_pool(),), groups=(group(status=RUNNING),), plan=cluster_plan(seen, decisions))
-    incarnation = decided(resumed).incarnations["trainer"]
+    incarnation = decided(resumed).groups.incarnations["trainer"]
     assert (incarnation.number, incarnation.session) == (4, SESSION)
     # Or nobody may have written the plan.
     after = statuses(seen).updates[-1].after.to_json()
     resumed = replace(seen, pools=(ready_pool(),), groups=(group(status=after),), plan=None)
-    incarnation = decided(resumed).incarnations["trainer"]
+    incarnation = decided(resumed).groups.incarnations["trainer"]
     assert (incarnation.number, incarnation.session) == (4, SESSION)
 
 
@@ -325,12 +325,12 @@ def test_a_suspended_group_leaves_its_bundles_to_others():
     pool_ = ready_pool().model_copy(update={"spec": pool(maxColocateCount=1).spec})
     groups = (group("old", suspend=True), group("new"))
     seen = observed(pools=(pool_,), groups=groups)
-    bundles = decided(seen).bundles
+    bundles = decided(seen).groups.bundles
     assert bundles["old"].why.reason == "Suspended"
     assert [part.count for part in bundles["new"].bundles] == [4]
     groups = (group("old", status=WAS_SUSPENDED), group("new"))
     plan = cluster_plan(seen, decided(seen))
-    bundles = decided(replace(seen, groups=groups, plan=plan)).bundles
+    bundles = decided(replace(seen, groups=groups, plan=plan)).groups.bundles
     assert bundles["old"].why.reason == "PoolFull"
 
 
