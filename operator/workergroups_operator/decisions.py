@@ -14,7 +14,6 @@ from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import Component
 from workergroups_operator.group_decisions import GroupDecisions, decide_groups
 from workergroups_operator.observed import Observed, node_group_of
-from workergroups_operator.policy.admission import is_gathering, is_held
 from workergroups_operator.policy.agent_liveness import AgentLiveness, agent_liveness
 from workergroups_operator.policy.believed_report import pool_report
 from workergroups_operator.policy.bundles import Assignment
@@ -26,6 +25,7 @@ from workergroups_operator.policy.leaving_pods import Replicas, replicas
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.pool_size import PoolSize, pool_capacities, pool_sizes
 from workergroups_operator.policy.preflight import planned_preflight
+from workergroups_operator.policy.queueing import is_gathering, is_held
 from workergroups_operator.policy.release import releases
 from workergroups_operator.policy.roll import Roll, roll_of
 from workergroups_operator.policy.suspension import is_off, terminating_pools, with_released

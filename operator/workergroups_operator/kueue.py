@@ -12,7 +12,7 @@ from workergroups_api.manifest import Kind, Manifest
 from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.lean import lean_workload
 from workergroups_operator.observed import Queueing
-from workergroups_operator.policy.admission import is_queued, is_waiting
+from workergroups_operator.policy.queueing import is_queued, is_waiting
 
 LOGGER = logging.getLogger(__name__)
 _WORKLOADS = tuple(Kind(f"kueue.x-k8s.io/{version}", "Workload", "workloads") for version in ("v1beta2", "v1beta1"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from workergroups_agent.launch_state import kept_placements, nodes_of, passed_nodes
+from workergroups_agent.placements import kept_placements, nodes_of, passed_nodes
 from workergroups_agent.preflight_records import PreflightRecord
 from workergroups_agent.ray_state import RayNode, RayState
 from workergroups_api.plan import ClusterPlan, PlannedPool

@@ -12,7 +12,7 @@ from workergroups_api.names import API_VERSION, CLUSTER_LABEL, MANIFEST_ANNOTATI
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed
-from workergroups_operator.policy.admission import is_queued
+from workergroups_operator.policy.queueing import is_queued
 
 
 def owned(manifest: Manifest, key: ClusterKey, pools: Sequence[ResourcePool]) -> Manifest:

@@ -16,11 +16,11 @@ from workergroups_api.names import (
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Container, Reason
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
-from workergroups_operator.policy.admission import keeps_refused
 from workergroups_operator.policy.keep_unreadable import kept_node_groups
 from workergroups_operator.policy.leaving_pods import Replicas
 from workergroups_operator.policy.passed_on import passed_on
 from workergroups_operator.policy.pod_owners import mistaken_nodes
+from workergroups_operator.policy.queueing import keeps_refused
 from workergroups_operator.policy.roll import Roll
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.outdated import superseded

@@ -15,8 +15,8 @@ from workergroups_api.vocabulary import Component, ConditionType, OnDeadline
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_common.backoff import Backoff
 from workergroups_operator.observed import Observed, is_running, node_group_of
-from workergroups_operator.policy.admission import is_cluster_suspended
 from workergroups_operator.policy.agent_liveness import AgentLiveness
+from workergroups_operator.policy.queueing import is_cluster_suspended
 
 # Seconds without nodes; up to twice as long, so that pools that failed together do not try together.
 PAUSES = Backoff(30.0, 900.0)

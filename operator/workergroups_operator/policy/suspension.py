@@ -15,10 +15,10 @@ from workergroups_api.retries import Retries
 from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed
-from workergroups_operator.policy.admission import is_cluster_suspended
 from workergroups_operator.policy.bundles import Assignment, Finished, Suspended
 from workergroups_operator.policy.deadline import clock
 from workergroups_operator.policy.idle import idle_pools
+from workergroups_operator.policy.queueing import is_cluster_suspended
 from workergroups_operator.policy.release import is_released
 
 

@@ -14,8 +14,8 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
-from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering
 from workergroups_operator.policy.idle import ends_at
+from workergroups_operator.policy.queueing import GATHER_SECONDS, is_gathering
 from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups

@@ -9,7 +9,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import ConditionType, Reason
 from workergroups_operator.observed import Queueing
-from workergroups_operator.policy.admission import (
+from workergroups_operator.policy.queueing import (
     is_admitted_without,
     is_held,
     is_suspended,

@@ -21,12 +21,12 @@ from workergroups_api.vocabulary import Component, ConditionType, Preflight, Pre
 from workergroups_common.ranges import numbers
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, is_running, node_group_of
-from workergroups_operator.policy.admission import GATHER_SECONDS, is_gathering, is_held, is_suspended, queue_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.pod_owners import mistaken_heads
 from workergroups_operator.policy.pod_trouble import DECISIVE, first_trouble, setting_up
 from workergroups_operator.policy.pool_size import reserved_pods
+from workergroups_operator.policy.queueing import GATHER_SECONDS, is_gathering, is_held, is_suspended, queue_of
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.policy.roll import Roll, has_begun
 from workergroups_operator.policy.suspension import terminating_pools

@@ -18,9 +18,9 @@ from workergroups_api.vocabulary import Component
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
-from workergroups_operator.policy.admission import is_held
 from workergroups_operator.policy.cluster_size import over_budget
 from workergroups_operator.policy.images import Images, as_asked, as_offered, images_of
+from workergroups_operator.policy.queueing import is_held
 from workergroups_operator.policy.roll import asked_roll, automatic_roll, following_roll, is_stuck
 from workergroups_operator.policy.suspension import suspended_pools, terminating_pools
 from workergroups_operator.policy.template_size import too_large

@@ -5,7 +5,7 @@ from workergroups_api.names import ROLL_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import Observed, node_group_of
-from workergroups_operator.policy.admission import is_held, is_suspended
+from workergroups_operator.policy.queueing import is_held, is_suspended
 from workergroups_operator.policy.roll import has_begun
 from workergroups_operator.templates.stamp import as_applied, digest_of, note
 

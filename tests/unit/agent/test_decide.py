@@ -29,7 +29,7 @@ from workergroups_agent.executor.decide import (
     RunGroup,
     decide,
 )
-from workergroups_agent.launch_state import RankPlacement
+from workergroups_agent.placements import RankPlacement
 from workergroups_agent.ray_state import RayNode
 from workergroups_api.conditions import Explanation
 

@@ -11,20 +11,22 @@ from workergroups.naming import PlacementName, RankName
 from workergroups_agent.launch_state import (
     Launches,
     LaunchKey,
-    RankPlacement,
-    domain_of,
     has_begun,
     is_owned,
     is_ready,
-    kept_placements,
     key_of,
     launch_state,
-    leaving_placements,
     missing_ranks,
     next_birth,
+    ranks_of,
+)
+from workergroups_agent.placements import (
+    RankPlacement,
+    domain_of,
+    kept_placements,
+    leaving_placements,
     nodes_of,
     rank_placements,
-    ranks_of,
 )
 from workergroups_agent.ray_state import RayNode, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool

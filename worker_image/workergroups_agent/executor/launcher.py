@@ -31,7 +31,8 @@ from workergroups_agent.executor import launch_record
 from workergroups_agent.executor.decide import Rebirth
 from workergroups_agent.executor.launch_record import Step
 from workergroups_agent.executor.provisions import CodeDirectory, Provisions, provide
-from workergroups_agent.launch_state import LaunchKey, RankPlacement
+from workergroups_agent.launch_state import LaunchKey
+from workergroups_agent.placements import RankPlacement
 from workergroups_api.vocabulary import Vendor
 from workergroups_common.text import plain
 

@@ -18,7 +18,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from workergroups.checking.answers import Question, seconds_for
 from workergroups.ray_private.gcs import Gcs
 from workergroups_agent.executor.preflight import PreflightOrder, PreflightProcess, failed
-from workergroups_agent.launch_state import passed_nodes
+from workergroups_agent.placements import passed_nodes
 from workergroups_agent.preflight_records import PreflightReader, PreflightRecord, remove_but, write
 from workergroups_agent.preflight_state import held_nodes, is_about, nodes_to_ask
 from workergroups_agent.ray_state import RayNode, RayState

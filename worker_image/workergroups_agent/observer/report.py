@@ -7,18 +7,9 @@ from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
 from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedPool, Reports
-from workergroups_agent.launch_state import (
-    GroupKey,
-    Heard,
-    domain_of,
-    kept_placements,
-    key_of,
-    leaving_placements,
-    nodes_of,
-    observed_launch_state,
-    ranks_of,
-)
+from workergroups_agent.launch_state import GroupKey, Heard, key_of, observed_launch_state, ranks_of
 from workergroups_agent.moments import moment
+from workergroups_agent.placements import domain_of, kept_placements, leaving_placements, nodes_of
 from workergroups_agent.preflight_state import preflight_report
 from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
 from workergroups_api.conditions import Explanation

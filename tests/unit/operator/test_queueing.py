@@ -25,7 +25,7 @@ from workergroups_api.conditions import Explanation, find
 from workergroups_operator.failures import Failures
 from workergroups_operator.kueue import queueing
 from workergroups_operator.observed import Queueing
-from workergroups_operator.policy.admission import GATHER_SECONDS
+from workergroups_operator.policy.queueing import GATHER_SECONDS
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 LABELS = {"workergroups.dev/cluster": "actors", QUEUE: "research"}
