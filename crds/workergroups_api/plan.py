@@ -112,8 +112,8 @@ class IncarnationRecord(ApiModel):
         Term | None,
         Field(
             description="Digest of what this incarnation was created from: `worker` or `roles`, `run`, `env`, "
-            "`envFrom`, `debug`, the content of the code's ConfigMap, the annotation workergroups.dev/restarted-at, its "
-            "bundles, and of each of its pools the UID and the last restart."
+            "`envFrom`, `debug`, the content of the code's ConfigMap, the annotation workergroups.dev/restarted-at, "
+            "its bundles, and of each of its pools the UID and the last restart."
         ),
     ] = None
     environment: Annotated[
