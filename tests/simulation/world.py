@@ -71,7 +71,7 @@ class World:
             follow.cancel()
             await asyncio.gather(follow, return_exceptions=True)
             await world.machines.close()
-            await world._end_agents()
+            await world.end_agents()
             for task in world._tasks:
                 task.cancel()
             await asyncio.gather(*world._tasks, return_exceptions=True)
@@ -244,7 +244,7 @@ class World:
             agent.reporter.kill()
             self._proxy.cut_off(agent.reporter.name)
 
-    async def _end_agents(self) -> None:
+    async def end_agents(self) -> None:
         """End all reporters at once, since those that still run would delay the others."""
         for agent in self.agents.values():
             for task in agent.tasks:

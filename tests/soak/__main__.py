@@ -49,6 +49,8 @@ async def soak(access: Access, clusters: int, seconds: float) -> list[Sample]:
             program = Program([NAMESPACE], Path(directory) / "operator.log")
             scene.operator = program.start()
             await _start(scene, names)
+            # From now on the storm renews their Leases. A hundred reporters would leave it no time.
+            await scene.world.end_agents()
             storm = Storm(scene, Etcd(access.etcd, session), names, choices)
             blowing = asyncio.create_task(storm.blow())
             try:
