@@ -4,7 +4,7 @@ The Secret may be changed again and again, or the annotation of each new RayClus
 Lease, since a restart deletes the RayCluster.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workergroups_api import names
 from workergroups_api.bounded_text import MAX_TERM
@@ -35,8 +35,9 @@ class ClusterRestart:
 def cluster_restart(observed: Observed, agent: AgentLiveness, *, is_off: bool) -> ClusterRestart:
     """Return what to do; a cluster that is off needs no restart."""
     if is_off:
-        return next_restart(observed, None, None, is_over=True)
-    return next_restart(observed, why_restart(observed), _last(observed, agent), is_over=agent.is_believed)
+        return next_restart(observed, None, is_over=True)
+    found = next_restart(observed, why_restart(observed), is_over=agent.is_believed)
+    return replace(found, last=_last(observed, agent))
 
 
 def why_restart(observed: Observed) -> str | None:
@@ -51,21 +52,21 @@ def why_restart(observed: Observed) -> str | None:
     return f"Secret {name} with Ray's token was {'deleted' if token is None else 'changed'}"
 
 
-def next_restart(observed: Observed, why: str | None, last: str | None, *, is_over: bool) -> ClusterRestart:
+def next_restart(observed: Observed, why: str | None, *, is_over: bool) -> ClusterRestart:
     """Return what to do about a reason `why` to restart the cluster.
 
     `is_over` is whether the last restart is: the agent is connected, or the cluster needs no Ray any more.
     """
     before = _recorded(observed)
     if why is None:
-        return ClusterRestart(retries=Retries() if is_over else before, last=last)
+        return ClusterRestart(retries=NONE if is_over else before)
     if "deletionTimestamp" in (observed.ray_cluster or {"metadata": {}})["metadata"]:
-        return ClusterRestart(why, retries=before, last=last)
+        return ClusterRestart(why, retries=before)
     is_counted = before.next is not None or is_exhausted(before)
     retries = before if is_counted else after_failure(before, observed.at)
     if is_due(retries, observed.at):
-        return ClusterRestart(why, is_due=True, retries=begun(retries), last=last)
-    return ClusterRestart(why, retries=retries, last=last)
+        return ClusterRestart(why, is_due=True, retries=begun(retries))
+    return ClusterRestart(why, retries=retries)
 
 
 def _last(observed: Observed, agent: AgentLiveness) -> str | None:
@@ -80,7 +81,7 @@ def _recorded(observed: Observed) -> Retries:
     try:
         return Retries.model_validate_json(_annotations_of_lease(observed)[names.RESTARTS_ANNOTATION])
     except (KeyError, ValueError):
-        return Retries()
+        return NONE
 
 
 def _annotations_of_lease(observed: Observed) -> dict[str, str]:

@@ -263,7 +263,7 @@ def lease(retries):
 def next_restarts(retries, why="the Secret was changed", is_over=False, **cluster):
     recorded = lease(retries if isinstance(retries, str) else retries.model_dump_json())
     children = recorded | child("RayCluster", "actors", metadata=cluster)
-    return next_restart(observed(pools=(pool(),), children=children), why, None, is_over=is_over)
+    return next_restart(observed(pools=(pool(),), children=children), why, is_over=is_over)
 
 
 def again(failures, next_in=None):

@@ -122,7 +122,7 @@ def test_what_is_remembered_is_of_what_exists(memory):
 
 
 def in_virtual_time(scenario):
-    """Return work that plays a scenario in an event loop of its own, for twenty clusters that are new."""
+    """Return work that plays a scenario in its own event loop, for twenty clusters that are new."""
     names = itertools.count()
 
     def play(_):

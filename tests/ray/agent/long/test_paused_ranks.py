@@ -32,13 +32,13 @@ def report_of(reports):
     return reports.groups["trainer"].report
 
 
-def ports():
-    """Where the debuggers of paused ranks listen."""
-    return [pause.port for pause in announced.announced().values() if pause.port]
+def listening():
+    """The pauses whose debuggers listen, as the ranks announce them."""
+    return [pause for pause in announced.announced().values() if pause.port]
 
 
 def can_be_attached_to(reports):
-    return report_of(reports).pauses if ports() else ()
+    return report_of(reports).pauses if listening() else ()
 
 
 def test_a_constructor_that_is_paused_is_reported_until_it_continues(agent):
@@ -46,8 +46,9 @@ def test_a_constructor_that_is_paused_is_reported_until_it_continues(agent):
     (pause,) = can_be_attached_to(agent.until(can_be_attached_to, group))
     assert (pause.rank, pause.attached) == (1, False)
     assert pause.where.endswith("in Stopper.__init__")
-    (port,) = ports()
-    editor = Attached(port)
+    (own,) = listening()
+    assert own.directory.startswith("/tmp/workergroups/code/")
+    editor = Attached(own.port)
     editor.wait_until_stopped()
     assert report_of(agent.go_on_until(lambda reports: report_of(reports).pauses[0].attached)).paused == "1"
     editor.close()
