@@ -254,6 +254,8 @@ lock: $(READY) ## pin the dependencies of pyproject.toml; UPGRADE=--upgrade rene
 	  $(BIN)/uv pip compile --quiet --universal --group=$$group --generate-hashes --no-annotate --no-header \
 	    --python-version=$$([ $$group = cli ] && echo 3.10 || echo 3.11) $(UPGRADE) --output-file=requirements/$$group.lock; \
 	done
+	$(BIN)/uv pip compile --quiet --group=verl --generate-hashes --no-annotate --no-header --python-version=3.12 \
+	  --python-platform=x86_64-manylinux_2_34 $(UPGRADE) --output-file=requirements/verl.lock
 
 # The checkout's Python environment, recreated when the pins change. Its modules are compiled here: if PYTHONDONTWRITEBYTECODE
 # is set, each of Ray's many processes would compile them for itself, which takes a second or more.

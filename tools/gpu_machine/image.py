@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import sysconfig
@@ -17,12 +18,12 @@ from tools.console import ToolError, say
 from tools.gpu_machine.layout import DRIVER, IMAGE_NAME, PACKAGES
 
 # These, what they require, and CUDA's libraries.
-_KEPT = ("torch", "numpy")
+_KEPT = ("numpy", "torch", "torchaudio", "torchvision")
 _CUDA = "nvidia-"
 _TREES = ("usr", "opt", "etc", "bin", "sbin", "lib", "lib64")
-# The driver comes with the devices, torch has CUDA's libraries itself, and pods do not compile.
+# The driver comes with the devices, torch has CUDA's libraries. Triton compiles C, and links with static libraries.
 _LEFT_OUT = (
-    *(DRIVER.lstrip("/"), "usr/local/cuda*", "opt/nvidia", "usr/lib/llvm*", "usr/lib/jvm", "usr/include"),
+    *(DRIVER.lstrip("/"), "usr/local/cuda*", "opt/nvidia", "usr/lib/llvm*", "usr/lib/jvm", "usr/include/c++"),
     *(f"usr/lib/x86_64-linux-gnu/lib{name}*" for name in ("cudnn", "nccl", "cusparseLt", "nvinfer")),
     *(f"usr/share/{name}" for name in ("doc", "locale", "man", "info")),
     "*/__pycache__",
@@ -119,8 +120,9 @@ def _json(blobs: Path, media_type: str, content: Any) -> dict[str, Any]:
 
 
 def _environment() -> list[str]:
-    """Return the image's variables: this Python first, then ours, then the driver's programs."""
+    """Return the image's variables: our programs first, then this Python's, then the driver's; its compilers."""
     system = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     path = f"/{PACKAGES}/bin:{Path(sys.executable).parent}:{DRIVER}/bin:{system}"
     ours = [f"PATH={path}", f"PYTHONPATH=/{PACKAGES}", f"LD_LIBRARY_PATH={DRIVER}/lib64", "HOME=/root"]
-    return [*ours, *_NO_MULTICAST]
+    compilers = [f"{name}={os.environ[name]}" for name in ("CC", "CXX") if name in os.environ]
+    return [*ours, *compilers, *_NO_MULTICAST]

@@ -12,7 +12,7 @@ from tools.demo.clusters.base import Images
 from tools.demo.clusters.local import LocalCluster
 from tools.demo.kubectl import Kubectl
 from tools.gpu_machine import device_plugin
-from tools.gpu_machine.checks import CHECKS, pods
+from tools.gpu_machine.checks import CHECKS, WITH_VERL, pods
 from tools.gpu_machine.checks.site import TABLE, Report, Site
 from tools.gpu_machine.layout import DRIVER, IMAGE, IMAGE_NAME, OPERATOR_ARCHIVE, OPERATOR_NAME, RESOURCE
 from tools.local_cluster import processes
@@ -102,7 +102,7 @@ def _check(cluster: GpuCluster, nodes: int, names: Sequence[str]) -> int:
         site = Site(Kubectl(cluster.environment(), "default"), gpus, nodes, report)
         report(f"=== {name}, {where}")
         try:
-            CHECKS[name](site)
+            (CHECKS | WITH_VERL)[name](site)
         except Exception as error:
             report.row("it runs to its end", False, f"{type(error).__name__}: {error}")
         missed += report.missed

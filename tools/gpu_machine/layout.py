@@ -10,6 +10,8 @@ ROOT = WORK / "root"
 CHECKOUT = "/workergroups"
 IMAGE = "/image"
 RESULTS = "/results"
+# What the command line requires.
+CLI_PACKAGES = "/opt/cli"
 
 # The image of the pods, an OCI layout in IMAGE; and the operator's, which was carried here as an archive.
 IMAGE_NAME = "localhost/gpu:1"

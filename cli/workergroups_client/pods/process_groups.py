@@ -37,9 +37,9 @@ class ProcessGroup:
 
 def process_groups(activity: Activity) -> list[ProcessGroup]:
     """Return the processes by what they do, those first for whom others seem to wait."""
-    by_label: dict[tuple[str, str], list[Process]] = defaultdict(list)
+    by_label: dict[tuple[str, str, str], list[Process]] = defaultdict(list)
     for process in activity.processes:
-        by_label[process.kind, process.label].append(process)
+        by_label[process.kind, process.label, process.subprocess].append(process)
     found = [group for alike in by_label.values() for group in _alike(alike, activity)]
     return sorted(found, key=lambda group: not group.suspect)
 
@@ -98,5 +98,11 @@ def who(processes: Sequence[Process]) -> str:
     """Return processes for people."""
     if len(processes) == 1:
         return f"{processes[0]} (pid {processes[0].pid} in {processes[0].pod})"
-    kinds = Counter((process.kind, process.label) for process in processes)
-    return ", ".join(f"{count} {kind}{'s' if count > 1 else ''} {label}" for (kind, label), count in kinds.items())
+    kinds = Counter((process.subprocess, process.kind, process.label) for process in processes)
+    return ", ".join(_count(count, *what) for what, count in kinds.items())
+
+
+def _count(count: int, subprocess: str, kind: str, label: str) -> str:
+    if subprocess:
+        return f"{count} process{'es' if count > 1 else ''} {subprocess} of {kind} {label}"
+    return f"{count} {kind}{'s' if count > 1 else ''} {label}"

@@ -108,7 +108,8 @@ class Processes:
 
     def logs(self, target: str) -> list[tuple[Process, str]]:
         """Return the last lines that the living processes of a target have printed; see `find`."""
-        workers = [process for process in self.find(target) if process.kind != DRIVER]
+        # What subprocesses print is among the lines of their workers.
+        workers = [each for each in self.find(target) if each.kind != DRIVER and not each.subprocess]
         texts = self._of_each("logs", [(each.id, each.pod, each.id) for each in workers], "(no lines: {})\n")
         return [(process, texts[process.id]) for process in workers]
 

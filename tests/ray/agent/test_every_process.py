@@ -98,6 +98,28 @@ def hung(processes, target, *methods):
     raise TimeoutError(methods)
 
 
+@ray.remote(num_cpus=0)
+class Engine:
+    """As of an inference engine, what computes is a process of its own, which Ray does not know."""
+
+    def __init__(self):
+        self.core = subprocess.Popen([sys.executable, "-c", CORE], stdout=subprocess.PIPE)
+        self.core.stdout.readline()
+
+    def core_pid(self):
+        return self.core.pid
+
+
+CORE = """
+import subprocess, time
+def compute():
+    helper = subprocess.Popen(["sleep", "600"])
+    print("computes", flush=True)
+    time.sleep(600)
+compute()
+"""
+
+
 def test_hanging_actors_and_tasks_show_their_stacks_and_who_waits_for_whom(processes):
     rollout = Rollout.remote()
     runner = TaskRunner.options(name="runner", namespace="anybody").remote()
@@ -213,3 +235,17 @@ def test_the_lines_of_a_process_that_runs_are_read_too(processes):
     ((process, text),) = processes.logs("actor/talks")
     assert (process.label, text) == ("Rollout", "")
     ray.kill(rollout)
+
+
+def test_an_actors_subprocesses_are_shown_with_it_and_their_stacks_read(processes):
+    engine = Engine.remote()
+    core = ray.get(engine.core_pid.remote())
+    found = processes.activity("actor/Engine")
+    shown = {str(process): process for process in found.processes}
+    assert list(shown) == ["actor Engine", "process python of actor Engine", "process sleep of actor Engine"]
+    subprocess_ = shown["process python of actor Engine"]
+    assert (subprocess_.pid, subprocess_.job) == (core, ray.get_runtime_context().get_job_id())
+    assert "in compute\n" in found.stacks[subprocess_.id]
+    assert found.stacks[shown["process sleep of actor Engine"].id].startswith("no stacks: py-spy cannot read them: ")
+    assert [process.subprocess for process, _ in processes.logs("actor/Engine")] == [""]
+    ray.kill(engine)

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from workergroups.processes import py_spy
 from workergroups.processes.stack_dump import dump_processes, is_writing
 from workergroups.ray_private.start import RAYS_DEFAULT_WORKER
 from workergroups.worker_process import default_worker
 
 ASKABLE = "import sys, time\nfrom workergroups.worker_process import default_worker\ndefault_worker.answer()\n"
+ENDED = 2**22 + 1
 READY = "print('ready', flush=True)\n"
 WAIT = "def wait():\n    time.sleep(600)\nwait()\n"
 # A main thread that waits for ever for a mutex, in C, and keeps the interpreter's lock.
@@ -108,10 +110,23 @@ def test_without_a_log_it_says_why_there_are_no_stacks():
 
 def test_a_process_that_does_not_expect_the_signal_does_not_get_it():
     with running("import time\n" + READY + WAIT) as process:
-        said = dump_processes([process.pid, 2**22 + 1])
+        found = dump_processes([process.pid])[process.pid]
         assert process.poll() is None
-    (why,) = set(said.values())
-    assert why.startswith("no stacks: it has ended, or cannot be asked yet")
+    assert "in wait\n" in found  # py-spy has read it
+
+
+def test_of_a_process_that_is_none_of_pythons_or_has_ended_it_says_why_there_are_no_stacks():
+    with subprocess.Popen(["sleep", "60"]) as process:
+        said = dump_processes([process.pid, ENDED])
+        process.kill()
+    assert all(why.startswith("no stacks: py-spy cannot read them: ") for why in said.values())
+
+
+def test_without_py_spy_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(py_spy, "_program", lambda: None)
+    assert dump_processes([ENDED]) == {
+        ENDED: "no stacks: it cannot be asked, and there is no py-spy to read them (pip install py-spy)"
+    }
 
 
 def test_a_frozen_process_is_given_up():

@@ -1,14 +1,17 @@
 """Checks on the GPU machine's cluster. They print what users would read, word for word, and a table of what holds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from tools.gpu_machine.checks import devices, faults, preflights, seeds, starts
+from tools.gpu_machine.checks import devices, fabric, faults, preflights, seeds, starts, training
 from tools.gpu_machine.checks.site import Site
 
-CHECKS: Mapping[str, Callable[[Site], None]] = {
+CHECKS: dict[str, Callable[[Site], None]] = {
     "devices": devices.check,
     **faults.CHECKS,
     "starts": starts.check,
     "seeds": seeds.check,
     "preflights": preflights.check,
+    "fabric": fabric.check,
 }
+# These need pieces with verl, and are run by name only.
+WITH_VERL = training.CHECKS

@@ -6,7 +6,7 @@ Processes and calls come from the tables of the pods. A target is ``job/ID``, ``
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workergroups.naming import RankName
 
@@ -23,7 +23,7 @@ class Process:
     """A process of a Ray program."""
 
     id: str
-    """Ray's id of the worker process; of a driver, Ray's id of its job."""
+    """Ray's id of the worker process; of a driver, Ray's id of its job. Of a subprocess, with its process id."""
     kind: str
     """``driver``, ``actor`` or ``task``."""
     label: str
@@ -39,13 +39,16 @@ class Process:
     pod: str
     pid: int
     """The process id on its node; 0 if it is not known."""
+    subprocess: str = ""
+    """What runs in a subprocess of the actor, task or rank that all else is about; empty for that one itself."""
 
     def __str__(self) -> str:
+        of = f"process {self.subprocess} of " if self.subprocess else ""
         rank = RankName.parse(self.name)
         if rank is not None:
-            return f"rank {rank.rank} of group {rank.group}"
+            return f"{of}rank {rank.rank} of group {rank.group}"
         what = self.kind if self.kind == self.label else f"{self.kind} {self.label}"
-        return f"{what} {self.name}" if self.name else what
+        return f"{of}{what} {self.name}" if self.name not in ("", self.label) else f"{of}{what}"
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,21 @@ def processes(tables: GcsTables, on_nodes: Mapping[str, Iterable[NodeProcess]]) 
 
     Args:
         tables: What the GCS knows.
-        on_nodes: The worker processes of each pod.
+        on_nodes: The worker processes of each pod, and after them their subprocesses.
     """
     jobs = _jobs(tables)
     jobs_of_tasks = {task.worker_id: task.job_id for task in tables.tasks}
     found = [_driver(driver, jobs[driver.job_id]) for driver in tables.drivers]
     for pod, workers in sorted(on_nodes.items()):
+        by_pid: dict[int, Process] = {}
         for worker in workers:
+            if (parent := by_pid.get(worker.parent)) is not None:
+                found.append(_subprocess(worker, parent))
+                continue
             actor = _actor_of(worker, tables.actors)
             job_id = actor.job_id if actor else jobs_of_tasks.get(worker.worker_id, "")
-            found.append(_worker(worker, actor, jobs.get(job_id, job_id), pod))
+            by_pid[worker.pid] = _worker(worker, actor, jobs.get(job_id, job_id), pod)
+            found.append(by_pid[worker.pid])
     # Pods that share the kernel's process ids see the processes of all.
     return list({process.id: process for process in found}.values())
 
@@ -183,6 +191,10 @@ def _worker(worker: NodeProcess, actor: ActorRow | None, job: str, pod: str) -> 
         is_starting = method == _CONSTRUCTOR
         naming = "actor" if is_starting else "task", class_name if is_starting else worker.doing, "", "", ""
     return Process(worker.worker_id, *naming, job, pod, worker.pid)
+
+
+def _subprocess(child: NodeProcess, parent: Process) -> Process:
+    return replace(parent, id=f"{child.worker_id}/{child.pid}", actor_id="", pid=child.pid, subprocess=child.doing)
 
 
 def _names(kind: str, process: Process) -> tuple[str, ...]:

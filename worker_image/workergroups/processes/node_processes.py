@@ -1,4 +1,4 @@
-"""The worker processes of this node, as the kernel lists them: no process of Ray has to answer.
+"""The worker processes of this node and their subprocesses, as the kernel lists them: no process of Ray has to answer.
 
 Nothing of Ray is imported here, which would take a second.
 """
@@ -7,21 +7,33 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from workergroups.node.own_processes import all_pids
+from workergroups.node.own_processes import all_pids, read
 from workergroups.processes.tables import NodeProcess
 
 _LOG = re.compile(r".*/worker-(?P<worker_id>[0-9a-f]{56})-[0-9a-f]{8}-\d+\.err")
 _TITLE = re.compile(r"ray::(?P<doing>.*)", re.DOTALL)
 _STANDARD_ERROR = 2
 _OF_RAY = ("IDLE", "SPILL_", "RESTORE_")
+_MODULE = re.compile(r"(-[^mc]\S* )*(-m ?(?P<module>[\w.]+)|-c ?(from (?P<of_code>[\w.]+) import)?|(?P<file>[^-]\S*))")
+_TRACKER = "multiprocessing.resource_tracker"  # of Python's own, one for each process that uses multiprocessing
+_MOST_GENERATIONS = 8
+_MOST_SEARCHED = 1000
+_MOST_TEXT = 100
 
 
 def node_processes() -> list[NodeProcess]:
-    """Return the worker processes of this node that users' programs have, by process id."""
-    found = map(_worker, all_pids())
-    return [worker for worker in found if worker is not None and not worker.doing.startswith(_OF_RAY)]
+    """Return the worker processes of this node that users' programs have, by process id, then their subprocesses.
+
+    Ray does not know subprocesses, such as those of an inference engine.
+    """
+    pids = all_pids()
+    found = map(_worker, pids)
+    workers = {each.pid: each for each in found if each is not None and not each.doing.startswith(_OF_RAY)}
+    parents = {pid: parent for pid in pids if (parent := _parent(pid))}
+    return [*workers.values(), *(child for pid in pids if (child := _subprocess(pid, parents, workers)) is not None)]
 
 
 def _worker(pid: int) -> NodeProcess | None:
@@ -31,3 +43,44 @@ def _worker(pid: int) -> NodeProcess | None:
     except OSError:  # it ended
         return None
     return NodeProcess(pid, log["worker_id"], title["doing"].removesuffix("()")) if log and title else None
+
+
+def _parent(pid: int) -> int | None:
+    """Return the process that has started another; ``None`` if that one has ended."""
+    try:
+        process = read(pid)
+    except OSError:
+        return None
+    return None if process.ended else process.parent
+
+
+def _subprocess(pid: int, parents: Mapping[int, int], workers: Mapping[int, NodeProcess]) -> NodeProcess | None:
+    if pid in workers or (worker := _ancestor(pid, parents, workers)) is None:
+        return None
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").rstrip("\0").split("\0")
+    except OSError:
+        return None
+    program = _program(command)
+    return None if program == _TRACKER else NodeProcess(pid, worker.worker_id, program, worker.pid)
+
+
+def _ancestor(pid: int, parents: Mapping[int, int], workers: Mapping[int, NodeProcess]) -> NodeProcess | None:
+    for _ in range(_MOST_GENERATIONS):
+        pid = parents.get(pid, 0)
+        if pid in workers:
+            return workers[pid]
+    return None
+
+
+def _program(command: Sequence[str]) -> str:
+    """Return what runs in a process, in a word: of Python, a module or a file."""
+    name, *words = command
+    if not words:
+        return name[:_MOST_TEXT]  # a title
+    program = Path(name).name
+    if not program.startswith("python"):
+        return program[:_MOST_TEXT]
+    if found := _MODULE.match(" ".join(words)[:_MOST_SEARCHED]):
+        program = found["module"] or found["of_code"] or Path(found["file"] or program).name
+    return program[:_MOST_TEXT]

@@ -4,7 +4,8 @@ A process registers a signal on which Python's faulthandler writes the stacks of
 inside the signal handler, so it needs neither a thread nor the lock, and user methods stay in the main thread. It
 writes to a file in memory, which a reader on the same node finds by its name among the process's open files. Ranks have
 that file from the beginning, other processes since they were first asked: see `worker_process.default_worker`. A driver
-can be asked once it has attached to a group or a pool, or imported verl.
+can be asked once it has attached to a group or a pool, or imported verl. Of other processes, such as subprocesses,
+`py_spy` reads the stacks, where the kernel lets it.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from io import FileIO
 from pathlib import Path
 
 from workergroups.node.own_processes import open_file, open_files
+from workergroups.processes import py_spy
 from workergroups.worker_process.default_worker import FILE_NAME, answer, signals, write_to_memory
 
-_NO_ANSWER = "no stacks: it has ended, or cannot be asked yet (a driver can once it attaches to a group or a pool)"
+_NO_ANSWER = "no stacks: it cannot be asked, and there is no py-spy to read them (pip install py-spy)"
 _DUMP_TIMEOUT = 3.0
 _OPEN_TIMEOUT = 1.5
 """A process that waits for a result of Ray runs signal handlers once a second."""
@@ -84,7 +86,10 @@ def dump_processes(pids: Iterable[int]) -> dict[int, str]:
     asked = {pid: _ask(pid) for pid in willing}
     deadline = time.monotonic() + _DUMP_TIMEOUT
     answers = {pid: _answer(pid, file, deadline) for pid, file in asked.items()}
-    return {pid: answers.get(pid, _NO_ANSWER) for pid in catches}
+    from_outside = {
+        pid: _without_rays_threads(text) for pid, text in py_spy.dump(catches.keys() - answers.keys()).items()
+    }
+    return dict.fromkeys(catches, _NO_ANSWER) | from_outside | answers
 
 
 def _catches(pid: int, signal: int) -> bool:

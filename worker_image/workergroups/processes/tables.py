@@ -16,7 +16,12 @@ class NodeProcess(NamedTuple):
     pid: int
     worker_id: str
     doing: str
-    """Ray's title of the process: ``Class.method``, ``Class`` between calls, or the function of a plain task."""
+    """Ray's title of the process: ``Class.method``, ``Class`` between calls, or the function of a plain task.
+
+    Of a subprocess, its own title, or its program.
+    """
+    parent: int = 0
+    """The process id of the worker that has started this subprocess, itself or by others; 0 for a worker."""
 
 
 class ActorRow(NamedTuple):
