@@ -24,7 +24,7 @@ MERMAID := .site/mermaid.min.js
 MERMAID_VERSION := 11.17.2
 SOURCES := cli common crds operator worker_image tools bench tests examples charts $(GENERATORS)
 # These must run on the oldest Python that Ray supports.
-IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer alive.py exchange.py \
+IN_USERS_IMAGES := cli worker_image/workergroups $(addprefix worker_image/workergroups_agent/,executor observer liveness_file.py exchange.py \
   files.py head_directories.py left_processes.py previous_logs.py listening.py check_image.py ray_start.py when_idle.py)
 TYPED := cli common crds operator worker_image tools bench $(addprefix tests/,simulation fuzz soak truth kills) $(GENERATORS)
 CRD_DIRECTORY := charts/workergroups/files/crds

@@ -457,5 +457,5 @@ FATAL_ENV = ("PYTHONHOME", "RAY_JOB_ID", "RAY_RAYLET_PID")
 ORDERS = "orders"
 REPORTS = "reports"
 REPORTS_FILE = "reports.json"
-PULSE_FILE = "pulse"
+HEARTBEAT_FILE = "heartbeat"
 PLAN_FILE = "plan.json"

@@ -1,4 +1,4 @@
-"""The agents' signs of life, as this process sees them: each Lease's renewals, timed by this process's own clock.
+"""The agents' heartbeats, as this process sees them: each Lease's renewals, timed by this process's own clock.
 
 An agent that is connected to Ray renews its Lease every 2.5 seconds. The operator suspects an agent that is late. The
 agent counts as silent only if a second reading, some seconds later, still finds it late: both readings reached the API
@@ -15,7 +15,7 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import DOUBTS_ANNOTATION, HEAD_ANNOTATION, SESSION_ANNOTATION
 from workergroups_api.vouching import from_annotation, within_limit
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentHeartbeat
 from workergroups_operator.timings import Timings
 
 # Longer than an answer of the API server takes. What is older than what was seen before that is no late answer:
@@ -101,7 +101,7 @@ class Heartbeats:
             beat.away = None
         return is_news
 
-    def update(self, key: ClusterKey, head: str | None, *, has_pod: bool, is_empty: bool) -> AgentSign:
+    def update(self, key: ClusterKey, head: str | None, *, has_pod: bool, is_empty: bool) -> AgentHeartbeat:
         """Take note of a cluster's pods, right after `note` took note of its Lease; return what the agent shows now.
 
         `has_pod` is whether a pod of the agent runs, `is_empty` whether the cluster has no pod at all.
@@ -126,7 +126,7 @@ class Heartbeats:
         waits += [self._timings.agent_away - away] if 0 < away < self._timings.agent_away else []
         with_head = beat.changed - beat.head_seen if beat.is_fresh and beat.changed >= beat.head_seen else None
         look_again = min(waits, default=float("inf")) + 0.05
-        return AgentSign(
+        return AgentHeartbeat(
             beat.session, beat.known, away, is_silent, beat.is_first_head, with_head, look_again, beat.doubts
         )
 

@@ -100,9 +100,11 @@ async def _with_signs(client: Kube, heartbeats: Heartbeats, seen: Observed) -> O
     lease = seen.child(kinds.LEASE, names.agent_name(seen.key.name))
     heartbeats.note(seen.key, lease if lease and is_of_a_present_pool(lease, seen) else None)
     has_agent = any(map(is_running, seen.pods_of(Component.AGENT)))
-    sign = heartbeats.update(seen.key, seen.head, has_pod=has_agent, is_empty=not (seen.pods or seen.previous_pods))
+    heartbeat = heartbeats.update(
+        seen.key, seen.head, has_pod=has_agent, is_empty=not (seen.pods or seen.previous_pods)
+    )
     complaint = await _complaint(client, seen) if _lacks_pods(seen) else None
-    return replace(seen, agent=sign, complaint=complaint)
+    return replace(seen, agent=heartbeat, complaint=complaint)
 
 
 def _lacks_pods(seen: Observed) -> bool:

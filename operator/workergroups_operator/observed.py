@@ -44,7 +44,7 @@ class UnreadableObject:
 
 
 @dataclass(frozen=True)
-class AgentSign:
+class AgentHeartbeat:
     """What the agent's Lease shows of the agent, timed by this process's own clock alone."""
 
     # The Ray session that the agent says it is connected to.
@@ -116,7 +116,7 @@ class Observed:
     plan: ClusterPlan | None = None
     # Pool -> where its pods are; only of pools whose nodes are numbered along a topology.
     domains: Mapping[str, Domains] = field(default_factory=dict)
-    agent: AgentSign = AgentSign()
+    agent: AgentHeartbeat = AgentHeartbeat()
     # KubeRay's latest complaint about the cluster, while pods are missing.
     complaint: str | None = None
     queueing: Queueing = Queueing()

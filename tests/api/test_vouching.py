@@ -136,7 +136,7 @@ def nothing(path):
 @pytest.mark.parametrize(
     ("put", "words"), [(pipe, "not a regular file"), (nested, "not JSON"), (endless, "symbolic links"), (nothing, "")]
 )
-async def test_reports_that_cannot_be_read_are_not_vouched_for_though_the_pulse_continues(ready, put, words):
+async def test_reports_that_cannot_be_read_are_not_vouched_for_though_the_heartbeat_continues(ready, put, words):
     path = exchange_of(ready) / "reports" / "reports.json"
     path.unlink()
     put(path)

@@ -105,15 +105,15 @@ def _read(exchange: Exchange) -> tuple[Any, ...]:
     reports = _or_none(exchange.read_reports)
     if reports is not None:
         _check_identities(reports)
-    pulse = _or_none(exchange.read_pulse)
-    if pulse is not None:
-        exchange.has_read_reports_of(pulse)
+    heartbeat = _or_none(exchange.read_heartbeat)
+    if heartbeat is not None:
+        exchange.has_read_reports_of(heartbeat)
     _or_none(exchange.previous_logs.since)
     for key in exchange.previous_logs.kept():
         _or_none(partial(exchange.previous_logs.read, key))
     dead = exchange.previous_logs.of_group(GROUP.uid)
     exchange.previous_logs.make_room()
-    return plan, launch, reports, pulse.session if pulse else None, dead
+    return plan, launch, reports, heartbeat.session if heartbeat else None, dead
 
 
 def _check_identities(reports: Reports) -> None:

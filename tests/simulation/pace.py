@@ -47,7 +47,7 @@ def of_reporter(usual: ReporterTimings) -> ReporterTimings:
         request=usual.request / PACE,
         renew=usual.renew / PACE,
         renew_again=usual.renew_again / PACE,
-        pulse_stale=usual.pulse_stale / PACE,
+        heartbeat_stale=usual.heartbeat_stale / PACE,
         status_retry=_quicker(usual.status_retry),
     )
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from kubernetes.aio.client.configuration import Configuration
 
 from tests.simulation.process import Process
-from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
+from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.reporter.timings import Timings
 from workergroups_api.names import AGENT_FIELD_MANAGER
 from workergroups_kube import Kube
@@ -24,7 +24,7 @@ def reporter(name: str, url: str, token: str, namespace: str, cluster: str, dire
         configuration = Configuration(host=url, api_key={"BearerToken": f"Bearer {token}"})
         configuration.proxy = None
         async with Kube.to(configuration, AGENT_FIELD_MANAGER, timings.request) as kube:
-            alive = SignOfLife(directory / "alive")
+            alive = LivenessFile(directory / "alive")
             await serve(kube, namespace, cluster, Exchange(directory), alive, timings)
 
     return Process(name, main)

@@ -17,22 +17,22 @@ from workergroups_common.bounded_json import Limits
 from workergroups_common.text import plain
 
 NAMESPACE = "workergroups-executor"
-SIGN_LIMITS = Limits(size=1024, depth=4, values=16)
+HEARTBEAT_LIMITS = Limits(size=1024, depth=4, values=16)
 ACCOUNT_LIMITS = Limits(size=8 * 1024 * 1024, depth=8, values=50_000)
 MAX_MESSAGE = 1024
-# The executor counts as silent if its last pulse is older than this. It writes several pulses a second.
+# The executor counts as silent if its last heartbeat is older than this. It writes several heartbeats a second.
 SILENT_SECONDS = 5.0
-# Its first pulse comes after the head's raylet has started and the executor has imported Ray.
+# Its first heartbeat comes after the head's raylet has started and the executor has imported Ray.
 START_SECONDS = 20.0
 SILENCE = (
     "the executor in the head's container does not answer, and nothing new starts until it is restarted: "
     f"see its lines in the log of the head's pod (`kubectl logs`, container {Container.HEAD})"
 )
 
-_SIGN, _ACCOUNT = "sign-of-life", "account"
+_HEARTBEAT, _ACCOUNT = "heartbeat", "account"
 
 
-class ExecutorPulse(ApiModel):
+class ExecutorHeartbeat(ApiModel):
     """Written after each look at Ray: if it changes, the executor has looked since."""
 
     executor: Annotated[str, Field(max_length=64)]
@@ -66,48 +66,50 @@ class Account(ApiModel):
 
 
 class AccountWriter:
-    """Writes pulse and account; the executor's side."""
+    """Writes heartbeat and account; the executor's side."""
 
     def __init__(self, gcs: Gcs) -> None:
         self._gcs = gcs
-        self._sign = ExecutorPulse(executor=uuid.uuid4().hex, looks=0)
+        self._heartbeat = ExecutorHeartbeat(executor=uuid.uuid4().hex, looks=0)
         self._written: Mapping[GroupKey, Explanation] | None = None
 
     def tell(self, launches: Mapping[GroupKey, Explanation], orders: str | None) -> None:
         """Report that this executor has looked at Ray, and what it knows of launches."""
-        account = self._sign.account
+        account = self._heartbeat.account
         if launches != self._written:
             self._gcs.put(NAMESPACE, _ACCOUNT, records.dump(_account(launches)))
             account += 1
-        sign = self._sign.model_copy(update={"looks": self._sign.looks + 1, "orders": orders, "account": account})
-        self._gcs.put(NAMESPACE, _SIGN, records.dump(sign))
-        self._sign, self._written = sign, launches
+        heartbeat = self._heartbeat.model_copy(
+            update={"looks": self._heartbeat.looks + 1, "orders": orders, "account": account}
+        )
+        self._gcs.put(NAMESPACE, _HEARTBEAT, records.dump(heartbeat))
+        self._heartbeat, self._written = heartbeat, launches
 
 
 class AccountReader:
-    """Reads pulse and account; the observer's side."""
+    """Reads heartbeat and account; the observer's side."""
 
     def __init__(self, gcs: Gcs, clock: Callable[[], float] = time.monotonic) -> None:
         self._gcs = gcs
         self._clock = clock
-        self._sign: ExecutorPulse | None = None
+        self._heartbeat: ExecutorHeartbeat | None = None
         self._changed = clock()
         self._launches: dict[GroupKey, Explanation] = {}
 
     @property
     def orders(self) -> str | None:
         """The stamp of the orders that the executor carries out."""
-        return self._sign.orders if self._sign else None
+        return self._heartbeat.orders if self._heartbeat else None
 
     def look(self) -> Heard:
         """Return what the executor reports now."""
-        sign = records.read(ExecutorPulse, self._gcs.get(NAMESPACE, _SIGN), SIGN_LIMITS)
-        before = self._sign
-        if sign is not None and sign != before:
-            if before is None or (sign.executor, sign.account) != (before.executor, before.account):
+        heartbeat = records.read(ExecutorHeartbeat, self._gcs.get(NAMESPACE, _HEARTBEAT), HEARTBEAT_LIMITS)
+        before = self._heartbeat
+        if heartbeat is not None and heartbeat != before:
+            if before is None or (heartbeat.executor, heartbeat.account) != (before.executor, before.account):
                 self._launches = self._read_launches()
-            self._sign, self._changed = sign, self._clock()
-        silent = self._clock() - self._changed > (SILENT_SECONDS if self._sign else START_SECONDS)
+            self._heartbeat, self._changed = heartbeat, self._clock()
+        silent = self._clock() - self._changed > (SILENT_SECONDS if self._heartbeat else START_SECONDS)
         return Heard(self._launches, silence=SILENCE if silent else None)
 
     def _read_launches(self) -> dict[GroupKey, Explanation]:

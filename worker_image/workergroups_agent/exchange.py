@@ -1,8 +1,8 @@
 """The files that observer and reporter exchange: a directory for each direction, which one writes and the other reads.
 
 The reporter writes `orders`: the plan, and one file for each group's launch, so that one unwritable launch does not
-affect others. The observer writes `reports`: what it sees in Ray, a pulse, and the last lines of dead ranks. Each file
-is replaced as a whole. Readers do not trust the content: see `files`.
+affect others. The observer writes `reports`: what it sees in Ray, a heartbeat, and the last lines of dead ranks. Each
+file is replaced as a whole. Readers do not trust the content: see `files`.
 """
 
 import hashlib
@@ -22,15 +22,15 @@ from workergroups_api.launch import Launch
 from workergroups_api.model import ApiModel
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.report import GroupReport, PoolReport
-from workergroups_api.vocabulary import ORDERS, PLAN_FILE, PULSE_FILE, REPORTS, REPORTS_FILE, Variable
+from workergroups_api.vocabulary import HEARTBEAT_FILE, ORDERS, PLAN_FILE, REPORTS, REPORTS_FILE, Variable
 from workergroups_common.bounded_json import Limits, RefusedJson, parse
 from workergroups_common.text import plain
 
 POLL_SECONDS = 0.1
 # A launch holds a ConfigMap of up to 1 MiB; JSON needs six bytes for each byte that it escapes.
 _LIMITS = Limits(size=8 * 1024 * 1024, depth=100, values=200_000)
-# The pulse is read ten times a second.
-_PULSE_LIMITS = Limits(size=4096, depth=2, values=20)
+# The heartbeat is read ten times a second.
+_HEARTBEAT_LIMITS = Limits(size=4096, depth=2, values=20)
 
 _Model = TypeVar("_Model", bound=ApiModel)
 
@@ -68,7 +68,7 @@ class Reports(ApiModel):
     groups: Mapping[str, ReportedGroup] = Field(default_factory=dict)
 
 
-class Pulse(ApiModel):
+class ObserverHeartbeat(ApiModel):
     """Written after each successful look at Ray: if it changes, the observer has looked since."""
 
     session: Annotated[str, Field(max_length=256)]
@@ -87,7 +87,7 @@ class Exchange:
         self._orders = directory / ORDERS
         self._plan = self._orders / PLAN_FILE
         self._reports = directory / REPORTS / REPORTS_FILE
-        self._pulse = directory / REPORTS / PULSE_FILE
+        self._heartbeat = directory / REPORTS / HEARTBEAT_FILE
         self.previous_logs = PreviousLogs(directory / REPORTS)
         self._beats = 0
         # Digest of the reports that were written or read last.
@@ -159,21 +159,23 @@ class Exchange:
         return stamp(self._reports)
 
     def beat(self, session: str) -> None:
-        """Write a pulse: the observer has looked at Ray, and the reports that it wrote last are what it saw."""
+        """Write a heartbeat: the observer has looked at Ray, and the reports that it wrote last are what it saw."""
         self._beats += 1
-        write_file(self._pulse, _encode(Pulse(session=session, count=self._beats, reports=self._digest)))
+        write_file(
+            self._heartbeat, _encode(ObserverHeartbeat(session=session, count=self._beats, reports=self._digest))
+        )
 
-    def read_pulse(self) -> Pulse | None:
-        """Return the pulse, None while the observer is not connected to Ray."""
-        return _decode(self._pulse, Pulse, _PULSE_LIMITS)
+    def read_heartbeat(self) -> ObserverHeartbeat | None:
+        """Return the heartbeat, None while the observer is not connected to Ray."""
+        return _decode(self._heartbeat, ObserverHeartbeat, _HEARTBEAT_LIMITS)
 
-    def has_read_reports_of(self, pulse: Pulse) -> bool:
-        """Return whether the pulse belongs to the reports that this process has read last."""
-        return pulse.reports is not None and pulse.reports == self._digest
+    def has_read_reports_of(self, heartbeat: ObserverHeartbeat) -> bool:
+        """Return whether the heartbeat belongs to the reports that this process has read last."""
+        return heartbeat.reports is not None and heartbeat.reports == self._digest
 
     def withdraw(self) -> None:
-        """Remove reports and pulse: the observer is not, or no longer, connected to Ray."""
-        self._pulse.unlink(missing_ok=True)
+        """Remove reports and heartbeat: the observer is not, or no longer, connected to Ray."""
+        self._heartbeat.unlink(missing_ok=True)
         self._reports.unlink(missing_ok=True)
 
 

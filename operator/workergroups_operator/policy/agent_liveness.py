@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentHeartbeat
 from workergroups_operator.timings import Timings
 
 
 class AgentState(Enum):
-    """What the operator concludes from the agent's signs of life."""
+    """What the operator concludes from the agent's heartbeats."""
 
     STARTING = "it has not been connected to this Ray yet"
     CONNECTED = "it is connected"
@@ -30,27 +30,27 @@ class AgentLiveness:
         return self.state in (AgentState.CONNECTED, AgentState.AWAY)
 
 
-def agent_liveness(head: str | None, sign: AgentSign, timings: Timings) -> AgentLiveness:
-    """Conclude from the head that runs now and from the agent's signs of life.
+def agent_liveness(head: str | None, heartbeat: AgentHeartbeat, timings: Timings) -> AgentLiveness:
+    """Conclude from the head that runs now and from the agent's heartbeats.
 
     A head that restarted has another session. The session that an agent reports is up to four seconds old, so it counts
     only that long after the operator first saw the present head. If it is the cluster's first head, the session counts
     at once. Only an operator that saw the cluster begin knows that: the Lease, which records earlier heads, may have
     been deleted.
     """
-    known = sign.known
+    known = heartbeat.known
     if head is None:
         return AgentLiveness(AgentState.STARTING)
-    if known is not None and known[0] == head and sign.session in (None, known[1]):
-        return AgentLiveness(_presence(sign, timings), *known)
-    if sign.session is None or sign.is_silent or sign.away_seconds:
+    if known is not None and known[0] == head and heartbeat.session in (None, known[1]):
+        return AgentLiveness(_presence(heartbeat, timings), *known)
+    if heartbeat.session is None or heartbeat.is_silent or heartbeat.away_seconds:
         return AgentLiveness(AgentState.STARTING)
-    if sign.is_of_first_head or (sign.seen_with_head_seconds or 0.0) >= timings.session_stale:
-        return AgentLiveness(AgentState.CONNECTED, head, sign.session)
+    if heartbeat.is_of_first_head or (heartbeat.seen_with_head_seconds or 0.0) >= timings.session_stale:
+        return AgentLiveness(AgentState.CONNECTED, head, heartbeat.session)
     return AgentLiveness(AgentState.STARTING)
 
 
-def _presence(sign: AgentSign, timings: Timings) -> AgentState:
-    if sign.is_silent or sign.away_seconds >= timings.agent_away:
+def _presence(heartbeat: AgentHeartbeat, timings: Timings) -> AgentState:
+    if heartbeat.is_silent or heartbeat.away_seconds >= timings.agent_away:
         return AgentState.LOST
-    return AgentState.AWAY if sign.away_seconds else AgentState.CONNECTED
+    return AgentState.AWAY if heartbeat.away_seconds else AgentState.CONNECTED

@@ -100,10 +100,10 @@ def _since(pool: ResourcePool, before: datetime, now: datetime) -> datetime:
 
 def _is_vouched_for(pool: ResourcePool, observed: Observed) -> bool:
     """Return whether the agent is connected to the present head, and vouches for what it reports of the pool."""
-    report, sign = pool.status.reservation, observed.agent
-    if report is None or sign.is_silent or sign.away_seconds or doubt(pool.uid, sign.doubts) is not None:
+    report, heartbeat = pool.status.reservation, observed.agent
+    if report is None or heartbeat.is_silent or heartbeat.away_seconds or doubt(pool.uid, heartbeat.doubts) is not None:
         return False
-    return sign.session == report.session and sign.known == (observed.head, report.session)
+    return heartbeat.session == report.session and heartbeat.known == (observed.head, report.session)
 
 
 def _wanted_by(pool: ResourcePool, observed: Observed) -> str | None:

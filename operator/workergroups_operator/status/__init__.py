@@ -20,7 +20,7 @@ from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
-from workergroups_operator.status.conclusion import Conclusion, Situation, StatusUpdate, unvouched
+from workergroups_operator.status.conclusion import Conclusion, StatusInputs, StatusUpdate, unvouched
 from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.unreadable import unreadable
 from workergroups_operator.templates import Templates
@@ -48,22 +48,22 @@ def status(
     now: datetime,
 ) -> Statuses:
     """Return the status of all pools and groups of the cluster."""
-    situation = Situation(observed, templates, decisions, failures, now)
-    of_pools = [pools.pool_conditions(pool, situation) for pool in observed.pools]
+    inputs = StatusInputs(observed, templates, decisions, failures, now)
+    of_pools = [pools.pool_conditions(pool, inputs) for pool in observed.pools]
     by_pool = {
-        pool.name: groups.ConcludedPool(pool, each, pools.placed_nodes(pool, situation))
+        pool.name: groups.ConcludedPool(pool, each, pools.placed_nodes(pool, inputs))
         for pool, each in zip(observed.pools, of_pools, strict=True)
     }
     reports = [decisions.groups.reports[group.name] for group in observed.groups]
     of_groups = [
-        groups.group_conditions(group, report, situation, by_pool)
+        groups.group_conditions(group, report, inputs, by_pool)
         for group, report in zip(observed.groups, reports, strict=True)
     ]
     updates = (
         *(unreadable(odd, now) for odd in observed.unreadable),
-        *(_of_pool(pool, each, situation) for pool, each in zip(observed.pools, of_pools, strict=True)),
+        *(_of_pool(pool, each, inputs) for pool, each in zip(observed.pools, of_pools, strict=True)),
         *(
-            _of_group(group, report, each, situation)
+            _of_group(group, report, each, inputs)
             for group, report, each in zip(observed.groups, reports, of_groups, strict=True)
         ),
     )
@@ -72,43 +72,43 @@ def status(
     ]
     waits = [each.requeue_after for each in (*of_pools, *of_groups)]
     waits += [(at - now).total_seconds() for _, at in expiries if at > now]
-    requeue_after = min((*waits, *_waits(situation, updates, timings))) if updates else None
+    requeue_after = min((*waits, *_waits(inputs, updates, timings))) if updates else None
     return Statuses(updates, requeue_after, tuple(group for group, at in expiries if at <= now))
 
 
-def _of_pool(pool: ResourcePool, concluded: Conclusion, situation: Situation) -> StatusUpdate:
+def _of_pool(pool: ResourcePool, concluded: Conclusion, inputs: StatusInputs) -> StatusUpdate:
     before = pool.status.model_copy(update={"reservation": None})
     after = ResourcePoolStatus(
         conditions=concluded.conditions,
         observed_generation=pool.generation,
         deadline=concluded.deadline,
         cluster_name=pool.cluster,
-        nodes=pools.node_count(pool, situation),
+        nodes=pools.node_count(pool, inputs),
         selector=pools.selector(pool),
-        victims=situation.decisions.sizes[pool.name].victims or None,
+        victims=inputs.decisions.sizes[pool.name].victims or None,
         accelerators=pool.spec.described_accelerators,
-        release=situation.decisions.releases.get(pool.name),
-        idle=situation.decisions.idle.get(pool.name),
-        ready_nodes=_known(pools.ready_nodes(pool, situation), pool, situation),
-        ray_version=found.ray if (found := pools.node_versions(pool, situation)) else None,
-        drivers=situation.decisions.drivers.get(pool.name),
-        roll=_roll(pool, situation),
-        template=pools.template_that_ran(pool, situation),
+        release=inputs.decisions.releases.get(pool.name),
+        idle=inputs.decisions.idle.get(pool.name),
+        ready_nodes=_known(pools.ready_nodes(pool, inputs), pool, inputs),
+        ray_version=found.ray if (found := pools.node_versions(pool, inputs)) else None,
+        drivers=inputs.decisions.drivers.get(pool.name),
+        roll=_roll(pool, inputs),
+        template=pools.template_that_ran(pool, inputs),
     )
     ready_before = find(pool.status.conditions, ConditionType.READY)
     is_news = _lost(after) not in (None, _lost(before))
-    news = pools.drivers_lost(pool, situation) if is_news else None
+    news = pools.drivers_lost(pool, inputs) if is_news else None
     return StatusUpdate(RESOURCE_POOL, pool.metadata, before, after, ready_before, concluded.ready, news=news)
 
 
-def _roll(pool: ResourcePool, situation: Situation) -> str | None:
+def _roll(pool: ResourcePool, inputs: StatusInputs) -> str | None:
     """Return the name of the last roll that the RayCluster is known to have.
 
     The next turn relies on it if the RayCluster has no node group of the pool. If the status had the roll before the
     RayCluster, a turn that reads the RayCluster in between would take it for done, and write the old head again.
     """
-    is_written = situation.failures.is_written(RAY_CLUSTER)
-    return situation.templates.roll(pool) if is_written else last_roll(situation.observed, pool)
+    is_written = inputs.failures.is_written(RAY_CLUSTER)
+    return inputs.templates.roll(pool) if is_written else last_roll(inputs.observed, pool)
 
 
 def _expiry(group: WorkerGroup, concluded: Conclusion) -> datetime | None:
@@ -122,30 +122,30 @@ def _lost(status: ResourcePoolStatus) -> LostDrivers | None:
     return status.drivers.lost if status.drivers else None
 
 
-def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, situation: Situation) -> StatusUpdate:
+def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, inputs: StatusInputs) -> StatusUpdate:
     before = group.status.model_copy(update={"ranks": None})
-    incarnation = situation.decisions.groups.incarnations.get(group.name)
+    incarnation = inputs.decisions.groups.incarnations.get(group.name)
     news = {
         "conditions": concluded.conditions,
         "observed_generation": group.generation,
         "deadline": concluded.deadline,
-        "world_size": groups.world_size(group, situation),
-        "ready_ranks": _known(report.ready_count, group, situation),
-        "failures": kept_failures(group, situation),
+        "world_size": groups.world_size(group, inputs),
+        "ready_ranks": _known(report.ready_count, group, inputs),
+        "failures": kept_failures(group, inputs),
     }
     after = before.model_copy(update=news | (incarnation.recorded() if incarnation is not None else {}))
     ready_before = find(group.status.conditions, ConditionType.READY)
     return StatusUpdate(WORKER_GROUP, group.metadata, before, after, ready_before, concluded.ready)
 
 
-def _known(count: int, subject: ResourcePool | WorkerGroup, situation: Situation) -> int | None:
-    return None if unvouched(subject, situation) else count
+def _known(count: int, subject: ResourcePool | WorkerGroup, inputs: StatusInputs) -> int | None:
+    return None if unvouched(subject, inputs) else count
 
 
-def _restarts(situation: Situation) -> Iterator[datetime]:
+def _restarts(inputs: StatusInputs) -> Iterator[datetime]:
     """Yield when ranks of groups are restarted that have failed. No event reports that a pause is over."""
-    decisions = situation.decisions
-    for group in situation.observed.groups:
+    decisions = inputs.decisions
+    for group in inputs.observed.groups:
         response = decisions.groups.failures.get(group.name)
         if response is None or response.restart_at is None or response.failure.is_paused:
             continue
@@ -154,45 +154,45 @@ def _restarts(situation: Situation) -> Iterator[datetime]:
             yield response.restart_at
 
 
-def _deadlines_of_runs(situation: Situation) -> Iterator[float]:
+def _deadlines_of_runs(inputs: StatusInputs) -> Iterator[float]:
     """Yield in how many seconds runs must have ended."""
-    for group in situation.observed.groups:
-        incarnation = situation.decisions.groups.incarnations.get(group.name)
+    for group in inputs.observed.groups:
+        incarnation = inputs.decisions.groups.incarnations.get(group.name)
         run = incarnation.run if incarnation is not None else None
         deadline = deadline_of(group.spec, run) if run is not None else None
         if deadline is not None:
-            yield max(0.0, (deadline - situation.now).total_seconds())
+            yield max(0.0, (deadline - inputs.now).total_seconds())
 
 
-def _releases(situation: Situation) -> Iterator[float]:
+def _releases(inputs: StatusInputs) -> Iterator[float]:
     """Yield when a pool that has given back its nodes tries again, or must give them back."""
-    observed, now = situation.observed, situation.now
+    observed, now = inputs.observed, inputs.now
     for pool in observed.pools:
-        record = situation.decisions.releases.get(pool.name)
+        record = inputs.decisions.releases.get(pool.name)
         if record is not None and record.next is not None and is_released(pool, record, observed.at):
             yield max(0.0, (record.next - now).total_seconds())
         elif is_late(pool, now) and not is_late(pool, observed.at):
             yield 0.0  # The deadline has passed since the operator decided.
 
 
-def _waits(situation: Situation, updates: Sequence[StatusUpdate], timings: Timings) -> Iterator[float]:
+def _waits(inputs: StatusInputs, updates: Sequence[StatusUpdate], timings: Timings) -> Iterator[float]:
     """Yield after how many seconds to look again, for each reason to do so."""
-    decisions, now = situation.decisions, situation.now
-    yield situation.observed.agent.look_again_seconds
+    decisions, now = inputs.decisions, inputs.now
+    yield inputs.observed.agent.look_again_seconds
     for retries in (decisions.restart.retries, *(each.retries for each in decisions.groups.incarnations.values())):
         if retries.next is not None:
             yield max(0.0, (retries.next - now).total_seconds())
-    yield from (max(0.0, (at - now).total_seconds()) for at in _restarts(situation))
-    yield from _releases(situation)
-    yield from _deadlines_of_runs(situation)
-    for pool in situation.observed.pools:
+    yield from (max(0.0, (at - now).total_seconds()) for at in _restarts(inputs))
+    yield from _releases(inputs)
+    yield from _deadlines_of_runs(inputs)
+    for pool in inputs.observed.pools:
         idle = decisions.idle.get(pool.name)
         # After that time, a pool is waiting for the agent to vouch for its report, of which the Lease tells.
-        if idle is not None and idle.since is not None and situation.observed.at < ends_at(pool, idle.since):
+        if idle is not None and idle.since is not None and inputs.observed.at < ends_at(pool, idle.since):
             yield max(0.0, (ends_at(pool, idle.since) - now).total_seconds())
     if decisions.groups.environments:
         yield timings.sources
-    if is_gathering(situation.observed):
+    if is_gathering(inputs.observed):
         yield GATHER_SECONDS
     waiting = {name for name, each in decisions.groups.environments.items() if isinstance(each, Explanation)}
     for update in updates:

@@ -16,12 +16,12 @@ from workergroups_operator.policy.queueing import (
     queue_of,
     workload_condition,
 )
-from workergroups_operator.status.conclusion import Situation, finding
+from workergroups_operator.status.conclusion import StatusInputs, finding
 
 
-def admitted(pool: ResourcePool, situation: Situation) -> Finding | None:
+def admitted(pool: ResourcePool, inputs: StatusInputs) -> Finding | None:
     """Find out whether the pool's cluster may run; None if no queue has a say."""
-    observed = situation.observed
+    observed = inputs.observed
     cluster, queueing = observed.ray_cluster, observed.queueing
     if cluster is None or (queue_of(cluster) is None and queueing.workload is None):
         return None

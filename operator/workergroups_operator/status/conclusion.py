@@ -27,7 +27,7 @@ _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not 
 
 
 @dataclass(frozen=True)
-class Situation:
+class StatusInputs:
     """What the earlier steps of a turn found out about one cluster."""
 
     observed: Observed
@@ -108,10 +108,10 @@ def _wait(subject: ResourcePool | WorkerGroup, now: datetime, tried_since: datet
     return wait_for_ready(deadline_before, subject.spec.progress_deadline_seconds, now)
 
 
-def agent_lost(situation: Situation) -> Explanation:
+def agent_lost(inputs: StatusInputs) -> Explanation:
     """Explain that the state is unknown, and why, as far as the operator can see."""
-    trouble = agent_trouble(situation.observed)
-    why = trouble.message if trouble else situation.observed.agent.doubts.get(EVERY, _MAY_BE)
+    trouble = agent_trouble(inputs.observed)
+    why = trouble.message if trouble else inputs.observed.agent.doubts.get(EVERY, _MAY_BE)
     return Explanation(
         Reason.AGENT_LOST,
         f"there has been no heartbeat of the agent for some seconds, so the state is unknown: {why}; ranks that ran "
@@ -119,12 +119,12 @@ def agent_lost(situation: Situation) -> Explanation:
     )
 
 
-def unvouched(subject: ApiObject, situation: Situation) -> Explanation | None:
+def unvouched(subject: ApiObject, inputs: StatusInputs) -> Explanation | None:
     """Return why the state of an object in Ray is unknown; None if the agent vouches for what it last reported."""
-    agent = situation.decisions.agent
+    agent = inputs.decisions.agent
     if agent.state is AgentState.LOST:
-        return agent_lost(situation)
-    why = doubt(subject.uid, situation.observed.agent.doubts)
+        return agent_lost(inputs)
+    why = doubt(subject.uid, inputs.observed.agent.doubts)
     if why is None or not agent.is_believed:
         return None
     return Explanation(Reason.STATUS_NOT_WRITTEN, f"Ray's state is unknown: {why}; ranks that ran keep running")

@@ -20,7 +20,7 @@ from workergroups_operator.policy.incarnation import GroupIncarnation
 from workergroups_operator.policy.rank_failures import FailureResponse
 from workergroups_operator.policy.retry import BUDGET, announced, is_exhausted
 from workergroups_operator.status.complete import group_complete, how_ended
-from workergroups_operator.status.conclusion import Conclusion, Situation, conclude, finding, unvouched
+from workergroups_operator.status.conclusion import Conclusion, StatusInputs, conclude, finding, unvouched
 from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.suspended import group_suspended, not_ready
 from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment
@@ -41,37 +41,37 @@ class ConcludedPool(NamedTuple):
 
 
 def group_conditions(
-    group: WorkerGroup, report: GroupReport, situation: Situation, pools: Mapping[str, ConcludedPool]
+    group: WorkerGroup, report: GroupReport, inputs: StatusInputs, pools: Mapping[str, ConcludedPool]
 ) -> Conclusion:
     """Return the group's conditions, given its believed report."""
-    unknown = unvouched(group, situation)
-    why = situation.decisions.groups.suspended.get(group.name)
-    chain = _chain(group, report, situation, pools) if why is None else [not_ready(type_, why) for type_ in _CHAIN]
+    unknown = unvouched(group, inputs)
+    why = inputs.decisions.groups.suspended.get(group.name)
+    chain = _chain(group, report, inputs, pools) if why is None else [not_ready(type_, why) for type_ in _CHAIN]
     aside = (
-        *group_complete(group, report, unknown, situation),
-        *group_suspended(group, report, unknown, situation),
-        group_up_to_date(group, situation),
+        *group_complete(group, report, unknown, inputs),
+        *group_suspended(group, report, unknown, inputs),
+        group_up_to_date(group, inputs),
     )
-    ended = how_ended(group, situation)
+    ended = how_ended(group, inputs)
     complete = ended if ended is not None and ended.reason == Reason.COMPLETE else None
-    return conclude(group, chain, aside, situation.now, complete=complete)
+    return conclude(group, chain, aside, inputs.now, complete=complete)
 
 
 def _chain(
-    group: WorkerGroup, report: GroupReport, situation: Situation, pools: Mapping[str, ConcludedPool]
+    group: WorkerGroup, report: GroupReport, inputs: StatusInputs, pools: Mapping[str, ConcludedPool]
 ) -> list[Finding]:
-    pools_ready = _pools_ready(group, situation, pools)
-    created = _ranks_created(group, report, situation, is_launched=pools_ready.status == "True")
-    return [pools_ready, created, _ranks_ready(group, report, situation)]
+    pools_ready = _pools_ready(group, inputs, pools)
+    created = _ranks_created(group, report, inputs, is_launched=pools_ready.status == "True")
+    return [pools_ready, created, _ranks_ready(group, report, inputs)]
 
 
-def world_size(group: WorkerGroup, situation: Situation) -> int | None:
+def world_size(group: WorkerGroup, inputs: StatusInputs) -> int | None:
     """Return how many ranks the group should have; None while it has no bundles."""
-    return sum(part.count for part in situation.decisions.groups.bundles[group.name].bundles) or None
+    return sum(part.count for part in inputs.decisions.groups.bundles[group.name].bundles) or None
 
 
-def _pools_ready(group: WorkerGroup, situation: Situation, pools: Mapping[str, ConcludedPool]) -> Finding:
-    assignment = situation.decisions.groups.bundles[group.name]
+def _pools_ready(group: WorkerGroup, inputs: StatusInputs, pools: Mapping[str, ConcludedPool]) -> Finding:
+    assignment = inputs.decisions.groups.bundles[group.name]
     if not isinstance(assignment, Assigned):
         return _pools_finding("False", assignment.why)
     for part in assignment.bundles:
@@ -94,26 +94,26 @@ def _holds(on: ConcludedPool, part: PlannedBundles) -> bool:
     return bisect_left(on.placed, nodes.stop) - bisect_left(on.placed, nodes.start) == len(nodes)
 
 
-def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation, *, is_launched: bool) -> Finding:
-    if (unknown := unvouched(group, situation)) is not None:
+def _ranks_created(group: WorkerGroup, report: GroupReport, inputs: StatusInputs, *, is_launched: bool) -> Finding:
+    if (unknown := unvouched(group, inputs)) is not None:
         return _created_finding("Unknown", unknown)
-    total = world_size(group, situation) or 0
-    count = f"{report.created} of {total} ranks created{_failed_before(group, report, situation)}"
-    if (pool := situation.decisions.rolling(group.name)) is not None:
+    total = world_size(group, inputs) or 0
+    count = f"{report.created} of {total} ranks created{_failed_before(group, report, inputs)}"
+    if (pool := inputs.decisions.rolling(group.name)) is not None:
         message = f"{count}: waiting until the nodes of pool {pool} are restarted"
         return _created_finding("False", Explanation(LaunchState.WAITING_FOR_POOLS, message))
     if report.state == LaunchState.LAUNCH_FAILED:
         why = Explanation(LaunchState.LAUNCH_FAILED, f"{report.message}; {_try_again(group)}")
         return _created_finding("False", why, decisive=True, final=True)
     if report.state == LaunchState.LAUNCH_INTERRUPTED:
-        return _launch_interrupted(group, report, situation)
+        return _launch_interrupted(group, report, inputs)
     if total and report.created == total:
         return _created_finding("True", Explanation(Reason.RANKS_CREATED, f"{total} of {total} ranks created"))
-    needs_secret = (SECRET,) if group.name in situation.decisions.groups.environments else ()
-    failure = situation.failures.of(CONFIG_MAP, ROLE, *needs_secret)
+    needs_secret = (SECRET,) if group.name in inputs.decisions.groups.environments else ()
+    failure = inputs.failures.of(CONFIG_MAP, ROLE, *needs_secret)
     if failure:
         return _created_finding("False", failure)
-    if not report.created and (missing := missing_environment(group, situation)):
+    if not report.created and (missing := missing_environment(group, inputs)):
         return _created_finding("False", Explanation(missing.reason, f"{count}: {missing.message}"))
     message = f"{count}: {report.message}" if report.message else count
     # Until the agent reports an incarnation, it is launching it, unless it waits for pools.
@@ -121,9 +121,9 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, situation: Situation
     return _created_finding("False", Explanation(reason, message))
 
 
-def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
+def _launch_interrupted(group: WorkerGroup, report: GroupReport, inputs: StatusInputs) -> Finding:
     """Report when the next incarnation begins, or that there will be none."""
-    retries = situation.decisions.groups.incarnations[group.name].retries
+    retries = inputs.decisions.groups.incarnations[group.name].retries
     what = f"incarnation {report.incarnation}: {report.message or 'the launch was cut short'}"
     if is_exhausted(retries):
         message = f"{what}; so were the {BUDGET} incarnations before it; {_try_again(group)}"
@@ -134,12 +134,12 @@ def _launch_interrupted(group: WorkerGroup, report: GroupReport, situation: Situ
     return _created_finding("False", why, decisive=True)
 
 
-def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) -> Finding:
-    if (unknown := unvouched(group, situation)) is not None:
+def _ranks_ready(group: WorkerGroup, report: GroupReport, inputs: StatusInputs) -> Finding:
+    if (unknown := unvouched(group, inputs)) is not None:
         return _ready_finding("Unknown", unknown)
-    total = world_size(group, situation) or 0
+    total = world_size(group, inputs) or 0
     count = f"{report.ready_count} of {total} ranks ready"
-    response = situation.decisions.groups.failures.get(group.name)
+    response = inputs.decisions.groups.failures.get(group.name)
     if report.failures and response:
         return _failed(group, response, count)
     if report.hang and response:
@@ -148,15 +148,15 @@ def _ranks_ready(group: WorkerGroup, report: GroupReport, situation: Situation) 
         return _paused(report, count, is_ready=report.ready_count == total)
     if total and report.ready_count == total:
         return _ready_finding("True", Explanation(Reason.RANKS_READY, count))
-    count += _failed_before(group, report, situation)
+    count += _failed_before(group, report, inputs)
     waiting = f"{count}; waiting for processes to start and constructors to return"
     return _ready_finding("False", Explanation(Reason.RANKS_STARTING, waiting if report.created else count))
 
 
-def _failed_before(group: WorkerGroup, report: GroupReport, situation: Situation) -> str:
+def _failed_before(group: WorkerGroup, report: GroupReport, inputs: StatusInputs) -> str:
     """Return why ranks are being recreated, as the end of a clause; empty if it is not for a failure."""
-    incarnation = situation.decisions.groups.incarnations.get(group.name)
-    for each in kept_failures(group, situation):
+    incarnation = inputs.decisions.groups.incarnations.get(group.name)
+    for each in kept_failures(group, inputs):
         if incarnation is not None and _is_recreated(each, incarnation, report):
             where = f" in pod {each.pod}" if each.pod else ""
             return f", since rank {each.rank} of incarnation {each.incarnation}{where} failed: {each.message}"

@@ -9,21 +9,21 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_common.text import plain
 from workergroups_operator.policy.believed_report import vouches
 from workergroups_operator.policy.rank_failures import GroupFailure
-from workergroups_operator.status.conclusion import Situation
+from workergroups_operator.status.conclusion import StatusInputs
 
 # Incarnation, rank and its birth.
 _Key = tuple[int, int, int]
 
 
-def kept_failures(group: WorkerGroup, situation: Situation) -> tuple[KeptFailure, ...]:
+def kept_failures(group: WorkerGroup, inputs: StatusInputs) -> tuple[KeptFailure, ...]:
     """Return the ten latest failures, the latest first: those that the status has, and what failed now.
 
     A rank's last words arrive after its death, and perhaps after its successor's birth.
     """
     before = {(each.incarnation, each.rank, each.birth or 0): each for each in group.status.failures}
-    response = situation.decisions.groups.failures.get(group.name)
-    present = _present(response.failure, before, situation.now) if response else {}
-    words = _last_words(group, situation)
+    response = inputs.decisions.groups.failures.get(group.name)
+    present = _present(response.failure, before, inputs.now) if response else {}
+    words = _last_words(group, inputs)
     found = {
         key: each.model_copy(update={"last_words": words[key]}) if key in words else each
         for key, each in (before | present).items()
@@ -47,9 +47,9 @@ def _present(failure: GroupFailure, before: dict[_Key, KeptFailure], now: dateti
     return found
 
 
-def _last_words(group: WorkerGroup, situation: Situation) -> Mapping[_Key, str]:
+def _last_words(group: WorkerGroup, inputs: StatusInputs) -> Mapping[_Key, str]:
     """Return what dead ranks printed last, according to the agent."""
     report = group.status.ranks
-    if report is None or not vouches(group, situation.observed, situation.decisions.agent):
+    if report is None or not vouches(group, inputs.observed, inputs.decisions.agent):
         return {}
     return {(each.incarnation, each.rank, each.birth or 0): each.text for each in report.last_words}

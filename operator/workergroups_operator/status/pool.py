@@ -33,7 +33,7 @@ from workergroups_operator.policy.suspension import terminating_pools
 from workergroups_operator.status.admitted import admitted
 from workergroups_operator.status.conclusion import (
     Conclusion,
-    Situation,
+    StatusInputs,
     agent_lost,
     agent_trouble,
     conclude,
@@ -51,27 +51,27 @@ _bundles_finding = partial(finding, ConditionType.BUNDLES_RESERVED)
 _preflight_finding = partial(finding, ConditionType.PREFLIGHT_PASSED)
 
 
-def pool_conditions(pool: ResourcePool, situation: Situation) -> Conclusion:
+def pool_conditions(pool: ResourcePool, inputs: StatusInputs) -> Conclusion:
     """Return the pool's conditions."""
-    why = situation.decisions.suspended_pools.get(pool.name)
-    chain = _chain(pool, situation) if why is None else _suspended_chain(pool, why, situation)
-    aside = (*pool_suspended(pool, situation), *pool_idle(pool, situation), pool_up_to_date(pool, situation))
-    record = situation.decisions.releases.get(pool.name)
+    why = inputs.decisions.suspended_pools.get(pool.name)
+    chain = _chain(pool, inputs) if why is None else _suspended_chain(pool, why, inputs)
+    aside = (*pool_suspended(pool, inputs), *pool_idle(pool, inputs), pool_up_to_date(pool, inputs))
+    record = inputs.decisions.releases.get(pool.name)
     tried_since = record.next if record and why is None else None
-    return conclude(pool, chain, aside, situation.now, drivers_lost(pool, situation), tried_since)
+    return conclude(pool, chain, aside, inputs.now, drivers_lost(pool, inputs), tried_since)
 
 
-def _chain(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
-    reserved = (_bundles_reserved(pool, situation),) if pool.is_reserved else ()
-    admission = admitted(pool, situation)
+def _chain(pool: ResourcePool, inputs: StatusInputs) -> tuple[Finding, ...]:
+    reserved = (_bundles_reserved(pool, inputs),) if pool.is_reserved else ()
+    admission = admitted(pool, inputs)
     queue = (admission,) if admission else ()
-    checked = () if pool.spec.preflight is Preflight.NONE else (_preflight_passed(pool, situation),)
-    return (*queue, _cluster_ready(situation), _nodes_ready(pool, situation), *reserved, *checked)
+    checked = () if pool.spec.preflight is Preflight.NONE else (_preflight_passed(pool, inputs),)
+    return (*queue, _cluster_ready(inputs), _nodes_ready(pool, inputs), *reserved, *checked)
 
 
-def drivers_lost(pool: ResourcePool, situation: Situation) -> Explanation | None:
+def drivers_lost(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     """Explain that nothing runs on the pool since its drivers ended with Ray's head; None if that is not so."""
-    drivers = situation.decisions.drivers.get(pool.name)
+    drivers = inputs.decisions.drivers.get(pool.name)
     if drivers is None or drivers.lost is None:
         return None
     lost = drivers.lost
@@ -85,48 +85,48 @@ def drivers_lost(pool: ResourcePool, situation: Situation) -> Explanation | None
     )
 
 
-def _suspended_chain(pool: ResourcePool, why: Explanation, situation: Situation) -> tuple[Finding, ...]:
+def _suspended_chain(pool: ResourcePool, why: Explanation, inputs: StatusInputs) -> tuple[Finding, ...]:
     """Return the chain of a suspended pool; other pools may still need its cluster."""
     reserved = (ConditionType.BUNDLES_RESERVED,) if pool.is_reserved else ()
     checked = () if pool.spec.preflight is Preflight.NONE else (ConditionType.PREFLIGHT_PASSED,)
     types = (ConditionType.NODES_READY, *reserved, *checked)
-    is_off = situation.decisions.is_off
-    cluster = not_ready(ConditionType.CLUSTER_READY, why) if is_off else _cluster_ready(situation)
+    is_off = inputs.decisions.is_off
+    cluster = not_ready(ConditionType.CLUSTER_READY, why) if is_off else _cluster_ready(inputs)
     return (cluster, *(not_ready(type_, why) for type_ in types))
 
 
-def ready_nodes(pool: ResourcePool, situation: Situation) -> int:
+def ready_nodes(pool: ResourcePool, inputs: StatusInputs) -> int:
     """Return how many nodes have joined Ray, and have their bundles if the pool is reserved."""
-    if pool.name in situation.decisions.suspended_pools:
+    if pool.name in inputs.decisions.suspended_pools:
         return 0
-    report = situation.decisions.pool_reports[pool.name]
-    return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, node_count(pool, situation))
+    report = inputs.decisions.pool_reports[pool.name]
+    return report.reserved_nodes if pool.is_reserved else min(report.joined_nodes, node_count(pool, inputs))
 
 
-def node_count(pool: ResourcePool, situation: Situation) -> int:
+def node_count(pool: ResourcePool, inputs: StatusInputs) -> int:
     """Return how many nodes the pool should have now: more than the spec says while it shrinks."""
-    return max(situation.decisions.sizes[pool.name].nodes, situation.decisions.replicas[pool.name].count)
+    return max(inputs.decisions.sizes[pool.name].nodes, inputs.decisions.replicas[pool.name].count)
 
 
-def placed_nodes(pool: ResourcePool, situation: Situation) -> list[int]:
+def placed_nodes(pool: ResourcePool, inputs: StatusInputs) -> list[int]:
     """Return the nodes that have their bundles and whose pods run, in ascending order."""
-    return sorted(reserved_pods(pool, situation.decisions.pool_reports[pool.name], situation.observed))
+    return sorted(reserved_pods(pool, inputs.decisions.pool_reports[pool.name], inputs.observed))
 
 
-def node_versions(pool: ResourcePool, situation: Situation) -> FoundVersions | None:
+def node_versions(pool: ResourcePool, inputs: StatusInputs) -> FoundVersions | None:
     """Return the Ray and Python in the image of the pool's nodes; None while they are unknown."""
-    return found_versions(situation.observed.pods_of(Component.WORKER, node_group_of(pool)))
+    return found_versions(inputs.observed.pods_of(Component.WORKER, node_group_of(pool)))
 
 
-def template_that_ran(pool: ResourcePool, situation: Situation) -> str | None:
+def template_that_ran(pool: ResourcePool, inputs: StatusInputs) -> str | None:
     """Return the digest of the template of which pods have run: of the present one, or of the last that was noted.
 
     A pool whose nodes end forgets it, so that it starts again with its present spec.
     """
-    if pool.name in terminating_pools(situation.observed, situation.decisions.suspended_pools.keys()):
+    if pool.name in terminating_pools(inputs.observed, inputs.decisions.suspended_pools.keys()):
         return None
-    present = digest_of(situation.templates.of(pool))
-    pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
+    present = digest_of(inputs.templates.of(pool))
+    pods = inputs.observed.pods_of(Component.WORKER, node_group_of(pool))
     return present if any(map(has_begun, pods)) else pool.status.template
 
 
@@ -136,14 +136,14 @@ def selector(pool: ResourcePool) -> str:
     return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
-def _cluster_ready(situation: Situation) -> Finding:
+def _cluster_ready(inputs: StatusInputs) -> Finding:
     """Find out whether the agent is connected to the Ray head. KubeRay's own `ready` never becomes false again."""
-    decisions, observed = situation.decisions, situation.observed
-    why = _restarting(decisions) or decisions.obstacle or _head_missing(situation)
+    decisions, observed = inputs.decisions, inputs.observed
+    why = _restarting(decisions) or decisions.obstacle or _head_missing(inputs)
     if why is None and decisions.agent.state is AgentState.LOST:
-        return _cluster_finding("Unknown", agent_lost(situation))
+        return _cluster_finding("Unknown", agent_lost(inputs))
     if why is None and decisions.agent.state is AgentState.STARTING:
-        why = _agent_missing(observed, situation)
+        why = _agent_missing(observed, inputs)
     if why:
         since = f"; the cluster is being restarted, since {decisions.restart.last}" if decisions.restart.last else ""
         is_final = why.reason == Reason.RESTART_FAILED
@@ -166,13 +166,13 @@ def _restarting(decisions: Decisions) -> Explanation | None:
     return Explanation(Reason.RESTARTING, f"{why}: the operator restarts the cluster, and with it the ranks")
 
 
-def _head_missing(situation: Situation) -> Explanation | None:
-    observed = situation.observed
+def _head_missing(inputs: StatusInputs) -> Explanation | None:
+    observed = inputs.observed
     if observed.head is not None:
         return None
     if observed.ray_cluster is not None and is_suspended(observed.ray_cluster):
         # Kueue refuses some changes of labels.
-        return situation.failures.of(RAY_CLUSTER) or _suspended(observed)
+        return inputs.failures.of(RAY_CLUSTER) or _suspended(observed)
     if is_gathering(observed):
         return Explanation(
             Reason.HEAD_STARTING, f"waiting {GATHER_SECONDS:g} s for further pools before the cluster joins its queue"
@@ -185,10 +185,10 @@ def _head_missing(situation: Situation) -> Explanation | None:
         return Explanation(runs.reason, f"head: {runs.message}")
     if heads:
         return Explanation(Reason.HEAD_STARTING, "waiting for the Ray head's pod to run")
-    refused = situation.decisions.refused_pods.get(Component.HEAD)
+    refused = inputs.decisions.refused_pods.get(Component.HEAD)
     if refused:
         return Explanation(refused.reason, f"head: {refused.message}")
-    return situation.failures.of(SECRET, RAY_CLUSTER) or _head_not_made(observed)
+    return inputs.failures.of(SECRET, RAY_CLUSTER) or _head_not_made(observed)
 
 
 def _suspended(observed: Observed) -> Explanation:
@@ -216,54 +216,54 @@ def _head_not_made(observed: Observed) -> Explanation:
     return Explanation(Reason.HEAD_STARTING, f"waiting for KubeRay to create the head{complaint}")
 
 
-def _agent_missing(observed: Observed, situation: Situation) -> Explanation:
-    failure = situation.failures.of(SECRET, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, LEASE, DEPLOYMENT)
+def _agent_missing(observed: Observed, inputs: StatusInputs) -> Explanation:
+    failure = inputs.failures.of(SECRET, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, LEASE, DEPLOYMENT)
     waiting = Explanation(Reason.AGENT_STARTING, "waiting for the agent to join the Ray cluster")
     return agent_trouble(observed) or failure or waiting
 
 
-def _nodes_ready(pool: ResourcePool, situation: Situation) -> Finding:
+def _nodes_ready(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     """Find out whether the nodes that have joined Ray are the pods that run now."""
     total = pool.spec.nodes
-    report = situation.decisions.pool_reports[pool.name]
-    pods = situation.observed.pods_of(Component.WORKER, node_group_of(pool))
+    report = inputs.decisions.pool_reports[pool.name]
+    pods = inputs.observed.pods_of(Component.WORKER, node_group_of(pool))
     running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
     count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
-    if (unknown := unvouched(pool, situation)) is not None:
+    if (unknown := unvouched(pool, inputs)) is not None:
         return _nodes_finding("Unknown", unknown)
-    roll = situation.decisions.rolls.get(node_group_of(pool))
+    roll = inputs.decisions.rolls.get(node_group_of(pool))
     if roll is not None:
-        return _rolling(pool, roll, situation)
-    if _have_joined(pool, report, running, situation):
+        return _rolling(pool, roll, inputs)
+    if _have_joined(pool, report, running, inputs):
         return _nodes_finding("True", Explanation(Reason.NODES_JOINED, count))
-    refused = situation.decisions.refused_pods.get(node_group_of(pool))
-    if refused and (made := _made(pool, pods, situation)) < total:
+    refused = inputs.decisions.refused_pods.get(node_group_of(pool))
+    if refused and (made := _made(pool, pods, inputs)) < total:
         message = f"{made} of {total} pods created: {refused.message}"
         return _nodes_finding("False", Explanation(refused.reason, message), decisive=True)
-    head = found_versions(situation.observed.pods_of(Component.HEAD))
-    other_ray = conflict(pool.cluster, head, node_versions(pool, situation))
-    why = other_ray or _not_admitted(pool, situation) or _nodes_missing(count, report, pods, total, situation)
+    head = found_versions(inputs.observed.pods_of(Component.HEAD))
+    other_ray = conflict(pool.cluster, head, node_versions(pool, inputs))
+    why = other_ray or _not_admitted(pool, inputs) or _nodes_missing(count, report, pods, total, inputs)
     return _nodes_finding("False", why, decisive=why.reason in DECISIVE)
 
 
-def _have_joined(pool: ResourcePool, report: PoolReport, running: str, situation: Situation) -> bool:
+def _have_joined(pool: ResourcePool, report: PoolReport, running: str, inputs: StatusInputs) -> bool:
     """Return whether all nodes of the spec have joined; others may be leaving."""
     if report.joined_nodes == pool.spec.nodes and report.joined_pods == running:
         return True
-    placed = reserved_pods(pool, report, situation.observed)
+    placed = reserved_pods(pool, report, inputs.observed)
     if not pool.is_reserved:
         return len(placed) >= pool.spec.nodes
     return placed.keys() >= set(range(pool.spec.nodes))
 
 
-def _rolling(pool: ResourcePool, roll: Roll, situation: Situation) -> Finding:
+def _rolling(pool: ResourcePool, roll: Roll, inputs: StatusInputs) -> Finding:
     """Report how far the roll is, and what stops it: the nodes that were not replaced keep running."""
     count = f"restarting the nodes one by one: {len(roll.new)} of {roll.total} are replaced"
-    if situation.decisions.old_head is not None or situation.templates.replaces_head:
+    if inputs.decisions.old_head is not None or inputs.templates.replaces_head:
         count += "; the head first"
-    head = found_versions(situation.observed.pods_of(Component.HEAD))
+    head = found_versions(inputs.observed.pods_of(Component.HEAD))
     why = first_trouble(roll.new) or conflict(pool.cluster, head, found_versions(roll.new))
-    why = why or situation.decisions.refused_pods.get(node_group_of(pool))
+    why = why or inputs.decisions.refused_pods.get(node_group_of(pool))
     if why is None:
         return _nodes_finding("False", Explanation(Reason.ROLLING, count))
     # What has run may have changed something, so the operator does not go on by itself: see `policy.roll.is_stuck`.
@@ -272,16 +272,16 @@ def _rolling(pool: ResourcePool, roll: Roll, situation: Situation) -> Finding:
     return _nodes_finding("False", Explanation(why.reason, message), decisive=why.reason in DECISIVE)
 
 
-def _made(pool: ResourcePool, pods: list[dict[str, object]], situation: Situation) -> int:
+def _made(pool: ResourcePool, pods: list[dict[str, object]], inputs: StatusInputs) -> int:
     """Return how many pods can stay: all but those of an older template in which nothing runs."""
-    return len(pods) - len(superseded(pods, situation.templates.of(pool)))
+    return len(pods) - len(superseded(pods, inputs.templates.of(pool)))
 
 
-def _not_admitted(pool: ResourcePool, situation: Situation) -> Explanation | None:
+def _not_admitted(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     """Explain that a queue admitted fewer nodes than the pool has by now; None if it did not."""
-    group = situation.observed.live_node_group(node_group_of(pool)) or {}
+    group = inputs.observed.live_node_group(node_group_of(pool)) or {}
     admitted = int(group.get("replicas") or 0)
-    if not is_held(situation.observed) or admitted >= pool.spec.nodes:
+    if not is_held(inputs.observed) or admitted >= pool.spec.nodes:
         return None
     return Explanation(
         Reason.CHANGES_WAIT,
@@ -291,12 +291,12 @@ def _not_admitted(pool: ResourcePool, situation: Situation) -> Explanation | Non
 
 
 def _nodes_missing(
-    count: str, report: PoolReport, pods: list[dict[str, object]], total: int, situation: Situation
+    count: str, report: PoolReport, pods: list[dict[str, object]], total: int, inputs: StatusInputs
 ) -> Explanation:
     trouble = first_trouble(pods)
     if trouble:
         return Explanation(trouble.reason, f"{count}: {trouble.message}")
-    failure = situation.failures.of(RAY_CLUSTER)
+    failure = inputs.failures.of(RAY_CLUSTER)
     if failure and len(pods) < total:
         return failure
     if report.joined_nodes >= total:
@@ -306,41 +306,41 @@ def _nodes_missing(
         )
     if (runs := setting_up(pods)) is not None:
         return Explanation(runs.reason, f"{count}: {runs.message}")
-    complaint = situation.observed.complaint if len(pods) < total else None
+    complaint = inputs.observed.complaint if len(pods) < total else None
     said = f"; KubeRay: {complaint}" if complaint else ""
     return Explanation(Reason.NODES_STARTING, f"{count}; {len(pods)} of {total} pods created{said}")
 
 
-def _bundles_reserved(pool: ResourcePool, situation: Situation) -> Finding:
-    if (unknown := unvouched(pool, situation)) is not None:
+def _bundles_reserved(pool: ResourcePool, inputs: StatusInputs) -> Finding:
+    if (unknown := unvouched(pool, inputs)) is not None:
         return _bundles_finding("Unknown", unknown)
-    report = situation.decisions.pool_reports[pool.name]
+    report = inputs.decisions.pool_reports[pool.name]
     reserved = sum(1 for _ in numbers(report.reserved, pool.spec.nodes))
     count = f"{reserved * pool.spec.processes_per_node} of {pool.world_size} bundles reserved"
     if reserved == pool.spec.nodes:
-        return _bundles_finding("True", Explanation(Reason.RESERVED, count + _numbering(pool, situation)))
-    failure = situation.failures.of(CONFIG_MAP)
+        return _bundles_finding("True", Explanation(Reason.RESERVED, count + _numbering(pool, inputs)))
+    failure = inputs.failures.of(CONFIG_MAP)
     if failure:
         return _bundles_finding("False", failure)
     message = f"{count}: {report.message}" if report.message else count
     return _bundles_finding("False", Explanation(Reason.RESERVING, message))
 
 
-def _numbering(pool: ResourcePool, situation: Situation) -> str:
+def _numbering(pool: ResourcePool, inputs: StatusInputs) -> str:
     """Return how the nodes are numbered if it is not along the topology, for the end of a message."""
-    domains = situation.observed.domains.get(pool.name)
+    domains = inputs.observed.domains.get(pool.name)
     if domains is None or not domains.unreadable:
         return ""
     return f"; nodes are numbered by their pods' names, not by {pool.spec.topology.key}: {domains.unreadable}"
 
 
-def _preflight_passed(pool: ResourcePool, situation: Situation) -> Finding:
+def _preflight_passed(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     """Find out whether all nodes have passed what the spec asks for now, by a report that is about these nodes."""
-    if (unknown := unvouched(pool, situation)) is not None:
+    if (unknown := unvouched(pool, inputs)) is not None:
         return _preflight_finding("Unknown", unknown)
-    report, level = situation.decisions.pool_reports[pool.name].preflight, pool.spec.preflight
+    report, level = inputs.decisions.pool_reports[pool.name].preflight, pool.spec.preflight
     if report is None or report.level != level:
-        what = "the nodes are restarted" if node_group_of(pool) in situation.decisions.rolls else "the agent begins"
+        what = "the nodes are restarted" if node_group_of(pool) in inputs.decisions.rolls else "the agent begins"
         return _preflight_finding("False", Explanation(Reason.CHECKING, f"{level}: waiting until {what}"))
     passed = sum(1 for _ in numbers(report.passed, pool.spec.nodes))
     is_well = passed == pool.spec.nodes if pool.is_reserved else report.state == PreflightState.PASSED

@@ -16,7 +16,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import NODE_GROUP_LABEL, Observed, node_group_of
 from workergroups_operator.policy.idle import ends_at, in_use, named_by
 from workergroups_operator.policy.incarnation import FIRST
-from workergroups_operator.status.conclusion import Situation, finding
+from workergroups_operator.status.conclusion import StatusInputs, finding
 
 _suspended_finding = partial(finding, ConditionType.SUSPENDED)
 
@@ -31,47 +31,45 @@ def not_ready(type_: str, why: Explanation) -> Finding:
     return finding(type_, "False", why, decisive=True, final=is_final(why))
 
 
-def pool_suspended(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
+def pool_suspended(pool: ResourcePool, inputs: StatusInputs) -> tuple[Finding, ...]:
     """Return the condition Suspended of a pool; none if it never was."""
-    why = situation.decisions.suspended_pools.get(pool.name)
+    why = inputs.decisions.suspended_pools.get(pool.name)
     if why is None:
         return _resumed(pool)
-    left = (
-        situation.decisions.obstacle or situation.failures.of(RAY_CLUSTER, DEPLOYMENT) or _what_is_left(pool, situation)
-    )
+    left = inputs.decisions.obstacle or inputs.failures.of(RAY_CLUSTER, DEPLOYMENT) or _what_is_left(pool, inputs)
     return (_suspended_finding("False", left) if left else _suspended_finding("True", why),)
 
 
-def pool_idle(pool: ResourcePool, situation: Situation) -> tuple[Finding, ...]:
+def pool_idle(pool: ResourcePool, inputs: StatusInputs) -> tuple[Finding, ...]:
     """Return the condition Idle of a pool; none if it keeps its devices in any case."""
-    idle = situation.decisions.idle.get(pool.name)
+    idle = inputs.decisions.idle.get(pool.name)
     if idle is None:
         return ()
     if idle.since is None:
-        used = in_use(pool, situation.observed) or "it was just woken"
+        used = in_use(pool, inputs.observed) or "it was just woken"
         return (finding(ConditionType.IDLE, "False", Explanation(Reason.IN_USE, used)),)
-    when = _what_follows(pool, idle.since, situation, is_suspended=bool(idle.suspended))
+    when = _what_follows(pool, idle.since, inputs, is_suspended=bool(idle.suspended))
     unused = Explanation(Reason.UNUSED, f"no group wants it, and no driver is connected to its Ray cluster; {when}")
     return (finding(ConditionType.IDLE, "True", unused),)
 
 
-def _what_follows(pool: ResourcePool, since: datetime, situation: Situation, *, is_suspended: bool) -> str:
+def _what_follows(pool: ResourcePool, since: datetime, inputs: StatusInputs, *, is_suspended: bool) -> str:
     """Return what happens to a pool that is idle since then."""
     at = f"at {ends_at(pool, since).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     suspended = "it is suspended" if is_suspended else f"it will be suspended {at}"
     if pool.spec.idle is None or pool.spec.idle.action is not IdleAction.DELETE:
         return suspended
-    group = named_by(pool, situation.observed)
+    group = named_by(pool, inputs.observed)
     if group is not None:
         return f"{suspended}, and will be deleted once no group names it, as {group} does"
-    failure = situation.failures.of(RESOURCE_POOL)
+    failure = inputs.failures.of(RESOURCE_POOL)
     if is_suspended and failure is not None:
         return f"{suspended}; {failure.message}"
     return f"{suspended}, and will be deleted unless a group names it" if is_suspended else f"it will be deleted {at}"
 
 
 def group_suspended(
-    group: WorkerGroup, report: GroupReport, unknown: Explanation | None, situation: Situation
+    group: WorkerGroup, report: GroupReport, unknown: Explanation | None, inputs: StatusInputs
 ) -> tuple[Finding, ...]:
     """Return the condition Suspended of a group; none if it never was.
 
@@ -79,16 +77,16 @@ def group_suspended(
         group: The group.
         report: What the agent reports of the incarnation that begins when the group is resumed.
         unknown: Why Ray's state is unknown.
-        situation: What the earlier steps found.
+        inputs: What the earlier steps found.
     """
     if not group.spec.suspend:
         return _resumed(group)
-    why = situation.decisions.groups.suspended[group.name]
+    why = inputs.decisions.groups.suspended[group.name]
     if unknown is not None:
         return (_suspended_finding("Unknown", unknown),)
-    failure = situation.failures.of(CONFIG_MAP)
-    never_ran = situation.decisions.groups.incarnations[group.name].number == FIRST
-    has_none = never_ran or situation.observed.head is None or report.state == LaunchState.SUSPENDED
+    failure = inputs.failures.of(CONFIG_MAP)
+    never_ran = inputs.decisions.groups.incarnations[group.name].number == FIRST
+    has_none = never_ran or inputs.observed.head is None or report.state == LaunchState.SUSPENDED
     if failure is None and has_none:
         return (_suspended_finding("True", why),)
     waiting = report.message or "waiting for the agent to report that no rank is left"
@@ -101,9 +99,9 @@ def _resumed(subject: ResourcePool | WorkerGroup) -> tuple[Finding, ...]:
     return (_suspended_finding("False", Explanation(Reason.RESUMED, "")),)
 
 
-def _what_is_left(pool: ResourcePool, situation: Situation) -> Explanation | None:
+def _what_is_left(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     """Return what the pool still has; None if nothing is left, also of head and agent if no pool needs them."""
-    observed, is_off = situation.observed, situation.decisions.is_off
+    observed, is_off = inputs.observed, inputs.decisions.is_off
     left = [*observed.pods, *observed.previous_pods] if is_off else _nodes_of(pool, observed)
     if left:
         node = left[0].get("spec", {}).get("nodeName")

@@ -14,26 +14,26 @@ from workergroups_operator.policy.passed_on import ignored, passed_on
 from workergroups_operator.policy.queueing import is_held
 from workergroups_operator.policy.roll import asked_roll
 from workergroups_operator.policy.suspension import terminating_pools
-from workergroups_operator.status.conclusion import Situation, finding
+from workergroups_operator.status.conclusion import StatusInputs, finding
 from workergroups_operator.templates.live import admitted_head, admitted_nodes, last_roll
 from workergroups_operator.templates.outdated import outdated
 from workergroups_operator.templates.stamp import changed_fields, digest_of, is_made_from, is_of_other_pool
 
 
-def pool_up_to_date(pool: ResourcePool, situation: Situation) -> Finding:
+def pool_up_to_date(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     """Find out whether the pool has its size, and its pods the present template, image and library."""
-    blocked = situation.decisions.blocked_rolls.get(node_group_of(pool))
+    blocked = inputs.decisions.blocked_rolls.get(node_group_of(pool))
     if blocked is not None:
         message = f"the restart has not begun, and everything keeps running as it is: {blocked.message}"
         return _finding("False", Explanation(blocked.reason, message))
-    why = _ignored(pool, situation) or _changes_wait(pool, situation) or _shrinking(pool, situation)
-    why = why or _old_pods(pool, situation) or _old_images(pool, situation)
+    why = _ignored(pool, inputs) or _changes_wait(pool, inputs) or _shrinking(pool, inputs)
+    why = why or _old_pods(pool, inputs) or _old_images(pool, inputs)
     return _finding("False", why) if why else _true()
 
 
-def _ignored(pool: ResourcePool, situation: Situation) -> Explanation | None:
+def _ignored(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     """Explain which of the pool's labels and annotations the RayCluster does not have, and why."""
-    decided_by = situation.observed.pools[0]
+    decided_by = inputs.observed.pools[0]
     label = ignored(pool, decided_by)
     if label is None:
         return None
@@ -44,9 +44,9 @@ def _ignored(pool: ResourcePool, situation: Situation) -> Explanation | None:
     )
 
 
-def _changes_wait(pool: ResourcePool, situation: Situation) -> Explanation | None:
+def _changes_wait(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     """Explain what waits because a queue runs the RayCluster as it was admitted."""
-    what = _waits(pool, situation) if is_held(situation.observed) else None
+    what = _waits(pool, inputs) if is_held(inputs.observed) else None
     if what is None:
         return None
     return Explanation(
@@ -56,11 +56,11 @@ def _changes_wait(pool: ResourcePool, situation: Situation) -> Explanation | Non
     )
 
 
-def _old_pods(pool: ResourcePool, situation: Situation) -> Explanation | None:
+def _old_pods(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     """Explain which pods differ from the spec, in which fields, and what a restart would recreate."""
-    if pool.name in terminating_pools(situation.observed, situation.decisions.suspended_pools.keys()):
+    if pool.name in terminating_pools(inputs.observed, inputs.decisions.suspended_pools.keys()):
         return None
-    templates, pods = situation.templates, situation.observed.pods_of(Component.WORKER, node_group_of(pool))
+    templates, pods = inputs.templates, inputs.observed.pods_of(Component.WORKER, node_group_of(pool))
     asked, old = templates.asked_of(pool), outdated(pods, templates.asked_of(pool))
     is_head_old = _is_head_old(pool, templates.asked_head, templates.head)
     if old or not _is_same(templates.of(pool), asked):
@@ -75,7 +75,7 @@ def _old_pods(pool: ResourcePool, situation: Situation) -> Explanation | None:
     head_too = ", and so is the head" if old else ", but the head is older"
     head = f"{head_too}, with which all groups and jobs of the cluster restart" if is_head_old else ""
     is_image = fields is not None and any(field.startswith("image:") for field in fields)
-    is_under_way = node_group_of(pool) in situation.decisions.rolls and _is_same(templates.of(pool), asked)
+    is_under_way = node_group_of(pool) in inputs.decisions.rolls and _is_same(templates.of(pool), asked)
     way_out = "a restart is replacing them" if is_under_way else f"to replace what is old: {_restart(pool)}"
     return Explanation(Reason.OLD_IMAGE if is_image else Reason.OLD_TEMPLATE, f"{what}: {count}{head}; {way_out}")
 
@@ -94,11 +94,11 @@ def _is_head_old(pool: ResourcePool, asked: Manifest, head: Manifest) -> bool:
     return is_made_from(asked, pool) and not _is_same(asked, head) and not is_of_other_pool(head, asked)
 
 
-def _old_images(pool: ResourcePool, situation: Situation) -> Explanation | None:
+def _old_images(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     """Explain which of the operator's present images the cluster does not have."""
-    images = situation.templates.images
-    is_alone = len(situation.observed.pools) == 1
-    can_restart = is_alone and not is_held(situation.observed)
+    images = inputs.templates.images
+    is_alone = len(inputs.observed.pools) == 1
+    can_restart = is_alone and not is_held(inputs.observed)
     way_out = _restart(pool) if can_restart else f"delete RayCluster {pool.cluster} to restart it"
     if pool.spec.image is None and images.default != images.offered_default:
         return Explanation(
@@ -119,12 +119,12 @@ def _restart(pool: ResourcePool) -> str:
     return f"workergroups restart pool/{pool.name}"
 
 
-def _shrinking(pool: ResourcePool, situation: Situation) -> Explanation | None:
+def _shrinking(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     """Explain what keeps the pool from having as few nodes as its spec asks for; None if nothing does."""
-    size, pods = situation.decisions.sizes[pool.name], situation.decisions.replicas[pool.name]
+    size, pods = inputs.decisions.sizes[pool.name], inputs.decisions.replicas[pool.name]
     kept = max(size.nodes, pods.count)
     # A pod that is replaced leaves too, while the pool has its size.
-    if kept <= pool.spec.nodes and not (pods.leaving and _has_surplus(pool, situation)):
+    if kept <= pool.spec.nodes and not (pods.leaving and _has_surplus(pool, inputs)):
         return None
     what = f"spec.nodes is {pool.spec.nodes}, the pool has {kept} nodes"
     if not size.victims:
@@ -138,13 +138,13 @@ def _shrinking(pool: ResourcePool, situation: Situation) -> Explanation | None:
     )
 
 
-def _has_surplus(pool: ResourcePool, situation: Situation) -> bool:
-    return len(situation.observed.pods_of(Component.WORKER, node_group_of(pool))) > pool.spec.nodes
+def _has_surplus(pool: ResourcePool, inputs: StatusInputs) -> bool:
+    return len(inputs.observed.pods_of(Component.WORKER, node_group_of(pool))) > pool.spec.nodes
 
 
-def _waits(pool: ResourcePool, situation: Situation) -> str | None:
+def _waits(pool: ResourcePool, inputs: StatusInputs) -> str | None:
     """Return what was asked of a pool since its RayCluster was admitted; None if it runs as it should."""
-    observed, live = situation.observed, situation.observed.ray_cluster or {}
+    observed, live = inputs.observed, inputs.observed.ray_cluster or {}
     for field in ("labels", "annotations"):
         present = live["metadata"].get(field) or {}
         for key, value in sorted(passed_on(observed.pools[0].metadata, field).items()):
@@ -153,9 +153,9 @@ def _waits(pool: ResourcePool, situation: Situation) -> str | None:
     group = observed.live_node_group(node_group_of(pool))
     if group is None:
         return "the pool waits"
-    if group.get("replicas") != situation.decisions.replicas[pool.name].count:
+    if group.get("replicas") != inputs.decisions.replicas[pool.name].count:
         return f"spec.nodes: {pool.spec.nodes} waits, {group.get('replicas')} were admitted"
-    if _is_other_admitted(pool, situation):
+    if _is_other_admitted(pool, inputs):
         return "the change of the pods' template waits"
     if asked_roll(pool.metadata, last_roll(observed, pool)) is not None:
         return "the restart is pending"
@@ -165,23 +165,23 @@ def _waits(pool: ResourcePool, situation: Situation) -> str | None:
     return None if gone is None else f"the pods of a deleted pool, {gone}, still run"
 
 
-def _is_other_admitted(pool: ResourcePool, situation: Situation) -> bool:
+def _is_other_admitted(pool: ResourcePool, inputs: StatusInputs) -> bool:
     """Return whether the spec asks for other pods than were admitted; for another head, too, if the pool shapes it."""
-    templates, nodes = situation.templates, admitted_nodes(situation.observed, pool)
+    templates, nodes = inputs.templates, admitted_nodes(inputs.observed, pool)
     if nodes is None or not _is_same(nodes, templates.asked_of(pool)):
         return True
-    head = admitted_head(situation.observed)
+    head = admitted_head(inputs.observed)
     return head is not None and digest_of(head) is not None and _is_head_old(pool, templates.asked_head, head)
 
 
-def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
+def group_up_to_date(group: WorkerGroup, inputs: StatusInputs) -> Finding:
     """Find out whether the ranks were made from the present spec and code. Another spec ends that a run has ended."""
-    if group.name in situation.decisions.groups.finished:
+    if group.name in inputs.decisions.groups.finished:
         return _true()
-    incarnation = situation.decisions.groups.incarnations.get(group.name)
+    incarnation = inputs.decisions.groups.incarnations.get(group.name)
     if incarnation is None or incarnation.revision is None:
         return _finding("Unknown", Explanation(Reason.NOT_LAUNCHED, "nothing has been launched yet"))
-    if situation.observed.launch_revisions[group.name] is None:
+    if inputs.observed.launch_revisions[group.name] is None:
         return _finding(
             "Unknown",
             Explanation(
@@ -190,7 +190,7 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
                 "launched",
             ),
         )
-    environment = situation.decisions.groups.environments.get(group.name)
+    environment = inputs.decisions.groups.environments.get(group.name)
     if isinstance(environment, Explanation):
         return _finding(
             "Unknown",
@@ -209,7 +209,7 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
                 f"{group.name}",
             ),
         )
-    if (other_size := _other_size(group, situation)) is not None:
+    if (other_size := _other_size(group, inputs)) is not None:
         return _finding("False", Explanation(Reason.OLD_SIZE, other_size))
     report = group.status.ranks or GroupReport()
     if report.incarnation != incarnation.number:
@@ -223,10 +223,10 @@ def group_up_to_date(group: WorkerGroup, situation: Situation) -> Finding:
     return _true()
 
 
-def _other_size(group: WorkerGroup, situation: Situation) -> str | None:
+def _other_size(group: WorkerGroup, inputs: StatusInputs) -> str | None:
     """Return which pool, of those that the group uses as a whole, has another size than the group; None if none has."""
-    pools = {pool.name: pool for pool in situation.observed.pools}
-    bundles = situation.decisions.groups.incarnations[group.name].bundles
+    pools = {pool.name: pool for pool in inputs.observed.pools}
+    bundles = inputs.decisions.groups.incarnations[group.name].bundles
     for ref, part in zip(group.pools, bundles, strict=True):
         pool = pools[part.pool]
         per_node = pool.spec.processes_per_node
@@ -242,10 +242,10 @@ def _other_size(group: WorkerGroup, situation: Situation) -> str | None:
     return None
 
 
-def missing_environment(group: WorkerGroup, situation: Situation) -> Explanation | None:
+def missing_environment(group: WorkerGroup, inputs: StatusInputs) -> Explanation | None:
     """Return why the group's incarnation cannot begin without what its Secrets and ConfigMaps lack; None if it can."""
-    incarnation = situation.decisions.groups.incarnations.get(group.name)
-    environment = situation.decisions.groups.environments.get(group.name)
+    incarnation = inputs.decisions.groups.incarnations.get(group.name)
+    environment = inputs.decisions.groups.environments.get(group.name)
     is_known = incarnation is None or incarnation.environment is not None
     return environment if isinstance(environment, Explanation) and not is_known else None
 

@@ -49,4 +49,4 @@ def executor(cluster, tmp_path, request):
     for process in (executor.process, executor.observer):
         process.terminate()
         assert process.wait(20) == 0
-    assert executor.exchange.read_pulse() is None
+    assert executor.exchange.read_heartbeat() is None

@@ -37,10 +37,10 @@ class Process:
 
     def until(self, is_so, *groups, seconds=60):
         deadline = time.monotonic() + seconds
-        while self.exchange.read_pulse() is None:
+        while self.exchange.read_heartbeat() is None:
             assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.1)
-        write_orders(self.exchange, self.exchange.read_pulse().session, groups, (pool(),))
+        write_orders(self.exchange, self.exchange.read_heartbeat().session, groups, (pool(),))
         while True:
             reports = self.exchange.read_reports()
             if reports is not None and {group.name for group in groups} == set(reports.groups) and is_so(reports):

@@ -55,7 +55,7 @@ VALUES = [
 @pytest.mark.parametrize("value", VALUES, ids=["empty", "no text", "nested", "digits", "list"])
 def test_odd_values_in_the_key_value_store_stop_nobody(agent, value):
     gcs = Gcs.of_driver()
-    keys = {orders.NAMESPACE: ["stamp", "plan", "launch/x"], account.NAMESPACE: ["sign-of-life", "account"]}
+    keys = {orders.NAMESPACE: ["stamp", "plan", "launch/x"], account.NAMESPACE: ["heartbeat", "account"]}
     odd = [(namespace, key) for namespace, names in keys.items() for key in names]
     odd += [(announced.KV_NAMESPACE, f"{number}-{NINES}") for number in range(300)]
     for namespace, key in odd:

@@ -25,7 +25,7 @@ def exchange(tmp_path):
 
 
 def test_at_first_nothing_exists(exchange):
-    assert (exchange.read_plan(), exchange.read_launch("u"), exchange.read_reports(), exchange.read_pulse()) == (
+    assert (exchange.read_plan(), exchange.read_launch("u"), exchange.read_reports(), exchange.read_heartbeat()) == (
         (None,) * 4
     )
     assert (exchange.plan_stamp(), exchange.launch_stamp("u"), exchange.reports_stamp()) == (None,) * 3
@@ -76,7 +76,7 @@ def test_launches_that_are_no_longer_planned_are_removed(exchange, tmp_path):
     assert os.listdir(tmp_path / ORDERS) == ["launch-u2.json"]
 
 
-def test_reports_arrive_and_are_withdrawn_with_the_pulse(exchange):
+def test_reports_arrive_and_are_withdrawn_with_the_heartbeat(exchange):
     reports = Reports(
         session="s",
         pools={"p": ReportedPool(uid="u1", report=PoolReport(session="s", reserved_nodes=1))},
@@ -84,21 +84,21 @@ def test_reports_arrive_and_are_withdrawn_with_the_pulse(exchange):
     )
     exchange.write_reports(reports)
     exchange.beat("s")
-    pulse = exchange.read_pulse()
-    assert (exchange.read_reports(), pulse.session, pulse.count) == (reports, "s", 1)
+    heartbeat = exchange.read_heartbeat()
+    assert (exchange.read_reports(), heartbeat.session, heartbeat.count) == (reports, "s", 1)
     exchange.withdraw()
-    assert (exchange.read_reports(), exchange.read_pulse()) == (None, None)
+    assert (exchange.read_reports(), exchange.read_heartbeat()) == (None, None)
 
 
 def test_each_write_can_be_told_from_the_one_before(exchange):
     stamps = set()
-    pulses = set()
+    heartbeats = set()
     for _ in range(5):
         exchange.write_plan(plan(pool()))
         exchange.beat("s")
         stamps.add(exchange.plan_stamp())
-        pulses.add(exchange.read_pulse().count)
-    assert len(pulses) == 5
+        heartbeats.add(exchange.read_heartbeat().count)
+    assert len(heartbeats) == 5
     assert len(stamps) > 1
 
 
@@ -106,13 +106,13 @@ READERS = {
     "orders/plan.json": (Exchange.read_plan, Exchange.plan_stamp),
     "orders/launch-u.json": (lambda exchange: exchange.read_launch("u"), lambda exchange: exchange.launch_stamp("u")),
     "reports/reports.json": (Exchange.read_reports, Exchange.reports_stamp),
-    "reports/pulse": (Exchange.read_pulse, lambda exchange: None),
+    "reports/heartbeat": (Exchange.read_heartbeat, lambda exchange: None),
 }
 WRITERS = {
     "orders/plan.json": lambda exchange: exchange.write_plan(plan(pool())),
     "orders/launch-u.json": lambda exchange: exchange.write_launch(PreparedLaunch(uid="u")),
     "reports/reports.json": lambda exchange: exchange.write_reports(Reports(session="s")),
-    "reports/pulse": lambda exchange: exchange.beat("s"),
+    "reports/heartbeat": lambda exchange: exchange.beat("s"),
 }
 
 
@@ -167,22 +167,22 @@ def test_no_name_in_a_plan_leads_out_of_the_directory(exchange, tmp_path, uid):
     assert exchange.read_launch(uid).uid == uid
 
 
-def test_a_pulse_vouches_for_the_reports_that_were_written_before_it(exchange, tmp_path):
+def test_a_heartbeat_vouches_for_the_reports_that_were_written_before_it(exchange, tmp_path):
     observer = Exchange(tmp_path)
     observer.write_reports(Reports(session="s"))
     observer.beat("s")
-    assert not exchange.has_read_reports_of(exchange.read_pulse())
+    assert not exchange.has_read_reports_of(exchange.read_heartbeat())
     exchange.read_reports()
-    assert exchange.has_read_reports_of(exchange.read_pulse())
+    assert exchange.has_read_reports_of(exchange.read_heartbeat())
     observer.write_reports(Reports(session="s2"))
     observer.beat("s2")
-    assert not exchange.has_read_reports_of(exchange.read_pulse())
+    assert not exchange.has_read_reports_of(exchange.read_heartbeat())
     exchange.read_reports()
-    assert exchange.has_read_reports_of(exchange.read_pulse())
+    assert exchange.has_read_reports_of(exchange.read_heartbeat())
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"{}", None])
-def test_a_pulse_does_not_vouch_for_reports_that_cannot_be_read(exchange, tmp_path, content):
+def test_a_heartbeat_does_not_vouch_for_reports_that_cannot_be_read(exchange, tmp_path, content):
     observer = Exchange(tmp_path)
     observer.write_reports(Reports(session="s"))
     observer.beat("s")
@@ -191,4 +191,4 @@ def test_a_pulse_does_not_vouch_for_reports_that_cannot_be_read(exchange, tmp_pa
     path.unlink() if content is None else path.write_bytes(content)
     with contextlib.suppress(UnreadableFile):
         exchange.read_reports()
-    assert not exchange.has_read_reports_of(exchange.read_pulse())
+    assert not exchange.has_read_reports_of(exchange.read_heartbeat())

@@ -144,7 +144,7 @@ ODD = st.binary() | JSON.map(lambda value: json.dumps(value).encode()) | st.just
 def test_nothing_that_stands_there_stops_them(sign, said, ordered, launch):
     store = Store()
     heard, reader = AccountReader(store), OrderReader(store)
-    store.put(account.NAMESPACE, "sign-of-life", sign)
+    store.put(account.NAMESPACE, "heartbeat", sign)
     store.put(account.NAMESPACE, "account", said)
     store.put(orders.NAMESPACE, "stamp", sign)
     store.put(orders.NAMESPACE, "plan", ordered)

@@ -1,15 +1,15 @@
-"""What the reporter concludes from what it knows: launches, subtrees, connection and beats."""
+"""What the reporter concludes from what it knows: launches, subtrees, connection and renewals."""
 
 from datetime import UTC, datetime
 
 import pytest
 
 from tests.unit.agent.ray_world import SESSION, group, plan, pool
-from workergroups_agent.exchange import Pulse, ReportedGroup, ReportedPool, Reports
+from workergroups_agent.exchange import ObserverHeartbeat, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.reporter.known import CodeFiles, Known, Unreadable
-from workergroups_agent.reporter.lease import Beats, Holder, Statement, lease_manifest
+from workergroups_agent.reporter.lease import Holder, LeaseContent, Renewals, lease_manifest
+from workergroups_agent.reporter.observer_heartbeat import HeartbeatWatch
 from workergroups_agent.reporter.prepare import prepare
-from workergroups_agent.reporter.pulse import PulseWatch
 from workergroups_agent.reporter.subtrees import StatusSubtree, count_unplanned, subtrees, unreported
 from workergroups_agent.reporter.timings import Timings
 from workergroups_api.launch import CodeItem, Launch, revision
@@ -172,91 +172,91 @@ class TestEntries:
         assert subtrees(REPORTS, known(manifest(status=status)))["uid-g"].report == report(code="digest-1").to_json()
 
 
-class TestPulse:
-    def pulse(self, count, session=SESSION):
-        return Pulse(session=session, count=count)
+class TestObserverHeartbeat:
+    def heartbeat(self, count, session=SESSION):
+        return ObserverHeartbeat(session=session, count=count)
 
-    def test_the_first_pulse_may_be_an_old_one(self):
-        watch = PulseWatch(TIMINGS)
-        assert watch.session(self.pulse(7), 0.0) is None
-        assert watch.session(self.pulse(7), 0.1) is None
-        assert watch.session(self.pulse(8), 0.2) == SESSION
+    def test_the_first_heartbeat_may_be_an_old_one(self):
+        watch = HeartbeatWatch(TIMINGS)
+        assert watch.session(self.heartbeat(7), 0.0) is None
+        assert watch.session(self.heartbeat(7), 0.1) is None
+        assert watch.session(self.heartbeat(8), 0.2) == SESSION
 
-    def test_a_pulse_that_appears_during_a_look_is_a_new_one(self):
-        watch = PulseWatch(TIMINGS)
+    def test_a_heartbeat_that_appears_during_a_look_is_a_new_one(self):
+        watch = HeartbeatWatch(TIMINGS)
         assert watch.session(None, 0.0) is None
-        assert watch.session(self.pulse(1), 0.1) == SESSION
+        assert watch.session(self.heartbeat(1), 0.1) == SESSION
 
-    def test_a_pulse_that_does_not_change_for_three_seconds_is_stale(self):
-        watch = PulseWatch(TIMINGS)
+    def test_a_heartbeat_that_does_not_change_for_three_seconds_is_stale(self):
+        watch = HeartbeatWatch(TIMINGS)
         watch.session(None, 0.0)
-        watch.session(self.pulse(1), 10.0)
-        assert watch.session(self.pulse(1), 13.0) == SESSION
-        assert watch.session(self.pulse(1), 13.1) is None
-        assert watch.session(self.pulse(2), 20.0) == SESSION
+        watch.session(self.heartbeat(1), 10.0)
+        assert watch.session(self.heartbeat(1), 13.0) == SESSION
+        assert watch.session(self.heartbeat(1), 13.1) is None
+        assert watch.session(self.heartbeat(2), 20.0) == SESSION
 
-    def test_a_pulse_that_is_withdrawn_ends_at_once_and_another_session_is_told_at_once(self):
-        watch = PulseWatch(TIMINGS)
+    def test_a_heartbeat_that_is_withdrawn_ends_at_once_and_another_session_is_told_at_once(self):
+        watch = HeartbeatWatch(TIMINGS)
         watch.session(None, 0.0)
-        watch.session(self.pulse(1), 0.1)
+        watch.session(self.heartbeat(1), 0.1)
         assert watch.session(None, 0.2) is None
-        assert watch.session(self.pulse(1, "session-2"), 0.3) == "session-2"
+        assert watch.session(self.heartbeat(1, "session-2"), 0.3) == "session-2"
 
-    def test_a_pulse_that_does_not_vouch_for_the_reports_counts_as_not_seen(self):
-        watch = PulseWatch(TIMINGS)
+    def test_a_heartbeat_that_does_not_vouch_for_the_reports_counts_as_not_seen(self):
+        watch = HeartbeatWatch(TIMINGS)
         watch.session(None, 0.0)
-        assert watch.session(self.pulse(1), 0.1, vouches=False) is None
-        assert watch.session(self.pulse(1), 0.2) == SESSION
-        assert watch.session(self.pulse(2), 3.2, vouches=False) == SESSION
-        assert watch.session(self.pulse(3), 3.3, vouches=False) is None
-        assert watch.session(self.pulse(3), 3.4) == SESSION
+        assert watch.session(self.heartbeat(1), 0.1, vouches=False) is None
+        assert watch.session(self.heartbeat(1), 0.2) == SESSION
+        assert watch.session(self.heartbeat(2), 3.2, vouches=False) == SESSION
+        assert watch.session(self.heartbeat(3), 3.3, vouches=False) is None
+        assert watch.session(self.heartbeat(3), 3.4) == SESSION
 
 
-HELD = Statement(SESSION)
+HELD = LeaseContent(SESSION)
 
 
 class TestLease:
     def test_it_is_written_at_once_at_the_start_and_whenever_the_holder_changes(self):
-        beats = Beats(TIMINGS)
-        assert beats.is_due(Statement(), 100.0)
-        beats.succeeded(Statement(), 100.0)
-        assert not beats.is_due(Statement(), 100.1)
-        assert beats.is_due(HELD, 100.1)
-        beats.succeeded(HELD, 100.1)
-        assert beats.is_due(Statement(), 100.2)
+        renewals = Renewals(TIMINGS)
+        assert renewals.is_due(LeaseContent(), 100.0)
+        renewals.succeeded(LeaseContent(), 100.0)
+        assert not renewals.is_due(LeaseContent(), 100.1)
+        assert renewals.is_due(HELD, 100.1)
+        renewals.succeeded(HELD, 100.1)
+        assert renewals.is_due(LeaseContent(), 100.2)
 
     def test_it_is_written_at_once_when_an_object_comes_into_doubt_but_not_for_other_words(self):
-        beats = Beats(TIMINGS)
-        beats.succeeded(HELD, 100.0)
-        assert beats.is_due(Statement(SESSION, {"u": "why"}), 100.1)
-        beats.succeeded(Statement(SESSION, {"u": "why"}), 100.1)
-        assert not beats.is_due(Statement(SESSION, {"u": "in other words"}), 100.2)
-        assert beats.is_due(Statement(SESSION, {"v": "why"}), 100.2)
-        assert beats.is_due(HELD, 100.2)
+        renewals = Renewals(TIMINGS)
+        renewals.succeeded(HELD, 100.0)
+        assert renewals.is_due(LeaseContent(SESSION, {"u": "why"}), 100.1)
+        renewals.succeeded(LeaseContent(SESSION, {"u": "why"}), 100.1)
+        assert not renewals.is_due(LeaseContent(SESSION, {"u": "in other words"}), 100.2)
+        assert renewals.is_due(LeaseContent(SESSION, {"v": "why"}), 100.2)
+        assert renewals.is_due(HELD, 100.2)
 
     def test_it_is_renewed_with_and_without_a_holder(self):
-        for statement in (Statement(), HELD):
-            beats = Beats(TIMINGS)
-            beats.succeeded(statement, 100.0)
-            assert not beats.is_due(statement, 102.4)
-            assert beats.is_due(statement, 102.5)
+        for content in (LeaseContent(), HELD):
+            renewals = Renewals(TIMINGS)
+            renewals.succeeded(content, 100.0)
+            assert not renewals.is_due(content, 102.4)
+            assert renewals.is_due(content, 102.5)
 
     def test_a_failure_is_retried_soon_but_not_at_once(self):
-        beats = Beats(TIMINGS)
-        beats.failed(100.0)
-        assert not beats.is_due(HELD, 100.4)
-        assert beats.is_due(HELD, 100.5)
+        renewals = Renewals(TIMINGS)
+        renewals.failed(100.0)
+        assert not renewals.is_due(HELD, 100.4)
+        assert renewals.is_due(HELD, 100.5)
 
     @pytest.mark.parametrize(("holder", "expected"), [(SESSION, {"holderIdentity": SESSION}), (None, {})])
     def test_only_who_is_connected_holds_it(self, holder, expected):
         now = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
-        lease = lease_manifest("ns", "c-agent", "uid-1", Statement(holder), now)
+        lease = lease_manifest("ns", "c-agent", "uid-1", LeaseContent(holder), now)
         assert lease["metadata"] == {"name": "c-agent", "namespace": "ns", "uid": "uid-1"}
         renewed = {"renewTime": "2026-01-02T03:04:05.000678Z", "leaseDurationSeconds": 10}
         assert lease["spec"] == renewed | expected
 
     def test_what_the_agent_does_not_vouch_for_is_named_on_it(self):
-        lease = lease_manifest("ns", "c-agent", "uid-1", Statement(SESSION, {"u": "why"}), datetime.now(UTC))
+        lease = lease_manifest("ns", "c-agent", "uid-1", LeaseContent(SESSION, {"u": "why"}), datetime.now(UTC))
         assert lease["metadata"]["annotations"] == {"workergroups.dev/not-vouched-for": '{"u": "why"}'}
 
 

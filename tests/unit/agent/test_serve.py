@@ -10,8 +10,8 @@ from kubernetes.aio.client.configuration import Configuration
 
 from tests.unit.agent.odd_files import NO_FILES
 from tests.unit.agent.ray_world import SESSION, group, plan, pool
-from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange, ReportedGroup, ReportedPool, Reports
+from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.serve import serve
 from workergroups_agent.reporter.status import StatusWriter
@@ -23,7 +23,7 @@ from workergroups_kube import Kube
 TIMINGS = Timings()
 
 
-class CountedSignOfLife(SignOfLife):
+class CountedLivenessFile(LivenessFile):
     def __init__(self, path):
         super().__init__(path)
         self.prolonged = asyncio.Semaphore(0)
@@ -34,14 +34,14 @@ class CountedSignOfLife(SignOfLife):
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", ["pulse", "reports.json"])
+@pytest.mark.parametrize("name", ["heartbeat", "reports.json"])
 @pytest.mark.parametrize("put", NO_FILES)
 def test_the_reporter_is_alive_whatever_has_the_name_of_a_report(tmp_path, put, name):
     (tmp_path / "reports").mkdir()
     put(tmp_path / "reports" / name)
 
     async def main():
-        alive = CountedSignOfLife(tmp_path / "alive")
+        alive = CountedLivenessFile(tmp_path / "alive")
         async with ApiClient(Configuration(host="http://127.0.0.1:1")) as api:
             serving = asyncio.create_task(serve(Kube(api, "test", 15.0), "ns", "c", Exchange(tmp_path), alive, TIMINGS))
             for _ in range(3):

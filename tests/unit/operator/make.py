@@ -15,7 +15,7 @@ from workergroups_operator.decisions import Decisions, decide
 from workergroups_operator.desired import desired
 from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
-from workergroups_operator.observed import AgentSign, Observed
+from workergroups_operator.observed import AgentHeartbeat, Observed
 from workergroups_operator.settings import Settings
 from workergroups_operator.status import Statuses, status
 from workergroups_operator.status.conclusion import StatusUpdate
@@ -30,7 +30,7 @@ TIMINGS = Timings()
 SESSION = "session-1"
 # Of the head that `pod("head")` makes.
 HEAD = "uid-actors-head/life-1"
-CONNECTED = AgentSign(session=SESSION, seen_with_head_seconds=10.0)
+CONNECTED = AgentHeartbeat(session=SESSION, seen_with_head_seconds=10.0)
 NODE_GROUP = "actors-uid-acto"
 
 

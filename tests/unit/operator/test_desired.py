@@ -348,8 +348,8 @@ def test_the_head_runs_tasks_only_if_it_is_asked_to(head, expected):
 NAMED = {"resources": {"teacher": 2}, "labels": {"zone": "a"}}
 
 
-def node_group(**situation):
-    (group_,) = of_kind("RayCluster", **situation)["spec"]["workerGroupSpecs"]
+def node_group(**inputs):
+    (group_,) = of_kind("RayCluster", **inputs)["spec"]["workerGroupSpecs"]
     return group_
 
 
@@ -438,8 +438,8 @@ def test_a_token_that_exists_is_kept():
 
 
 def test_a_role_never_names_no_resource_since_that_would_mean_all():
-    for situation in SITUATIONS.values():
-        assert all(rule["resourceNames"] for rule in of_kind("Role", **situation)["rules"])
+    for inputs in SITUATIONS.values():
+        assert all(rule["resourceNames"] for rule in of_kind("Role", **inputs)["rules"])
 
 
 def test_the_agent_may_read_the_groups_that_have_bundles_and_no_others():

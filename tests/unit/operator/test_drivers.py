@@ -7,7 +7,7 @@ import pytest
 from tests.unit.operator.make import CONNECTED, HEAD, NOW, SESSION, observed, pod, pool, ready_pool, status_of, workers
 from workergroups_api.pool_status import LostDrivers, PoolDrivers
 from workergroups_api.report import PoolReport
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentHeartbeat
 from workergroups_operator.policy.agent_liveness import AgentLiveness, AgentState
 from workergroups_operator.policy.drivers import drivers, is_over
 from workergroups_operator.publish import news_event
@@ -71,25 +71,25 @@ def test_drivers_are_lost_with_their_session_until_another_one_comes(before, rep
 
 
 @pytest.mark.parametrize(
-    ("session", "agent", "sign", "head", "expected"),
+    ("session", "agent", "heartbeat", "head", "expected"),
     [
         ("s1", AgentLiveness(AgentState.CONNECTED, HEAD, "s1"), CONNECTED, True, False),
         ("s1", AgentLiveness(AgentState.LOST, HEAD, "s1"), CONNECTED, True, False),
         ("s1", AgentLiveness(AgentState.CONNECTED, HEAD, "s2"), CONNECTED, True, True),
         # The agent is not connected to the present head yet.
-        ("s1", AgentLiveness(AgentState.STARTING), AgentSign(known=(HEAD, "s1")), True, False),
-        ("s1", AgentLiveness(AgentState.STARTING), AgentSign(known=("uid/life-0", "s1")), True, True),
-        ("s1", AgentLiveness(AgentState.STARTING), AgentSign(known=(HEAD, "s1")), False, True),
+        ("s1", AgentLiveness(AgentState.STARTING), AgentHeartbeat(known=(HEAD, "s1")), True, False),
+        ("s1", AgentLiveness(AgentState.STARTING), AgentHeartbeat(known=("uid/life-0", "s1")), True, True),
+        ("s1", AgentLiveness(AgentState.STARTING), AgentHeartbeat(known=(HEAD, "s1")), False, True),
         # It reports the next session, which the operator does not believe yet.
-        ("s2", AgentLiveness(AgentState.STARTING), AgentSign(known=("uid/life-0", "s1")), True, False),
+        ("s2", AgentLiveness(AgentState.STARTING), AgentHeartbeat(known=("uid/life-0", "s1")), True, False),
         # Nobody knows: the Lease was deleted.
-        ("s1", AgentLiveness(AgentState.STARTING), AgentSign(), False, False),
+        ("s1", AgentLiveness(AgentState.STARTING), AgentHeartbeat(), False, False),
         (None, AgentLiveness(AgentState.CONNECTED, HEAD, "s1"), CONNECTED, True, False),
     ],
 )
-def test_a_session_is_over_when_its_head_is_gone(session, agent, sign, head, expected):
+def test_a_session_is_over_when_its_head_is_gone(session, agent, heartbeat, head, expected):
     pods = (pod("head"),) if head else ()
-    assert is_over(session, agent, observed(agent=sign, pods=pods)) == expected
+    assert is_over(session, agent, observed(agent=heartbeat, pods=pods)) == expected
 
 
 def lost_pool(**more):
@@ -115,11 +115,12 @@ def test_a_pool_whose_head_came_back_without_its_drivers_is_ready_and_says_so():
 
 def test_the_event_comes_once_and_while_the_head_is_missing():
     before = ready_pool(drivers=known(2, jobs=TWO).to_json())
-    sign = AgentSign(known=(HEAD, "s1"))
-    first = status_of(observed(pools=(before,), pods=workers("p-0", "p-1"), agent=sign))
+    heartbeat = AgentHeartbeat(known=(HEAD, "s1"))
+    first = status_of(observed(pools=(before,), pods=workers("p-0", "p-1"), agent=heartbeat))
     assert (first.ready.status, first.ready.reason, first.news.reason) == ("False", "HeadStarting", "DriversLost")
     after = pool(status=first.after.to_json())
-    again = status_of(observed(pools=(after,), pods=workers("p-0", "p-1"), agent=sign), now=NOW + timedelta(seconds=9))
+    later = NOW + timedelta(seconds=9)
+    again = status_of(observed(pools=(after,), pods=workers("p-0", "p-1"), agent=heartbeat), now=later)
     assert (again.news, again.after.drivers) == (None, first.after.drivers)
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.operator.make import HEAD, NOW, SESSION, decided, group, observed, pool, ready_pool, status_of, statuses
 from workergroups_api.conditions import find
 from workergroups_operator.desired.plan import cluster_plan
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentHeartbeat
 
 
 def update_of(group_, *pools_, **parts):
@@ -97,14 +97,14 @@ def test_a_group_without_its_pool_says_which_field_names_it():
 
 
 def test_with_a_lost_agent_nobody_knows_of_the_ranks():
-    silent = AgentSign(SESSION, (HEAD, SESSION), is_silent=True)
+    silent = AgentHeartbeat(SESSION, (HEAD, SESSION), is_silent=True)
     update = update_of(group(status=ranks()), ready_pool(), agent=silent)
     assert find(update.after.conditions, "RanksReady").status == "Unknown"
     assert update.after.ready_ranks is None
 
 
 def doubts(why, *uids, **more):
-    return AgentSign(SESSION, (HEAD, SESSION), doubts=dict.fromkeys(uids, why), **more)
+    return AgentHeartbeat(SESSION, (HEAD, SESSION), doubts=dict.fromkeys(uids, why), **more)
 
 
 @pytest.mark.parametrize("uid", ["uid-trainer", "*"])

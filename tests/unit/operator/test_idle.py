@@ -14,12 +14,12 @@ from workergroups_api.pool_status import PoolIdle
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.apply import changes
 from workergroups_operator.failures import Failures
-from workergroups_operator.observed import AgentSign, UnreadableObject
+from workergroups_operator.observed import AgentHeartbeat, UnreadableObject
 from workergroups_operator.policy.idle import may_be_deleted
 
 CONDITIONS = [{"type": "Ready", "status": "True", "reason": "x", "lastTransitionTime": NOW.isoformat()}]
 HOUR = timedelta(hours=1)
-CONNECTED = AgentSign(session=SESSION, known=(HEAD, SESSION))
+CONNECTED = AgentHeartbeat(session=SESSION, known=(HEAD, SESSION))
 
 
 def observed(**parts):
@@ -121,9 +121,9 @@ def test_a_group_that_wakes_a_pool_gets_its_ranks():
 
 
 @pytest.mark.parametrize(
-    "sign",
+    "heartbeat",
     [
-        AgentSign(),
+        AgentHeartbeat(),
         replace(CONNECTED, away_seconds=1.0),
         replace(CONNECTED, is_silent=True),
         replace(CONNECTED, session="another"),
@@ -133,10 +133,10 @@ def test_a_group_that_wakes_a_pool_gets_its_ranks():
         replace(CONNECTED, doubts={"*": "nothing can be written"}),
     ],
 )
-def test_while_nobody_vouches_for_the_report_the_pool_keeps_its_devices_and_its_time(sign):
+def test_while_nobody_vouches_for_the_report_the_pool_keeps_its_devices_and_its_time(heartbeat):
     late = NOW + HOUR
-    assert record_of(idle_pool(SINCE), late, agent=sign) == PoolIdle(since=NOW)
-    waits = statuses(observed(pools=(idle_pool(SINCE),), at=late, agent=sign), now=late).requeue_after
+    assert record_of(idle_pool(SINCE), late, agent=heartbeat) == PoolIdle(since=NOW)
+    waits = statuses(observed(pools=(idle_pool(SINCE),), at=late, agent=heartbeat), now=late).requeue_after
     assert waits > 0, "the Lease tells when the agent is back"
 
 

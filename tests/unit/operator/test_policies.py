@@ -13,7 +13,7 @@ from workergroups_api.plan import IncarnationRecord, PlannedBundles, PlannedGrou
 from workergroups_api.report import GroupReport
 from workergroups_api.retries import Retries
 from workergroups_api.run import RunStatus
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentHeartbeat
 from workergroups_operator.policy.agent_liveness import AgentState, agent_liveness
 from workergroups_operator.policy.cluster_restart import next_restart, why_restart
 from workergroups_operator.policy.generated_names import without_generated_names
@@ -28,36 +28,36 @@ from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.token import encoded, token_digest
 from workergroups_operator.timings import Timings
 
-SEEN_LATE = AgentSign("s2", seen_with_head_seconds=4.0)
-SEEN_EARLY = AgentSign("s2", seen_with_head_seconds=3.9)
+SEEN_LATE = AgentHeartbeat("s2", seen_with_head_seconds=4.0)
+SEEN_EARLY = AgentHeartbeat("s2", seen_with_head_seconds=3.9)
 
 
 @pytest.mark.parametrize(
-    ("known", "head", "sign", "state", "session"),
+    ("known", "head", "heartbeat", "state", "session"),
     [
-        (None, None, AgentSign("s1"), AgentState.STARTING, None),
-        (None, "h1", AgentSign(), AgentState.STARTING, None),
-        (None, "h1", AgentSign("s1"), AgentState.STARTING, None),
-        (None, "h1", AgentSign("s1", is_of_first_head=True), AgentState.CONNECTED, "s1"),
+        (None, None, AgentHeartbeat("s1"), AgentState.STARTING, None),
+        (None, "h1", AgentHeartbeat(), AgentState.STARTING, None),
+        (None, "h1", AgentHeartbeat("s1"), AgentState.STARTING, None),
+        (None, "h1", AgentHeartbeat("s1", is_of_first_head=True), AgentState.CONNECTED, "s1"),
         (None, "h1", SEEN_EARLY, AgentState.STARTING, None),
         (None, "h1", SEEN_LATE, AgentState.CONNECTED, "s2"),
-        (None, "h1", AgentSign("s1", is_silent=True), AgentState.STARTING, None),
-        (("h1", "s1"), "h1", AgentSign("s1"), AgentState.CONNECTED, "s1"),
-        (("h1", "s1"), "h1", AgentSign("s1", away_seconds=2.9), AgentState.AWAY, "s1"),
-        (("h1", "s1"), "h1", AgentSign(None, away_seconds=2.9), AgentState.AWAY, "s1"),
-        (("h1", "s1"), "h1", AgentSign(None, away_seconds=3.0), AgentState.LOST, "s1"),
-        (("h1", "s1"), "h1", AgentSign("s1", is_silent=True), AgentState.LOST, "s1"),
-        (("h1", "s1"), "h2", AgentSign("s1"), AgentState.STARTING, None),
-        (("h1", "s1"), "h2", AgentSign("s1", seen_with_head_seconds=1.0), AgentState.STARTING, None),
+        (None, "h1", AgentHeartbeat("s1", is_silent=True), AgentState.STARTING, None),
+        (("h1", "s1"), "h1", AgentHeartbeat("s1"), AgentState.CONNECTED, "s1"),
+        (("h1", "s1"), "h1", AgentHeartbeat("s1", away_seconds=2.9), AgentState.AWAY, "s1"),
+        (("h1", "s1"), "h1", AgentHeartbeat(None, away_seconds=2.9), AgentState.AWAY, "s1"),
+        (("h1", "s1"), "h1", AgentHeartbeat(None, away_seconds=3.0), AgentState.LOST, "s1"),
+        (("h1", "s1"), "h1", AgentHeartbeat("s1", is_silent=True), AgentState.LOST, "s1"),
+        (("h1", "s1"), "h2", AgentHeartbeat("s1"), AgentState.STARTING, None),
+        (("h1", "s1"), "h2", AgentHeartbeat("s1", seen_with_head_seconds=1.0), AgentState.STARTING, None),
         (("h1", "s1"), "h2", SEEN_EARLY, AgentState.STARTING, None),
         (("h1", "s1"), "h2", SEEN_LATE, AgentState.CONNECTED, "s2"),
         (("h1", "s1"), "h1", SEEN_EARLY, AgentState.STARTING, None),
         (("h1", "s1"), "h1", SEEN_LATE, AgentState.CONNECTED, "s2"),
-        (("h1", "s1"), None, AgentSign("s1"), AgentState.STARTING, None),
+        (("h1", "s1"), None, AgentHeartbeat("s1"), AgentState.STARTING, None),
     ],
 )
-def test_which_session_is_believed(known, head, sign, state, session):
-    liveness = agent_liveness(head, replace(sign, known=known), Timings())
+def test_which_session_is_believed(known, head, heartbeat, state, session):
+    liveness = agent_liveness(head, replace(heartbeat, known=known), Timings())
     assert (liveness.state, liveness.session) == (state, session)
 
 

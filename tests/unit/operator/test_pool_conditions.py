@@ -26,7 +26,7 @@ from tests.unit.operator.make import (
 from workergroups_api.conditions import Explanation, find
 from workergroups_api.names import DOUBTS_ANNOTATION, MANIFEST_ANNOTATION, RESTART_ANNOTATION, RESTARTS_ANNOTATION
 from workergroups_operator.failures import Failures
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentHeartbeat
 
 UNSCHEDULABLE = {
     "phase": "Pending",
@@ -74,7 +74,7 @@ def test_a_reserved_pool_is_ready():
             "head: quota",
         ),
         (pool(), {"pods": (pod("head", phase="Pending"),)}, "HeadStarting", "pod to run"),
-        (pool(), {"agent": AgentSign()}, "AgentStarting", "waiting for the agent"),
+        (pool(), {"agent": AgentHeartbeat()}, "AgentStarting", "waiting for the agent"),
         (pool(), {"pods": (pod("head"),)}, "NodesStarting", "0 of 2 nodes joined Ray; 0 of 2 pods created"),
         (
             pool(),
@@ -166,22 +166,22 @@ KNOWN = (HEAD, SESSION)
 
 
 @pytest.mark.parametrize(
-    ("sign", "expected"),
+    ("heartbeat", "expected"),
     [
         (CONNECTED, ("True", "Reserved")),
-        (AgentSign(session=None, away_seconds=1.0), ("True", "Reserved")),
-        (AgentSign(session=None, away_seconds=3.5), ("Unknown", "AgentLost")),
-        (AgentSign(session=SESSION, is_silent=True), ("Unknown", "AgentLost")),
-        (AgentSign(session="another"), ("False", "AgentStarting")),
+        (AgentHeartbeat(session=None, away_seconds=1.0), ("True", "Reserved")),
+        (AgentHeartbeat(session=None, away_seconds=3.5), ("Unknown", "AgentLost")),
+        (AgentHeartbeat(session=SESSION, is_silent=True), ("Unknown", "AgentLost")),
+        (AgentHeartbeat(session="another"), ("False", "AgentStarting")),
     ],
 )
-def test_an_agent_that_is_away_is_believed_for_a_moment(sign, expected):
-    ready = ready_of(ready_pool(), agent=replace(sign, known=KNOWN))
+def test_an_agent_that_is_away_is_believed_for_a_moment(heartbeat, expected):
+    ready = ready_of(ready_pool(), agent=replace(heartbeat, known=KNOWN))
     assert (ready.status, ready.reason) == expected
 
 
 def test_with_a_lost_agent_nobody_knows_how_many_nodes_there_are():
-    update = status_of(observed(pools=(ready_pool(),), agent=AgentSign(SESSION, KNOWN, is_silent=True)))
+    update = status_of(observed(pools=(ready_pool(),), agent=AgentHeartbeat(SESSION, KNOWN, is_silent=True)))
     assert update.after.ready_nodes is None
     others = [each for each in update.after.conditions if each.type not in ("Progressing", "UpToDate")]
     assert {condition.status for condition in others} == {"Unknown"}
@@ -190,7 +190,7 @@ def test_with_a_lost_agent_nobody_knows_how_many_nodes_there_are():
 def test_the_status_of_a_lost_agent_reports_what_prevents_its_return():
     pulling = {"name": "executor", "image": "gone:1", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
     pods = (pod("head"), *workers("p-0", "p-1"), pod("agent", phase="Pending", containerStatuses=[pulling]))
-    ready = ready_of(ready_pool(), pods=pods, agent=AgentSign(SESSION, KNOWN, is_silent=True))
+    ready = ready_of(ready_pool(), pods=pods, agent=AgentHeartbeat(SESSION, KNOWN, is_silent=True))
     assert (ready.status, ready.reason) == ("Unknown", "AgentLost")
     assert "the state is unknown: agent: pod actors-agent, container executor: cannot pull gone:1" in ready.message
 
@@ -198,7 +198,7 @@ def test_the_status_of_a_lost_agent_reports_what_prevents_its_return():
 def test_a_cluster_that_is_restarted_says_why_until_its_agent_is_connected():
     why = "Secret actors with Ray's token was deleted"
     noted = child("Lease", "actors-agent", metadata={"annotations": {RESTART_ANNOTATION: why}})
-    starting = ready_of(pool(), children=noted, agent=AgentSign())
+    starting = ready_of(pool(), children=noted, agent=AgentHeartbeat())
     assert (starting.reason, why in starting.message) == ("AgentStarting", True)
     assert why not in ready_of(pool(), children=noted, agent=CONNECTED).message
 
@@ -213,7 +213,7 @@ def test_a_cluster_whose_pools_are_all_suspended_has_no_restarts_behind_it():
         pools=(pool(suspend=True),),
         children=child("Lease", "actors-agent", metadata={"annotations": noted}),
         pods=(),
-        agent=AgentSign(),
+        agent=AgentHeartbeat(),
     )
     (lease,) = [each for each in wanted(seen) if each["kind"] == "Lease"]
     assert lease["metadata"]["annotations"].keys() == {MANIFEST_ANNOTATION}
@@ -227,7 +227,7 @@ def test_a_head_that_is_gone_is_seen_at_once_whatever_was_reported():
 def test_a_new_head_is_not_believed_to_be_in_the_old_session():
     life_2 = {"name": "ray-head", "containerID": "life-2", "state": {"running": {}}}
     pods = (pod("head", containerStatuses=[life_2]), *workers("p-0", "p-1"))
-    early = AgentSign(SESSION, KNOWN, seen_with_head_seconds=2.0)
+    early = AgentHeartbeat(SESSION, KNOWN, seen_with_head_seconds=2.0)
     ready = ready_of(ready_pool(), pods=pods, agent=early)
     assert (ready.status, ready.reason) == ("False", "AgentStarting")
 
@@ -291,7 +291,7 @@ def test_pods_that_are_refused_are_reported_before_the_head_is_up():
 
 def test_a_pod_that_no_node_takes_is_the_reason_before_the_cluster_is_up():
     pods = (pod("head"), pod("worker", **UNSCHEDULABLE))
-    assert ready_of(pool(), pods=pods, agent=AgentSign()).reason == "InsufficientResources"
+    assert ready_of(pool(), pods=pods, agent=AgentHeartbeat()).reason == "InsufficientResources"
     crashing = [{"name": "ray-worker", "image": "x", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
     pods = (pod("worker", containerStatuses=crashing),)
     assert ready_of(pool(), pods=pods).reason == "HeadStarting"

@@ -20,14 +20,14 @@ from tests.unit.operator.make import (
     workers,
 )
 from workergroups_api.conditions import Finding, find
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentHeartbeat
 from workergroups_operator.policy.deadline import wait_for_ready
 from workergroups_operator.status.progressing import progressing
 
 MINUTE = timedelta(seconds=60)
 WAIT = wait_for_ready(None, 60, NOW)
 NO_NODES = (pod("head"),)
-SILENT = AgentSign(SESSION, (HEAD, SESSION), is_silent=True)
+SILENT = AgentHeartbeat(SESSION, (HEAD, SESSION), is_silent=True)
 
 
 def ready(status="False", reason="NoMatchingNode", message="no node fits"):

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.operator.make import NOW, SESSION, decided, group, observed, ready_pool, statuses
 from workergroups_api.conditions import find
 from workergroups_operator.desired.plan import cluster_plan
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentHeartbeat
 
 HEAD = "uid-actors-head/life-1"
 
@@ -19,7 +19,7 @@ class Failing:
     def __init__(self, **policy: Any) -> None:
         self.now, self.status, self.policy, self.plan = NOW, {}, policy, None
         self.reason, self.spec = "ProcessDied", {}
-        self.agent = AgentSign(SESSION, (HEAD, SESSION))
+        self.agent = AgentHeartbeat(SESSION, (HEAD, SESSION))
         self.turn(fails=False)
 
     @property
@@ -79,7 +79,7 @@ def test_ranks_that_fail_again_and_again_are_restarted_later_and_later_and_then_
     assert world.is_final
     world.turn(after=86400)
     assert (world.incarnation, world.is_final) == (4, True), "what is final stays final when the window has passed"
-    world.agent = AgentSign(SESSION, (HEAD, SESSION), is_silent=True)
+    world.agent = AgentHeartbeat(SESSION, (HEAD, SESSION), is_silent=True)
     world.turn()
     assert world.is_final, "drivers are not told otherwise because the agent is silent"
 
@@ -148,10 +148,10 @@ def test_a_group_that_recovers_by_itself_before_its_restart_is_not_restarted():
 
 def test_nothing_is_restarted_on_the_word_of_an_agent_that_nobody_vouches_for():
     world = Failing()
-    world.agent = AgentSign(SESSION, (HEAD, SESSION), doubts={"uid-trainer": "403"})
+    world.agent = AgentHeartbeat(SESSION, (HEAD, SESSION), doubts={"uid-trainer": "403"})
     assert (world.turn().status, world.incarnation) == ("Unknown", 1)
     assert world.condition("Failed").status == "Unknown"
-    world.agent = AgentSign(SESSION, (HEAD, SESSION), is_silent=True)
+    world.agent = AgentHeartbeat(SESSION, (HEAD, SESSION), is_silent=True)
     assert (world.turn().status, world.incarnation) == ("Unknown", 1)
 
 

@@ -24,7 +24,7 @@ from tests.unit.operator.make import (
 from workergroups_api.conditions import find
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.retries import Retries
-from workergroups_operator.observed import AgentSign
+from workergroups_operator.observed import AgentHeartbeat
 from workergroups_operator.policy.release import PAUSES
 
 PASSED, LATER = NOW - timedelta(seconds=1), NOW + timedelta(seconds=1)
@@ -78,7 +78,7 @@ def ranks(**report):
         # Ranks may run.
         (late(), {"groups": (group(status=RAN),)}, None),
         (late(), {"groups": (group(status=ranks(created=4)),)}, None),
-        (late(), {"groups": (group(status=ranks(created=4)),), "agent": AgentSign()}, None),
+        (late(), {"groups": (group(status=ranks(created=4)),), "agent": AgentHeartbeat()}, None),
         # None do: of this head, of any head, or of a group elsewhere.
         (late(), {"groups": (group(status=ranks()),)}, 1),
         (late(), {"groups": (group(),)}, 1),

@@ -25,7 +25,7 @@ from workergroups_api.names import RESTARTED_AT_ANNOTATION, TOKEN_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.apply import changes
 from workergroups_operator.desired import desired
-from workergroups_operator.observed import AgentSign, Observed
+from workergroups_operator.observed import AgentHeartbeat, Observed
 from workergroups_operator.templates.stamp import digest_of
 
 NODES = 3
@@ -62,7 +62,7 @@ class World:
         pool = ResourcePool.model_validate({"metadata": body, "spec": shape | self.spec, "status": self.status})
         heads = () if self.head is None else (self.head,)
         uid = None if self.head is None else f"{self.head['metadata']['uid']}/life-1"
-        agent = AgentSign(session=SESSION, known=(uid or HEAD, SESSION), seen_with_head_seconds=10.0)
+        agent = AgentHeartbeat(session=SESSION, known=(uid or HEAD, SESSION), seen_with_head_seconds=10.0)
         return observed(pools=(pool,), pods=(*heads, *self.nodes.values()), children=self.cluster, agent=agent)
 
     def turn(self) -> None:

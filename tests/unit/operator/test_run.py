@@ -13,7 +13,7 @@ from workergroups_api.manifest import RESOURCE_POOL
 from workergroups_api.run import RunStatus
 from workergroups_api.worker_group import WorkerGroupSpec
 from workergroups_operator.desired.plan import cluster_plan
-from workergroups_operator.observed import AgentSign, UnreadableObject
+from workergroups_operator.observed import AgentHeartbeat, UnreadableObject
 from workergroups_operator.policy.idle import in_use
 from workergroups_operator.policy.incarnation import GroupIncarnation, latest
 from workergroups_operator.policy.run import expires_at, present_run, started
@@ -147,7 +147,7 @@ def test_a_group_whose_ranks_have_all_returned_is_complete_and_has_no_ranks():
     assert (status.incarnation, status.run.reason, status.run.end_time, status.deadline) == (3, "Complete", NOW, None)
 
 
-@pytest.mark.parametrize("more", [{}, {"agent": AgentSign()}, {"at": NOW + timedelta(days=1)}])
+@pytest.mark.parametrize("more", [{}, {"agent": AgentHeartbeat()}, {"at": NOW + timedelta(days=1)}])
 def test_it_stays_complete_for_ever(more):
     complete = ended(world(running(returned=4)))
     for groups in ((complete,), (complete.model_copy(update={"status": complete.status}), group("other"))):
@@ -216,7 +216,7 @@ def test_the_operator_looks_again_when_the_time_of_a_run_is_over():
 
 
 def test_an_agent_that_is_lost_completes_nothing():
-    found, _ = conditions(world(running(returned=4), agent=AgentSign(known=(HEAD, SESSION), away_seconds=60.0)))
+    found, _ = conditions(world(running(returned=4), agent=AgentHeartbeat(known=(HEAD, SESSION), away_seconds=60.0)))
     assert found["Complete"][0] == "Unknown"
 
 

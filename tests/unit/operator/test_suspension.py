@@ -29,7 +29,7 @@ from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup
 from workergroups_operator.apply import changes
 from workergroups_operator.desired.plan import cluster_plan
 from workergroups_operator.failures import Failures
-from workergroups_operator.observed import AgentSign, UnreadableObject
+from workergroups_operator.observed import AgentHeartbeat, UnreadableObject
 from workergroups_operator.policy.bundles import Suspended
 from workergroups_operator.policy.incarnation import GroupIncarnation, suspended_incarnation
 from workergroups_operator.policy.plan_size import within_budget
@@ -61,7 +61,7 @@ def manifest(kind, seen):
 
 def empty(**parts):
     """A cluster of which nothing runs."""
-    return observed(pods=(), agent=AgentSign(), **parts)
+    return observed(pods=(), agent=AgentHeartbeat(), **parts)
 
 
 def test_a_suspended_pool_has_no_ray_cluster_and_no_agent():
@@ -266,7 +266,7 @@ def report(state, **more):
     return {"incarnation": 4, "ranks": {"session": SESSION, "incarnation": 4, "state": state, **more}}
 
 
-LOST = AgentSign(session=None, known=("uid-actors-head/life-1", SESSION), away_seconds=9.0)
+LOST = AgentHeartbeat(session=None, known=("uid-actors-head/life-1", SESSION), away_seconds=9.0)
 
 
 @pytest.mark.parametrize(

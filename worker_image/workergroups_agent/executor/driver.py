@@ -19,7 +19,7 @@ from workergroups_agent.executor.loop import Executor
 
 
 def main() -> None:
-    """Run the executor; write to the pipe after each look at Ray, as a sign of life."""
+    """Run the executor; write to the pipe after each look at Ray, as a heartbeat."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     address, pipe = sys.argv[1], int(sys.argv[2])
     run(address, lambda: os.write(pipe, b"."))

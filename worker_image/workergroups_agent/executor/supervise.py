@@ -45,7 +45,7 @@ def run_once(command: list[str], start_seconds: float, hang_seconds: float) -> i
     Args:
         command: It gets a pipe's number as its last argument, and shows that it is alive by writing to it. SIGKILL ends
             it if it hangs.
-        start_seconds: The time until its first sign of life.
+        start_seconds: The time until its first heartbeat.
         hang_seconds: The time from each to the next.
     """
     reader, writer = os.pipe()
@@ -55,7 +55,7 @@ def run_once(command: list[str], start_seconds: float, hang_seconds: float) -> i
         while heard:
             heard = _hear(reader, hang_seconds)
         if heard is None:
-            LOGGER.warning("the executor hangs: it has shown no sign of life in time")
+            LOGGER.warning("the executor hangs: no heartbeat in time")
         child.kill()
     os.close(reader)
     return child.returncode

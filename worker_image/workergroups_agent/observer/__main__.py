@@ -9,9 +9,9 @@ from collections.abc import Callable
 from types import FrameType
 
 from workergroups.ray_private.gcs import Gcs, SessionEnded
-from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.listening import listens
+from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.observer.loop import Observer
 from workergroups_api.vocabulary import Variable
 
@@ -23,7 +23,7 @@ def main() -> None:
     """Observe until the kubelet ends the container."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     signal.signal(signal.SIGTERM, _leave)
-    run(os.environ[Variable.GCS_ADDRESS], Exchange.from_environment(), SignOfLife.from_environment().prolong)
+    run(os.environ[Variable.GCS_ADDRESS], Exchange.from_environment(), LivenessFile.from_environment().prolong)
 
 
 def run(address: str, exchange: Exchange, is_alive: Callable[[], object]) -> None:

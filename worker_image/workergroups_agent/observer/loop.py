@@ -108,7 +108,7 @@ class Observer:
         return changed or heard.is_launching
 
     def _tell(self, reports: Reports) -> None:
-        """Write the reports if they have changed, and then the pulse that vouches for them."""
+        """Write the reports if they have changed, and then the heartbeat that vouches for them."""
         self._reports = reports
         try:
             if reports != self._written:

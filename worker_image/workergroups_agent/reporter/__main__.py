@@ -5,8 +5,8 @@ import logging
 import os
 import signal
 
-from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
+from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.reporter.serve import serve
 from workergroups_agent.reporter.timings import Timings
 from workergroups_api.names import AGENT_FIELD_MANAGER
@@ -23,7 +23,7 @@ async def report_forever() -> None:
             os.environ[Variable.NAMESPACE],
             os.environ[Variable.CLUSTER],
             Exchange.from_environment(),
-            SignOfLife.from_environment(),
+            LivenessFile.from_environment(),
             timings,
         )
 

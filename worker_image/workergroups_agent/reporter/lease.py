@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from workergroups_agent.alive import SignOfLife
-from workergroups_agent.exchange import POLL_SECONDS, Exchange, Pulse
+from workergroups_agent.exchange import POLL_SECONDS, Exchange, ObserverHeartbeat
 from workergroups_agent.files import UnreadableFile
+from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.reporter.follow import for_log
-from workergroups_agent.reporter.pulse import PulseWatch
+from workergroups_agent.reporter.observer_heartbeat import HeartbeatWatch
 from workergroups_agent.reporter.status import StatusWriter
 from workergroups_agent.reporter.timings import Timings
 from workergroups_api.manifest import LEASE, Manifest
@@ -25,7 +25,7 @@ DURATION_SECONDS = 10
 
 
 @dataclass(frozen=True)
-class Statement:
+class LeaseContent:
     """The content of the Lease: the agent's session, and by UID why it does not vouch for an object's status."""
 
     holder: str | None = None
@@ -39,37 +39,37 @@ class Statement:
         return self.holder, frozenset(self.doubts), self.suspects
 
 
-def lease_manifest(namespace: str, name: str, uid: str, statement: Statement, now: datetime) -> Manifest:
+def lease_manifest(namespace: str, name: str, uid: str, content: LeaseContent, now: datetime) -> Manifest:
     """Return the fields of the Lease that the reporter owns; the UID keeps it from recreating a deleted Lease."""
     spec = {
         "renewTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "leaseDurationSeconds": DURATION_SECONDS,
     }
-    doubts = to_annotation(statement.doubts)
+    doubts = to_annotation(content.doubts)
     annotations = {"annotations": {DOUBTS_ANNOTATION: doubts}} if doubts else {}
     return {
         "apiVersion": LEASE.api_version,
         "kind": LEASE.kind,
         "metadata": {"name": name, "namespace": namespace, "uid": uid, **annotations},
-        "spec": spec | ({"holderIdentity": statement.holder} if statement.holder else {}),
+        "spec": spec | ({"holderIdentity": content.holder} if content.holder else {}),
     }
 
 
-class Beats:
+class Renewals:
     """Decides when to write the Lease: at once when there are news, and otherwise periodically."""
 
     def __init__(self, timings: Timings) -> None:
         self._timings = timings
-        self._written: Statement | None = None
+        self._written: LeaseContent | None = None
         self._next = 0.0
 
-    def is_due(self, statement: Statement, now: float) -> bool:
+    def is_due(self, content: LeaseContent, now: float) -> bool:
         """Return whether to write now. After a failure, news wait for the next try, too."""
-        return now >= self._next or (self._written is not None and self._written.news != statement.news)
+        return now >= self._next or (self._written is not None and self._written.news != content.news)
 
-    def succeeded(self, statement: Statement, now: float) -> None:
+    def succeeded(self, content: LeaseContent, now: float) -> None:
         """Note that the Lease holds this."""
-        self._written = statement
+        self._written = content
         self._next = now + self._timings.renew
 
     def failed(self, now: float) -> None:
@@ -106,7 +106,7 @@ class LeaseKeeper:
         cluster: str,
         exchange: Exchange,
         writer: StatusWriter,
-        alive: SignOfLife,
+        alive: LivenessFile,
         timings: Timings,
     ) -> None:
         self._client = client
@@ -115,9 +115,9 @@ class LeaseKeeper:
         self._exchange = exchange
         self._writer = writer
         self._alive = alive
-        self._watch = PulseWatch(timings)
+        self._watch = HeartbeatWatch(timings)
         self._holder = Holder(writer.has_told)
-        self._beats = Beats(timings)
+        self._renewals = Renewals(timings)
         self._renew_request = timings.renew_request
         self._uid: str | None = None
 
@@ -125,51 +125,51 @@ class LeaseKeeper:
         """Renew the Lease. Never returns."""
         while True:
             self._alive.prolong()
-            statement = self._statement(time.monotonic())
-            if self._beats.is_due(statement, time.monotonic()):
-                await self._beat(statement)
+            content = self._content(time.monotonic())
+            if self._renewals.is_due(content, time.monotonic()):
+                await self._beat(content)
             await asyncio.sleep(POLL_SECONDS)
 
-    def _statement(self, now: float) -> Statement:
-        pulse, trouble = self._pulse()
-        # Reports are written before the pulse that vouches for them.
+    def _content(self, now: float) -> LeaseContent:
+        heartbeat, trouble = self._heartbeat()
+        # Reports are written before the heartbeat that vouches for them.
         self._writer.look(now)
         trouble = trouble or self._writer.trouble
-        vouches = pulse is not None and self._exchange.has_read_reports_of(pulse)
-        session = self._watch.session(pulse, now, vouches=vouches)
+        vouches = heartbeat is not None and self._exchange.has_read_reports_of(heartbeat)
+        session = self._watch.session(heartbeat, now, vouches=vouches)
         holder = self._holder.of(session, now)
         if holder is None and trouble:
-            return Statement(None, {EVERY: f"the agent's reporter cannot read what its observer reports: {trouble}"})
-        return Statement(holder, self._writer.doubts(now), self._writer.suspects(now))
+            return LeaseContent(None, {EVERY: f"the agent's reporter cannot read what its observer reports: {trouble}"})
+        return LeaseContent(holder, self._writer.doubts(now), self._writer.suspects(now))
 
-    def _pulse(self) -> tuple[Pulse | None, str | None]:
-        """Return the pulse, or why it cannot be read."""
+    def _heartbeat(self) -> tuple[ObserverHeartbeat | None, str | None]:
+        """Return the heartbeat, or why it cannot be read."""
         try:
-            return self._exchange.read_pulse(), None
+            return self._exchange.read_heartbeat(), None
         except UnreadableFile as error:
             return None, str(error)
 
-    async def _beat(self, statement: Statement) -> None:
+    async def _beat(self, content: LeaseContent) -> None:
         try:
             async with asyncio.timeout(self._renew_request):
-                written = await self._write(statement)
+                written = await self._write(content)
         except Exception as error:
             LOGGER.warning("cannot renew Lease %s: %s", self._name, for_log(error))
             if getattr(error, "status", None) in (404, 409, 422):
                 self._uid = None  # it is gone, and another one may have its name
             written = False
         if written:
-            self._beats.succeeded(statement, time.monotonic())
+            self._renewals.succeeded(content, time.monotonic())
             self._writer.answered(time.monotonic())
         else:
-            self._beats.failed(time.monotonic())
+            self._renewals.failed(time.monotonic())
             self._writer.unanswered()
 
-    async def _write(self, statement: Statement) -> bool:
+    async def _write(self, content: LeaseContent) -> bool:
         if self._uid is None:
             found = await self._client.get(LEASE, self._namespace, self._name)
             if found is None:
                 return False
             self._uid = str(found["metadata"]["uid"])
-        await self._client.apply(lease_manifest(self._namespace, self._name, self._uid, statement, datetime.now(UTC)))
+        await self._client.apply(lease_manifest(self._namespace, self._name, self._uid, content, datetime.now(UTC)))
         return True

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 
-from workergroups_agent.alive import SignOfLife
 from workergroups_agent.exchange import Exchange
+from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.lease import LeaseKeeper
 from workergroups_agent.reporter.orders import OrderKeeper
@@ -16,7 +16,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 async def serve(
-    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife, timings: Timings
+    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: LivenessFile, timings: Timings
 ) -> None:
     """Report until cancelled.
 
@@ -31,7 +31,7 @@ async def serve(
 
 
 async def _serve(
-    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: SignOfLife, timings: Timings
+    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: LivenessFile, timings: Timings
 ) -> None:
     known = Known()
     writer = StatusWriter(client, namespace, exchange, known, timings)

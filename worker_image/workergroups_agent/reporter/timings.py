@@ -16,8 +16,8 @@ class Timings:
     renew_again: float = 0.5
     # A renewal that takes longer is given up: the next one has newer content.
     renew_request: float = 2.0
-    # An observer whose pulse has not changed for this time is not connected to Ray.
-    pulse_stale: float = 3.0
+    # An observer whose heartbeat has not changed for this time is not connected to Ray.
+    heartbeat_stale: float = 3.0
     # The agent no longer vouches for a status that has been behind the reports for this time.
     status_grace: float = 2.0
     # Pauses between tries of a status that the API server rejects.

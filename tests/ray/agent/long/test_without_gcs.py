@@ -22,35 +22,35 @@ def cluster(ray_environment, rays):
     cluster.shutdown()
 
 
-def next_pulse(agent, before=None, seconds=60.0):
-    """The pulse after this one, None if there is none in time."""
+def next_heartbeat(agent, before=None, seconds=60.0):
+    """The heartbeat after this one, None if there is none in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        pulse = agent.exchange.read_pulse()
-        if pulse is not None and pulse != before:
-            return pulse
+        heartbeat = agent.exchange.read_heartbeat()
+        if heartbeat is not None and heartbeat != before:
+            return heartbeat
         time.sleep(0.05)
     return None
 
 
-def test_a_hung_gcs_stops_the_pulse_and_a_dead_one_is_looked_for(cluster, tmp_path):
+def test_a_hung_gcs_stops_the_heartbeat_and_a_dead_one_is_looked_for(cluster, tmp_path):
     agent = Process(cluster, tmp_path)
     gcs = cluster.head_node.all_processes["gcs_server"][0].process.pid
     try:
-        first = next_pulse(agent)
-        assert next_pulse(agent, first, seconds=10) is not None
+        first = next_heartbeat(agent)
+        assert next_heartbeat(agent, first, seconds=10) is not None
         os.kill(gcs, signal.SIGSTOP)
         time.sleep(0.5)  # a look that was under way may end
-        last = agent.exchange.read_pulse()
-        assert next_pulse(agent, last, seconds=3) is None
+        last = agent.exchange.read_heartbeat()
+        assert next_heartbeat(agent, last, seconds=3) is None
         os.kill(gcs, signal.SIGCONT)
-        assert next_pulse(agent, last, seconds=20) is not None
+        assert next_heartbeat(agent, last, seconds=20) is not None
         os.kill(gcs, signal.SIGKILL)
         deadline = time.monotonic() + 60
-        while agent.exchange.read_pulse() is not None:
+        while agent.exchange.read_heartbeat() is not None:
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        assert next_pulse(agent, seconds=1) is None
+        assert next_heartbeat(agent, seconds=1) is None
         assert agent.process.wait(60) != 0  # the executor: its supervisor starts the next one
         assert agent.observer.poll() is None
     finally:

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from workergroups_agent.alive import ALIVE_SECONDS, SignOfLife
+from workergroups_agent.liveness_file import ALIVE_SECONDS, LivenessFile
 from workergroups_operator.templates.probes import agent_probes
 
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash") if os.path.exists(shell)]
@@ -21,10 +21,10 @@ def passes(shell, path):
 def test_the_probe_follows_the_sign_of_life(tmp_path, shell):
     path = tmp_path / "it's alive"
     assert not passes(shell, path), "it has not begun"
-    SignOfLife(path).prolong()
+    LivenessFile(path).prolong()
     assert passes(shell, path)
     passed = path.stat().st_mtime - ALIVE_SECONDS - 1
     os.utime(path, (passed, passed))
     assert not passes(shell, path), "it hangs"
-    SignOfLife(path).prolong()
+    LivenessFile(path).prolong()
     assert passes(shell, path)
