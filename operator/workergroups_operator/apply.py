@@ -74,7 +74,8 @@ class Applier:
     def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None], timings: Timings) -> None:
         self._client = client
         self.writes: Writes[Failures] = Writes(enqueue, timings, at_once=NAMESPACE_WRITES)
-        # For clusters whose last writes failed: what failed, and until a turn reports that, the digest of the changes.
+        # For clusters whose last writes failed: what failed, and until a reconcile reports that, the digest of the
+        # changes.
         self._failed: dict[ClusterKey, Failures] = {}
         self._unreported: dict[ClusterKey, str] = {}
 
@@ -178,7 +179,7 @@ async def write(client: Kube, due: Changes) -> Failures:
 
 
 async def _is_created(client: Kube, manifest: Manifest, failed: dict[str, Explanation]) -> bool:
-    """Create the object. If there is one already, that change starts another turn, which decides again."""
+    """Create the object. If there is one already, that change starts another reconcile, which decides again."""
     try:
         await client.create(manifest)
     except ConflictError:
@@ -195,7 +196,7 @@ async def _delete_pool(client: Kube, pool: ResourcePool, why: Explanation) -> Ex
     try:
         await client.delete(identified, only_unchanged=True)
     except ConflictError:
-        return None  # That change, such as one that wakes it, starts another turn, which decides again.
+        return None  # That change, such as one that wakes it, starts another reconcile, which decides again.
     except API_ERRORS as error:
         return Explanation(
             Reason.APPLY_FAILED,
@@ -206,7 +207,7 @@ async def _delete_pool(client: Kube, pool: ResourcePool, why: Explanation) -> Ex
 
 
 async def _is_written(client: Kube, manifest: Manifest, failed: dict[str, Explanation]) -> bool:
-    """Write the object. If it has changed since it was read, that change starts another turn, which decides again."""
+    """Write the object. If it has changed since it was read, that change starts another reconcile."""
     try:
         await client.apply(manifest)
     except Exception as error:  # Not only API errors: an object may hold what cannot be sent.
@@ -221,8 +222,8 @@ def is_applied(live: Manifest, wanted: Manifest) -> bool:
     """Return whether the object is as it was applied last, and that is what is wanted now.
 
     A server-side apply that changes nothing would have the same effect, but it would cost the API server and its
-    webhooks a request for each object and turn. The digest tells what was applied last, removed fields included. Values
-    and owners show whether that was changed since. Fields that others added do not matter.
+    webhooks a request for each object and reconcile. The digest tells what was applied last, removed fields included.
+    Values and owners show whether that was changed since. Fields that others added do not matter.
     """
     digest = wanted["metadata"]["annotations"][MANIFEST_ANNOTATION]
     applied = live["metadata"].get("annotations", {}).get(MANIFEST_ANNOTATION)

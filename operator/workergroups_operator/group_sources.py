@@ -1,6 +1,6 @@
 """Read the Secrets and ConfigMaps from which groups take variables, each group on its own.
 
-The operator gets no events about these objects, so it reads them in each turn. It keeps only what a group needs.
+The operator gets no events about these objects, so it reads them in each reconcile. It keeps only what a group needs.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ MAX_TOTAL = 8 * MAX_BYTES
 
 
 class Sources:
-    """What the groups of a cluster name, in one turn: what several groups need of an object is read once."""
+    """What the groups of a cluster name, in one reconcile: what several groups need of an object is read once."""
 
     def __init__(self, client: Kube, namespace: str) -> None:
         self._client = client
@@ -89,7 +89,7 @@ async def _content(client: Kube, namespace: str, source: Source, keys: set[str] 
     except RefusedObject as error:
         return Content(trouble=f"exceeds what the operator reads: {error}")
     except DynamicApiError as error:
-        # Only this object cannot be read. If nothing can, other reads of the turn fail.
+        # Only this object cannot be read. If nothing can, other reads of the reconcile fail.
         return Content(trouble=f"cannot be read: {api_error_message(error)[:500]}")
     return None if body is None else content_of(kind, body, keys)
 

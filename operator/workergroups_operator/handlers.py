@@ -20,7 +20,7 @@ from workergroups_api.references import cluster_of_pool, pools_of_group
 from workergroups_kube import Kube
 from workergroups_operator.apply import Applier
 from workergroups_operator.connection import connect
-from workergroups_operator.failing_turns import FailingTurns
+from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.publish import Publisher
@@ -85,7 +85,15 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
         memo.resources.push_async_callback(writes.close)
     settings = Settings.from_environment()
     reconciler = Reconciler(
-        client, memo.membership, memo.heartbeats, trials, applier, publisher, FailingTurns(timings), settings, timings
+        client,
+        memo.membership,
+        memo.heartbeats,
+        trials,
+        applier,
+        publisher,
+        FailingReconciles(timings),
+        settings,
+        timings,
     )
 
     def write_seconds(namespace: str) -> float:

@@ -61,10 +61,10 @@ class Heartbeats:
         return self._beats[key].news if key in self._beats else 0
 
     def note(self, key: ClusterKey, lease: Manifest | None) -> bool:
-        """Take note of a Lease. Return whether it requires a turn.
+        """Take note of a Lease. Return whether it requires a reconcile.
 
-        Turns read the Lease, and a watch reports it. Either may be late: what is older than what is known already is no
-        renewal.
+        Reconciles read the Lease, and a watch reports it. Either may be late: what is older than what is known already
+        is no renewal.
         """
         is_news = self._note(key, lease)
         self._beats[key].news += is_news

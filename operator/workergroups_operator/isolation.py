@@ -1,4 +1,4 @@
-"""If the content of an object makes a step raise, find that object, so that the turn can be taken without it.
+"""If the content of an object makes a step raise, find that object, so that the reconcile can be repeated without it.
 
 The steps catch no exceptions for this: the search finds the object, whichever step raised.
 """

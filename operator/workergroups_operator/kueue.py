@@ -1,6 +1,6 @@
 """Read what Kueue shows of a RayCluster: its Workload, which waits in a queue on its behalf, and its place there.
 
-Kueue may not be installed, and it may be older or newer: what cannot be read is unknown, and never ends a turn.
+Kueue may not be installed, and it may be older or newer: what cannot be read is unknown, and never ends a reconcile.
 """
 
 import logging

@@ -1,6 +1,6 @@
-"""What a turn keeps of objects that others write: the parts that its steps look at, each within a bound.
+"""What a reconcile keeps of objects that others write: the parts that its steps look at, each within a bound.
 
-All objects of a cluster are in memory at once during a turn. Kubernetes bounds neither the number of labels of an
+All objects of a cluster are in memory at once during a reconcile. Kubernetes bounds neither the number of labels of an
 object nor, within 256 KiB, its annotations.
 """
 

@@ -37,7 +37,7 @@ from workergroups_operator.skeletons import CONDITIONED, UnexpectedAnswer, skele
 LOGGER = logging.getLogger(__name__)
 Object = TypeVar("Object", bound=ApiObject)
 
-# Objects of a kind that a turn reads at once: the variables of these groups are in memory at the same time.
+# Objects of a kind that a reconcile reads at once: the variables of these groups are in memory at the same time.
 _AT_ONCE = 8
 _WAY_OUT = "correct the object, or delete it and create it again"
 

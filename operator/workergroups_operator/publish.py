@@ -45,7 +45,7 @@ class _Tried:
 
 
 class Publisher:
-    """Writes statuses. A slow write occupies no turn, and so delays no other object's status.
+    """Writes statuses. A slow write occupies no reconcile, and so delays no other object's status.
 
     The API server may need seconds for one write: a webhook is slow, or an object has a hundred thousand values.
     Each object has one write at a time, so that an older status cannot overwrite a newer one.
@@ -62,9 +62,9 @@ class Publisher:
         """Apply the operator's part of each object's status. Return what could not be written, and must be retried.
 
         A status that cannot be written holds no other status up. One that was refused waits for a while, and then comes
-        after all others: each try may take the API server long, and leads to another turn. One that was taken, although
-        the object has another, is not written again until one of them changes. Objects that have no status yet come
-        first: where writes are slow, others might change as fast as they are written.
+        after all others: each try may take the API server long, and leads to another reconcile. One that was taken,
+        although the object has another, is not written again until one of them changes. Objects that have no status yet
+        come first: where writes are slow, others might change as fast as they are written.
         """
         changed = {str(update.metadata["uid"]): update for update in updates if update.after != update.before}
         before, now = self._tried.pop(key, {}), asyncio.get_running_loop().time()
@@ -107,7 +107,7 @@ async def _delete(client: Kube, group: WorkerGroup) -> str | None:
         body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": group.metadata}
         await client.delete(body, only_unchanged=True)
     except ConflictError:
-        return None  # The next turn decides again.
+        return None  # The next reconcile decides again.
     except Exception as error:
         return f"{kind.kind} {group.name} has finished and cannot be deleted: {api_error_message(error)[:500]}"
     LOGGER.info(

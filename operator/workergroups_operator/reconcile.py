@@ -1,4 +1,4 @@
-"""The loop, for one RayCluster with all its pools and groups. `Reconciler._turn` is one turn of it, in eight steps:
+"""The loop, for one RayCluster with all its pools and groups. `Reconciler._steps` is one reconcile, in eight steps:
 
 1. observe: read what exists from the API server.
 2. templates: build the pod templates.
@@ -27,7 +27,7 @@ from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.apply import Applier
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
-from workergroups_operator.failing_turns import FailingTurns
+from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.failures import internal_error
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.isolation import pure_steps, without_culprits
@@ -63,7 +63,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Reconciler:
-    """Takes turns: reads one cluster's world, changes it to what its objects ask for, and reports what is true."""
+    """Reads one cluster's world, changes it to what its objects ask for, and reports what is true."""
 
     client: Kube
     membership: Membership
@@ -71,11 +71,11 @@ class Reconciler:
     pod_trials: PodTrials
     applier: Applier
     publisher: Publisher
-    failing: FailingTurns
+    failing: FailingReconciles
     settings: Settings
     timings: Timings
 
-    async def _turn(self, observed: Observed) -> Result:
+    async def _steps(self, observed: Observed) -> Result:
         templates = await _apart(observed, templates_of, self.settings)
         tried = await self.pod_trials.answers(observed.key, await _apart(observed, trials_of, templates))
         refused, blocked = separated(tried.refused, observed, templates)
@@ -99,11 +99,11 @@ class Reconciler:
         return within_limits(await observe(self.client, self.membership, self.heartbeats, key))
 
     async def reconcile(self, key: ClusterKey) -> Result:
-        """Take a turn for the cluster; never raises, whatever exists there."""
+        """Reconcile the cluster; never raises, whatever exists there."""
         if not self.membership.has_members(key):
             return self._forget(key)  # Kubernetes removes what belonged to its pools, and each removal is an event.
         try:
-            async with asyncio.timeout(self.timings.turn) as deadline:
+            async with asyncio.timeout(self.timings.reconcile) as deadline:
                 result = await self._isolated(key)
         except OversizedChild as error:
             return await self._report_unknown(key, Explanation(Reason.OBJECT_TOO_LARGE, str(error)), at_once=True)
@@ -111,7 +111,7 @@ class Reconciler:
             why = Explanation(Reason.READ_FAILED, _UNREAD.format(key.name, plain(api_error_message(error), 300)))
             return await self._report_unknown(key, why, at_once=deadline.expired())
         except Exception as error:
-            LOGGER.exception("%s: the turn failed, and no single object is the cause", key)
+            LOGGER.exception("%s: the reconcile failed, and no single object is the cause", key)
             return await self._report_unknown(key, internal_error(error, _WAY_OUT.format(key.name)), at_once=True)
         self.failing.forget(key)
         return self._forget(key) if result == Result(None) else result
@@ -123,20 +123,20 @@ class Reconciler:
         return Result(None)
 
     async def _isolated(self, key: ClusterKey) -> Result:
-        """Take a turn; if it raises, take it without the culprits."""
+        """Reconcile; if that raises, reconcile without the culprits."""
         try:
-            return await self._turn(await self._observe(key))
+            return await self._steps(await self._observe(key))
         except (*API_ERRORS, OversizedChild):
             raise
         except Exception:
-            LOGGER.exception("%s: the turn failed; taking it again without the object that is the cause", key)
+            LOGGER.exception("%s: the reconcile failed; repeating it without the object that is the cause", key)
         found = await self._observe(key)
-        return await self._turn(await _apart(found, without_culprits, pure_steps(self.settings, self.timings)))
+        return await self._steps(await _apart(found, without_culprits, pure_steps(self.settings, self.timings)))
 
     async def _report_unknown(self, key: ClusterKey, why: Explanation, *, at_once: bool) -> Result:
-        """Report that the state is unknown, at once or if turns have failed for a while; the turn is retried."""
+        """Report that the state is unknown, at once or if reconciles have failed for a while; then retry."""
         try:
-            async with asyncio.timeout(self.timings.turn):
+            async with asyncio.timeout(self.timings.reconcile):
                 observed, are_all = await observe_readable_members(self.client, self.membership, key)
                 doubt = why if at_once else self.failing.doubt(key, why, are_all_read=are_all)
                 if doubt:

@@ -1,4 +1,4 @@
-"""When the operator judges agents, restarts watches, and takes and retries turns: one value."""
+"""When the operator judges agents, restarts watches, and reconciles and retries: one value."""
 
 from dataclasses import dataclass, field
 
@@ -27,20 +27,21 @@ class Timings:
     unwatched: float = 60.0
     # A request of the operator to the API server fails after this time.
     request: float = 15.0
-    # After a turn of a cluster: what it wrote returns as several events within this time, which start one turn.
+    # After a reconcile of a cluster: what it wrote returns as several events within this time, which start one
+    # reconcile.
     settle: float = 0.1
-    # Turns of clusters whose namespace is being deleted are this far apart: they can change nothing any more.
+    # Reconciles of clusters whose namespace is being deleted are this far apart: they can change nothing any more.
     ending: float = 5.0
-    # A cluster whose events never end gets a turn in this time, after a first burst.
+    # A cluster whose events never end gets a reconcile in this time, after a first burst.
     turn_again: float = 1.0
-    # Without any event, a cluster gets a turn after this time, or up to a third earlier, so that many spread out.
+    # Without any event, a cluster gets a reconcile after this time, or up to a third earlier, so that many spread out.
     resync: float = 450.0
-    # A turn that takes longer hangs. Each of its requests has its own deadline, which is much shorter.
-    turn: float = 120.0
-    # Pauses between turns of a cluster that fail; urgent if statuses may be untrue meanwhile.
+    # A reconcile that takes longer hangs. Each of its requests has its own deadline, which is much shorter.
+    reconcile: float = 120.0
+    # Pauses between reconciles of a cluster that fail; urgent if statuses may be untrue meanwhile.
     retry: Backoff = field(default_factory=lambda: Backoff(0.5, 60.0))
     urgent_retry: Backoff = field(default_factory=lambda: Backoff(0.5, 2.0))
-    # If turns of a cluster fail for these times although all of its pools and groups can be read, or only some of them,
+    # If reconciles of a cluster fail for these times, although all of its pools and groups can be read or only some,
     # their statuses become Unknown.
     unread: float = 2.0
     partly_unread: float = 8.0
@@ -50,7 +51,7 @@ class Timings:
     # No event reports a change of a Secret or ConfigMap from which a group takes variables: looks at them are this far
     # apart. While a group lacks one, they are as frequent as for an obstacle.
     sources: float = 60.0
-    # A turn waits for its writes for this time. A few writes take a tenth of it, unless admission is slow.
+    # A reconcile waits for its writes for this time. A few writes take a tenth of it, unless admission is slow.
     write_wait: float = 0.2
     # A write is expected to take this time in a namespace where none has ended yet: quick namespaces come first.
     write_unknown: float = 1.0

@@ -156,7 +156,7 @@ def _is_early(name: str, trial: Trial, earlier: Explanation | None, why: Explana
     """Return whether the pods of a live node group were read before their refusal came.
 
     KubeRay may have created pods since, which used up a quota. If the RayCluster asked for no more than were read, it
-    would delete these, or others. So the next turn decides.
+    would delete these, or others. So the next reconcile decides.
     """
     is_live = trial.ray_cluster is None and name != Component.HEAD
     return is_live and why is not PENDING and earlier in (None, PENDING)

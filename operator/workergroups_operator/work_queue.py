@@ -1,7 +1,7 @@
 """One task per key: keys that are added again coalesce, a key never runs twice at once, failures back off.
 
-`fair_turns` decides which keys run now. Each key also runs again after a while without any event, in case an event was
-lost.
+`fair_reconciles` decides which keys run now. Each key also runs again after a while without any event, in case an event
+was lost.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from aiolimiter import AsyncLimiter
 
-from workergroups_operator.fair_turns import FairTurns
+from workergroups_operator.fair_reconciles import FairReconciles
 from workergroups_operator.timings import Timings
 
 
@@ -22,7 +22,7 @@ class Namespaced(Hashable, Protocol):
 
     @property
     def namespace(self) -> str:
-        """The namespace whose turns the key shares."""
+        """The namespace whose reconciles the key shares."""
 
 
 Key = TypeVar("Key", bound=Namespaced)
@@ -58,7 +58,7 @@ class WorkQueue(Generic[Key]):
         """`write_seconds`: how long a write in a namespace takes."""
         self._work = work
         self._timings = timings
-        self._turns = FairTurns(write_seconds, timings)
+        self._fair = FairReconciles(write_seconds, timings)
         self._added: dict[Key, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -103,7 +103,7 @@ class WorkQueue(Generic[Key]):
 
     async def _try(self, key: Key, added: asyncio.Event) -> Result:
         try:
-            async with self._turns.slot(key.namespace):
+            async with self._fair.slot(key.namespace):
                 added.clear()
                 return await self._work(key)
         except Exception as error:

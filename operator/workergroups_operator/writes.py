@@ -1,8 +1,9 @@
-"""Requests that write, and dry runs. Admission may delay them, so a turn waits for them only for a moment.
+"""Requests that write, and dry runs. Admission may delay them, so a reconcile waits for them only for a moment.
 
-A turn begins its writes, waits for a moment, and continues without those that take longer. When one of these ends, the
-cluster gets another turn. In a namespace whose writes are slow, turns do not wait at all: a turn occupies a slot that
-others need, and holds all objects of its cluster in memory. `fair_turns` also considers which namespaces are slow.
+A reconcile begins its writes, waits for a moment, and continues without those that take longer. When one of these ends,
+the cluster gets another reconcile. In a namespace whose writes are slow, reconciles do not wait at all: a reconcile
+occupies a slot that others need, and holds all objects of its cluster in memory. `fair_reconciles` also considers which
+namespaces are slow.
 """
 
 import asyncio
@@ -26,8 +27,8 @@ class _Namespace:
     """What the operator knows of the writes in one namespace."""
 
     slots: asyncio.Semaphore
-    # How long the last write took that ended, or that a turn left; None before the first. When the writes that have a
-    # slot began, in order.
+    # How long the last write took that ended, or that a reconcile left; None before the first. When the writes that
+    # have a slot began, in order.
     seconds: float | None = None
     began: dict[Hashable, float] = field(default_factory=dict)
     writes: int = 0
@@ -37,7 +38,7 @@ class _Namespace:
 
 @dataclass
 class _Write(Generic[Answer]):
-    """A write for which a turn waits, or which is late."""
+    """A write for which a reconcile waits, or which is late."""
 
     task: asyncio.Task[Answer]
     is_late: bool = False
@@ -59,7 +60,8 @@ class Writes(Generic[Answer]):
     ) -> Mapping[Name, Answer]:
         """Begin the writes that are not under way. Return the answers that come within a moment, by name.
 
-        The operator drops a write that finds no slot, to save its memory: the cluster gets a turn once a slot is free.
+        The operator drops a write that finds no slot, to save its memory: the cluster gets a reconcile once a slot is
+        free.
         """
         begun = {name: self._begin(key, name, write) for name, write in writes.items() if name not in self._writes}
         if not begun:
@@ -69,7 +71,7 @@ class Writes(Generic[Answer]):
             wait = self._timings.write_wait
             is_slow = namespace.seconds is not None and namespace.seconds >= wait
             await asyncio.wait([write.task for write in begun.values()], timeout=0.0 if is_slow else wait)
-        finally:  # Also if this turn is cancelled while it waits.
+        finally:  # Also if this reconcile is cancelled while it waits.
             for name, write in begun.items():
                 if not write.task.done():
                     self._leave(key, name, write)

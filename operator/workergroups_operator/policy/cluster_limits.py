@@ -1,4 +1,4 @@
-"""How many pools and groups one cluster may have: what a turn costs grows with their number."""
+"""How many pools and groups one cluster may have: what a reconcile costs grows with their number."""
 
 from dataclasses import replace
 

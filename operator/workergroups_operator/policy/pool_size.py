@@ -52,7 +52,7 @@ def _capacity(pool: ResourcePool, observed: Observed, report: PoolReport) -> Poo
 
 
 def _present(pool: ResourcePool, observed: Observed) -> int:
-    """Return how many nodes the pool had at the last turn, also if the plan was deleted since."""
+    """Return how many nodes the pool had at the last reconcile, also if the plan was deleted since."""
     planned = observed.planned_pool(pool.uid)
     live = observed.live_node_group(node_group_of(pool)) or {}
     return planned.nodes if planned else int(live.get("replicas") or pool.spec.nodes)

@@ -23,7 +23,7 @@ from workergroups_operator.policy.release import is_released
 
 
 def suspended_pools(observed: Observed) -> dict[str, Explanation]:
-    """Return why pools have no pods, by name; without those that should have some, and those released in this turn."""
+    """Return why pools have no pods, by name; without those that should have some, and those released just now."""
     found: dict[str, Explanation] = {}
     idles = idle_pools(observed)
     for pool in observed.pools:
@@ -40,7 +40,7 @@ def suspended_pools(observed: Observed) -> dict[str, Explanation]:
 def with_released(
     observed: Observed, suspended: Mapping[str, Explanation], records: Mapping[str, Retries]
 ) -> dict[str, Explanation]:
-    """Return the suspended pools and those that are released in this turn. `records` are those of `releases`."""
+    """Return the suspended pools and those that are released in this reconcile. `records` are those of `releases`."""
     released = {
         pool.name: _released(pool, record)
         for pool in observed.pools

@@ -104,8 +104,9 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, inputs: StatusInputs) ->
 def _roll(pool: ResourcePool, inputs: StatusInputs) -> str | None:
     """Return the name of the last roll that the RayCluster is known to have.
 
-    The next turn relies on it if the RayCluster has no node group of the pool. If the status had the roll before the
-    RayCluster, a turn that reads the RayCluster in between would take it for done, and write the old head again.
+    The next reconcile relies on it if the RayCluster has no node group of the pool. If the status had the roll before
+    the RayCluster, a reconcile that reads the RayCluster in between would take it for done, and write the old head
+    again.
     """
     is_written = inputs.failures.is_written(RAY_CLUSTER)
     return inputs.templates.roll(pool) if is_written else last_roll(inputs.observed, pool)

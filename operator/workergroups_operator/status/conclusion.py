@@ -28,7 +28,7 @@ _MAY_BE = "its pod is gone or hangs, its node is cut off, or Ray's GCS does not 
 
 @dataclass(frozen=True)
 class StatusInputs:
-    """What the earlier steps of a turn found out about one cluster."""
+    """What the earlier steps of a reconcile found out about one cluster."""
 
     observed: Observed
     templates: Templates

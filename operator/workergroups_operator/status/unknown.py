@@ -1,4 +1,4 @@
-"""The status of the objects of a cluster whose turn failed as a whole: the state is unknown."""
+"""The status of the objects of a cluster whose reconcile failed as a whole: the state is unknown."""
 
 from collections.abc import Iterator
 from datetime import datetime

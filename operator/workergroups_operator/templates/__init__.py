@@ -1,4 +1,4 @@
-"""Step two: build the pod templates of a cluster, once in a turn; the later steps only read them. Pure.
+"""Step two: build the pod templates of a cluster, once in a reconcile; the later steps only read them. Pure.
 
 Running pods get a change of their pool's spec only at a restart. Until then the RayCluster keeps the template that they
 were created from, so that a pod that is lost comes back as the others are: ranks never run in mixed images. Pools that
@@ -46,7 +46,7 @@ class Templates:
     # What the specs ask for now, which the pods get at the next restart.
     asked_head: Manifest = field(default_factory=dict)
     asked_workers: Mapping[str, Manifest] = field(default_factory=dict)
-    # Why pools have no pods, by name; without those that are released in this turn.
+    # Why pools have no pods, by name; without those that are released in this reconcile.
     suspended: Mapping[str, Explanation] = field(default_factory=dict)
     # The node groups whose rolls begin now, and whether the present head must be replaced with one of them.
     beginning: frozenset[str] = frozenset()

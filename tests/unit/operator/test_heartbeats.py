@@ -159,7 +159,7 @@ def reading(version, count, **spec):
 
 
 def test_a_reading_that_another_one_has_overtaken_is_no_sign(world):
-    """As of a turn that reads the Lease of an agent that is about to end, and takes note of it when the next began."""
+    """A reconcile reads the Lease of an agent that is about to end, and takes note of it when the next began."""
     before = reading("99", 10, holderIdentity="old")
     world.beats.note(KEY, before)
     assert world.heartbeat(has_pod=False).away_seconds > 0

@@ -1,4 +1,4 @@
-"""What a turn keeps of an object does not grow with what others wrote into it."""
+"""What a reconcile keeps of an object does not grow with what others wrote into it."""
 
 import asyncio
 import copy

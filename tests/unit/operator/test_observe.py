@@ -1,4 +1,4 @@
-"""A turn reads everything again if the agent's Lease has news meanwhile."""
+"""A reconcile reads everything again if the agent's Lease has news meanwhile."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ def lease(count, session):
 
 @pytest.fixture
 def readings(monkeypatch):
-    """Return how often a turn reads if the Lease changes in this way during each reading."""
+    """Return how often a reconcile reads if the Lease changes in this way during each reading."""
 
     def count(*sessions):
         beats, read = Heartbeats(Timings()), []

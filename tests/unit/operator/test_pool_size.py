@@ -54,7 +54,7 @@ def running_group(name="trainer", pools=("actors",), ranks=8, **spec):
 
 
 def launched(seen):
-    """The same, with what the status says after the first turn."""
+    """The same, with what the status says after the first reconcile."""
     groups = []
     for each in seen.groups:
         after = update_of(seen, each.name).after.model_copy(update={"ranks": each.status.ranks})

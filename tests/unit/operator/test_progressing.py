@@ -118,13 +118,13 @@ def test_a_wait_continues_or_begins_now_in_whole_seconds(before, since, until):
 
 
 def waiting(status=None, seconds=60, generation=1):
-    """A pool without nodes, whose status an earlier turn has written."""
+    """A pool without nodes, whose status an earlier reconcile has written."""
     made = pool(progressDeadlineSeconds=seconds, status=status or {})
     return made.model_copy(update={"metadata": made.metadata | {"generation": generation}})
 
 
 def turn(pool_, seconds=0.0, pods=NO_NODES, **parts):
-    """The status after a turn at NOW plus these seconds."""
+    """The status after a reconcile at NOW plus these seconds."""
     return status_of(observed(pools=(pool_,), pods=pods, **parts), now=NOW + timedelta(seconds=seconds)).after
 
 

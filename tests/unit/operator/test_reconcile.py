@@ -1,4 +1,4 @@
-"""Turns that fail leave no condition that may be untrue, whatever failed; an API server that is away changes none."""
+"""Failed reconciles leave no condition that may be untrue; an API server that is away changes none."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from workergroups_api.conditions import find
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_kube import RefusedObject
 from workergroups_operator import reconcile
-from workergroups_operator.failing_turns import FailingTurns
+from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import Membership
 from workergroups_operator.reconcile import Reconciler
@@ -59,10 +59,10 @@ class Client(Reads):
             yield
 
 
-class Turns(Reconciler):
-    """Takes turns that end with what they have read."""
+class ReadsOnly(Reconciler):
+    """Its reconciles end with what they have read."""
 
-    async def _turn(self, observed):
+    async def _steps(self, observed):
         return Result(60.0)
 
 
@@ -80,17 +80,17 @@ class Publisher:
 
 
 def unknown_within(seconds, failing, monkeypatch=None, turn=None, failing_seconds=0.0):
-    """When pools and groups become Unknown, and why, while the operator takes turns for these seconds."""
+    """When pools and groups become Unknown, and why, while the operator reconciles for these seconds."""
 
     async def scenario():
         publisher = Publisher()
-        beats, failed = Heartbeats(TIMINGS), FailingTurns(TIMINGS, now)
-        turns = Turns(
+        beats, failed = Heartbeats(TIMINGS), FailingReconciles(TIMINGS, now)
+        reconciler = ReadsOnly(
             Client(failing, failing_seconds), MEMBERS, beats, None, None, publisher, failed, SETTINGS, TIMINGS
         )
         if turn is not None:
             monkeypatch.setattr(reconcile, "observe", turn)
-        queue = WorkQueue(turns.reconcile, lambda _: 0.0, TIMINGS)
+        queue = WorkQueue(reconciler.reconcile, lambda _: 0.0, TIMINGS)
         queue.add(KEY)
         await asyncio.sleep(seconds)
         await queue.close()
@@ -136,8 +136,8 @@ def test_an_api_server_that_is_away_changes_no_condition(error):
     assert unknown_within(600.0, lambda _: error) == {}
 
 
-def test_an_api_server_that_is_back_between_two_reads_of_a_turn_changes_no_condition():
-    """The turn fails, and then pools and groups can be read."""
+def test_an_api_server_that_is_back_between_two_reads_of_a_reconcile_changes_no_condition():
+    """The reconcile fails, and then pools and groups can be read."""
 
     def failing(kind):
         return refusal(503) if now() < 600.0 and kind not in (RESOURCE_POOL, WORKER_GROUP) else None
@@ -154,11 +154,11 @@ def test_a_group_that_cannot_be_read_leaves_the_pool_unknown_a_little_later():
     assert unknown[RESOURCE_POOL][0] >= TIMINGS.partly_unread
 
 
-def test_a_turn_that_hangs_ends_and_leaves_all_unknown(monkeypatch):
+def test_a_reconcile_that_hangs_ends_and_leaves_all_unknown(monkeypatch):
     async def hang(*_):
         await asyncio.Event().wait()
 
-    unknown = unknown_within(TIMINGS.turn + 1, lambda _: None, monkeypatch, hang)
+    unknown = unknown_within(TIMINGS.reconcile + 1, lambda _: None, monkeypatch, hang)
     assert unknown.keys() == {RESOURCE_POOL, WORKER_GROUP}
 
 
@@ -176,6 +176,6 @@ def test_a_cluster_without_pools_and_groups_is_forgotten_and_nothing_is_read():
     """While a namespace is deleted, each of thousands of objects that vanish is an event of such a cluster."""
     memories = trials, beats, applier, failing, publisher = [Memory() for _ in range(5)]
     nobody = Membership({}, {}, {})
-    turns = Reconciler(None, nobody, beats, trials, applier, publisher, failing, SETTINGS, TIMINGS)
-    assert asyncio.run(turns.reconcile(KEY)) == Result(None)
+    reconciler = Reconciler(None, nobody, beats, trials, applier, publisher, failing, SETTINGS, TIMINGS)
+    assert asyncio.run(reconciler.reconcile(KEY)) == Result(None)
     assert [memory.forgotten for memory in memories] == [[KEY]] * 5

@@ -132,14 +132,14 @@ def test_what_a_released_pool_has_and_says():
 
 
 def turn(seen):
-    """Return the pool as the next turn finds it, and after how many seconds that is."""
+    """Return the pool as the next reconcile finds it, and after how many seconds that is."""
     taken = statuses(seen, now=seen.at)
     body = seen.pools[0].model_dump(by_alias=True, mode="json") | {"status": taken.updates[0].after.to_json()}
     return ResourcePool.model_validate(body), taken.requeue_after
 
 
 def test_a_pool_that_never_gets_its_nodes_is_released_after_each_deadline():
-    """Turns of a pool that another one blocks; an operator that restarts knows no more than these turns."""
+    """Reconciles of a pool that another one blocks; an operator that restarts knows no more than these reconciles."""
     seen = observed(pools=(pool(onDeadline="Release", progressDeadlineSeconds=60),), pods=())
     held: list[tuple[datetime, bool]] = []
     for _ in range(9):

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.retained import retained
 from tests.unit.virtual_time import run
 from workergroups_api.names import CLUSTER_LABEL, DOUBTS_ANNOTATION
-from workergroups_operator.fair_turns import FairTurns
+from workergroups_operator.fair_reconciles import FairReconciles
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.skeletons import CONDITIONED, EVENT, LIST, UnexpectedAnswer, read, read_lines, skeleton_of
@@ -132,7 +132,7 @@ def in_virtual_time(scenario):
 
 
 async def turns(keys):
-    fair = FairTurns(lambda _: 0.0, Timings())
+    fair = FairReconciles(lambda _: 0.0, Timings())
 
     async def take(key):
         async with fair.slot(key.namespace):

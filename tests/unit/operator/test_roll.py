@@ -432,7 +432,7 @@ def test_a_restart_is_noted_in_the_status_once_the_ray_cluster_has_it(change, fa
     assert statuses(seen).updates[0].after.roll == digest(ASKED)
     said = statuses(seen, failures).updates[0].after
     assert said.roll is None
-    # A turn that reads the RayCluster as it was before the write decides the same again.
+    # A reconcile that reads the RayCluster as it was before the write decides the same again.
     again = seen.pools[0].model_copy(update={"status": said})
     assert built(replace(seen, pools=(again, seen.pools[1]))).replaces_head
 

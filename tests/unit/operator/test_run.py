@@ -127,7 +127,7 @@ def test_other_groups_do_not_have_the_condition():
 
 
 def ended(seen):
-    """Return the group as it is after a turn in which its run has ended, with what the agent then reports."""
+    """Return the group as it is after a reconcile in which its run has ended, with what the agent then reports."""
     before = seen.groups[0]
     update = next(each for each in statuses(seen).updates if each.metadata["name"] == "trainer")
     number = update.after.incarnation

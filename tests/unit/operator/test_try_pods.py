@@ -1,4 +1,4 @@
-"""What is asked about pods, how often, and that no turn waits for it, in virtual time."""
+"""What is asked about pods, how often, and that no reconcile waits for it, in virtual time."""
 
 import asyncio
 from dataclasses import replace
@@ -54,7 +54,7 @@ def new(name):
 
 
 class Operator:
-    """Gives a cluster a turn when it is enqueued, and when it has to look again."""
+    """Gives a cluster a reconcile when it is enqueued, and when it has to look again."""
 
     def __init__(self, api, trials, key=KEY):
         self.trials = trials

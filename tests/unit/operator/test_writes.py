@@ -1,4 +1,4 @@
-"""No turn waits for long for what admission delays, in virtual time."""
+"""No reconcile waits for long for what admission delays, in virtual time."""
 
 import asyncio
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tests.unit.virtual_time import now, run
-from workergroups_operator.fair_turns import TURNS
+from workergroups_operator.fair_reconciles import RECONCILES
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.timings import Timings
 from workergroups_operator.work_queue import Result, WorkQueue
@@ -163,11 +163,11 @@ def test_nothing_follows_a_write_that_is_cancelled():
 
 @pytest.mark.parametrize(
     ("is_new", "first"),
-    [(True, 100 / TURNS * 2 * TIMINGS.write_wait + 0.2), (False, 1.0)],
+    [(True, 100 / RECONCILES * 2 * TIMINGS.write_wait + 0.2), (False, 1.0)],
     ids=["nobody is known to be slow or quick", "its namespace has been served before"],
 )
 def test_a_healthy_cluster_is_served_at_once_next_to_300_behind_a_webhook_of_10_seconds(is_new, first):
-    """Each turn writes twice, as turns of new clusters do."""
+    """Each reconcile writes twice, as reconciles of new clusters do."""
     api = ApiServer()
     served = []
 

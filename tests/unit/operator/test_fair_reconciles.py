@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.unit.virtual_time import now, run
-from workergroups_operator.fair_turns import NAMESPACE_TURNS, TURNS, FairTurns
+from workergroups_operator.fair_reconciles import NAMESPACE_RECONCILES, RECONCILES, FairReconciles
 from workergroups_operator.timings import Timings
 
 QUICK = 0.02
@@ -16,7 +16,7 @@ class Turns:
 
     def __init__(self):
         self.write_seconds = {}
-        self.turns = FairTurns(lambda namespace: self.write_seconds.get(namespace, 0.0), Timings())
+        self.turns = FairReconciles(lambda namespace: self.write_seconds.get(namespace, 0.0), Timings())
         self.waited = {}
         self.running = {}
         self.most = {}
@@ -61,7 +61,7 @@ def healthy_waits_beside(crowd):
         ([], 0),
         ([("big", QUICK)] * 2000, 0),
         ([("big", 10.0)] * 300, 0),
-        ([(f"quick-{number % 100}", QUICK) for number in range(300)], 100 / TURNS * QUICK),
+        ([(f"quick-{number % 100}", QUICK) for number in range(300)], 100 / RECONCILES * QUICK),
     ],
     ids=["nobody", "2,000 in one", "300 long ones in one", "300 in a hundred"],
 )
@@ -77,8 +77,8 @@ def test_turns_are_few_at_once_and_fewer_of_one_namespace():
         await asyncio.gather(*(turns.take(name, 5.0) for name in names))
 
     run(scenario())
-    assert turns.most["a"] == NAMESPACE_TURNS
-    assert turns.most_of_all == TURNS
+    assert turns.most["a"] == NAMESPACE_RECONCILES
+    assert turns.most_of_all == RECONCILES
 
 
 def test_of_many_the_quickest_comes_first_and_the_slowest_is_not_forgotten():
@@ -100,7 +100,7 @@ def test_who_gives_up_waiting_or_running_leaves_the_turn_to_others():
     turns = Turns()
 
     async def scenario():
-        running = [asyncio.create_task(turns.take("a", 100.0)) for _ in range(NAMESPACE_TURNS)]
+        running = [asyncio.create_task(turns.take("a", 100.0)) for _ in range(NAMESPACE_RECONCILES)]
         waiting = [asyncio.create_task(turns.take("a", QUICK)) for _ in range(3)]
         await asyncio.sleep(0.1)
         waiting[0].cancel()

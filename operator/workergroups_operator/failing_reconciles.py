@@ -1,4 +1,4 @@
-"""For how long the turns of a cluster have failed although the API server answers: then the state is unknown.
+"""For how long the reconciles of a cluster have failed although the API server answers: then the state is unknown.
 
 While the API server does not answer, statuses stay as they are. So does a status during a failure that one retry ends.
 """
@@ -14,16 +14,16 @@ from workergroups_operator.timings import Timings
 
 @dataclass
 class _Failing:
-    # Why the first turn failed. The reasons of the next ones may alternate.
+    # Why the first reconcile failed. The reasons of the next ones may alternate.
     why: Explanation
-    # Since when some of the cluster's pools and groups can be read after each of these turns.
+    # Since when some of the cluster's pools and groups can be read after each of these reconciles.
     some_since: float
     # The same for all of them; None if not all can be read.
     all_since: float | None = None
 
 
-class FailingTurns:
-    """What the operator remembers of the clusters whose last turn failed."""
+class FailingReconciles:
+    """What the operator remembers of the clusters whose last reconcile failed."""
 
     def __init__(self, timings: Timings, clock: Callable[[], float] = time.monotonic) -> None:
         self._timings = timings
@@ -31,7 +31,7 @@ class FailingTurns:
         self._failing: dict[ClusterKey, _Failing] = {}
 
     def doubt(self, key: ClusterKey, why: Explanation, *, are_all_read: bool) -> Explanation | None:
-        """Take note of a turn that failed, after which some, or all, pools and groups could be read.
+        """Take note of a reconcile that failed, after which some, or all, pools and groups could be read.
 
         Return why the statuses of the cluster are in doubt; None if they are not yet.
         """
@@ -43,5 +43,5 @@ class FailingTurns:
         return failing.why if is_long or is_sure else None
 
     def forget(self, key: ClusterKey) -> None:
-        """Forget the failures: a turn has succeeded, or the API server answers nothing about the cluster."""
+        """Forget the failures: a reconcile has succeeded, or the API server answers nothing about the cluster."""
         self._failing.pop(key, None)
