@@ -7,7 +7,7 @@ import typer
 from workergroups_client import Cluster
 from workergroups_client.handles.group import Group
 from workergroups_client.pods.process_groups import process_groups
-from workergroups_client.pods.processes import Activity, Processes, pool_of
+from workergroups_client.pods.processes import ProcessActivity, Processes, pool_of
 from workergroups_client.rank_ranges import chosen_of
 from workergroups_client.ray_cluster.activity import stack_groups
 from workergroups_client.times import duration
@@ -77,7 +77,7 @@ def calls(
         _table_of_calls(activity)
 
 
-def _activity(cluster: Cluster, wanted: str, pool: str | None) -> Activity:
+def _activity(cluster: Cluster, wanted: str, pool: str | None) -> ProcessActivity:
     with Teller() as tell:
         on = pool_of(cluster, wanted, pool)
         tell(f"asking the pods of {on} for {wanted}")
@@ -87,7 +87,7 @@ def _activity(cluster: Cluster, wanted: str, pool: str | None) -> Activity:
     return activity
 
 
-def _table_of_calls(activity: Activity) -> None:
+def _table_of_calls(activity: ProcessActivity) -> None:
     near = {process.id: process for process in (*activity.processes, *activity.others)}
     where = {id_: group.where for group in process_groups(activity) for id_ in group.processes}
     rows = [

@@ -18,7 +18,7 @@ from workergroups_client import Cluster, RayConnection
 from workergroups_client.api_server.execution import execute
 from workergroups_client.handles.group import Group
 from workergroups_client.objects.names import GROUP, POOL, find, ray_cluster
-from workergroups_client.pods.logs import LogFile, Part, names_on_node, read
+from workergroups_client.pods.logs import LogFile, LogPart, names_on_node, read
 from workergroups_client.pods.nodes import node_id
 from workergroups_client.pods.pods import PodContainer, head, nodes, nodes_of_ranks, ray_pods
 from workergroups_client.pods.previous import previous_logs
@@ -138,7 +138,7 @@ def logs(
     if node is not None and ranks is not None:
         raise typer.BadParameter("--node and --ranks cannot be combined: ranks have their own output")
     earliest = None if since is None else time.time() - seconds_of(since, "--since")
-    part = Part(follow, tail, earliest)
+    part = LogPart(follow, tail, earliest)
     cluster = Cluster(namespace, context)
     if is_target(name):
         if ranks is not None or node is not None or file is not None or follow:
@@ -175,7 +175,7 @@ def _previous_logs(cluster: Cluster, name: str, ranks: str | None, tail: int | N
             _print_line(f"[rank {dead.rank}] ", line)
 
 
-def _process_logs(processes: Processes, target: str, previous: bool, part: Part) -> None:
+def _process_logs(processes: Processes, target: str, previous: bool, part: LogPart) -> None:
     """Print the last lines of the living processes of a target, or of its actors that died."""
     if not previous:
         for process, text in processes.logs(target):
@@ -189,13 +189,13 @@ def _process_logs(processes: Processes, target: str, previous: bool, part: Part)
         _print_lines(f"[{who} {dead.pid}] ", text, part)
 
 
-def _print_lines(prefix: str, text: str, part: Part) -> None:
+def _print_lines(prefix: str, text: str, part: LogPart) -> None:
     lines = text.encode(errors="replace").splitlines()[-part.lines :]
     for line in part.recent(lines):
         _print_line(prefix, line)
 
 
-def _node_logs(cluster: Cluster, name: str, number: int, file: str | None, part: Part) -> None:
+def _node_logs(cluster: Cluster, name: str, number: int, file: str | None, part: LogPart) -> None:
     pool = find(cluster, name, POOL)
     with Teller() as tell, RayConnection(cluster, ray_cluster(cluster, pool), tell=tell) as ray:
         node = node_id(cluster, ray.api, pool, number)

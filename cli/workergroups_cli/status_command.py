@@ -59,16 +59,16 @@ def status(
 
 # Each of these imports what the others do without: a status is also asked for in loops.
 def _watch(cluster: Cluster, name: str | None, *, everywhere: bool, with_ray: bool) -> None:
-    from workergroups_client.api_server.watching import Changes, Watched
+    from workergroups_client.api_server.watching import ObjectChanges, Watched
 
     from .description import look_at
     from .watch_view import watch
 
     ours = (Watched(RESOURCE_POOL), Watched(WORKER_GROUP))
     if name is None:
-        watch(partial(look_at_all, cluster, everywhere=everywhere), Changes(cluster, ours, everywhere=everywhere))
+        watch(partial(look_at_all, cluster, everywhere=everywhere), ObjectChanges(cluster, ours, everywhere=everywhere))
     pods = Watched(POD, CLUSTER_LABEL)
-    watch(partial(look_at, cluster, name, with_ray=with_ray), Changes(cluster, (*ours, pods)))
+    watch(partial(look_at, cluster, name, with_ray=with_ray), ObjectChanges(cluster, (*ours, pods)))
 
 
 def _overview(cluster: Cluster, output: Output, *, everywhere: bool = False) -> None:

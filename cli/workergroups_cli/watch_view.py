@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from workergroups_client.api_server.watching import Changes
+from workergroups_client.api_server.watching import ObjectChanges
 from workergroups_client.errors import ClientError
 
 from .output import captured, complain, out, print_text
@@ -38,7 +38,7 @@ class _Trouble(NamedTuple):
         raise ClientError(self.error)
 
 
-def watch(look: Callable[[], View], changes: Changes) -> NoReturn:
+def watch(look: Callable[[], View], changes: ObjectChanges) -> NoReturn:
     """Show a view, and again after each change: in place on a terminal, elsewhere below the one before.
 
     Raises:
@@ -57,7 +57,7 @@ def watch(look: Callable[[], View], changes: Changes) -> NoReturn:
                 view = _again(look)
 
 
-def _print_each(view: View, look: Callable[[], View], changes: Changes) -> NoReturn:
+def _print_each(view: View, look: Callable[[], View], changes: ObjectChanges) -> NoReturn:
     _show(view)
     while True:
         if changes.wait(_TICK_SECONDS) and (now := _again(look)) != view:

@@ -28,7 +28,7 @@ from workergroups_operator.reconcile import Reconciler
 from workergroups_operator.settings import Settings
 from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import PodTrials
-from workergroups_operator.watches import Retries, Watches
+from workergroups_operator.watches import Watches, WatchRetries
 from workergroups_operator.work_queue import WorkQueue
 
 LOGGER = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ def _configure(settings: kopf.OperatorSettings, timings: Timings) -> None:
     settings.posting.enabled = False
     settings.networking.request_timeout = REQUEST_SECONDS
     settings.networking.connect_timeout = CONNECT_SECONDS
-    settings.networking.error_backoffs = Retries(timings.watch_retry)
+    settings.networking.error_backoffs = WatchRetries(timings.watch_retry)
     settings.queueing.idle_timeout = IDLE_SECONDS
     settings.watching.server_timeout = max(1, round(timings.watch))  # the API server takes whole seconds
     settings.watching.inactivity_timeout = timings.watch + timings.watch_late

@@ -17,7 +17,7 @@ from workergroups_operator.timings import Timings
 Skeleton = dict[str, Any]
 
 
-class Retries:
+class WatchRetries:
     """Equal pauses without end between kopf's tries of a request.
 
     With kopf's own back-off, the operator would see nothing for up to 21 seconds after the API server is back. After a

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, TypeVar, assert_never
 
 from tests.simulation import ray
-from workergroups.announcements.runs import RunRecord, Step
+from workergroups.announcements.runs import RunRecord, RunStep
 from workergroups.naming import RankName
 from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import Exchange, PreparedLaunch, Reports
@@ -31,7 +31,7 @@ from workergroups_agent.launch_state import Heard, Launches, launches_to_tell
 from workergroups_agent.observer.report import report
 from workergroups_agent.preflight_records import PreflightRecord
 from workergroups_agent.preflight_state import held_nodes, nodes_to_ask
-from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
+from workergroups_agent.ray_state import JoinedNode, PlacementState, RankActor, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan
 from workergroups_api.vocabulary import PreflightState, RankEnd
@@ -156,7 +156,7 @@ class Executor:
             case LaunchGroup():
                 self._launch(action, gcs, launches.prepared[action.group.uid])
             case RunGroup():
-                gcs.runs |= {str(name): RunRecord(Step.BEGUN) for name in action.ranks if str(name) not in gcs.runs}
+                gcs.runs |= {str(name): RunRecord(RunStep.BEGUN) for name in action.ranks if str(name) not in gcs.runs}
             case AnnouncePool():
                 pass  # Only drivers read the announcements about pools, and histories have no drivers.
             case _:
@@ -193,8 +193,8 @@ class Executor:
 def _state(gcs: ray.Gcs) -> RayState:
     return RayState(
         session=gcs.session,
-        nodes={node.id: RayNode(node.id, node.pod, node.node_group) for node in gcs.nodes.values()},
-        placements=tuple(Placement(placement.name, "CREATED", "FINISHED") for placement in gcs.placements.values()),
+        nodes={node.id: JoinedNode(node.id, node.pod, node.node_group) for node in gcs.nodes.values()},
+        placements=tuple(PlacementState(each.name, "CREATED", "FINISHED") for each in gcs.placements.values()),
         ranks=tuple(
             RankActor(rank.name, str(rank.name), rank.state, rank.node_id, int(rank.made_at * 1000), _death(rank))
             for rank in gcs.ranks.values()

@@ -6,7 +6,7 @@ Histories hold faults that are noticed by waiting.
 from dataclasses import replace
 
 from tests.simulation import operator, reporter
-from workergroups_agent.reporter.timings import Timings as ReporterTimings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_common.backoff import Backoff
 from workergroups_operator.timings import Timings as OperatorTimings
 

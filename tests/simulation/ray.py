@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from workergroups.announcements.runs import RunRecord, Step
+from workergroups.announcements.runs import RunRecord, RunStep
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import RankName
 from workergroups_agent.preflight_records import PreflightRecord
@@ -129,7 +129,7 @@ class Gcs:
 
     def end_run(self, rank: Rank, error: str | None = None) -> None:
         """Let the method of a rank's run return, or raise an exception."""
-        self.runs[str(rank.name)] = RunRecord(Step.RETURNED) if error is None else RunRecord(Step.RAISED, error)
+        self.runs[str(rank.name)] = RunRecord(RunStep.RETURNED) if error is None else RunRecord(RunStep.RAISED, error)
 
     def is_running(self, rank: Rank) -> bool:
         """Whether the method that the rank's group runs has begun on it, and has not ended."""
@@ -139,7 +139,7 @@ class Gcs:
     def has_raised(self, rank: Rank) -> bool:
         """Whether the method that the rank's group runs has raised an exception on it."""
         record = self.runs.get(str(rank.name))
-        return record is not None and record.step is Step.RAISED
+        return record is not None and record.step is RunStep.RAISED
 
     def remove_placement(self, name: str) -> None:
         """Release bundles, and end what runs in them, as Ray does."""

@@ -7,12 +7,12 @@ from kubernetes.aio.client.configuration import Configuration
 from tests.simulation.process import Process
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.liveness_file import LivenessFile
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_api.names import AGENT_FIELD_MANAGER
 from workergroups_kube import Kube
 
 # Each reporter that this process starts gets these.
-timings = Timings()
+timings = ReporterTimings()
 
 
 def reporter(name: str, url: str, token: str, namespace: str, cluster: str, directory: Path) -> Process:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workergroups.node import own_processes
-from workergroups.node.own_processes import Process
+from workergroups.node.own_processes import KernelProcess
 from workergroups.processes import stack_dump
 
 LOOK_SECONDS = 1.0
@@ -25,7 +25,7 @@ _OF_RAY = b"ray::"
 _FORK_SERVER = b"workergroups-fork-server"
 
 
-class Known(NamedTuple):
+class KnownProcess(NamedTuple):
     """A process. Another one that gets its id has started at another time."""
 
     pid: int
@@ -34,7 +34,7 @@ class Known(NamedTuple):
 
 def watch() -> None:
     """End what ranks leave behind, for ever."""
-    descendants: dict[Known, frozenset[Known]] = {}
+    descendants: dict[KnownProcess, frozenset[KnownProcess]] = {}
     while True:
         table = read_table()
         for left in left_by_ranks(descendants, table):
@@ -43,7 +43,7 @@ def watch() -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def read_table() -> dict[int, Process]:
+def read_table() -> dict[int, KernelProcess]:
     """Return all processes of this node that have not ended, by their ids."""
     table = {}
     for pid in own_processes.all_pids():
@@ -52,34 +52,36 @@ def read_table() -> dict[int, Process]:
     return {pid: process for pid, process in table.items() if not process.ended}
 
 
-def ranks(table: Mapping[int, Process], known: Iterable[Known]) -> list[Known]:
+def ranks(table: Mapping[int, KernelProcess], known: Iterable[KnownProcess]) -> list[KnownProcess]:
     """Return the processes of ranks, those of them that are known included."""
     earlier = set(known)
-    found = (Known(pid, process.start) for pid, process in table.items())
+    found = (KnownProcess(pid, process.start) for pid, process in table.items())
     return [each for each in found if each in earlier or _is_rank(each.pid)]
 
 
-def descendants_of(roots: Iterable[Known], table: Mapping[int, Process]) -> dict[Known, frozenset[Known]]:
+def descendants_of(
+    roots: Iterable[KnownProcess], table: Mapping[int, KernelProcess]
+) -> dict[KnownProcess, frozenset[KnownProcess]]:
     """Return the descendants of each of these processes."""
-    children: dict[int, list[Known]] = {}
+    children: dict[int, list[KnownProcess]] = {}
     for pid, process in table.items():
-        children.setdefault(process.parent, []).append(Known(pid, process.start))
+        children.setdefault(process.parent, []).append(KnownProcess(pid, process.start))
     return {root: frozenset(_below(root, children)) for root in roots}
 
 
 def left_by_ranks(
-    descendants: Mapping[Known, frozenset[Known]],
-    table: Mapping[int, Process],
+    descendants: Mapping[KnownProcess, frozenset[KnownProcess]],
+    table: Mapping[int, KernelProcess],
     is_ours: Callable[[int], bool] = lambda pid: _FORK_SERVER in _command_line(pid),
-) -> frozenset[Known]:
+) -> frozenset[KnownProcess]:
     """Return what goes on of the descendants of ranks that have ended, and what these have started meanwhile."""
-    running = {Known(pid, process.start) for pid, process in table.items()}
+    running = {KnownProcess(pid, process.start) for pid, process in table.items()}
     left = {each for rank, below in descendants.items() if rank not in running for each in below & running}
     left = {each for each in left if not is_ours(each.pid)}
     return frozenset(left.union(*descendants_of(left, table).values()))
 
 
-def end(left: Known) -> None:
+def end(left: KnownProcess) -> None:
     """Kill a process, and print which one."""
     what = _command_line(left.pid).replace(b"\0", b" ").decode(errors="replace")[:200]
     with suppress(OSError):  # it ended by itself
@@ -87,7 +89,7 @@ def end(left: Known) -> None:
         print(f"a rank has ended, and process {left.pid}, which it had started, has not: killed: {what}", flush=True)
 
 
-def _below(root: Known, children: Mapping[int, list[Known]]) -> list[Known]:
+def _below(root: KnownProcess, children: Mapping[int, list[KnownProcess]]) -> list[KnownProcess]:
     found = list(children.get(root.pid, ()))
     for each in found:  # it grows meanwhile
         found += children.get(each.pid, ())

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from workergroups.naming import PlacementName
-from workergroups_agent.ray_state import RayNode, RayState
+from workergroups_agent.ray_state import JoinedNode, RayState
 from workergroups_api.plan import MAX_POOL_NODES, ClusterPlan, PlannedGroup, PlannedPool
 
 
@@ -30,13 +30,13 @@ def passed_nodes(pool: PlannedPool, state: RayState) -> frozenset[str]:
     return frozenset() if record is None or pool.preflight is None else record.passed_at(pool.preflight.level)
 
 
-def nodes_of(pool: PlannedPool, state: RayState) -> list[RayNode]:
+def nodes_of(pool: PlannedPool, state: RayState) -> list[JoinedNode]:
     """Return the pool's live Ray nodes in the order of their pods' names."""
     nodes = (node for node in state.nodes.values() if node.node_group == pool.node_group)
     return sorted(nodes, key=lambda node: (node.pod, node.id))
 
 
-def domain_of(pool: PlannedPool, node: RayNode) -> str | None:
+def domain_of(pool: PlannedPool, node: JoinedNode) -> str | None:
     """Return the node's domain of the pool's topology, "" if it is in none; None if it is not known yet."""
     return "" if pool.domains is None else pool.domains.get(node.pod)
 

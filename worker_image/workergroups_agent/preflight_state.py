@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from workergroups_agent.placements import kept_placements, nodes_of, passed_nodes
 from workergroups_agent.preflight_records import PreflightRecord
-from workergroups_agent.ray_state import RayNode, RayState
+from workergroups_agent.ray_state import JoinedNode, RayState
 from workergroups_api.plan import ClusterPlan, PlannedPool
 from workergroups_api.report import PreflightReport
 from workergroups_api.vocabulary import PreflightState
@@ -13,7 +13,7 @@ from workergroups_common.ranges import ranges
 NOT_BEGUN = "waiting for the executor to begin"
 
 
-def held_nodes(pool: PlannedPool, plan: ClusterPlan, state: RayState) -> dict[int, RayNode]:
+def held_nodes(pool: PlannedPool, plan: ClusterPlan, state: RayState) -> dict[int, JoinedNode]:
     """Return the nodes that have their bundles, by number; if the pool reserves nothing, those that have joined Ray."""
     if not pool.reserves:
         return dict(enumerate(nodes_of(pool, state)))
@@ -23,7 +23,7 @@ def held_nodes(pool: PlannedPool, plan: ClusterPlan, state: RayState) -> dict[in
     return {index: state.nodes[name.node_id] for index, name in named.items() if name in created and name is not None}
 
 
-def nodes_to_ask(pool: PlannedPool, held: Mapping[int, RayNode], state: RayState) -> list[RayNode]:
+def nodes_to_ask(pool: PlannedPool, held: Mapping[int, JoinedNode], state: RayState) -> list[JoinedNode]:
     """Return the nodes that have not passed, in their order.
 
     There are none until all nodes have their bundles, so that all are compared with each other. As for reserving,
@@ -34,7 +34,7 @@ def nodes_to_ask(pool: PlannedPool, held: Mapping[int, RayNode], state: RayState
     return [node for _, node in sorted(held.items()) if node.id not in passed] if is_whole else []
 
 
-def is_about(record: PreflightRecord | None, pool: PlannedPool, nodes: list[RayNode]) -> bool:
+def is_about(record: PreflightRecord | None, pool: PlannedPool, nodes: list[JoinedNode]) -> bool:
     """Return whether the record is of a check of exactly these nodes, for the present spec."""
     if record is None or pool.preflight is None:
         return False
@@ -61,7 +61,7 @@ def preflight_report(
 
 
 def _progress(
-    pool: PlannedPool, held: Mapping[int, RayNode], well: int, state: RayState, silence: str | None
+    pool: PlannedPool, held: Mapping[int, JoinedNode], well: int, state: RayState, silence: str | None
 ) -> tuple[PreflightState, str]:
     record = state.preflights.get(pool.uid)
     if record is not None and well == len(held) >= pool.nodes:

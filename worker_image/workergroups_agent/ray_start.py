@@ -62,7 +62,7 @@ _LOCAL = ("127.0.0.1", "localhost")
 _KEY = _NAMESPACE = b"dashboard"
 
 
-class Dashboard(NamedTuple):
+class DashboardProcess(NamedTuple):
     """What the command line of a dashboard says."""
 
     gcs_address: str
@@ -71,15 +71,15 @@ class Dashboard(NamedTuple):
     """The address that it is going to write into the GCS."""
 
 
-def dashboard_of(command: Sequence[str]) -> Dashboard | None:
+def dashboard_of(command: Sequence[str]) -> DashboardProcess | None:
     """Return what a dashboard's command line says; None if an option is missing, as in another version of Ray."""
     options = dict(each[2:].split("=", 1) for each in command if each.startswith("--") and "=" in each)
     host, port, gcs, session = (options.get(name) for name in ("host", "port", "gcs-address", "session-dir"))
     ip = host if host in _LOCAL else options.get("node-ip-address")
-    return Dashboard(gcs, session, f"{ip}:{port}") if ip and port and gcs and session else None
+    return DashboardProcess(gcs, session, f"{ip}:{port}") if ip and port and gcs and session else None
 
 
-def announce(dashboard: Dashboard) -> None:
+def announce(dashboard: DashboardProcess) -> None:
     """Write the session's directories, and the dashboard's address; the dashboard writes that again when it listens."""
     try:
         gcs = ray_private.connect(dashboard.gcs_address)

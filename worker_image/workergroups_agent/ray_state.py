@@ -14,7 +14,7 @@ from workergroups_agent.preflight_records import PreflightRecord
 
 
 @dataclass(frozen=True)
-class RayNode:
+class JoinedNode:
     """A live Ray node, and the pod in which it runs."""
 
     id: str
@@ -23,7 +23,7 @@ class RayNode:
 
 
 @dataclass(frozen=True)
-class Placement:
+class PlacementState:
     """One of our placement groups that is not removed."""
 
     name: PlacementName
@@ -59,8 +59,8 @@ class RayState:
 
     # The id of this life of the cluster.
     session: str
-    nodes: Mapping[str, RayNode] = field(default_factory=dict)
-    placements: tuple[Placement, ...] = ()
+    nodes: Mapping[str, JoinedNode] = field(default_factory=dict)
+    placements: tuple[PlacementState, ...] = ()
     ranks: tuple[RankActor, ...] = ()
     # Pod by node id, of dead nodes too, so that a report on a lost rank names its pod.
     pods: Mapping[str, str] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from workergroups.ray_private import records
 from workergroups.ray_private.death import Death
 from workergroups.ray_private.gcs import Gcs, SessionEnded
 from workergroups_agent.preflight_records import PreflightReader
-from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
+from workergroups_agent.ray_state import JoinedNode, PlacementState, RankActor, RayState
 from workergroups_common.text import plain
 
 READ_ALL_SECONDS = 1.0
@@ -68,7 +68,7 @@ class RayReader:
         self._gcs.check_session()
         table = [records.node(info) for info in self._gcs.nodes()]
         nodes = {
-            record.id: RayNode(record.id, _pod_of(record), record.node_group) for record in table if record.is_alive
+            record.id: JoinedNode(record.id, _pod_of(record), record.node_group) for record in table if record.is_alive
         }
         if self._own_node is not None and self._own_node not in nodes:
             raise SessionEnded("the GCS does not know this process's Ray node, or counts it as dead")
@@ -192,12 +192,12 @@ def _pod_of(record: records.NodeRecord) -> str:
     return plain(record.pod, MAX_POD_NAME)
 
 
-def _placement(raw: bytes) -> Placement | None:
+def _placement(raw: bytes) -> PlacementState | None:
     record = records.placement_group(raw)
     name = PlacementName.parse(record.name)
     if name is None or record.namespace != NAMESPACE or record.state == "REMOVED":
         return None
-    return Placement(name, record.state, record.scheduling_state)
+    return PlacementState(name, record.state, record.scheduling_state)
 
 
 def _rank(raw: bytes) -> RankActor | None:

@@ -25,7 +25,7 @@ class Watched:
     selector: str = ""
 
 
-class Changes:
+class ObjectChanges:
     """Watches objects in the background, and notes that one of them may have changed.
 
     A watch that ends or breaks is opened again, after a pause that grows while it keeps failing. What happened
@@ -46,7 +46,7 @@ class Changes:
     def wait(self, seconds: float) -> bool:
         """Return whether something may have changed since the last time; wait for it at most that long.
 
-        Changes that follow each other closely are one.
+        ObjectChanges that follow each other closely are one.
         """
         if not self._changed.wait(seconds):
             return False

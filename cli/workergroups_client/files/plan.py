@@ -26,7 +26,7 @@ class Action(str, Enum):
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """What applying a manifest does to its object."""
 
     what: str
@@ -39,7 +39,7 @@ class Step:
         return f"{self.action.value} {self.what}" + (f" ({', '.join(self.fields)})" if self.fields else "")
 
 
-def plan(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool = False) -> list[Step]:
+def plan(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool = False) -> list[PlanStep]:
     """Return a step for each manifest, and change nothing.
 
     Raises:
@@ -76,24 +76,24 @@ def changed_fields(before: Manifest, after: Manifest) -> tuple[str, ...]:
     return tuple(f"{path}{shown}" for path, shown in differences)
 
 
-def _step(cluster: Cluster, manifest: Manifest, manifests: Sequence[Manifest], *, force: bool) -> Step:
+def _step(cluster: Cluster, manifest: Manifest, manifests: Sequence[Manifest], *, force: bool) -> PlanStep:
     what = name_of(manifest)
     try:
         before = cluster.present(manifest)
         after = cluster.apply(manifest, force=force, dry_run=True)
     except NotFoundError:
         if any(_defines(other, manifest, cluster.namespace) for other in manifests):
-            return Step(what, Action.CREATE)
+            return PlanStep(what, Action.CREATE)
         raise
     except ConflictError as error:
         raise explained(manifest, error) from error
     if before is None:
-        return Step(what, Action.CREATE)
+        return PlanStep(what, Action.CREATE)
     fields = changed_fields(before, after)
-    return Step(what, Action.CHANGE if fields else Action.LEAVE, fields)
+    return PlanStep(what, Action.CHANGE if fields else Action.LEAVE, fields)
 
 
-def _with_code(step: Step, manifest: Manifest, new_code: Container[str]) -> Step:
+def _with_code(step: PlanStep, manifest: Manifest, new_code: Container[str]) -> PlanStep:
     """Return the step of a group with what its own fields do not show: new code starts its ranks again."""
     if manifest["kind"] != WORKER_GROUP.kind or step.action is Action.CREATE:
         return step

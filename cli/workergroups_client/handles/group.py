@@ -18,7 +18,7 @@ from ..pods import logs
 from ..pods.head_programs import ask_library
 from ..pods.pauses import PausedProcess, Pauses
 from ..pods.previous import PreviousLog, previous_logs
-from ..ray_cluster.activity import Activity
+from ..ray_cluster.activity import GroupActivity
 from ..ray_cluster.handle import Handle
 from ..ray_cluster.ranks import RankActor, choose, ranks_of
 from ..waiting import Tell, look_again, silently
@@ -65,7 +65,7 @@ class Group(Handle):
             str(rank.rank): [logs.LogFile.of_actor(rank.actor_id, suffix) for suffix in ("out", "err")]
             for rank in choose(self.ranks(), ranks)
         }
-        for label, line in logs.read(self.ray.api, files, logs.Part(follow, tail, since)):
+        for label, line in logs.read(self.ray.api, files, logs.LogPart(follow, tail, since)):
             if not line.startswith(_RAYS_MARKS):
                 yield int(label), line
 
@@ -88,12 +88,12 @@ class Group(Handle):
         """Return the calls that ranks have not finished: rank, method, state, seconds, and the caller's Ray job."""
         return list(self._ask("calls"))
 
-    def activity(self) -> Activity:
+    def activity(self) -> GroupActivity:
         """Return both at once, grouped: ranks that do the same are together, and the suspects come first."""
         found = self._ask("activity")
         if isinstance(found, list):  # of a cluster whose library is older
             found = {"calls": found, "stacks": {}}
-        return Activity(found["calls"], {int(rank): stack for rank, stack in found["stacks"].items()})
+        return GroupActivity(found["calls"], {int(rank): stack for rank, stack in found["stacks"].items()})
 
     def pauses(self) -> list[PausedProcess]:
         """Return the ranks that are paused for a debugger or have one."""

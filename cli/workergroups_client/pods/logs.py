@@ -45,7 +45,7 @@ def names_on_node(ray: RayApi, node_id: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Part:
+class LogPart:
     """Which lines of each file to read.
 
     Args:
@@ -70,7 +70,7 @@ class Part:
         return lines if self.since is None else recent(lines, self.since)
 
 
-def read(ray: RayApi, files: Mapping[str, list[LogFile]], part: Part) -> Iterator[tuple[str, bytes]]:
+def read(ray: RayApi, files: Mapping[str, list[LogFile]], part: LogPart) -> Iterator[tuple[str, bytes]]:
     """Yield the lines of several files, each with the label of its file in the mapping.
 
     Without ``follow``, read one file after the other; with it, read all at once as they are written, without an end.
@@ -87,7 +87,7 @@ def read(ray: RayApi, files: Mapping[str, list[LogFile]], part: Part) -> Iterato
         yield from _all_at_once(ray, sources, part)
 
 
-def _all_at_once(ray: RayApi, sources: list[tuple[str, LogFile]], part: Part) -> Iterator[tuple[str, bytes]]:
+def _all_at_once(ray: RayApi, sources: list[tuple[str, LogFile]], part: LogPart) -> Iterator[tuple[str, bytes]]:
     if len(sources) > MOST_AT_ONCE:
         raise ClientError(f"{len(sources)} files cannot be followed at once, only {MOST_AT_ONCE}: choose some ranks")
     lines: queue.SimpleQueue[tuple[str, bytes] | None] = queue.SimpleQueue()
@@ -104,18 +104,18 @@ def _all_at_once(ray: RayApi, sources: list[tuple[str, LogFile]], part: Part) ->
             yield line
 
 
-def _lines_or_why_not(ray: RayApi, file: LogFile, part: Part) -> Iterator[bytes]:
+def _lines_or_why_not(ray: RayApi, file: LogFile, part: LogPart) -> Iterator[bytes]:
     try:
         yield from _lines(ray, file, part)
     except ClientError as error:
         yield f"(the rest of this log cannot be read: {error})".encode()
 
 
-def _lines(ray: RayApi, file: LogFile, part: Part) -> Iterator[bytes]:
+def _lines(ray: RayApi, file: LogFile, part: LogPart) -> Iterator[bytes]:
     yield from part.recent(_all_lines(ray, file, part))
 
 
-def _all_lines(ray: RayApi, file: LogFile, part: Part) -> Iterator[bytes]:
+def _all_lines(ray: RayApi, file: LogFile, part: LogPart) -> Iterator[bytes]:
     begun: list[bytes] = []  # the pieces of a line, which may have gigabytes
     for piece in ray.stream(f"/api/v0/logs/{'stream' if part.follow else 'file'}", lines=part.lines, **file.query):
         for number, text in enumerate(piece.split(b"\n")):

@@ -21,7 +21,7 @@ _OLDER = "an older operator started the pool, and its library cannot answer: rec
 _Answer = TypeVar("_Answer")
 
 
-class Output(NamedTuple):
+class ProgramOutput(NamedTuple):
     """The output of a program, and its exit code."""
 
     code: int
@@ -35,7 +35,9 @@ class Output(NamedTuple):
         return lines[-1] if lines else f"exit code {self.code}"
 
 
-def run(cluster: Cluster, container: PodContainer, command: Sequence[str], seconds: float = ANSWER_SECONDS) -> Output:
+def run(
+    cluster: Cluster, container: PodContainer, command: Sequence[str], seconds: float = ANSWER_SECONDS
+) -> ProgramOutput:
     """Run a program until it ends, and return its output.
 
     Raises:
@@ -43,7 +45,7 @@ def run(cluster: Cluster, container: PodContainer, command: Sequence[str], secon
     """
     said, complaints = bytearray(), bytearray()
     code = execute(cluster, *container, command, stdout=said.extend, stderr=complaints.extend, seconds=seconds)
-    return Output(code, said.decode(errors="replace"), complaints.decode(errors="replace"))
+    return ProgramOutput(code, said.decode(errors="replace"), complaints.decode(errors="replace"))
 
 
 def ask(
@@ -104,7 +106,7 @@ def _parsed(printed: str) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _why_nothing(output: Output) -> str:
+def _why_nothing(output: ProgramOutput) -> str:
     # A library from before the answer's channel prints its answer and exits with 0.
     if not output.code or re.search("No module named '?workergroups", output.complaints):
         return _OLDER

@@ -1,4 +1,4 @@
-"""Processes that do the same, and for whom they wait: what `stacks` and `calls` show of an `Activity`."""
+"""Processes that do the same, and for whom they wait: what `stacks` and `calls` show of an `ProcessActivity`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workergroups.processes.listing import Call, Process
+from workergroups.processes.listing import Process, ProcessCall
 from workergroups.stacks.rank_stack import RankStack, parse
 from workergroups.stacks.stack_groups import diagnose
 
-from .processes import Activity
+from .processes import ProcessActivity
 
 _SHOWN = 4
 
@@ -35,7 +35,7 @@ class ProcessGroup:
         return self.processes[0]
 
 
-def process_groups(activity: Activity) -> list[ProcessGroup]:
+def process_groups(activity: ProcessActivity) -> list[ProcessGroup]:
     """Return the processes by what they do, those first for whom others seem to wait."""
     by_label: dict[tuple[str, str, str], list[Process]] = defaultdict(list)
     for process in activity.processes:
@@ -44,7 +44,7 @@ def process_groups(activity: Activity) -> list[ProcessGroup]:
     return sorted(found, key=lambda group: not group.suspect)
 
 
-def _alike(processes: Sequence[Process], activity: Activity) -> list[ProcessGroup]:
+def _alike(processes: Sequence[Process], activity: ProcessActivity) -> list[ProcessGroup]:
     stacks = {number: parse(activity.stacks[process.id]) for number, process in enumerate(processes)}
     groups = []
     for block in diagnose(stacks).blocks:
@@ -62,7 +62,7 @@ def _alike(processes: Sequence[Process], activity: Activity) -> list[ProcessGrou
     return groups
 
 
-def _waits(ids: set[str], stack: RankStack, activity: Activity) -> list[str]:
+def _waits(ids: set[str], stack: RankStack, activity: ProcessActivity) -> list[str]:
     """Return a line for each call from or to these processes; calls of one name and state share a line."""
     near = {process.id: process for process in (*activity.processes, *activity.others)}
     called, calling = defaultdict(list), defaultdict(list)
@@ -81,8 +81,8 @@ def _waits(ids: set[str], stack: RankStack, activity: Activity) -> list[str]:
 def _lines(
     verb: str,
     link: str,
-    calls: Mapping[tuple[str, str], list[Call]],
-    other_ends: Mapping[Call, str],
+    calls: Mapping[tuple[str, str], list[ProcessCall]],
+    other_ends: Mapping[ProcessCall, str],
     near: Mapping[str, Process],
 ) -> Iterable[str]:
     for (name, state), alike in list(calls.items())[:_SHOWN]:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from workergroups.processes import listing
-from workergroups.processes.listing import ALL, DRIVER, JOB, NODE, Call, Process, chosen
+from workergroups.processes.listing import ALL, DRIVER, JOB, NODE, Process, ProcessCall, chosen
 from workergroups.processes.tables import ActorRow, DeadActorRow, GcsTables, NodeProcess
 from workergroups.stacks.orphaned_calls import RunningCall, is_orphaned, returned
 from workergroups.stacks.rank_stack import parse
@@ -31,13 +31,13 @@ Ask = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Activity:
+class ProcessActivity:
     """The processes that were asked for, and what they do."""
 
     processes: Sequence[Process]
     others: Sequence[Process]
     """Those that call them, or that they call."""
-    calls: Sequence[Call]
+    calls: Sequence[ProcessCall]
     """The calls from and to these processes that have not returned, the longest first."""
     stacks: Mapping[str, str]
     """The Python stacks of each process by its id, or why there are none."""
@@ -94,7 +94,7 @@ class Processes:
         known, _, troubles = self._look()
         return _chosen(target, known, troubles)
 
-    def activity(self, target: str) -> Activity:
+    def activity(self, target: str) -> ProcessActivity:
         """Return what the processes of a target do; see `find`."""
         known, tables, troubles = self._look()
         asked = _chosen(target, known, troubles)
@@ -104,7 +104,7 @@ class Processes:
         near = {id_ for call in calls for id_ in (call.caller, call.callee)} - ids
         others = [process for process in known if process.id in near]
         stacks = self._stacks(asked)
-        return Activity(asked, others, _without_returned(calls, stacks), stacks, troubles)
+        return ProcessActivity(asked, others, _without_returned(calls, stacks), stacks, troubles)
 
     def logs(self, target: str) -> list[tuple[Process, str]]:
         """Return the last lines that the living processes of a target have printed; see `find`."""
@@ -168,7 +168,7 @@ class Processes:
         return _answer_or_why_not(self._ask, pod, "on_node", *words)
 
 
-def _without_returned(calls: Sequence[Call], stacks: Mapping[str, str]) -> list[Call]:
+def _without_returned(calls: Sequence[ProcessCall], stacks: Mapping[str, str]) -> list[ProcessCall]:
     """Return the calls without those that have returned unnoticed, since their callers had ended."""
     running = [
         RunningCall(str(index), call.callee, call.seconds, call.state)

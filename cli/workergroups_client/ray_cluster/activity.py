@@ -47,7 +47,7 @@ class CallGroup:
 
 
 @dataclass(frozen=True)
-class Activity:
+class GroupActivity:
     """The calls in flight, and the stacks of all ranks if a call runs."""
 
     calls: Sequence[Mapping[str, Any]]

@@ -7,7 +7,7 @@ from workergroups.naming import PlacementName, RankName
 from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.launch_state import Launches
-from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
+from workergroups_agent.ray_state import JoinedNode, PlacementState, RankActor, RayState
 from workergroups_api.launch import Launch
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool, PlannedPreflight
 from workergroups_api.run import RunStatus
@@ -16,11 +16,11 @@ SESSION = "session-1"
 NODES = {
     node.id: node
     for node in (
-        RayNode("n-head", "p-head", "headgroup"),
-        RayNode("n-agent", "p-agent", None),
-        RayNode("n-c", "p-worker-c", "p-1"),
-        RayNode("n-b", "p-worker-b", "p-1"),
-        RayNode("n-other", "q-worker-a", "q-1"),
+        JoinedNode("n-head", "p-head", "headgroup"),
+        JoinedNode("n-agent", "p-agent", None),
+        JoinedNode("n-c", "p-worker-c", "p-1"),
+        JoinedNode("n-b", "p-worker-b", "p-1"),
+        JoinedNode("n-other", "q-worker-a", "q-1"),
     )
 }
 KEY = ("uid-g", 1)
@@ -69,7 +69,7 @@ def plan(*pools_and_groups):
 
 
 def placement(index=0, node="n-b", uid="uid-p", state="CREATED", scheduling_state="FINISHED", pool="p"):
-    return Placement(PlacementName(pool, uid, index, node), state, scheduling_state)
+    return PlacementState(PlacementName(pool, uid, index, node), state, scheduling_state)
 
 
 RESERVED = (placement(index=0, node="n-b"), placement(index=1, node="n-c"))

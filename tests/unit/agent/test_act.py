@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.agent.ray_world import group, plan, rank, state
-from workergroups.announcements.runs import RunRecord, Step
+from workergroups.announcements.runs import RunRecord, RunStep
 from workergroups.naming import RankName
 from workergroups.ray_private import key_value_store
 from workergroups_agent.executor.act import ActionRunner
@@ -44,6 +44,6 @@ def test_the_record_of_an_ended_incarnation_is_removed_once(deleted, ranks, reco
 def test_what_a_rank_has_recorded_of_its_run_is_removed_when_another_incarnation_is_there(
     deleted, incarnation, rank_state, is_removed
 ):
-    there = state(ranks=[rank(1, rank_state)], runs={1: RunRecord(Step.RETURNED)})
+    there = state(ranks=[rank(1, rank_state)], runs={1: RunRecord(RunStep.RETURNED)})
     ActionRunner(None).forget_but(plan(group(incarnation=incarnation, runs=True)), there)
     assert deleted == ([("workergroups-runs", "actor-1")] if is_removed else [])

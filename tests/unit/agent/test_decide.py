@@ -16,7 +16,7 @@ from tests.unit.agent.ray_world import (
     reborn,
     state,
 )
-from workergroups.announcements.runs import RunRecord, Step
+from workergroups.announcements.runs import RunRecord, RunStep
 from workergroups.naming import RankName
 from workergroups_agent.executor.decide import (
     Announce,
@@ -30,7 +30,7 @@ from workergroups_agent.executor.decide import (
     decide,
 )
 from workergroups_agent.placements import RankPlacement
-from workergroups_agent.ray_state import RayNode
+from workergroups_agent.ray_state import JoinedNode
 from workergroups_api.conditions import Explanation
 
 WHY = Explanation("LaunchFailed", "ImportError: x")
@@ -80,7 +80,7 @@ def test_a_placement_group_without_an_owner_is_removed(stray):
     assert RemovePlacement(stray.name) in decide(plan(pool(nodes=1)), state(stray), launches())
 
 
-MORE = NODES | {name: RayNode(name, f"p-worker-{name}", "p-1") for name in ("n-d", "n-e")}
+MORE = NODES | {name: JoinedNode(name, f"p-worker-{name}", "p-1") for name in ("n-d", "n-e")}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_nodes_that_a_pool_grows_by_wait_for_each_other_and_the_others_do_not_wa
     ],
 )
 def test_nodes_are_numbered_along_the_topology(domains, kept, places):
-    nodes = {f"n-{pod}": RayNode(f"n-{pod}", f"p-{pod}", "p-1") for pod in "bcde"}
+    nodes = {f"n-{pod}": JoinedNode(f"n-{pod}", f"p-{pod}", "p-1") for pod in "bcde"}
     known = {f"p-{pod}": domain.strip() for pod, domain in zip("bcde", domains, strict=True) if domain != "?"}
     reserved = [placement(index=index, node=f"n-{pod}") for index, pod in kept.items()]
     found = created(plan(pool(nodes=4, domains=known)), state(*reserved, nodes=nodes))
@@ -382,7 +382,7 @@ def test_a_partly_lost_pool_keeps_the_bundles_that_survived():
     assert actions == [RemovePlacement(RESERVED[1].name), AnnouncePool("p", "uid-p", 2)]
 
 
-BEGUN, RETURNED = RunRecord(Step.BEGUN), RunRecord(Step.RETURNED)
+BEGUN, RETURNED = RunRecord(RunStep.BEGUN), RunRecord(RunStep.RETURNED)
 FOUR = ranks(0, 1, 2, 3)
 
 

@@ -7,18 +7,18 @@ import sys
 
 import pytest
 
-from workergroups.node.own_processes import Process
+from workergroups.node.own_processes import KernelProcess
 from workergroups.processes.stack_dump import FILE_NAME
-from workergroups_agent.left_processes import Known, descendants_of, end, left_by_ranks, ranks, read_table
+from workergroups_agent.left_processes import KnownProcess, descendants_of, end, left_by_ranks, ranks, read_table
 
-RANK, OTHER = Known(10, 1), Known(11, 1)
+RANK, OTHER = KnownProcess(10, 1), KnownProcess(11, 1)
 # Of the rank, of its child, of the other rank; and a process that is nobody's.
-CHILD, GRANDCHILD, OTHERS_CHILD, NOBODYS = Known(20, 2), Known(30, 3), Known(40, 4), Known(50, 5)
+CHILD, GRANDCHILD, OTHERS_CHILD, NOBODYS = (KnownProcess(10 * n, n) for n in range(2, 6))
 PARENTS = {RANK: 1, OTHER: 1, CHILD: RANK.pid, GRANDCHILD: CHILD.pid, OTHERS_CHILD: OTHER.pid, NOBODYS: 1}
 
 
 def table(*processes, parents=PARENTS):
-    return {each.pid: Process(ended=False, parent=parents[each], start=each.start) for each in processes}
+    return {each.pid: KernelProcess(ended=False, parent=parents[each], start=each.start) for each in processes}
 
 
 def left(*processes, parents=PARENTS, is_ours=lambda pid: False):
@@ -41,17 +41,17 @@ def test_orphans_of_a_rank_that_has_ended_are_left():
 
 
 def test_what_an_orphan_has_started_since_is_left_too():
-    later = Known(60, 9)
+    later = KnownProcess(60, 9)
     assert left(OTHER, CHILD, later, NOBODYS, parents={CHILD: 1, later: CHILD.pid}) == {CHILD, later}
 
 
 def test_another_process_with_the_id_of_a_child_is_not_left():
-    again = Known(CHILD.pid, 99)
+    again = KnownProcess(CHILD.pid, 99)
     assert left(OTHER, again, parents={again: 1}) == frozenset()
 
 
 def test_another_process_with_the_id_of_the_rank_is_not_the_rank():
-    again = Known(RANK.pid, 99)
+    again = KnownProcess(RANK.pid, 99)
     assert left(again, OTHER, CHILD, parents={again: 1, CHILD: 1}) == {CHILD}
 
 

@@ -10,10 +10,10 @@ from workergroups_agent.executor.preflight_tasks import START_SECONDS, Preflight
 from workergroups_agent.launch_state import Heard, launch_state, observed_launch_state
 from workergroups_agent.preflight_records import NAMESPACE, PreflightReader, PreflightRecord, write
 from workergroups_agent.preflight_state import held_nodes, nodes_to_ask, preflight_report
-from workergroups_agent.ray_state import RayNode
+from workergroups_agent.ray_state import JoinedNode
 from workergroups_api.vocabulary import PreflightState
 
-MORE = NODES | {"n-d": RayNode("n-d", "p-worker-d", "p-1")}
+MORE = NODES | {"n-d": JoinedNode("n-d", "p-worker-d", "p-1")}
 ANSWER = {
     "devices": 2,
     "versions": {"Ray": "2.60.0", "Python": "3.11.2"},

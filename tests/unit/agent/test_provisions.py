@@ -5,7 +5,7 @@ import json
 import pytest
 
 from workergroups_agent.executor import launch_record, provisions
-from workergroups_agent.executor.launch_record import Record, Step
+from workergroups_agent.executor.launch_record import LaunchStep, Record
 from workergroups_agent.executor.provisions import CodeDirectory, Environment, Provisions, provide
 
 
@@ -92,7 +92,7 @@ class TestEnvironment:
         monkeypatch.setattr(provisions.time, "sleep", lambda _: next(pauses)())
         assert provide(None, self.NEEDED) is None
         words = "waiting for the kubelet to deliver the environment of group g to pod p-worker-b"
-        assert told == [(("uid-g", 3, 0), Record("try", Step.WAITING, words))]
+        assert told == [(("uid-g", 3, 0), Record("try", LaunchStep.WAITING, words))]
 
     def test_it_does_not_wait_for_ever(self, told, tmp_path, monkeypatch):
         self.deliver(tmp_path, "d0")

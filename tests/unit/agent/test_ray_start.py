@@ -15,7 +15,7 @@ from workergroups.worker_process import default_worker, setup_worker
 from workergroups_agent import head_directories, ray_start
 from workergroups_agent.head_directories import HeadDirectories
 from workergroups_agent.ray_start import (
-    Dashboard,
+    DashboardProcess,
     dashboard_of,
     leave_lost_head,
     our_find_head_node,
@@ -61,7 +61,7 @@ class Gcs:
     ],
 )
 def test_the_address_is_the_one_that_the_dashboard_is_going_to_write(arguments, address):
-    expected = address and Dashboard("10.1.2.3:6379", SESSION, address)
+    expected = address and DashboardProcess("10.1.2.3:6379", SESSION, address)
     assert dashboard_of((*PROGRAM, *arguments)) == expected
 
 
@@ -129,7 +129,7 @@ def test_the_dashboard_waits_for_an_idle_cpu_and_the_raylet_not_for_it(start):
     assert command[-len(dashboard) :] == list(dashboard)
     assert command[1].endswith("when_idle.py")
     assert niceness == ray_start.NICE
-    assert announced == [Dashboard("10.1.2.3:6379", SESSION, "10.1.2.3:8265")]
+    assert announced == [DashboardProcess("10.1.2.3:6379", SESSION, "10.1.2.3:8265")]
 
 
 def test_a_dashboard_with_missing_facts_is_not_announced(start):

@@ -17,7 +17,7 @@ from tests.unit.agent.ray_world import (
     reborn,
     state,
 )
-from workergroups.announcements.runs import RunRecord, Step
+from workergroups.announcements.runs import RunRecord, RunStep
 from workergroups.naming import RankName
 from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import PreparedLaunch
@@ -294,7 +294,7 @@ def run_report(planned, runs, *there):
 
 
 def test_a_group_says_how_far_its_run_is():
-    runs = {0: RunRecord(Step.RETURNED), 1: RunRecord(Step.BEGUN), 7: RunRecord(Step.RETURNED)}
+    runs = {0: RunRecord(RunStep.RETURNED), 1: RunRecord(RunStep.BEGUN), 7: RunRecord(RunStep.RETURNED)}
     found = run_report(group(runs=True), runs, *ranks(0, 1, 2), rank(3, "DEAD"))
     assert (found.run.begun, found.run.returned) == (2, 1)
     assert [failure.rank for failure in found.failures] == [3]
@@ -303,7 +303,7 @@ def test_a_group_says_how_far_its_run_is():
 
 
 def test_an_exception_of_the_run_is_a_failure_of_a_rank_that_lives_or_has_died_since():
-    runs = dict.fromkeys((1, 2), RunRecord(Step.RAISED, "ValueError: \x1bnan"))
+    runs = dict.fromkeys((1, 2), RunRecord(RunStep.RAISED, "ValueError: \x1bnan"))
     found = run_report(group(runs=True), runs, *ranks(0, 1, 3), rank(2, "DEAD"))
     expected = [(number, "RunFailed", "ValueError: \ufffdnan", "p-worker-b") for number in (1, 2)]
     assert [(each.rank, each.reason, each.message, each.pod) for each in found.failures] == expected

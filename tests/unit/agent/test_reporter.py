@@ -11,12 +11,12 @@ from workergroups_agent.reporter.lease import Holder, LeaseContent, Renewals, le
 from workergroups_agent.reporter.observer_heartbeat import HeartbeatWatch
 from workergroups_agent.reporter.prepare import prepare
 from workergroups_agent.reporter.subtrees import StatusSubtree, count_unplanned, subtrees, unreported
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_api.launch import CodeItem, Launch, revision
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.report import GroupReport, PoolReport
 
-TIMINGS = Timings()
+TIMINGS = ReporterTimings()
 CODE = CodeFiles({"train.py": "class Trainer: ..."}, "digest-1")
 
 

@@ -14,7 +14,7 @@ from tests.unit.virtual_time import VirtualTimeLoop
 from workergroups_agent.exchange import Exchange, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.reporter.serve import serve
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_api.manifest import CONFIG_MAP, WORKER_GROUP, Kind, Manifest
 from workergroups_api.names import PLAN_KEY, plan_name
 from workergroups_api.report import GroupReport, PoolReport
@@ -54,7 +54,7 @@ def reporter(tmp_path) -> Any:
     """Yield an API server and an exchange with a reporter between them, and the loop in which it runs."""
     api, exchange = ApiServer(), Exchange(tmp_path)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        running = serve(api, "team", "p", exchange, LivenessFile(tmp_path / "alive"), Timings())
+        running = serve(api, "team", "p", exchange, LivenessFile(tmp_path / "alive"), ReporterTimings())
         task = runner.get_loop().create_task(running)
         yield api, exchange, lambda seconds: runner.run(asyncio.sleep(seconds))
         task.cancel()

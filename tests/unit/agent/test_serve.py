@@ -16,11 +16,11 @@ from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.serve import serve
 from workergroups_agent.reporter.status import StatusWriter
 from workergroups_agent.reporter.subtrees import subtrees
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_api.report import GroupReport, PoolReport
 from workergroups_kube import Kube
 
-TIMINGS = Timings()
+TIMINGS = ReporterTimings()
 
 
 class CountedLivenessFile(LivenessFile):

@@ -5,13 +5,13 @@ from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
 from workergroups_agent.reporter.reach import Reach
 from workergroups_agent.reporter.subtrees import StatusSubtree
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_agent.reporter.writes import Write, is_gone, next_failure
 from workergroups_api.manifest import RESOURCE_POOL
 from workergroups_kube import ReplacedError
 
 A, B = (StatusSubtree(RESOURCE_POOL, "p", "u", {"joinedNodes": nodes}) for nodes in (1, 2))
-TIMINGS = Timings()
+TIMINGS = ReporterTimings()
 LATE = TIMINGS.status_grace + 0.1
 
 

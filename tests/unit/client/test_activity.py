@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from workergroups_cli import group_commands
 from workergroups_cli.app import app
-from workergroups_client.ray_cluster.activity import Activity, stack_groups
+from workergroups_client.ray_cluster.activity import GroupActivity, stack_groups
 
 RAY = "/usr/lib/python3.11/site-packages/ray/_private"
 
@@ -44,7 +44,7 @@ class FakeGroup:
         return STACKS
 
     def activity(self):
-        return Activity(CALLS, STACKS)
+        return GroupActivity(CALLS, STACKS)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_ranks_with_the_same_stack_are_together_and_suspects_first():
 
 
 def test_calls_are_together_by_place_and_queued_ones_last():
-    groups = Activity(CALLS, STACKS).groups
+    groups = GroupActivity(CALLS, STACKS).groups
     assert [(group.ranks, group.method, group.state, group.seconds, group.suspect) for group in groups] == [
         ("2", "step", "running", 62.0, True),
         ("0-1,3", "step", "running", 63.0, False),
@@ -77,7 +77,7 @@ def test_calls_are_together_by_place_and_queued_ones_last():
 
 
 def test_calls_without_stacks_are_together_by_method():
-    assert [group.ranks for group in Activity(CALLS, {}).groups] == ["0-3", "0-1"]
+    assert [group.ranks for group in GroupActivity(CALLS, {}).groups] == ["0-3", "0-1"]
 
 
 def test_the_command_shows_each_stack_once():

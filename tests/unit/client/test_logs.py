@@ -7,7 +7,7 @@ import pytest
 
 from workergroups_client.errors import ClientError
 from workergroups_client.pods.log_times import recent, written_at
-from workergroups_client.pods.logs import MOST_AT_ONCE, LogFile, Part, read
+from workergroups_client.pods.logs import MOST_AT_ONCE, LogFile, LogPart, read
 
 
 class Ray:
@@ -27,7 +27,7 @@ RAY = Ray(one=[b"a\nb", b"c\nd"], two=[b"e\n", None], empty=[])
 
 
 def lines(*names, follow=False):
-    return list(read(RAY, {name: [LogFile.on_node("node", name)] for name in names}, Part(follow)))
+    return list(read(RAY, {name: [LogFile.on_node("node", name)] for name in names}, LogPart(follow)))
 
 
 def test_lines_are_whole_whatever_the_pieces():
@@ -84,11 +84,11 @@ def test_lines_since_a_time_are_those_and_what_follows_them():
 @pytest.mark.parametrize(
     ("part", "lines"),
     [
-        (Part(), 1000),
-        (Part(tail=5), 5),
-        (Part(since=NOW), 100_000),
-        (Part(tail=5, since=NOW), 5),
-        (Part(tail=10**30), 2**31 - 1),
+        (LogPart(), 1000),
+        (LogPart(tail=5), 5),
+        (LogPart(since=NOW), 100_000),
+        (LogPart(tail=5, since=NOW), 5),
+        (LogPart(tail=10**30), 2**31 - 1),
     ],
 )
 def test_as_many_lines_as_wanted_are_read(part, lines):

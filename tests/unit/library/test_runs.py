@@ -7,7 +7,7 @@ import pytest
 import ray
 
 from workergroups.announcements import runs
-from workergroups.announcements.runs import RunRecord, Step, read
+from workergroups.announcements.runs import RunRecord, RunStep, read
 from workergroups.single_controller.ray.run_method import run_method
 
 
@@ -82,7 +82,7 @@ def run(rank, method, **kwargs):
     return asyncio.run(result) if asyncio.iscoroutine(result) else result
 
 
-BEGUN, RETURNED = RunRecord(Step.BEGUN), RunRecord(Step.RETURNED)
+BEGUN, RETURNED = RunRecord(RunStep.BEGUN), RunRecord(RunStep.RETURNED)
 
 
 @pytest.mark.parametrize(("rank", "method"), [(Trainer(), "train"), (Server(), "train"), (Server(), "serve")])
@@ -103,7 +103,7 @@ def test_a_rank_runs_the_method_once_however_often_it_is_asked_to(store, rank, m
 )
 def test_an_exception_is_recorded_with_its_last_line_and_printed(store, capsys, kind, method, words):
     run(kind(), method)
-    assert store[1].step is Step.RAISED
+    assert store[1].step is RunStep.RAISED
     assert store[1].message.startswith(words.format(kind=kind.__name__))
     assert "Traceback" in capsys.readouterr().err
 

@@ -157,7 +157,7 @@ def test_who_comes_second_where_a_queue_may_write_has_not_failed(metadata, is_fa
 
 
 @pytest.mark.parametrize("seconds", [0.01, 10])
-def test_a_turn_that_leaves_a_write_does_not_know_that_it_is_written(seconds):
+def test_a_reconcile_that_leaves_a_write_does_not_know_that_it_is_written(seconds):
     async def scenario():
         failures = await turn(Applier(ApiServer(seconds), lambda _: None, TIMINGS))
         return failures.is_written(RAY_CLUSTER)

@@ -100,7 +100,7 @@ def test_a_write_that_found_no_slot_is_forgotten_and_its_cluster_gets_a_turn_whe
     assert enqueued == [KEY, other]
 
 
-def test_a_turn_that_is_ended_leaves_its_writes_to_the_next_one():
+def test_a_reconcile_that_is_ended_leaves_its_writes_to_the_next_one():
     api, writes, enqueued = scene()
 
     async def scenario():

@@ -14,7 +14,7 @@ _KV_NAMESPACE = "workergroups-pools"
 
 
 @dataclass(frozen=True)
-class Reservation:
+class ReservedPool:
     """What is reserved for a pool."""
 
     uid: str
@@ -28,11 +28,11 @@ def announce(pool: str, uid: str, nodes: int) -> None:
     announcements.announce(_KV_NAMESPACE, pool, {"uid": uid, "nodes": nodes})
 
 
-def current(pool: str) -> Reservation | None:
+def current(pool: str) -> ReservedPool | None:
     """Return what is reserved for the pool; ``None`` if no readable reservation was announced."""
     match announcements.current(_KV_NAMESPACE, pool):
         case {"uid": str(uid), "nodes": nodes} if announcements.is_count(nodes):
-            return Reservation(uid, nodes)
+            return ReservedPool(uid, nodes)
     return None
 
 

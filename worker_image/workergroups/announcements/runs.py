@@ -21,7 +21,7 @@ MAX_MESSAGE = 1024
 """Characters of an exception."""
 
 
-class Step(Word):
+class RunStep(Word):
     """How far a rank is."""
 
     BEGUN = "Begun"
@@ -33,24 +33,24 @@ class Step(Word):
 class RunRecord:
     """What a rank records."""
 
-    step: Step
+    step: RunStep
     message: str = ""
     """The exception that the method raised."""
 
     @property
     def has_ended(self) -> bool:
         """Whether the method has returned or raised an exception."""
-        return self.step is not Step.BEGUN
+        return self.step is not RunStep.BEGUN
 
 
 def begin(actor_id: str) -> bool:
     """Record that a rank begins; return whether it has not begun before."""
-    return key_value_store.put_if_absent(KV_NAMESPACE, actor_id, _dumped(RunRecord(Step.BEGUN)))
+    return key_value_store.put_if_absent(KV_NAMESPACE, actor_id, _dumped(RunRecord(RunStep.BEGUN)))
 
 
 def end(actor_id: str, error: str | None) -> None:
     """Record that the method has returned on a rank, or which exception it has raised."""
-    record = RunRecord(Step.RETURNED) if error is None else RunRecord(Step.RAISED, error[:MAX_MESSAGE])
+    record = RunRecord(RunStep.RETURNED) if error is None else RunRecord(RunStep.RAISED, error[:MAX_MESSAGE])
     key_value_store.put(KV_NAMESPACE, actor_id, _dumped(record))
 
 
@@ -62,8 +62,8 @@ def forget(actor_id: str) -> None:
 def read(data: bytes) -> RunRecord | None:
     """Return a record; ``None`` if no rank of ours can have written it."""
     match announcements.read(data) if len(data) <= MAX_BYTES else None:
-        case {"step": str(step), "message": str(message)} if step in list(Step):
-            return RunRecord(Step(step), message[:MAX_MESSAGE])
+        case {"step": str(step), "message": str(message)} if step in list(RunStep):
+            return RunRecord(RunStep(step), message[:MAX_MESSAGE])
     return None
 
 

@@ -22,7 +22,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Frame:
+class StackFrame:
     """One call on the stack of the stopped thread."""
 
     id: int
@@ -85,14 +85,15 @@ class Attached:
         self._socket.settimeout(_ANSWER_SECONDS)
         return int(event["body"]["threadId"]) if event["event"] == "stopped" else None
 
-    def frames(self, thread: int) -> list[Frame]:
+    def frames(self, thread: int) -> list[StackFrame]:
         """Return the stack of a stopped thread, the innermost call first."""
         found = self.ask("stackTrace", threadId=thread)["stackFrames"]
         return [
-            Frame(each["id"], each["name"], (each.get("source") or {}).get("path", "?"), each["line"]) for each in found
+            StackFrame(each["id"], each["name"], (each.get("source") or {}).get("path", "?"), each["line"])
+            for each in found
         ]
 
-    def evaluate(self, code: str, frame: Frame) -> str:
+    def evaluate(self, code: str, frame: StackFrame) -> str:
         """Evaluate an expression in a frame and return its value as text, or execute a statement there.
 
         Raises:

@@ -9,7 +9,7 @@ import ast
 import cmd
 import sys
 
-from .dap import Attached, DebuggerGoneError, Frame, RefusedError
+from .dap import Attached, DebuggerGoneError, RefusedError, StackFrame
 
 _LINES_AROUND = 5
 
@@ -46,7 +46,7 @@ class Prompt(cmd.Cmd):
         self.prompt = f"({name}) "
         self._session = session
         self._thread = 0
-        self._frames: list[Frame] = []
+        self._frames: list[StackFrame] = []
         self._at = 0
         self._breakpoints: dict[str, list[int]] = {}
 
@@ -149,7 +149,7 @@ class Prompt(cmd.Cmd):
     do_break, do_clear, do_args = do_b, do_cl, do_a
 
     @property
-    def _frame(self) -> Frame:
+    def _frame(self) -> StackFrame:
         return self._frames[self._at]
 
     def _go_on(self, how: str) -> bool:

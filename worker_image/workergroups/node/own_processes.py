@@ -10,7 +10,7 @@ PROCESSES = Path("/proc")
 _ENDED = "ZX"  # dead; in the first case, its exit code has not been read yet
 
 
-class Process(NamedTuple):
+class KernelProcess(NamedTuple):
     """What the kernel says about a process."""
 
     ended: bool
@@ -30,14 +30,14 @@ def all_pids(processes: Path = PROCESSES) -> list[int]:
     return sorted(int(process.name) for process in processes.iterdir() if process.name.isdigit())
 
 
-def read(pid: int | str, processes: Path = PROCESSES) -> Process:
+def read(pid: int | str, processes: Path = PROCESSES) -> KernelProcess:
     """Return what the kernel says about a process.
 
     Raises:
         OSError: There is no such process.
     """
     fields = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return Process(fields[0] in _ENDED, int(fields[1]), int(fields[19]))
+    return KernelProcess(fields[0] in _ENDED, int(fields[1]), int(fields[19]))
 
 
 def runs(pid: int | str) -> bool:

@@ -52,7 +52,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Call:
+class ProcessCall:
     """A call that has not returned."""
 
     caller: str
@@ -91,7 +91,7 @@ def processes(tables: GcsTables, on_nodes: Mapping[str, Iterable[NodeProcess]]) 
     return list({process.id: process for process in found}.values())
 
 
-def calls(tables: GcsTables, known: Sequence[Process]) -> list[Call]:
+def calls(tables: GcsTables, known: Sequence[Process]) -> list[ProcessCall]:
     """Return the calls between these processes, the longest first."""
     by_actor = {process.actor_id: process.id for process in known if process.actor_id}
     ids = {process.id for process in known}
@@ -101,7 +101,7 @@ def calls(tables: GcsTables, known: Sequence[Process]) -> list[Call]:
         for task in tables.tasks
     }
     found = [
-        Call(of_task.get(task.parent_id, ""), of_task[task.task_id], task.name, task.state, task.seconds)
+        ProcessCall(of_task.get(task.parent_id, ""), of_task[task.task_id], task.name, task.state, task.seconds)
         for task in tables.tasks
         if task.name and ids.intersection((of_task.get(task.parent_id), of_task[task.task_id]))
     ]

@@ -11,7 +11,7 @@ from workergroups_common.ranges import ranges
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingRanks:
     """Ranks that others wait for in a collective."""
 
     ranks: tuple[int, ...]
@@ -33,7 +33,7 @@ class Missing:
         return f"suspect: {who}, by torch's flight recorder: {'it' if one else 'they'} {did} {which}"
 
 
-def missing_ranks(flights: Mapping[int, Flight | None]) -> Missing | None:
+def missing_ranks(flights: Mapping[int, Flight | None]) -> MissingRanks | None:
     """Return who is missing; ``None`` if the recorders do not show that.
 
     A rank that is missing in one collective may itself wait in another. So ranks that wait nowhere are named first.
@@ -53,7 +53,7 @@ def _process_groups(known: Mapping[int, Flight]) -> list[str]:
     return list(dict.fromkeys(name for flight in known.values() for name in flight.joined))
 
 
-def _missing_in(group: str, flights: Mapping[int, Flight | None], known: Mapping[int, Flight]) -> list[Missing]:
+def _missing_in(group: str, flights: Mapping[int, Flight | None], known: Mapping[int, Flight]) -> list[MissingRanks]:
     """Return who is missing in the last collective of a process group, or has called another one; at most one."""
     joined = {rank: flight.joined[group] for rank, flight in known.items() if group in flight.joined}
     if not any(map(_waits, joined.values())):
@@ -66,13 +66,13 @@ def _missing_in(group: str, flights: Mapping[int, Flight | None], known: Mapping
     if fewest < last:
         late = tuple(sorted(rank for rank, number in behind.items() if number == fewest))
         next_name = next((each.name for each in joined.values() if each.last == fewest + 1), name)
-        return [Missing(late, group, fewest + 1, next_name)]
+        return [MissingRanks(late, group, fewest + 1, next_name)]
     silent = tuple(sorted(rank for rank in _members(joined, flights) if rank not in known))
     if silent:
-        return [Missing(silent, group, last, name)]
+        return [MissingRanks(silent, group, last, name)]
     if len(names) > 1:
         others = tuple(sorted(rank for rank, each in joined.items() if each.name != name))
-        return [Missing(others, group, last, name, called=joined[others[0]].name)]
+        return [MissingRanks(others, group, last, name, called=joined[others[0]].name)]
     return []
 
 

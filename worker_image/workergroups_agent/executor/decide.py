@@ -28,7 +28,7 @@ from workergroups_agent.placements import (
     nodes_of,
     rank_placements,
 )
-from workergroups_agent.ray_state import RayNode, RayState
+from workergroups_agent.ray_state import JoinedNode, RayState
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.vocabulary import LaunchState
 
@@ -186,7 +186,9 @@ def _reserve(
         yield CreatePlacement(name, (pool.bundle,) * pool.processes_per_node)
 
 
-def _along_topology(pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName]) -> list[RayNode]:
+def _along_topology(
+    pool: PlannedPool, state: RayState, kept: Mapping[tuple[str, int], PlacementName]
+) -> list[JoinedNode]:
     """Return the nodes whose domains are known: those of one domain are adjacent, in the order of their pods' names.
 
     First come the domains in which nodes have their bundles already, in the order of these: so a node that replaces

@@ -21,7 +21,7 @@ _NAMESPACE = "workergroups-launches"
 _KEY = re.compile("([^/]+)/([0-9]{1,9})/([0-9]{1,9})/")
 
 
-class Step(Word):
+class LaunchStep(Word):
     """How far a launching task is."""
 
     # The pod does not have what the ranks need yet; the message says what.
@@ -41,7 +41,7 @@ class Record:
     """What a launching task reports about itself."""
 
     attempt: str
-    state: Step
+    state: LaunchStep
     message: str = ""
 
 
@@ -66,7 +66,7 @@ def read(key: LaunchKey) -> Record | None:
         return None
     try:
         raw = parse(data, _LIMITS)
-        state = Step(raw["state"])
+        state = LaunchStep(raw["state"])
     except (KeyError, TypeError, ValueError):
         return None
     return Record(str(raw.get("attempt")), state, plain(str(raw.get("message", "")), MAX_MESSAGE))

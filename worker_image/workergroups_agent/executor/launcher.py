@@ -29,7 +29,7 @@ from workergroups.stacks.exception_text import exception_and_place
 from workergroups.worker_process import starting
 from workergroups_agent.executor import launch_record
 from workergroups_agent.executor.decide import Rebirth
-from workergroups_agent.executor.launch_record import Step
+from workergroups_agent.executor.launch_record import LaunchStep
 from workergroups_agent.executor.provisions import CodeDirectory, Provisions, provide
 from workergroups_agent.launch_state import LaunchKey
 from workergroups_agent.placements import RankPlacement
@@ -92,7 +92,7 @@ class Launcher:
         if (cause := failed_start.cause()) is None:
             launch(order, files, provisions, *problems)
         else:
-            step = Step.LATE if cause.startswith(starting.LATE) else Step.FAILED
+            step = LaunchStep.LATE if cause.startswith(starting.LATE) else LaunchStep.FAILED
             message = f"the launching process cannot start in pod {own_pod()}: {cause}"
             launch_record.write(order.key, launch_record.Record(order.attempt, step, message))
 
@@ -103,12 +103,12 @@ def launch(order: LaunchOrder, files: CodeDirectory | None, provisions: Provisio
     This node is provided for here and not by an earlier task, which would be one more process to wait for. `problems`
     are the results of the tasks that provided for the other nodes.
     """
-    loading = launch_record.Record(order.attempt, Step.LOADING)
+    loading = launch_record.Record(order.attempt, LaunchStep.LOADING)
     launch_record.write(order.key, loading)
     try:
         problem = next(filter(None, problems), None) or provide(files, provisions)
         if problem is not None:
-            record = launch_record.Record(order.attempt, Step.FAILED, problem)
+            record = launch_record.Record(order.attempt, LaunchStep.FAILED, problem)
         else:
             if provisions.environment is not None:
                 group_env.require()
@@ -118,9 +118,9 @@ def launch(order: LaunchOrder, files: CodeDirectory | None, provisions: Provisio
             if not launch_record.claim(order.key, order.attempt):
                 return  # another launcher of this very incarnation creates its ranks
             _wait_until_ray_has(_create(order, loaded))
-            record = launch_record.Record(order.attempt, Step.CREATED)
+            record = launch_record.Record(order.attempt, LaunchStep.CREATED)
     except BaseException as error:  # the user's module may raise anything, SystemExit too
-        record = launch_record.Record(order.attempt, Step.FAILED, exception_and_place(error))
+        record = launch_record.Record(order.attempt, LaunchStep.FAILED, exception_and_place(error))
         launch_record.write(order.key, record)
         for line in traceback.format_exc()[-MAX_TRACEBACK:].splitlines():
             print(plain(line, MAX_TRACEBACK), file=sys.stderr)

@@ -20,7 +20,7 @@ from workergroups.node import group_env
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.executor import launch_record, launcher
 from workergroups_agent.executor.decide import LaunchGroup, RunGroup
-from workergroups_agent.executor.launch_record import Step
+from workergroups_agent.executor.launch_record import LaunchStep
 from workergroups_agent.executor.provisions import CodeDirectory, Environment, Provisions, provide
 from workergroups_agent.launch_state import (
     GroupKey,
@@ -141,7 +141,7 @@ class LaunchTasks:
             return None
         record = launch_record.read(task.key)
         if record is not None and record.attempt == task.attempt:
-            return record.message if record.state is Step.WAITING else None
+            return record.message if record.state is LaunchStep.WAITING else None
         where = "see raylet.err in /tmp/ray/session_latest/logs there"
         return f"its process in pod {task.pod} has not begun after {SLOW_SECONDS:g} s: {where}" if is_slow else None
 
@@ -166,15 +166,15 @@ class LaunchTasks:
         own = record if record is not None and record.attempt == task.attempt else None
         claim = launch_record.claimed_by(task.key)
         LOGGER.info("launch of %s/%s ended: %s", *key, own.state if own else "never began")
-        if own is not None and own.state is Step.FAILED:
+        if own is not None and own.state is LaunchStep.FAILED:
             self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, own.message)
         elif claim is not None and claim != task.attempt:
             self._begun.add(key)
         elif own is None and _is_node_gone(task, state):
             pass  # the group waits for its pool
-        elif own is None or own.state is Step.LATE:
+        elif own is None or own.state is LaunchStep.LATE:
             self._retry(key, own.message if own else f"the launching task did not start in pod {task.pod}")
-        elif own.state is Step.CREATED:
+        elif own.state is LaunchStep.CREATED:
             message = (
                 f"the launching task in pod {task.pod} reported that it created all ranks, but Ray has no record of "
                 "them: see gcs_server.out in /tmp/ray/session_latest/logs of the head's pod, and restart the group"
@@ -211,7 +211,7 @@ class LaunchTasks:
             if launch is None or launch not in self._recorded:
                 continue
             record = launch_record.read(launch)
-            if record is not None and record.state is Step.FAILED:
+            if record is not None and record.state is LaunchStep.FAILED:
                 self._failed[key] = Explanation(LaunchState.LAUNCH_FAILED, record.message)
             elif launch_record.claimed_by(launch) is not None:
                 self._begun.add(key)

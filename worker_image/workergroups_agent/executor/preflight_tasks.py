@@ -21,7 +21,7 @@ from workergroups_agent.executor.preflight import PreflightOrder, PreflightProce
 from workergroups_agent.placements import passed_nodes
 from workergroups_agent.preflight_records import PreflightReader, PreflightRecord, remove_but, write
 from workergroups_agent.preflight_state import held_nodes, is_about, nodes_to_ask
-from workergroups_agent.ray_state import RayNode, RayState
+from workergroups_agent.ray_state import JoinedNode, RayState
 from workergroups_api.plan import ClusterPlan, PlannedPool
 from workergroups_api.vocabulary import Preflight, PreflightState
 from workergroups_common.backoff import Backoff
@@ -154,7 +154,7 @@ class PreflightTasks:
         self._ended = {name: until for name, until in self._ended.items() if self._clock() < until}
 
 
-def order_for(pool: PlannedPool, nodes: Sequence[RayNode], held: set[str], state: RayState) -> PreflightOrder:
+def order_for(pool: PlannedPool, nodes: Sequence[JoinedNode], held: set[str], state: RayState) -> PreflightOrder:
     """Return the order to check these nodes. The all-reduce is measured when no node of the pool has passed before."""
     assert pool.preflight is not None  # or else there would be nothing to ask
     nodes = sorted(nodes, key=lambda node: node.pod)  # the order of their answers

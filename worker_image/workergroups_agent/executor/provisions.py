@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from workergroups.node import group_env
 from workergroups.ray_private.process import own_pod
 from workergroups_agent.executor import launch_record
-from workergroups_agent.executor.launch_record import Record, Step
+from workergroups_agent.executor.launch_record import LaunchStep, Record
 from workergroups_agent.launch_state import LaunchKey
 
 # The kubelet updates a mounted Secret within about a minute and a half.
@@ -72,7 +72,7 @@ def _await_delivery(needed: Environment) -> str | None:
         if time.monotonic() > deadline:
             return f"waited {DELIVERY_SECONDS:g} s {waiting}: see the events of the pod"
         if not has_told:
-            record = Record(needed.attempt, Step.WAITING, f"waiting {waiting}")
+            record = Record(needed.attempt, LaunchStep.WAITING, f"waiting {waiting}")
             launch_record.write(needed.launch, record)
             has_told = True
         time.sleep(POLL_SECONDS)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from workergroups.announcements.runs import Step
+from workergroups.announcements.runs import RunStep
 from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName
 from workergroups.ray_private.death import Death
@@ -11,7 +11,7 @@ from workergroups_agent.launch_state import GroupKey, Heard, key_of, observed_la
 from workergroups_agent.moments import moment
 from workergroups_agent.placements import domain_of, kept_placements, leaving_placements, nodes_of
 from workergroups_agent.preflight_state import preflight_report
-from workergroups_agent.ray_state import Placement, RankActor, RayNode, RayState
+from workergroups_agent.ray_state import JoinedNode, PlacementState, RankActor, RayState
 from workergroups_api.conditions import Explanation
 from workergroups_api.plan import ClusterPlan, PlannedGroup, PlannedPool
 from workergroups_api.report import (
@@ -115,7 +115,7 @@ def _pool(
     )
 
 
-def _unknown_domains(pool: PlannedPool, joined: Iterable[RayNode]) -> str | None:
+def _unknown_domains(pool: PlannedPool, joined: Iterable[JoinedNode]) -> str | None:
     """Explain that nodes wait for a plan that says where they are; None if none does."""
     unknown = [node.pod for node in joined if domain_of(pool, node) is None]
     if not unknown:
@@ -124,7 +124,7 @@ def _unknown_domains(pool: PlannedPool, joined: Iterable[RayNode]) -> str | None
     return f"waiting until the operator knows where in the topology {count}"
 
 
-def _node(index: int, state: RayState, placement: Placement | None) -> NodeReport:
+def _node(index: int, state: RayState, placement: PlacementState | None) -> NodeReport:
     """Report on a node that is not reserved."""
     if placement is None:
         return NodeReport(index=index, state=NodeState.WAITING)
@@ -190,13 +190,13 @@ def _pause(number: int, pause: Pause, state: RayState) -> RankPause:
 
 def _run(ranks: Mapping[int, RankActor], state: RayState) -> RunReport:
     steps = [state.runs[rank.actor_id].step for rank in ranks.values() if rank.actor_id in state.runs]
-    return RunReport(begun=len(steps), returned=steps.count(Step.RETURNED))
+    return RunReport(begun=len(steps), returned=steps.count(RunStep.RETURNED))
 
 
 def _failure(rank: RankActor, state: RayState) -> RankFailure | None:
     """Return why a rank died, or why its run failed; None if neither is so."""
     run = state.runs.get(rank.actor_id)
-    if run is not None and run.step is Step.RAISED:
+    if run is not None and run.step is RunStep.RAISED:
         pod = state.pods.get(rank.node_id)
         message = plain(run.message, MAX_MESSAGE)
         return RankFailure(rank=rank.name.rank, reason=RankEnd.RUN_FAILED, message=message, pod=pod)

@@ -8,7 +8,7 @@ import signal
 from workergroups_agent.exchange import Exchange
 from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.reporter.serve import serve
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_api.names import AGENT_FIELD_MANAGER
 from workergroups_api.vocabulary import Variable
 from workergroups_kube import Kube
@@ -16,7 +16,7 @@ from workergroups_kube import Kube
 
 async def report_forever() -> None:
     """Report until the kubelet ends the container."""
-    timings = Timings()
+    timings = ReporterTimings()
     async with Kube.connect(AGENT_FIELD_MANAGER, timings.request) as client:
         await serve(
             client,

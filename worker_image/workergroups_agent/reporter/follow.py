@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from workergroups_agent.reporter.known import Found, Unreadable
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_api.manifest import Kind
 from workergroups_common.text import plain
 from workergroups_kube import Kube, api_error_message
@@ -16,7 +16,7 @@ MAX_MESSAGE = 300
 
 
 async def follow(
-    client: Kube, kind: Kind, namespace: str, name: str, tell: Callable[[Found], None], timings: Timings
+    client: Kube, kind: Kind, namespace: str, name: str, tell: Callable[[Found], None], timings: ReporterTimings
 ) -> None:
     """Pass the object to `tell` now and after each change, None while it does not exist. Never returns.
 

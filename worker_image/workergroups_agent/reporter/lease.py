@@ -13,7 +13,7 @@ from workergroups_agent.liveness_file import LivenessFile
 from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.observer_heartbeat import HeartbeatWatch
 from workergroups_agent.reporter.status import StatusWriter
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_api.manifest import LEASE, Manifest
 from workergroups_api.names import DOUBTS_ANNOTATION, agent_name
 from workergroups_api.vouching import EVERY, to_annotation
@@ -58,7 +58,7 @@ def lease_manifest(namespace: str, name: str, uid: str, content: LeaseContent, n
 class Renewals:
     """Decides when to write the Lease: at once when there are news, and otherwise periodically."""
 
-    def __init__(self, timings: Timings) -> None:
+    def __init__(self, timings: ReporterTimings) -> None:
         self._timings = timings
         self._written: LeaseContent | None = None
         self._next = 0.0
@@ -107,7 +107,7 @@ class LeaseKeeper:
         exchange: Exchange,
         writer: StatusWriter,
         alive: LivenessFile,
-        timings: Timings,
+        timings: ReporterTimings,
     ) -> None:
         self._client = client
         self._namespace = namespace

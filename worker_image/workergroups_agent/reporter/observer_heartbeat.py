@@ -1,13 +1,13 @@
 """Whether the observer is connected to Ray, judged by when its heartbeat was last seen to change."""
 
 from workergroups_agent.exchange import ObserverHeartbeat
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 
 
 class HeartbeatWatch:
     """Remembers when the heartbeat changed, by the caller's clock: clocks of two processes are never compared."""
 
-    def __init__(self, timings: Timings) -> None:
+    def __init__(self, timings: ReporterTimings) -> None:
         self._stale = timings.heartbeat_stale
         self._latest: ObserverHeartbeat | None = None
         self._looks = 0

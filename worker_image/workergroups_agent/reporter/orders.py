@@ -11,7 +11,7 @@ from workergroups_agent.exchange import Exchange, PreparedLaunch
 from workergroups_agent.reporter.follow import follow
 from workergroups_agent.reporter.known import CodeFiles, Found, FoundCode, Known, Unreadable
 from workergroups_agent.reporter.prepare import Missing, prepare, read_launch, without
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_api.launch import code_digest
 from workergroups_api.manifest import CONFIG_MAP, WORKER_GROUP, Kind
 from workergroups_api.names import PLAN_KEY, plan_name
@@ -25,7 +25,7 @@ class OrderKeeper:
     """Follows the plan, its groups and their code; the only writer of `known`."""
 
     def __init__(
-        self, client: Kube, namespace: str, cluster: str, exchange: Exchange, known: Known, timings: Timings
+        self, client: Kube, namespace: str, cluster: str, exchange: Exchange, known: Known, timings: ReporterTimings
     ) -> None:
         self._client = client
         self._namespace = namespace

@@ -9,14 +9,14 @@ from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.lease import LeaseKeeper
 from workergroups_agent.reporter.orders import OrderKeeper
 from workergroups_agent.reporter.status import StatusWriter
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_kube import Kube
 
 LOGGER = logging.getLogger(__name__)
 
 
 async def serve(
-    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: LivenessFile, timings: Timings
+    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: LivenessFile, timings: ReporterTimings
 ) -> None:
     """Report until cancelled.
 
@@ -31,7 +31,7 @@ async def serve(
 
 
 async def _serve(
-    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: LivenessFile, timings: Timings
+    client: Kube, namespace: str, cluster: str, exchange: Exchange, alive: LivenessFile, timings: ReporterTimings
 ) -> None:
     known = Known()
     writer = StatusWriter(client, namespace, exchange, known, timings)

@@ -10,7 +10,7 @@ from workergroups_agent.reporter.follow import for_log
 from workergroups_agent.reporter.known import Known
 from workergroups_agent.reporter.reach import Reach
 from workergroups_agent.reporter.subtrees import StatusSubtree, count_unplanned, subtrees, unreported
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_agent.reporter.writes import Write
 from workergroups_api.report import AGENT_FIELDS
 from workergroups_api.vouching import MAX_OBJECTS
@@ -23,7 +23,9 @@ MAX_WRITES = 20
 class StatusWriter:
     """Writes the subtrees to the API server. After a start it applies each once, since it does not know what exists."""
 
-    def __init__(self, client: Kube, namespace: str, exchange: Exchange, known: Known, timings: Timings) -> None:
+    def __init__(
+        self, client: Kube, namespace: str, exchange: Exchange, known: Known, timings: ReporterTimings
+    ) -> None:
         self._client = client
         self._namespace = namespace
         self._exchange = exchange

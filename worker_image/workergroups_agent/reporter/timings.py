@@ -6,7 +6,7 @@ from workergroups_common.backoff import Backoff
 
 
 @dataclass(frozen=True)
-class Timings:
+class ReporterTimings:
     """Times in seconds. The operator's `timings.py` has the other half: when it judges the agent by its Lease."""
 
     # A request to the API server fails after this time.

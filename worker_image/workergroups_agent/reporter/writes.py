@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from workergroups_agent.reporter.follow import describe
 from workergroups_agent.reporter.reach import Reach
 from workergroups_agent.reporter.subtrees import StatusSubtree
-from workergroups_agent.reporter.timings import Timings
+from workergroups_agent.reporter.timings import ReporterTimings
 from workergroups_common.backoff import Backoff
 from workergroups_common.text import plain
 from workergroups_kube import ReplacedError
@@ -44,7 +44,7 @@ def is_gone(error: Exception) -> bool:
 class Write:
     """What one object's status should hold, and what it is known to hold."""
 
-    def __init__(self, wanted: StatusSubtree, now: float, timings: Timings) -> None:
+    def __init__(self, wanted: StatusSubtree, now: float, timings: ReporterTimings) -> None:
         self._wanted = wanted
         self._timings = timings
         # None while it is unknown what the API server has.
