@@ -4,6 +4,7 @@ import pytest
 
 from workergroups.processes import node_processes
 
+GONE = "\N{REPLACEMENT CHARACTER}"
 SPAWNED = "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, pipe_handle=7)"
 
 
@@ -11,7 +12,8 @@ SPAWNED = "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5
     ("command", "name"),
     [
         (["VLLM::EngineCore"], "VLLM::EngineCore"),
-        (["x" * 1000], "x" * 100),
+        (["worker\n\x1b[31m of Müller\u202e"], f"worker {GONE}[31m of Müller{GONE}"),
+        (["a" * 500 + "b" * 500], "a" * 47 + " [...] " + "b" * 46),
         (["/usr/bin/g++", "-O3", "main.cpp"], "g++"),
         (["python3", "-u", "/code/serve.py", "--port=1"], "serve.py"),
         (

@@ -122,6 +122,13 @@ def test_of_a_process_that_is_none_of_pythons_or_has_ended_it_says_why_there_are
     assert all(why.startswith("no stacks: py-spy cannot read them: ") for why in said.values())
 
 
+def test_of_very_many_processes_the_first_are_read(monkeypatch):
+    monkeypatch.setattr(py_spy, "_MOST", 1)
+    said = py_spy.dump([ENDED, ENDED + 1])
+    assert said[ENDED + 1] == "no stacks: those of the first 1 such processes of the pod are read"
+    assert said[ENDED] != said[ENDED + 1]
+
+
 def test_without_py_spy_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(py_spy, "_program", lambda: None)
     assert dump_processes([ENDED]) == {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from workergroups.node.own_processes import all_pids, read
 from workergroups.processes.tables import NodeProcess
+from workergroups_common.text import plain
 
 _LOG = re.compile(r".*/worker-(?P<worker_id>[0-9a-f]{56})-[0-9a-f]{8}-\d+\.err")
 _TITLE = re.compile(r"ray::(?P<doing>.*)", re.DOTALL)
@@ -76,11 +77,7 @@ def _ancestor(pid: int, parents: Mapping[int, int], workers: Mapping[int, NodePr
 def _program(command: Sequence[str]) -> str:
     """Return what runs in a process, in a word: of Python, a module or a file."""
     name, *words = command
-    if not words:
-        return name[:_MOST_TEXT]  # a title
-    program = Path(name).name
-    if not program.startswith("python"):
-        return program[:_MOST_TEXT]
-    if found := _MODULE.match(" ".join(words)[:_MOST_SEARCHED]):
+    program = Path(name).name if words else name  # without words, it is a title
+    if words and program.startswith("python") and (found := _MODULE.match(" ".join(words)[:_MOST_SEARCHED])):
         program = found["module"] or found["of_code"] or Path(found["file"] or program).name
-    return program[:_MOST_TEXT]
+    return plain(program, _MOST_TEXT)
