@@ -9,7 +9,7 @@ from workergroups_client.handles.group import Group
 from workergroups_client.pods.process_groups import process_groups
 from workergroups_client.pods.processes import ProcessActivity, Processes, pool_of
 from workergroups_client.rank_ranges import chosen_of
-from workergroups_client.ray_cluster.activity import stack_groups
+from workergroups_client.ray_cluster.activity import silent_ranks, stack_groups
 from workergroups_client.times import duration
 
 from .json_output import print_list, with_api_names
@@ -131,11 +131,17 @@ def _calls_of_ranks(name: str, cluster: Cluster, output: Output) -> None:
         found = Group(name, cluster)
         tell(f"asking Ray for the calls of group {found.name}")
         activity = found.activity()
+        silent = "" if activity.calls else silent_ranks(found.stacks())
     if output is Output.json:
         calls = map(with_api_names, activity.calls)
         print_list("Call", activity.groups, group=found.name, calls=list(calls))
     elif not activity.calls:
         note(f"group {found.name} has no calls in flight")
+        if silent:
+            note(
+                f"without an answer: rank {silent}; a call of it may hang: workergroups stacks {found.name}; "
+                f"workergroups restart {found.name} replaces the ranks"
+            )
     else:
         rows = [
             (

@@ -267,7 +267,7 @@ def test_changed_code_is_a_new_incarnation(namespace):
     ("worker", "reason", "words"),
     [
         ({"class": "no_such_module.X"}, "LaunchFailed", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ({"class": "accumulator.Missing"}, "LaunchFailed", "has no attribute 'Missing'"),
+        ({"class": "accumulator.Missing"}, "LaunchFailed", "has no class Missing"),
         (
             {"class": "accumulator.Accumulator", "kwargs": {"fail_on": 1}},
             "ConstructorFailed",

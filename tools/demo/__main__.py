@@ -4,6 +4,7 @@ import argparse
 import os
 import shlex
 import sys
+from pathlib import Path
 
 from tools.console import ToolError, say
 from tools.demo import clusters, measure, quickstart, release
@@ -61,6 +62,7 @@ def _say_how_to_go_on(env: dict[str, str]) -> None:
     typed = [f"export {name}={value}{'$PATH' if name == 'PATH' else ''}" for name, value in exports.items()]
     get = f"kubectl --namespace {DEMO_NAMESPACE}"
     look = [*typed, f"{get} get resourcepools,workergroups,pods", f"{get} describe workergroup quickstart"]
+    look += ["python3 -m venv .venv && .venv/bin/pip install --quiet '.[cli]'"] if not Path(".venv").exists() else []
     look += [f".venv/bin/workergroups --namespace {DEMO_NAMESPACE} status"]
     print("\nLook around:", *look, sep="\n  ")
     chosen = os.environ.get("CLUSTER")

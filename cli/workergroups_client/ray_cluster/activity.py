@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workergroups.stacks.rank_stack import parse
+from workergroups.stacks.rank_stack import Doing, parse
 from workergroups.stacks.stack_groups import Block, diagnose
 from workergroups_common.ranges import ranges
 
@@ -79,6 +79,11 @@ class GroupActivity:
 def stack_groups(stacks: Mapping[int, str]) -> list[StackGroup]:
     """Return the ranks by what they do, from their stacks."""
     return [StackGroup(ranges(block.ranks), block.is_suspect, block.where, block.ranks[0]) for block in _blocks(stacks)]
+
+
+def silent_ranks(stacks: Mapping[int, str]) -> str:
+    """Return the ranks that have no stacks, since they do not answer, as ranges; empty if all answer."""
+    return ranges(rank for rank, text in stacks.items() if parse(text).doing is Doing.UNKNOWN)
 
 
 def _blocks(stacks: Mapping[int, str]) -> tuple[Block, ...]:

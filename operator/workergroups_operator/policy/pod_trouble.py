@@ -11,6 +11,7 @@ from workergroups_common.scheduler_message import shortened
 from workergroups_common.text import plain
 
 _INSUFFICIENT = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*(?:/[^\s,.]+)?)")
+_CORDONED = re.compile(r"(\d+) node\(s\) were unschedulable")
 _WAITING_IS_FINE = {"ContainerCreating", "PodInitializing"}
 # Waiting fixes none of these, even if something else, such as the cluster's head, is still starting.
 DECISIVE = {
@@ -122,6 +123,8 @@ def _unschedulable(pod: Manifest, scheduler_says: str) -> Explanation:
     short = _INSUFFICIENT.findall(scheduler_says)
     missing = f"not enough {', '.join(sorted(set(short)))}" if short else "no node fits"
     on = f" on nodes with {where}" if where else ""
+    if cordoned := _CORDONED.search(scheduler_says):
+        on += f"; {cordoned[1]} cordoned, which take no pods before `kubectl uncordon NODE` (see `kubectl get nodes`)"
     return Explanation(
         Reason.INSUFFICIENT_RESOURCES if short else Reason.NO_MATCHING_NODE,
         f"{missing}{on}: pod {pod['metadata']['name']} needs {need}. Scheduler: {shortened(scheduler_says)}",

@@ -210,7 +210,7 @@ def _next(group: WorkerGroup, response: FailureResponse) -> str:
 
 def _try_again(group: WorkerGroup) -> str:
     return (
-        "to try again, change spec.worker or spec.roles, spec.env or the code; as it is, by: "
+        "correct spec.worker or spec.roles, spec.env or the code, and the ranks start again; to start them unchanged: "
         f"workergroups restart {group.name}"
     )
 

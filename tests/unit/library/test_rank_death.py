@@ -48,10 +48,13 @@ def test_an_unreachable_rank_whose_node_is_lost_died_once_the_gcs_knows(gcs):
     ]
 
 
-def test_an_unreachable_rank_that_may_be_alive_did_not_die(gcs):
+def test_an_unreachable_rank_that_may_be_alive_is_named_and_so_is_what_to_do(gcs):
     gcs += [ALIVE]
-    error = unreachable()
-    assert rank_death.error_of_call(error, []) is error
+    error = rank_death.error_of_call(unreachable(), [])
+    assert type(error) is ActorUnavailableError
+    assert error.actor_id == unreachable().actor_id
+    assert "rank 5 of 8 of WorkerGroup 'trainer' (incarnation 3, pid 7 on node 10.0.0.1) does not answer" in str(error)
+    assert "`workergroups restart trainer` replaces the ranks" in str(error)
 
 
 def test_an_unreachable_rank_of_an_old_incarnation_was_replaced_and_nothing_is_waited_for(gcs, monkeypatch):

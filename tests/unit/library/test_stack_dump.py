@@ -140,7 +140,7 @@ def test_a_frozen_process_is_given_up():
     with running(ASKABLE + READY + WAIT) as process:
         os.kill(process.pid, signal.SIGSTOP)
         began = time.monotonic()
-        assert dump_processes([process.pid])[process.pid] == "no stacks within 3 s"
+        assert dump_processes([process.pid])[process.pid] == "no stacks within 3 s: its process is stopped"
         assert time.monotonic() - began < 10
 
 

@@ -51,14 +51,14 @@ def test_a_group_runs_on_the_pool_of_its_own_name_unless_it_says_otherwise():
         (
             ranks(state="LaunchFailed", created=0, readyCount=0, message="ModuleNotFoundError: No module named 'x'"),
             "LaunchFailed",
-            "ModuleNotFoundError: No module named 'x'; to try again, change",
+            "ModuleNotFoundError: No module named 'x'; correct spec.worker",
         ),
         (ranks(readyCount=3), "RanksStarting", "3 of 4 ranks ready"),
         (
             ranks(readyCount=2, failures=[failure(1), failure(3)]),
             "ConstructorFailed",
-            "rank 1 in pod p-0 (and 1 more): ValueError: boom; 2 of 4 ranks ready; to try again, change spec.worker or "
-            "spec.roles, spec.env or the code; as it is, by: workergroups restart trainer",
+            "rank 1 in pod p-0 (and 1 more): ValueError: boom; 2 of 4 ranks ready; correct spec.worker or spec.roles, "
+            "spec.env or the code, and the ranks start again; to start them unchanged: workergroups restart trainer",
         ),
         (ranks(incarnation=7), "Launching", "0 of 4 ranks created"),
         (ranks(session="before"), "Launching", "0 of 4 ranks created"),
@@ -302,6 +302,6 @@ def test_launches_that_are_always_cut_short_are_retried_later_and_later_and_then
     incarnation, found = world.turn()
     ready = found.updates[-1].ready
     assert (incarnation, ready.reason) == (6, "LaunchFailed")
-    assert "so were the 5 incarnations before it; to try again, change spec.worker" in ready.message
+    assert "so were the 5 incarnations before it; correct spec.worker" in ready.message
     assert world.turn(after=86400)[0] == 6
     assert world.status["retries"] == {"failures": 6}

@@ -27,6 +27,7 @@ from workergroups_api.conditions import Explanation, find
 from workergroups_api.names import DOUBTS_ANNOTATION, MANIFEST_ANNOTATION, RESTART_ANNOTATION, RESTARTS_ANNOTATION
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import AgentHeartbeat
+from workergroups_operator.policy.pod_trouble import pod_trouble
 
 UNSCHEDULABLE = {
     "phase": "Pending",
@@ -101,6 +102,17 @@ def test_a_pod_without_devices_says_what_it_requests_and_nothing_of_preemption()
     assert ready_of(pool(), pods=(head,)).message == (
         "head: not enough cpu: pod actors-head needs cpu: 100m + 2, memory: 1Gi. Scheduler: 0/3 nodes are available: "
         "3 Insufficient cpu"
+    )
+
+
+def test_cordoned_nodes_are_counted_with_the_way_out():
+    says = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) were unschedulable."
+    waiting = {"type": "PodScheduled", "status": "False", "message": says}
+    containers = [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "2"}}}]
+    worker = pod("p-0", phase="Pending", conditions=[waiting]) | {"spec": {"containers": containers}}
+    message = pod_trouble(worker).message
+    assert message.startswith(
+        "not enough nvidia.com/gpu; 2 cordoned, which take no pods before `kubectl uncordon NODE`"
     )
 
 

@@ -73,7 +73,7 @@ def test_ranks_that_fail_again_and_again_are_restarted_later_and_later_and_then_
         assert world.incarnation == number + 1
     ready = world.turn(after=1)
     assert (world.incarnation, world.status["restarts"]["count"]) == (4, 3)
-    assert "allows 3 restarts within 600 s, and there were 3; to try again, change spec.worker" in ready.message
+    assert "allows 3 restarts within 600 s, and there were 3; correct spec.worker" in ready.message
     for type_ in ("Failed", "Stalled"):
         assert (world.condition(type_).status, world.condition(type_).reason) == ("True", "ProcessDied")
     assert world.is_final

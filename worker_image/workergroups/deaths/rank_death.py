@@ -9,7 +9,7 @@ from typing import Any
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError, RayError, RayTaskError
+from ray.exceptions import ActorDiedError, ActorUnavailableError, ObjectLostError, RayActorError, RayError, RayTaskError
 
 from workergroups.announcements import incarnations, told_ends
 from workergroups.announcements.incarnations import Incarnation
@@ -85,7 +85,8 @@ class _Rank:
 def _named(error: RayActorError, workers: Sequence[ActorHandle], group: str) -> Exception:
     """Return the error to raise instead of Ray's, which does not know ranks.
 
-    Return Ray's error itself if the actor is not a rank, or may be alive.
+    Return Ray's error itself if the actor is not a rank, and one of the same class, with the rank's name, if the rank
+    does not answer, and may be alive.
     """
     unnamed: Exception = error
     state = actor_state(error.actor_id) if error.actor_id else None
@@ -101,7 +102,7 @@ def _named(error: RayActorError, workers: Sequence[ActorHandle], group: str) -> 
     if name is not None and (current := _newer(name)) is not None:
         return _replaced(error, name, current, state)
     if not isinstance(error, ActorDiedError) and (state is None or state.death is None):
-        return unnamed
+        return _unavailable(error, rank, state) if isinstance(error, ActorUnavailableError) else unnamed
     return _rank_died(error, rank, state, _why_recreated(name))
 
 
@@ -173,6 +174,18 @@ def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None, why:
         reason=reason,
         cause=cause,
     )
+
+
+def _unavailable(error: RayActorError, rank: _Rank, state: ActorState | None) -> ActorUnavailableError:
+    who = f"rank {rank.number} of {rank.size}{_where(rank, state)}"
+    what_next = _what_next(rank)
+    if rank.incarnation is not None:
+        what_next = (
+            f"`workergroups stacks {rank.group}` shows whether the process is stopped, and `workergroups restart "
+            f"{rank.group}` replaces the ranks"
+        )
+    message = f"{who} does not answer, and is not dead: its process is stopped, or its node is frozen or cut off"
+    return ActorUnavailableError(f"{message}. {what_next}", bytes.fromhex(error.actor_id))
 
 
 def _newer(name: RankName) -> Incarnation | None:

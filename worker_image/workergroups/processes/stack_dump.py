@@ -101,6 +101,15 @@ def is_writing(pid: int) -> bool:
     return _is_in(pid, "SigBlk", signals()[0])
 
 
+def _is_stopped(pid: int) -> bool:
+    """Return whether a signal has stopped the process, or a debugger of the kernel's."""
+    try:
+        state = re.search(r"^State:\s*(\S)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except OSError:
+        return False
+    return state is not None and state[1] in "Tt"
+
+
 def _is_in(pid: int, signal_set: str, signal: int) -> bool:
     try:
         status = Path(f"/proc/{pid}/status").read_text()
@@ -157,7 +166,8 @@ def _answer(pid: int, asked: tuple[FileIO, int] | OSError, deadline: float) -> s
     file, begin = asked
     with file:
         text = _read_when_settled(pid, file.fileno(), begin, deadline)
-    return _without_rays_threads(text) if text else f"no stacks within {_DUMP_TIMEOUT:g} s"
+    stopped = ": its process is stopped" if _is_stopped(pid) else ""
+    return _without_rays_threads(text) if text else f"no stacks within {_DUMP_TIMEOUT:g} s{stopped}"
 
 
 def _read_when_settled(pid: int, descriptor: int, begin: int, deadline: float) -> str:

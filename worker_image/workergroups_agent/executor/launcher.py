@@ -4,6 +4,7 @@ The executor reads no result of these tasks. They record in the GCS how a launch
 """
 
 import contextlib
+import difflib
 import importlib
 import sys
 import time
@@ -146,9 +147,13 @@ def load_class(path: str) -> Any:
     """Import the class at `package.module.Class`."""
     module, _, name = path.rpartition(".")
     try:
-        return getattr(importlib.import_module(module), name)
+        found = importlib.import_module(module)
     except SystemExit as error:
         raise ImportError(f"module {module} ends the process when it is imported: SystemExit: {error.code}") from None
+    if not hasattr(found, name):
+        near = difflib.get_close_matches(name, vars(found), n=1)
+        raise ImportError(f"module {module} has no class {name}{f', but {near[0]}' if near else ''} ({path})")
+    return getattr(found, name)
 
 
 def _load(constructors: Sequence[Constructor]) -> RayClassWithInitArgs:

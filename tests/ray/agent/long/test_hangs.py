@@ -107,7 +107,7 @@ def test_the_rank_that_the_others_wait_for_is_suspect(agent, group, tmp_path, ho
             os.kill(pids[2], signal.SIGCONT)
     assert (found.method, found.ranks, found.suspects) == ("step", "0-3", "2"), found.message
     assert "ranks 0-1,3 are in accumulator.py" in found.message
-    guilty = "without stacks (no stacks within 3 s)" if how == "freeze" else f"in {how}"
+    guilty = "without stacks (no stacks within 3 s: its process is stopped)" if how == "freeze" else f"in {how}"
     assert found.message.endswith(guilty)
 
 
