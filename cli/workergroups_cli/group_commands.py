@@ -131,13 +131,12 @@ def _calls_of_ranks(name: str, cluster: Cluster, output: Output) -> None:
         found = Group(name, cluster)
         tell(f"asking Ray for the calls of group {found.name}")
         activity = found.activity()
-        silent = "" if activity.calls else silent_ranks(found.stacks())
     if output is Output.json:
         calls = map(with_api_names, activity.calls)
         print_list("Call", activity.groups, group=found.name, calls=list(calls))
     elif not activity.calls:
         note(f"group {found.name} has no calls in flight")
-        if silent:
+        if silent := silent_ranks(activity.stacks):
             note(
                 f"without an answer: rank {silent}; a call of it may hang: workergroups stacks {found.name}; "
                 f"workergroups restart {found.name} replaces the ranks"

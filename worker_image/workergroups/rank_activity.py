@@ -25,7 +25,7 @@ _ATTACH_SECONDS = 10.0
 
 
 def answer(question: str, group: str) -> Any:
-    """Return the stacks by rank, or the list of calls; for ``activity`` both, with stacks only if a call runs."""
+    """Return the stacks by rank, or the list of calls; for ``activity`` both."""
     # In this namespace, the agent does not count the program as a user's driver.
     ray.init(address="auto", namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     attached = attach(group, timeout=_ATTACH_SECONDS)
@@ -35,8 +35,7 @@ def answer(question: str, group: str) -> Any:
     calls = [_with_its_job(call, drivers.get(call.job_id)) for call in attached.calls()]
     if question == "calls":
         return calls
-    is_busy = any(call["state"].startswith("running") for call in calls)
-    return {"calls": calls, "stacks": attached.stacks() if is_busy else {}}
+    return {"calls": calls, "stacks": attached.stacks()}
 
 
 def _with_its_job(call: Call, driver: DriverRecord | None) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class CallGroup:
 
 @dataclass(frozen=True)
 class GroupActivity:
-    """The calls in flight, and the stacks of all ranks if a call runs."""
+    """The calls in flight, and the stacks of all ranks."""
 
     calls: Sequence[Mapping[str, Any]]
     stacks: Mapping[int, str]

@@ -21,10 +21,7 @@ def calls(monkeypatch):
                 self.name = name
 
             def activity(self):
-                return GroupActivity([], {})
-
-            def stacks(self):
-                return stacks
+                return GroupActivity([], stacks)
 
         monkeypatch.setattr(group_commands, "Group", Group)
         monkeypatch.setattr(group_commands, "Cluster", lambda *_: None)
