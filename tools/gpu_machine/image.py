@@ -62,7 +62,7 @@ def write(directory: Path, packages: Path) -> None:
 
 
 def _other_packages() -> list[str]:
-    """Return what only other packages than torch and its requirements have put into this Python."""
+    """Return what only other packages than torch and its requirements have added to this Python."""
     place = Path(sysconfig.get_path("purelib"))
     by_name = {_normal(each.name): each for each in distributions(path=[str(place)])}
     kept = _closure(by_name)
@@ -72,7 +72,7 @@ def _other_packages() -> list[str]:
 
 
 def _closure(by_name: dict[str, Distribution]) -> set[str]:
-    """Return the names of the packages to keep, among those that are there."""
+    """Return the names of the packages to keep, among those that exist."""
     kept: set[str] = set()
     waiting = [*_KEPT, *(name for name in by_name if name.startswith(_CUDA))]
     while waiting:

@@ -23,7 +23,7 @@ _PYTHON, _PLATFORM = "3.12", "x86_64-manylinux_2_34"
 _LOCKS = ("requirements/worker.lock", "requirements/debugger.lock")
 # What batches need beside torch, from the lock of this repository's own tests.
 _OF_TESTS = ("requirements/dev.lock", ("tensordict", "pyvers", "cloudpickle"))
-# verl and vLLM with all that they require, Ray included, in place of the others. The machine has torch and CUDA's
+# verl and vLLM with all that they require, Ray included, instead of the others. The machine has torch and CUDA's
 # libraries; the rest is large, and a training does not use it.
 _VERL_LOCK = "requirements/verl.lock"
 _NOT_OF_VERL = (

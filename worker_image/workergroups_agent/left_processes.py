@@ -36,20 +36,11 @@ def watch() -> None:
     """End what ranks leave behind, for ever."""
     descendants: dict[KnownProcess, frozenset[KnownProcess]] = {}
     while True:
-        table = read_table()
+        table = own_processes.table()
         for left in left_by_ranks(descendants, table):
             end(left)
         descendants = descendants_of(ranks(table, descendants), table)
         time.sleep(LOOK_SECONDS)
-
-
-def read_table() -> dict[int, KernelProcess]:
-    """Return all processes of this node that have not ended, by their ids."""
-    table = {}
-    for pid in own_processes.all_pids():
-        with suppress(OSError):
-            table[pid] = own_processes.read(pid)
-    return {pid: process for pid, process in table.items() if not process.ended}
 
 
 def ranks(table: Mapping[int, KernelProcess], known: Iterable[KnownProcess]) -> list[KnownProcess]:

@@ -46,7 +46,7 @@ class ObjectChanges:
     def wait(self, seconds: float) -> bool:
         """Return whether something may have changed since the last time; wait for it at most that long.
 
-        ObjectChanges that follow each other closely are one.
+        Changes that follow each other closely are one.
         """
         if not self._changed.wait(seconds):
             return False

@@ -1,4 +1,4 @@
-"""Processes that do the same, and for whom they wait: what `stacks` and `calls` show of an `ProcessActivity`."""
+"""Processes that do the same, and for whom they wait: what `stacks` and `calls` show of a `ProcessActivity`."""
 
 from __future__ import annotations
 

@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
+from workergroups.node import own_processes
 from workergroups.node.own_processes import KernelProcess
 from workergroups.processes.stack_dump import FILE_NAME
-from workergroups_agent.left_processes import KnownProcess, descendants_of, end, left_by_ranks, ranks, read_table
+from workergroups_agent.left_processes import KnownProcess, descendants_of, end, left_by_ranks, ranks
 
 RANK, OTHER = KnownProcess(10, 1), KnownProcess(11, 1)
 # Of the rank, of its child, of the other rank; and a process that is nobody's.
@@ -79,12 +80,12 @@ def rank():
 def test_a_child_with_a_session_of_its_own_ends_after_its_rank(rank):
     child = int(rank.stdout.readline())
     assert os.getsid(child) == child
-    found = [each for each in ranks(read_table(), ()) if each.pid == rank.pid]
-    before = descendants_of(found, read_table())
-    assert left_by_ranks(before, read_table()) == frozenset()
+    found = [each for each in ranks(own_processes.table(), ()) if each.pid == rank.pid]
+    before = descendants_of(found, own_processes.table())
+    assert left_by_ranks(before, own_processes.table()) == frozenset()
     rank.kill()
     rank.wait()
-    (orphan,) = left_by_ranks(before, read_table())
+    (orphan,) = left_by_ranks(before, own_processes.table())
     assert orphan.pid == child
     ends = os.pidfd_open(child)
     end(orphan)

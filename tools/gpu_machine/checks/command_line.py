@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from typing import IO
 
 from tools.console import REPOSITORY
 from tools.gpu_machine.checks.site import Site
@@ -12,17 +11,15 @@ _SOURCES = (CLI_PACKAGES, *(str(REPOSITORY / name) for name in ("cli", "common",
 _MODULE = f"import sys; sys.path[:0] = {list(_SOURCES)!r}; from workergroups_cli.__main__ import main; main()"
 
 
-def start(site: Site, *words: str, stdin: IO[bytes] | None = None) -> "subprocess.Popen[str]":
+def start(*words: str) -> "subprocess.Popen[str]":
     """Start it; its output and errors are one text."""
     command = [sys.executable, "-c", _MODULE, *words]
-    return subprocess.Popen(
-        command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
 
 
 def run(site: Site, *words: str, seconds: int = 120) -> tuple[int | None, str]:
     """Run it to its end; return its exit status, and what it printed, and report both."""
-    with start(site, *words) as process:
+    with start(*words) as process:
         try:
             printed, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:

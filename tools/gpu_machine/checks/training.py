@@ -143,7 +143,7 @@ def _train(
     run = Run()
     words = ("job", "submit", _POOL, f"--name={name}", f"--retries={retries}", "--", *_COMMON, *options, *size)
     log = Path(RESULTS, f"verl-{name}-{site.nodes}.log")
-    with command_line.start(site, *words) as job, log.open("w") as file:
+    with command_line.start(*words) as job, log.open("w") as file:
         assert job.stdout is not None
         deadline = threading.Timer(_JOB_SECONDS, job.kill)
         deadline.start()
@@ -169,7 +169,7 @@ def _look(site: Site, name: str) -> None:
     for words in (("status", _POOL), ("job", "list", _POOL), ("stacks", f"job/{name}", f"--pool={_POOL}")):
         code, printed = command_line.run(site, *words)
         if words[0] == "stacks":
-            found = sorted(set(re.findall(r"EngineCore|VLLM\w*|vLLM\w*|vllm\w*", printed)))
+            found = sorted(set(re.findall(r"process(?:es)? (VLLM::\w+)", printed)))
             site.say.row("the job's stacks show vLLM's own processes", code == 0 and bool(found), found)
 
 

@@ -158,7 +158,7 @@ def _why_recreated(name: RankName | None) -> str:
 
 def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None, why: str) -> RankDiedError:
     cause, reason = _cause(state) or str(error), _reason(error, state)
-    who = f"rank {rank.number} of {rank.size}{_where(rank, state)}"
+    who = _who(rank, state)
     if reason is RankEnd.CONSTRUCTOR_FAILED:
         lines = [f"{who} failed in its constructor: {exception_line(cause)}", cause]
     else:
@@ -177,7 +177,7 @@ def _rank_died(error: RayActorError, rank: _Rank, state: ActorState | None, why:
 
 
 def _unavailable(error: RayActorError, rank: _Rank, state: ActorState | None) -> ActorUnavailableError:
-    who = f"rank {rank.number} of {rank.size}{_where(rank, state)}"
+    who = _who(rank, state)
     what_next = _what_next(rank)
     if rank.incarnation is not None:
         what_next = (
@@ -263,6 +263,10 @@ def _left_behind(state: ActorState | None) -> list[str]:
     if state is None or not state.pid:
         return []
     return run_on_nodes(crash_report, [state.node_id], state.pid, timeout=_NODE_TIMEOUT)
+
+
+def _who(rank: _Rank, state: ActorState | None) -> str:
+    return f"rank {rank.number} of {rank.size}{_where(rank, state)}"
 
 
 def _where(rank: _Rank, state: ActorState | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,15 @@ def read(pid: int | str, processes: Path = PROCESSES) -> KernelProcess:
     """
     fields = (processes / str(pid) / "stat").read_text().rpartition(")")[2].split()
     return KernelProcess(fields[0] in _ENDED, int(fields[1]), int(fields[19]))
+
+
+def table() -> dict[int, KernelProcess]:
+    """Return all processes of this node that have not ended, by their ids, in ascending order."""
+    found = {}
+    for pid in all_pids():
+        with suppress(OSError):
+            found[pid] = read(pid)
+    return {pid: process for pid, process in found.items() if not process.ended}
 
 
 def runs(pid: int | str) -> bool:

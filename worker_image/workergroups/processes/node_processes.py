@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from workergroups.node.own_processes import all_pids, read
+from workergroups.node import own_processes
+from workergroups.node.own_processes import KernelProcess
 from workergroups.processes.tables import NodeProcess
 from workergroups_common.text import plain
 
@@ -30,11 +31,10 @@ def node_processes() -> list[NodeProcess]:
 
     Ray does not know subprocesses, such as those of an inference engine.
     """
-    pids = all_pids()
-    found = map(_worker, pids)
+    table = own_processes.table()
+    found = map(_worker, table)
     workers = {each.pid: each for each in found if each is not None and not each.doing.startswith(_OF_RAY)}
-    parents = {pid: parent for pid in pids if (parent := _parent(pid))}
-    return [*workers.values(), *(child for pid in pids if (child := _subprocess(pid, parents, workers)) is not None)]
+    return [*workers.values(), *(child for pid in table if (child := _subprocess(pid, table, workers)) is not None)]
 
 
 def _worker(pid: int) -> NodeProcess | None:
@@ -46,17 +46,8 @@ def _worker(pid: int) -> NodeProcess | None:
     return NodeProcess(pid, log["worker_id"], title["doing"].removesuffix("()")) if log and title else None
 
 
-def _parent(pid: int) -> int | None:
-    """Return the process that has started another; ``None`` if that one has ended."""
-    try:
-        process = read(pid)
-    except OSError:
-        return None
-    return None if process.ended else process.parent
-
-
-def _subprocess(pid: int, parents: Mapping[int, int], workers: Mapping[int, NodeProcess]) -> NodeProcess | None:
-    if pid in workers or (worker := _ancestor(pid, parents, workers)) is None:
+def _subprocess(pid: int, table: Mapping[int, KernelProcess], workers: Mapping[int, NodeProcess]) -> NodeProcess | None:
+    if pid in workers or (worker := _ancestor(pid, table, workers)) is None:
         return None
     try:
         command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").rstrip("\0").split("\0")
@@ -66,9 +57,11 @@ def _subprocess(pid: int, parents: Mapping[int, int], workers: Mapping[int, Node
     return None if program == _TRACKER else NodeProcess(pid, worker.worker_id, program, worker.pid)
 
 
-def _ancestor(pid: int, parents: Mapping[int, int], workers: Mapping[int, NodeProcess]) -> NodeProcess | None:
+def _ancestor(pid: int, table: Mapping[int, KernelProcess], workers: Mapping[int, NodeProcess]) -> NodeProcess | None:
     for _ in range(_MOST_GENERATIONS):
-        pid = parents.get(pid, 0)
+        if pid not in table:
+            return None
+        pid = table[pid].parent
         if pid in workers:
             return workers[pid]
     return None

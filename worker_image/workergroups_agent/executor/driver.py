@@ -30,7 +30,7 @@ def run(address: str, beat: Callable[[], object]) -> None:
     try:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.WARNING)
         refuse_to_unpickle()
-        signal.signal(signal.SIGTERM, _leave)  # After Ray, which has a handler of its own.
+        signal.signal(signal.SIGTERM, _leave)  # After Ray, which has its own handler.
         logging.info("the executor is connected to Ray")
         Executor().run_forever(beat)
     except SessionEnded as error:
