@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.unit.retained import retained
+from tests.unit.retained import leaves_nothing, retained
 from tests.unit.virtual_time import run
 from workergroups_api.names import CLUSTER_LABEL, DOUBTS_ANNOTATION
 from workergroups_operator.fair_reconciles import FairReconciles
@@ -81,12 +81,12 @@ READINGS = {
 
 @pytest.mark.parametrize("read_once", READINGS.values(), ids=READINGS)
 def test_what_is_read_leaves_nothing(read_once):
-    assert retained(read_once, 5_000).is_nothing
+    assert leaves_nothing(lambda: retained(read_once, 5_000))
 
 
 def test_an_object_of_the_largest_size_leaves_nothing_either():
     parts = [LARGE[start : start + 32_768] for start in range(0, len(LARGE), 32_768)]
-    assert retained(lambda _: ended(all_of(read_lines(chunks(*parts), EVENT))), 20).is_nothing
+    assert leaves_nothing(lambda: retained(lambda _: ended(all_of(read_lines(chunks(*parts), EVENT))), 20))
 
 
 def objects_of_a_watch():
@@ -118,7 +118,8 @@ def leases():
 
 @pytest.mark.parametrize("memory", [objects_of_a_watch, leases])
 def test_what_is_remembered_is_of_what_exists(memory):
-    assert retained(memory(), 5_000).is_nothing
+    happens = memory()
+    assert leaves_nothing(lambda: retained(happens, 5_000))
 
 
 def in_virtual_time(scenario):
@@ -166,4 +167,5 @@ async def writes(keys):
 
 @pytest.mark.parametrize("scenario", [turns, reconciles, writes])
 def test_a_cluster_that_is_gone_leaves_nothing(scenario):
-    assert retained(in_virtual_time(scenario), 300).is_nothing
+    play = in_virtual_time(scenario)
+    assert leaves_nothing(lambda: retained(play, 300))
