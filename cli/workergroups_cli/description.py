@@ -16,7 +16,8 @@ from workergroups_client.objects.names import POOL, Target, find_all, ray_cluste
 from workergroups_client.objects.readiness import until
 from workergroups_client.objects.status import Status, status_of
 from workergroups_client.pods.head_programs import ray_status
-from workergroups_client.pods.pod_states import PodState, pod_states
+from workergroups_client.pods.holders import Holder, holders
+from workergroups_client.pods.pod_states import PodState, pod_state, ray_pods
 from workergroups_client.ray_cluster.occupants import Occupant, occupants
 from workergroups_client.times import age
 
@@ -46,6 +47,8 @@ class Description:
     statuses: list[Status]
     pods: list[PodState]
     """The pods of a pool's Ray cluster."""
+    holders: list[Holder]
+    """Who holds the devices that some of these pods wait for."""
     jobs: list[JobRecord]
     occupants: list[Occupant]
     ray: str | None
@@ -60,6 +63,7 @@ class Description:
             if each.what == POOL and self.pods:
                 table("  POD", "STATE", "NODE", "AGE", "WHY", rows=[_pod_row(pod) for pod in self.pods])
             if each.what == POOL:
+                _show_holders(self.holders)
                 _show_occupants(self.occupants)
         if self.jobs:
             table("JOB", "STATE", "STARTED", "COMMAND", rows=[_job_row(job) for job in self.jobs[:_JOBS_SHOWN]])
@@ -79,9 +83,11 @@ def look_at(cluster: Cluster, name: str, *, with_ray: bool) -> Description:
     statuses = [status_of(target) for target in targets]
     notes: list[str] = []
     jobs, found = _running(cluster, targets, notes)
-    pods = pod_states(cluster, ray_cluster(cluster, targets[0])) if targets[0].what == POOL else []
+    pods = ray_pods(cluster, ray_cluster(cluster, targets[0])) if targets[0].what == POOL else []
+    holding, unseen = holders(cluster, pods)
+    notes.extend([unseen] if unseen else [])
     of_ray = _of_ray(cluster, targets[0], notes) if with_ray else None
-    return Description(statuses, pods, jobs, found, of_ray, notes)
+    return Description(statuses, list(map(pod_state, pods)), holding, jobs, found, of_ray, notes)
 
 
 def _describe(status: Status) -> None:
@@ -131,6 +137,12 @@ def _told(failure: KeptFailure) -> str:
 
 def _pod_row(pod: PodState) -> tuple[str, ...]:
     return f"  {pod.name}", pod.state, pod.node, age(pod.created), pod.why
+
+
+def _show_holders(found: Sequence[Holder]) -> None:
+    if found:
+        rows = [(f"  {each.node}", each.resource, each.namespace, each.who, each.devices) for each in found]
+        table("  NODE", "DEVICE", "NAMESPACE", "HELD BY", "COUNT", rows=rows)
 
 
 def _show_occupants(found: Sequence[Occupant]) -> None:

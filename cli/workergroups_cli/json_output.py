@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workergroups_client.jobs.records import JobRecord
     from workergroups_client.objects.status import Status
+    from workergroups_client.pods.holders import Holder
     from workergroups_client.ray_cluster.occupants import Occupant
 
 API_VERSION = "cli.workergroups.dev/v1alpha1"
@@ -25,12 +26,18 @@ def print_list(kind: str, items: Iterable[Any], **more: Any) -> None:
 
 
 def status_item(
-    status: Status, jobs: Sequence[JobRecord] = (), occupants: Sequence[Occupant] = (), *, ray: str | None = None
+    status: Status,
+    jobs: Sequence[JobRecord] = (),
+    occupants: Sequence[Occupant] = (),
+    holders: Sequence[Holder] = (),
+    *,
+    ray: str | None = None,
 ) -> dict[str, Any]:
     """Return a pool or a group as the API server has it, without its spec, and what else is known of it."""
     manifest = status.manifest
     metadata = {name: value for name, value in manifest["metadata"].items() if name != _SERVERS_OWN}
-    more = {"jobs": [job_item(status.name, job) for job in jobs], "occupants": occupants} if status.is_pool else {}
+    of_jobs = [job_item(status.name, job) for job in jobs]
+    more = {"jobs": of_jobs, "occupants": occupants, "holders": holders} if status.is_pool else {}
     return {
         "apiVersion": manifest.get("apiVersion"),
         "kind": manifest.get("kind"),

@@ -39,8 +39,9 @@ def status(
 ) -> None:
     """Show pools and groups: conditions, nodes, ranks and jobs.
 
-    Each condition has its reason and age. A pool also shows its pods, what those that do not run wait for, and what
-    runs in its bundles. Without a name, a line for each pool and group says what it waits for.
+    Each condition has its reason and age. A pool also shows its pods, what those that do not run wait for, who holds
+    the devices that they wait for, and what runs in its bundles. Without a name, a line for each pool and group says
+    what it waits for.
     """
     if ray and name is None:
         raise typer.BadParameter("--ray needs a name: each Ray cluster has its own status")
@@ -87,7 +88,9 @@ def _description(cluster: Cluster, name: str, output: Output, *, with_ray: bool)
     if output is Output.text:
         found.show()
         return
-    items = [status_item(status, found.jobs, found.occupants, ray=found.ray) for status in found.statuses]
+    items = [
+        status_item(status, found.jobs, found.occupants, found.holders, ray=found.ray) for status in found.statuses
+    ]
     print_list("Status", items)
     for sentence in found.notes:
         note(sentence)

@@ -114,7 +114,7 @@ def test_it_says_what_it_creates_changes_and_leaves(up):
             "has no kind ResourcePol in workergroups.dev/v1alpha1: did you mean",
         ),
         (settings("there", size="1") | {"metadata": {"name": "there", "namespace": "absent"}}, '"absent" not found'),
-        (settings("held", size="1"), "ConfigMap held: Apply failed with 1 conflict"),
+        (settings("held", size="1"), "takes these fields over, and changes data.size: 0 -> 1"),
     ],
 )
 def test_nothing_is_applied_if_the_api_server_rejects_one_object(up, wrong, said):

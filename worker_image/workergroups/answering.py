@@ -38,9 +38,15 @@ def give(answer: Callable[..., Any], *words: str) -> None:
         said = {ANSWER: answer(*words)}
     except Exception as error:
         traceback.print_exc()
-        said = {FAILURE: exception_line("".join(traceback.format_exception_only(type(error), error)))}
+        said = {FAILURE: _why(error)}
     text = json.dumps(said)
     with os.fdopen(int(os.environ.get(_VARIABLE, "1")), "w", encoding="ascii", closefd=False) as channel:
         channel.write(text)
     if FAILURE in said:
         sys.exit(1)
+
+
+def _why(error: Exception) -> str:
+    """Return the exception's last line; of our own errors, what they say, which needs no name of a class."""
+    is_own = type(error).__module__.partition(".")[0] == "workergroups"
+    return exception_line(str(error) if is_own else "".join(traceback.format_exception_only(type(error), error)))

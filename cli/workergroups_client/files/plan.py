@@ -60,9 +60,16 @@ def name_of(manifest: Manifest) -> str:
     return f"{manifest['kind']} {manifest['metadata']['name']}"
 
 
-def explained(manifest: Manifest, error: ConflictError) -> ClientError:
-    """Return the error for an object of which another tool holds fields."""
-    return ClientError(f"{name_of(manifest)}: {error}. With --force-conflicts, up takes these fields over")
+def explained(manifest: Manifest, error: ConflictError, changes: Sequence[str] = ()) -> ClientError:
+    """Return the error for an object of which another tool holds fields.
+
+    Args:
+        manifest: The object.
+        error: What the API server says.
+        changes: What would change if these fields were taken over.
+    """
+    shown = f", and changes {', '.join(changes)}" if changes else ""
+    return ClientError(f"{name_of(manifest)}: {error}. With --force-conflicts, up takes these fields over{shown}")
 
 
 def changed_fields(before: Manifest, after: Manifest) -> tuple[str, ...]:
@@ -86,7 +93,8 @@ def _step(cluster: Cluster, manifest: Manifest, manifests: Sequence[Manifest], *
             return PlanStep(what, Action.CREATE)
         raise
     except ConflictError as error:
-        raise explained(manifest, error) from error
+        forced = cluster.apply(manifest, force=True, dry_run=True)
+        raise explained(manifest, error, changed_fields(before, forced) if before else ()) from error
     if before is None:
         return PlanStep(what, Action.CREATE)
     fields = changed_fields(before, after)

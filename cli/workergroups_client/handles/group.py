@@ -8,11 +8,11 @@ from typing import Any
 
 from workergroups_api.manifest import WORKER_GROUP
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
-from workergroups_api.vocabulary import SUSPENDED
+from workergroups_api.vocabulary import SUSPENDED, ConditionType
 
 from ..api_server.cluster import Cluster
 from ..api_server.tunnel import Tunnel
-from ..errors import ClientError, DeadlineError
+from ..errors import ClientError, DeadlineError, NotFoundError
 from ..objects import names
 from ..pods import logs
 from ..pods.head_programs import ask_library
@@ -81,7 +81,11 @@ class Group(Handle):
         return previous_logs(self.cluster, self.target, ranks)
 
     def stacks(self) -> dict[int, str]:
-        """Return the Python stacks of each rank's threads, even of a rank that hangs."""
+        """Return the Python stacks of each rank's threads, even of a rank that hangs.
+
+        Raises:
+            NotFoundError: The group has no ranks, or not all; the message says why. So for ``calls`` and ``activity``.
+        """
         return {int(rank): stack for rank, stack in self._ask("stacks").items()}
 
     def calls(self) -> list[dict[str, Any]]:
@@ -133,5 +137,14 @@ class Group(Handle):
         )
 
     def _ask(self, question: str) -> Any:
-        """Ask the library on the head."""
+        """Ask the library on the head.
+
+        Raises:
+            NotFoundError: The group has no ranks, or not all; the message says why.
+        """
+        status = self.status
+        created = status.condition(ConditionType.RANKS_CREATED)
+        if created is not None and created.status == "False":
+            why = status.summary or created
+            raise NotFoundError(f"group {self.name} has no ranks to ask: {why.reason}: {why.message}")
         return ask_library(self.cluster, self.target, "rank_activity", question, self.name, what=question)

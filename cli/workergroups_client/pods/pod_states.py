@@ -31,10 +31,10 @@ class PodState:
     """In the words of the scheduler or the kubelet; empty if it runs."""
 
 
-def pod_states(cluster: Cluster, ray_cluster_name: str) -> list[PodState]:
+def ray_pods(cluster: Cluster, ray_cluster_name: str) -> list[Manifest]:
     """Return the pods of a Ray cluster: the head, then the nodes of its pools."""
     components = (Component.HEAD, Component.WORKER)
-    return [pod_state(pod) for component in components for pod in all_pods(cluster, ray_cluster_name, component)]
+    return [pod for component in components for pod in all_pods(cluster, ray_cluster_name, component)]
 
 
 def pod_state(pod: Manifest) -> PodState:

@@ -5,8 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from tests.unit.client.fake_cluster import FakeCluster, condition, group
 from workergroups_cli import group_commands
 from workergroups_cli.app import app
+from workergroups_client.errors import NotFoundError
+from workergroups_client.handles.group import Group
 from workergroups_client.ray_cluster.activity import GroupActivity, stack_groups
 
 RAY = "/usr/lib/python3.11/site-packages/ray/_private"
@@ -115,3 +118,12 @@ def test_the_command_lists_calls_by_place():
     assert lines[0].split() == ["RANKS", "METHOD", "STATE", "FOR", "JOB", "SUSPECT", "WHERE"]
     assert lines[1].split()[:6] == ["2", "step", "running", "1m2s", "02000000", "suspect"]
     assert lines[2].split()[:6] == ["0-1,3", "step", "running", "1m3s", "02000000", "-"]
+
+
+@pytest.mark.parametrize("question", [Group.stacks, Group.calls, Group.activity])
+def test_a_group_without_ranks_is_not_asked_for_them(question):
+    waits = condition("Ready", "False", "CodeMissing", "ConfigMap code is missing")
+    created = condition("RanksCreated", "False", "CodeMissing", "0 of 2 ranks created")
+    found = Group("ppo", FakeCluster(group("ppo", status={"conditions": [waits, created]})))
+    with pytest.raises(NotFoundError, match=r"^group ppo has no ranks to ask: CodeMissing: ConfigMap code is missing$"):
+        question(found)

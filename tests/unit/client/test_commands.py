@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from importlib import metadata
+from importlib.util import find_spec
 from unittest.mock import Mock
 
 import pytest
@@ -64,7 +65,10 @@ def test_help_names_every_verb():
 
 COMPLETION = {"_WORKERGROUPS_COMPLETE": "complete_bash", "COMP_WORDS": "workergroups sta", "COMP_CWORD": "1"}
 SLOW = {"kubernetes", "urllib3", "websocket"}
-OF_ONE_STATUS = {f"workergroups_client.{each}" for each in ("connection", "jobs", "kept_records", "occupants")}
+OF_ONE_STATUS = {
+    f"workergroups_client.{each}"
+    for each in ("jobs.jobs", "jobs.kept_records", "pods.holders", "ray_cluster.connection", "ray_cluster.occupants")
+}
 
 
 @pytest.mark.parametrize(
@@ -77,6 +81,7 @@ OF_ONE_STATUS = {f"workergroups_client.{each}" for each in ("connection", "jobs"
     ids=["help", "completion", "status"],
 )
 def test_what_only_verbs_need_is_not_imported(arguments, variables, said, unwanted):
+    assert [name for name in unwanted if find_spec(name) is None] == []
     program = [
         "import sys, workergroups_cli.app",
         "try: workergroups_cli.app.app(prog_name='workergroups')",

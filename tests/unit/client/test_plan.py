@@ -103,9 +103,10 @@ def test_a_group_that_is_left_starts_again_with_new_code(code, said):
     assert str(plan(there, [files, ranks])[1]) == said
 
 
-def test_a_conflict_names_the_object_and_the_way_out():
+def test_a_conflict_names_the_object_the_values_and_the_way_out():
     cluster = DryRuns(pool("ppo", nodes=1), error=ConflictError("conflict with kubectl: .spec.nodes"))
-    with pytest.raises(ClientError, match=r"^ResourcePool ppo: conflict with kubectl.*With --force-conflicts"):
+    way_out = "With --force-conflicts, up takes these fields over, and changes spec.nodes: 1 -> 2$"
+    with pytest.raises(ClientError, match=rf"^ResourcePool ppo: conflict with kubectl.*{way_out}"):
         plan(cluster, [manifest(nodes=2)])
     assert [step.fields for step in plan(cluster, [manifest(nodes=2)], force=True)] == [("spec.nodes: 1 -> 2",)]
 

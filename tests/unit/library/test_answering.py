@@ -12,11 +12,14 @@ from workergroups.answering import answer_command
 ANSWERS = """
 import os, sys
 from workergroups.answering import give
+from workergroups.errors import GroupNotFoundError
 
 def answer(*words):
     {noise}
     if words == ("fail",):
         raise ValueError("there is none")
+    if words == ("find",):
+        raise GroupNotFoundError("no ranks are there")
     return list(words)
 
 give(answer, *sys.argv[1:])
@@ -67,6 +70,10 @@ def test_a_failure_arrives_on_the_same_channel_and_its_traceback_is_printed(tmp_
     assert json.loads(ended.stdout) == {"failure": "ValueError: there is none"}
     assert ended.returncode == 1
     assert b"Traceback" in ended.stderr
+
+
+def test_our_own_errors_arrive_without_the_name_of_a_class(tmp_path):
+    assert json.loads(ask(tmp_path, "find").stdout) == {"failure": "no ranks are there"}
 
 
 def test_a_program_that_is_killed_leaves_no_answer(tmp_path):
