@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from workergroups_api import manifest as kinds
 from workergroups_api.manifest import Kind
-from workergroups_api.names import agent_name, group_env_name, plan_name, token_secret_name
+from workergroups_api.names import agent_name, group_env_name, network_policy_name, plan_name, token_secret_name
 
 
 class Child(NamedTuple):
@@ -26,6 +26,7 @@ CHILDREN = (
     Child(kinds.ROLE_BINDING, agent_name),
     Child(kinds.LEASE, agent_name),
     Child(kinds.CONFIG_MAP, plan_name),
+    Child(kinds.NETWORK_POLICY, network_policy_name),
     Child(kinds.RAY_CLUSTER, lambda cluster: cluster),
     Child(kinds.DEPLOYMENT, agent_name),
 )

@@ -41,6 +41,7 @@ SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 NODE = Kind("v1", "Node", "nodes", is_namespaced=False)
+NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 # The events that KubeRay writes. Ours are in the newer group.
 CORE_EVENT = Kind("v1", "Event", "events")
@@ -60,6 +61,7 @@ KINDS = {
         SERVICE_ACCOUNT,
         ROLE,
         ROLE_BINDING,
+        NETWORK_POLICY,
         NODE,
         LEASE,
         EVENT,

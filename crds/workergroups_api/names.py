@@ -83,6 +83,11 @@ def group_env_name(cluster: str) -> str:
     return f"{cluster}-group-env"
 
 
+def network_policy_name(cluster: str) -> str:
+    """Return the name of the NetworkPolicy for Ray's pods."""
+    return f"{cluster}-pods"
+
+
 def head_service_name(cluster: str) -> str:
     """Return the name that KubeRay gives to the Ray head's service."""
     return f"{cluster}-head-svc"

@@ -35,7 +35,7 @@ def pure_steps(settings: Settings, timings: Timings) -> Step:
         templates = templates_of(observed, settings)
         trials_of(observed, templates)
         decisions = decide(observed, templates, {}, timings)
-        desired(observed, templates, decisions, fresh_token="")
+        desired(observed, templates, decisions, settings.network, fresh_token="")
         status(observed, templates, decisions, Failures({}), timings, datetime.now(UTC))
 
     return take

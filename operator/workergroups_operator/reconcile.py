@@ -83,7 +83,7 @@ class Reconciler:
             templates = templates_of(observed, self.settings, blocked.keys())
             refused |= not_kept(blocked, tried.refused, templates)
         decisions = await _apart(observed, decide, templates, refused, self.timings, blocked)
-        wanted = await _apart(observed, desired, templates, decisions, secrets.token_urlsafe(32))
+        wanted = await _apart(observed, desired, templates, decisions, self.settings.network, secrets.token_urlsafe(32))
         failures = await self.applier.apply(observed, decisions, wanted)
         statuses = await _apart(observed, status, templates, decisions, failures, self.timings, datetime.now(UTC))
         unpublished = await self.publisher.publish(observed.key, statuses.updates)

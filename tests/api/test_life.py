@@ -178,6 +178,7 @@ CHILDREN = [
     (kinds.ROLE, "p-agent"),
     (kinds.ROLE_BINDING, "p-agent"),
     (kinds.LEASE, "p-agent"),
+    (kinds.NETWORK_POLICY, "p-pods"),
     (kinds.DEPLOYMENT, "p-agent"),
 ]
 

@@ -33,6 +33,7 @@ BROKEN = {
     kinds.CONFIG_MAP.kind: {"data": {"plan.json": "no plan"}},
     kinds.ROLE.kind: {"rules": []},
     kinds.ROLE_BINDING.kind: {"subjects": []},
+    kinds.NETWORK_POLICY.kind: {"spec": {"ingress": [{}]}},
 }
 
 

@@ -111,6 +111,7 @@ WRITTEN = (
     "configmaps",
     "roles",
     "rolebindings",
+    "networkpolicies",
     "serviceaccounts",
 )
 _REQUESTS = re.compile(r"apiserver_request_total{([^}]*)} (\S+)")

@@ -321,7 +321,8 @@ def test_the_status_of_a_group_that_was_deleted_and_recreated_is_its_own(namespa
 
 def test_after_deleting_the_pool_nothing_is_left(namespace):
     namespace.run("delete", "resourcepools,workergroups", "--all", "--wait=true", "--timeout=60s")
-    kinds = "pods,rayclusters,deployments,secrets,configmaps,serviceaccounts,roles,rolebindings,services,leases"
+    of_ours = "rayclusters,deployments,secrets,configmaps,serviceaccounts,roles,rolebindings,leases,networkpolicies"
+    kinds = f"pods,services,{of_ours}"
 
     def left():
         items = json.loads(namespace.run("get", kinds, "-o", "json"))["items"]

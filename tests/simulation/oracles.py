@@ -274,6 +274,8 @@ def _plain(kind: Kind, body: Manifest, broken: Collection[str], stuck: Collectio
             result["rules"] = [rule | {"resourceNames": sorted(rule["resourceNames"])} for rule in body["rules"]]
         case kinds.ROLE_BINDING:
             result["subjects"] = [body["roleRef"], body["subjects"]]
+        case kinds.NETWORK_POLICY:
+            result["spec"] = body["spec"]
         case kinds.DEPLOYMENT:
             template = body["spec"]["template"]
             result["spec"] = _without_shape(template["spec"])

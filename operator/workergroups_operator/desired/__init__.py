@@ -3,13 +3,16 @@
 from workergroups_api.manifest import SERVICE_ACCOUNT, Manifest
 from workergroups_api.names import agent_name
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.desired import access, agent, group_env, lease, plan, raycluster, token
+from workergroups_operator.desired import access, agent, group_env, lease, network_policy, plan, raycluster, token
 from workergroups_operator.desired.ownership import guarded, owned
 from workergroups_operator.observed import Observed
+from workergroups_operator.settings import NetworkSettings
 from workergroups_operator.templates import Templates
 
 
-def desired(observed: Observed, templates: Templates, decisions: Decisions, fresh_token: str) -> list[Manifest]:
+def desired(
+    observed: Observed, templates: Templates, decisions: Decisions, network: NetworkSettings, fresh_token: str
+) -> list[Manifest]:
     """Return the manifests in the order in which to apply them; none without a pool, or if there is an obstacle."""
     pools = observed.pools
     if not pools or decisions.obstacle:
@@ -23,6 +26,7 @@ def desired(observed: Observed, templates: Templates, decisions: Decisions, fres
         *access.access(observed.key, planned, observed.groups),
         lease.lease(observed, decisions),
         plan.config_map(planned),
+        network_policy.network_policy(observed.key.name, network),
     ]
     if not decisions.restart.why:
         token_digest = token.digest_in(secret)

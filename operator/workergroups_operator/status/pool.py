@@ -8,6 +8,7 @@ from workergroups_api.manifest import (
     CONFIG_MAP,
     DEPLOYMENT,
     LEASE,
+    NETWORK_POLICY,
     RAY_CLUSTER,
     ROLE,
     ROLE_BINDING,
@@ -217,7 +218,7 @@ def _head_not_made(observed: Observed) -> Explanation:
 
 
 def _agent_missing(observed: Observed, inputs: StatusInputs) -> Explanation:
-    failure = inputs.failures.of(SECRET, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, LEASE, DEPLOYMENT)
+    failure = inputs.failures.of(SECRET, SERVICE_ACCOUNT, ROLE, ROLE_BINDING, LEASE, NETWORK_POLICY, DEPLOYMENT)
     waiting = Explanation(Reason.AGENT_STARTING, "waiting for the agent to join the Ray cluster")
     return agent_trouble(observed) or failure or waiting
 

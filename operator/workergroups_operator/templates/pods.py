@@ -33,7 +33,7 @@ from workergroups_operator.templates.pod_parts import (
     volumes,
     with_dns,
 )
-from workergroups_operator.templates.probes import with_probes
+from workergroups_operator.templates.probes import DASHBOARD_PORT, with_probes
 from workergroups_operator.templates.ray_start import head_note, node_note
 from workergroups_operator.templates.stamp import stamped_head, stamped_nodes
 
@@ -75,7 +75,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
         "volumeMounts": mounts(mounted),
         "ports": [
             {"containerPort": 6379, "name": "gcs-server"},
-            {"containerPort": 8265, "name": "dashboard"},
+            {"containerPort": DASHBOARD_PORT, "name": "dashboard"},
             {"containerPort": 10001, "name": "client"},
         ],
     }

@@ -9,9 +9,10 @@ from typing import Any
 
 from workergroups_api.vocabulary import Container, Variable
 
+DASHBOARD_PORT = 8265
 # The head's dashboard says whether the GCS answers; on a worker, Ray's agent says whether the raylet is alive.
 _HEALTH = {
-    Container.HEAD: {"path": "/api/gcs_healthz", "port": 8265},
+    Container.HEAD: {"path": "/api/gcs_healthz", "port": DASHBOARD_PORT},
     Container.WORKER: {"path": "/api/local_raylet_healthz", "port": 52365},
 }
 # As in KubeRay: on a busy node, a healthy Ray may not answer for minutes.

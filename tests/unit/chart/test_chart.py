@@ -8,7 +8,7 @@ import yaml
 
 from tests.unit.chart.helm import CHART, IMAGES, Refused
 from tools.release import version
-from workergroups_operator.settings import Settings
+from workergroups_operator.settings import NetworkSettings, Settings
 
 NAME = "workergroups-operator"
 CRD_FILES = sorted((CHART / "files" / "crds").glob("*.yaml"))
@@ -45,7 +45,31 @@ def test_the_operator_finds_its_settings(find, monkeypatch):
     (container,) = _pod_spec(find)["containers"]
     for variable in container["env"]:
         monkeypatch.setenv(variable["name"], variable["value"])
-    assert Settings.from_environment() == Settings(worker_image="example/worker:1", operator_image="example/operator:1")
+    kuberay = {"key": "app.kubernetes.io/name", "operator": "In", "values": ["kuberay", "kuberay-operator"]}
+    assert Settings.from_environment() == Settings(
+        worker_image="example/worker:1",
+        operator_image="example/operator:1",
+        network=NetworkSettings(
+            dashboard_from=[{"namespaceSelector": {}, "podSelector": {"matchExpressions": [kuberay]}}]
+        ),
+    )
+
+
+def test_nobody_connects_to_the_operator(find):
+    spec = find("NetworkPolicy", NAME)["spec"]
+    assert (
+        spec["podSelector"]["matchLabels"].items()
+        <= find("Deployment", NAME)["spec"]["template"]["metadata"]["labels"].items()
+    )
+    assert (spec["policyTypes"], spec["ingress"]) == (["Ingress"], [])
+
+
+def test_without_network_policies_the_chart_has_none_and_the_operator_knows(helm):
+    manifests = helm.render("--set=networkPolicy.enabled=false")
+    assert not _of_kind(manifests, "NetworkPolicy")
+    (container,) = _pods(manifests)[0]["containers"]
+    (said,) = [each["value"] for each in container["env"] if each["name"] == "NETWORK_POLICY"]
+    assert not NetworkSettings.from_json(said).is_on
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
@@ -190,6 +214,11 @@ def test_without_other_images_it_installs_the_releases(helm, settings, registry,
         ("--set=operator.annotations.a=1", "annotations"),
         ('--set-json=operator.env=[{"name":"WORKER_IMAGE","value":"x"}]', "env"),
         ("--set=operator.serviceAccount.create=false", "name"),
+        ("--set=networkPolicy.enabled=maybe", "enabled"),
+        ('--set-json=networkPolicy.dashboardFrom=[{"pods":{}}]', "dashboardFrom"),
+        ("--set-json=networkPolicy.egress=[{}]", "egress"),
+        ('--set-json=networkPolicy.egress=[{"from":[]}]', "egress"),
+        ('--set-json=operator.env=[{"name":"NETWORK_POLICY","value":"{}"}]', "env"),
         ("--set=image.registry=", "registry"),
         ("--set=image.registry=example.com/", "registry"),
     ],

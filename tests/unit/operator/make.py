@@ -152,7 +152,7 @@ def built(seen: Observed) -> Templates:
 
 def wanted(seen: Observed, refused_pods: Any = None) -> list[dict[str, Any]]:
     """All manifests of a cluster."""
-    return desired(seen, built(seen), decided(seen, refused_pods), fresh_token="fresh")
+    return desired(seen, built(seen), decided(seen, refused_pods), SETTINGS.network, fresh_token="fresh")
 
 
 def statuses(

@@ -9,7 +9,7 @@ from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.dynamic.exceptions import ConflictError, ForbiddenError
 
 from tests.unit.operator import make
-from tests.unit.operator.make import KEY, TIMINGS, built, decided, observed, pool
+from tests.unit.operator.make import KEY, SETTINGS, TIMINGS, built, decided, observed, pool
 from tests.unit.virtual_time import now, run
 from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER
@@ -104,7 +104,7 @@ class ApiServer:
 def turn(applier, name="actors"):
     seen = observed(pools=(pool(name),))
     decisions = decided(seen)
-    return applier.apply(seen, decisions, desired(seen, built(seen), decisions, secrets.token_hex()))
+    return applier.apply(seen, decisions, desired(seen, built(seen), decisions, SETTINGS.network, secrets.token_hex()))
 
 
 def test_what_is_refused_is_reported_in_the_same_turn():

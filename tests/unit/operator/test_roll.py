@@ -500,7 +500,7 @@ def test_a_pool_that_is_alone_gets_the_operators_images_at_a_restart(is_alone):
     first, others = of_pool(), () if is_alone else (pool("critics", clusterName="actors"),)
     new = observed(pools=(first,), pods=())
     earlier = Settings(worker_image="example.test/worker:0", operator_image="example.test/operator:0")
-    made = desired(new, templates_of(new, earlier), decided(new), fresh_token="t")
+    made = desired(new, templates_of(new, earlier), decided(new), earlier.network, fresh_token="t")
     (cluster,) = [each for each in made if each["kind"] == "RayCluster"]
     template = cluster["spec"]["workerGroupSpecs"][0]["template"]
     parts = {"pods": (pod("head"), node("p-0", template), node("p-1", template)), "children": applied(cluster)}

@@ -11,6 +11,7 @@ from tests.unit.operator.make import (
     HEAD,
     NODE_GROUP,
     SESSION,
+    SETTINGS,
     built,
     child,
     decided,
@@ -69,7 +70,7 @@ class World:
         """The operator's: RayCluster, head and status."""
         seen = self.seen
         templates, decisions = built(seen), decided(seen)
-        manifests = desired(seen, templates, decisions, fresh_token="t")
+        manifests = desired(seen, templates, decisions, SETTINGS.network, fresh_token="t")
         (cluster,) = [each for each in manifests if each["kind"] == "RayCluster"]
         due = changes(seen, decisions, ())
         noted = {key: value for key, value in cluster["metadata"]["annotations"].items() if key != TOKEN_ANNOTATION}
