@@ -6,7 +6,7 @@ import os
 import sys
 
 from tools.console import ToolError
-from tools.local_cluster import cluster, components, images, oci
+from tools.local_cluster import cluster, components, images, network_policies, oci
 from tools.local_cluster.layout import ADMIN_KUBECONFIG, NODES
 
 
@@ -42,6 +42,8 @@ def _parser() -> argparse.ArgumentParser:
     load = commands.add_parser("load-image", help="import a built image into nodes")
     load.add_argument("reference", help="as build-images prints it")
     load.add_argument("nodes", nargs="+", choices=[node.name for node in NODES], metavar="node")
+    policies = commands.add_parser("network-policies", help="enforce NetworkPolicies on the nodes, or stop that")
+    policies.add_argument("action", choices=["on", "off"])
     commands.add_parser("kubeconfig", help="print the path of the administrator's kubeconfig")
     commands.add_parser("bin", help="print the directory of kubectl, helm and the rest")
     return parser
@@ -70,6 +72,8 @@ def _change(arguments: argparse.Namespace) -> None:
             cluster.down(purge=arguments.purge)
         case "build-images":
             print(json.dumps(images.build(for_tests=arguments.for_tests), indent=2))
+        case "network-policies":
+            (network_policies.enforce if arguments.action == "on" else network_policies.stop_enforcing)()
         case "load-image":
             for node in NODES:
                 if node.name in arguments.nodes:

@@ -45,12 +45,16 @@ def test_the_operator_finds_its_settings(find, monkeypatch):
     (container,) = _pod_spec(find)["containers"]
     for variable in container["env"]:
         monkeypatch.setenv(variable["name"], variable["value"])
+    submitters = {"key": "batch.kubernetes.io/job-name", "operator": "Exists"}
     kuberay = {"key": "app.kubernetes.io/name", "operator": "In", "values": ["kuberay", "kuberay-operator"]}
     assert Settings.from_environment() == Settings(
         worker_image="example/worker:1",
         operator_image="example/operator:1",
         network=NetworkSettings(
-            dashboard_from=[{"namespaceSelector": {}, "podSelector": {"matchExpressions": [kuberay]}}]
+            dashboard_from=[
+                {"podSelector": {"matchExpressions": [submitters]}},
+                {"namespaceSelector": {}, "podSelector": {"matchExpressions": [kuberay]}},
+            ]
         ),
     )
 

@@ -1,0 +1,73 @@
+"""NetworkPolicies that are enforced: kube-router's policy controller, a process for each node. For tests only.
+
+The cluster's own network enforces none, and starts faster without it.
+"""
+
+import hashlib
+from functools import partial
+from pathlib import Path
+
+from tools.console import ToolError, answers, run, run_logged, say
+from tools.local_cluster import components, network, packages, processes
+from tools.local_cluster.layout import ADMIN_KUBECONFIG, CACHE, HERE, NODES, SERVICE_CIDR, Node
+
+MODULE = HERE / "kube_router"
+_PACKAGES = {"iptables": "iptables", "ipset": "ipset"}
+_HEALTH_PORT = 20244
+
+
+def enforce() -> None:
+    """Start the controllers that do not run, and wait until they have set all policies."""
+    if not ADMIN_KUBECONFIG.exists():
+        raise ToolError("the cluster is down: start it with `python3 -m tools.local_cluster up`")
+    packages.install(_PACKAGES)
+    binary = _ensure_built()
+    for node in NODES:
+        if processes.pid(_name(node)) is None:
+            processes.start(_name(node), [*network.inside(node), binary, *_options(node)])
+    for node in NODES:
+        health = f"http://{node.address}:{_HEALTH_PORT}/healthz"
+        waited = f"NetworkPolicies to be enforced on node {node.name}"
+        processes.wait_for(_name(node), waited, partial(answers, health), seconds=60)
+
+
+def stop_enforcing() -> None:
+    """Stop the controllers, and remove what they have set."""
+    for node in NODES:
+        processes.stop(_name(node))
+        run([*network.inside(node), _binary(), "--cleanup-config"])
+
+
+def _name(node: Node) -> str:
+    return f"kube-router-{node.name}"
+
+
+def _options(node: Node) -> list[str]:
+    return [
+        "--run-firewall=true",
+        "--run-router=false",
+        "--run-service-proxy=false",
+        f"--kubeconfig={ADMIN_KUBECONFIG}",
+        f"--hostname-override={node.name}",
+        f"--service-cluster-ip-range={SERVICE_CIDR}",
+        f"--health-port={_HEALTH_PORT}",
+    ]
+
+
+def _binary() -> Path:
+    digest = hashlib.sha256(b"".join((MODULE / name).read_bytes() for name in ("go.mod", "go.sum")))
+    return CACHE / "kube-router" / digest.hexdigest()[:12] / "kube-router"
+
+
+def _ensure_built() -> Path:
+    binary = _binary()
+    if not binary.exists():
+        log = CACHE / "kube-router-build.log"
+        say(f"building kube-router from its Go module (a minute on a cold Go cache; log: {log})")
+        partial = binary.with_name("partial")
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        flags = ["-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w"]
+        build = [str(components.toolchain()), "build", "-C", str(MODULE), *flags, "-o", str(partial), "tool"]
+        run_logged(["nice", "-n", "5", *build], log, env=components.BUILD_ENVIRONMENT)
+        partial.rename(binary)
+    return binary
