@@ -124,6 +124,10 @@ class Reader(Connection):
         """Return the object and the size of its text."""
         return await self._answer(namespace, partial(self._read, path, "application/json"), limits)
 
+    async def is_installed(self, kind: Kind) -> bool:
+        """Return whether the API server serves the group of a kind, which is no right of its own."""
+        return (await self._get(None, f"/apis/{kind.api_version}", OBJECT_LIMITS))[0] is not None
+
     async def latest_version(self, kind: Kind, namespace: str, name: str) -> tuple[str, str] | None:
         """Return the UID and the version of an object; None if it does not exist. Raises RefusedObject."""
         return await self._latest_version(namespace, self._resource(kind).path(namespace=namespace, name=name))

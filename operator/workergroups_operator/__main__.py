@@ -9,6 +9,7 @@ import sys
 import kopf
 
 from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)
+from workergroups_operator.settings import served_namespaces
 from workergroups_operator.timings import Timings
 
 LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
@@ -21,7 +22,7 @@ EXTEND_SECONDS = 1.0
 
 
 def main() -> None:
-    """Serve all namespaces until stopped; exit with an error if anything but a signal stops it."""
+    """Serve until stopped; exit with an error if anything but a signal stops it."""
     configure_log()
     sys.setswitchinterval(SWITCH_SECONDS)
     asyncio.run(serve())
@@ -38,9 +39,11 @@ def configure_log() -> None:
 async def serve() -> None:
     """Run kopf until a signal comes or one of its tasks ends: none of them is of use without the others."""
     stop = asyncio.get_running_loop().create_future()
+    namespaces = served_namespaces()
     tasks = await kopf.spawn_tasks(
         standalone=True,
-        clusterwide=True,
+        clusterwide=not namespaces,
+        namespaces=namespaces,
         liveness_endpoint=LIVENESS_ENDPOINT,
         stop_flag=stop,
         memo=kopf.Memo(stop=stop, timings=Timings()),

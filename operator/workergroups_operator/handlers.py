@@ -17,7 +17,7 @@ from workergroups_api.children import CHILD_KINDS
 from workergroups_api.manifest import RESOURCE_POOL, WORKER_GROUP, Kind
 from workergroups_api.names import CLUSTER_LABEL, OPERATOR_FIELD_MANAGER, agent_name
 from workergroups_api.references import cluster_of_pool, pools_of_group
-from workergroups_kube import Kube
+from workergroups_kube import API_ERRORS, Kube
 from workergroups_operator.apply import Applier
 from workergroups_operator.connection import connect
 from workergroups_operator.failing_reconciles import FailingReconciles
@@ -25,7 +25,7 @@ from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership
 from workergroups_operator.publish import Publisher
 from workergroups_operator.reconcile import Reconciler
-from workergroups_operator.settings import Settings
+from workergroups_operator.settings import Settings, served_namespaces
 from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import PodTrials
 from workergroups_operator.watches import Watches, WatchRetries
@@ -67,9 +67,14 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any
     memo.heartbeats = Heartbeats(timings)
     memo.queue = _queue(client, memo)
     memo.resources.push_async_callback(memo.queue.close)
-    listening = asyncio.create_task(_listen(memo.heartbeats, memo.queue, timings.lease_check), name="heartbeats")
-    listening.add_done_callback(partial(_stop_if_failed, memo.stop))
-    memo.resources.push_async_callback(_end, listening)
+    background = {"heartbeats": _listen(memo.heartbeats, memo.queue, timings.lease_check)}
+    if served_namespaces():
+        settings.scanning.disabled = True  # kopf would list all namespaces, and watch definitions
+        background["KubeRay"] = _wait_for_kuberay(client, memo.watches, timings.kuberay_check)
+    for name, coroutine in background.items():
+        task = asyncio.create_task(coroutine, name=name)
+        task.add_done_callback(partial(_stop_with, memo.stop))
+        memo.resources.push_async_callback(_end, task)
 
 
 def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
@@ -123,11 +128,26 @@ async def _listen(heartbeats: Heartbeats, queue: WorkQueue[ClusterKey], seconds:
         await asyncio.sleep(seconds)
 
 
-def _stop_if_failed(stop: asyncio.Future[None], task: asyncio.Task[None]) -> None:
-    """Stop the operator, as kopf does when one of its own tasks ends."""
-    if not task.cancelled():
-        LOGGER.error("%s: %r; stopping", task.get_name(), task.exception())
-        stop.set_result(None)
+async def _wait_for_kuberay(client: Kube, watches: Watches, seconds: float) -> None:
+    """Return once KubeRay has been installed, if kopf watches RayClusters not yet: it looks for kinds at its start."""
+    while True:
+        await asyncio.sleep(seconds)
+        if watches.include(kinds.RAY_CLUSTER.plural) or not watches.include(RESOURCE_POOL.plural):
+            continue
+        with suppress(*API_ERRORS):
+            if await client.is_installed(kinds.RAY_CLUSTER):
+                return
+
+
+def _stop_with(stop: asyncio.Future[None], task: asyncio.Task[None]) -> None:
+    """Stop the operator, as kopf does when one of its own tasks ends. Kubernetes starts it again."""
+    if task.cancelled() or stop.done():
+        return
+    why = task.exception()
+    LOGGER.error(
+        "%s: %s; stopping", task.get_name(), repr(why) if why else "installed, and to be watched from the start"
+    )
+    stop.set_result(None)
 
 
 async def _end(task: asyncio.Task[None]) -> None:

@@ -9,6 +9,11 @@ from typing import Self
 from workergroups_api.manifest import Manifest
 
 
+def served_namespaces() -> list[str]:
+    """Return the namespaces in the variable NAMESPACES; none if the operator serves all."""
+    return [name for name in os.environ.get("NAMESPACES", "").split(",") if name]
+
+
 @dataclass(frozen=True)
 class NetworkSettings:
     """Who may connect to Ray's pods, besides the pods of their own cluster."""

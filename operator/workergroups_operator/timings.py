@@ -12,6 +12,8 @@ class Timings:
     # A Lease that has not changed for this time is late. How often the operator looks for such Leases.
     lease_late: float = 6.0
     lease_check: float = 1.0
+    # How often an operator that may not watch definitions looks whether KubeRay was installed.
+    kuberay_check: float = 10.0
     # An agent whose Lease is still late after this time is silent.
     lease_confirm: float = 4.5
     # An agent that has lost Ray reports it within this time.

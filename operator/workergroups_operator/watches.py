@@ -87,6 +87,10 @@ class Watches:
         """Return the watch of a kind, new if it was never asked for."""
         return self._watches[path]
 
+    def include(self, plural: str) -> bool:
+        """Return whether kopf has watched a kind."""
+        return any(path.rpartition("/")[2] == plural for path in self._watches)
+
     def ended(self) -> list[str]:
         """Return the paths that kopf no longer watches."""
         now = self._clock()

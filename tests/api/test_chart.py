@@ -27,6 +27,11 @@ VALUES = {
         "resources": {"limits": {"cpu": 1}},
         "serviceAccount": {"name": "theirs", "annotations": {"role": "arn"}},
     },
+    "namespaces": ["default", "kube-public"],
+    "networkPolicy": {
+        "dashboardFrom": [{"podSelector": {"matchLabels": {"a": "b"}}, "namespaceSelector": {}}],
+        "egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"port": 443}]}],
+    },
 }
 
 

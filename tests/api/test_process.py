@@ -71,10 +71,10 @@ operator.main()
 class Operator:
     """A process with the operator in it."""
 
-    def __init__(self, access, directory, sabotage=""):
+    def __init__(self, access, directory, sabotage="", user="operator", **environment):
         path = directory / "kubeconfig"
         cluster = {"server": access.url, "certificate-authority": access.certificate}
-        path.write_text(json.dumps(kubeconfig(cluster, access.tokens["operator"])))
+        path.write_text(json.dumps(kubeconfig(cluster, access.tokens[user])))
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.health = f"http://127.0.0.1:{port}/healthz"
@@ -82,7 +82,7 @@ class Operator:
         images = {"WORKER_IMAGE": "example.test/worker:1", "OPERATOR_IMAGE": "example.test/operator:1"}
         self.process = subprocess.Popen(
             [sys.executable, "-c", program],
-            env=os.environ | images | {"KUBECONFIG": str(path)},
+            env=os.environ | images | {"KUBECONFIG": str(path)} | environment,
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -36,11 +36,13 @@ CONTROLLERS = (
     "serviceaccount-controller",
 )
 USERS = {
-    # Groups by user name. All users are administrators except the operator, which has the rights that the chart grants.
+    # Groups by user name. All users are administrators except the operator, which has the rights that the chart grants,
+    # and "narrow", for an operator that has them in one namespace.
     "admin": "system:masters",
     "controllers": "system:masters",
     "kuberay": "system:masters",
     "operator": "",
+    "narrow": "",
 }
 
 

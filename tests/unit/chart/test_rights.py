@@ -45,6 +45,23 @@ def rights(find) -> set[Right]:
     return rights_of(find("ClusterRole", NAME)["rules"])
 
 
+def test_for_some_namespaces_it_has_the_same_rights_there_but_on_nodes_and_none_elsewhere(helm, rights):
+    manifests = helm.render('--set-json=namespaces=["a", "b"]')
+    of_operator = [each for each in manifests if each["metadata"]["name"] == NAME]
+    roles = [each for each in of_operator if each["kind"] == "Role"]
+    assert [each["metadata"]["namespace"] for each in roles] == ["a", "b"]
+    elsewhere = {
+        ("", "nodes", "get"),
+        *(("apiextensions.k8s.io", "customresourcedefinitions", verb) for verb in ("list", "watch")),
+    }
+    assert all(rights_of(role["rules"]) == rights - elsewhere for role in roles)
+    bindings = [each for each in of_operator if each["kind"] == "RoleBinding"]
+    assert [each["metadata"]["namespace"] for each in bindings] == ["a", "b"]
+    assert all(each["roleRef"]["name"] == NAME and each["subjects"][0]["name"] == NAME for each in bindings)
+    granted = {each["metadata"]["name"] for each in manifests if each["kind"] == "ClusterRoleBinding"}
+    assert granted == set()
+
+
 def test_no_wildcards(rights):
     assert not [right for right in rights if "*" in right]
 
