@@ -228,6 +228,7 @@ class _ControlPlane:
         command = [str(self._programs / "helm"), "template", "workergroups", chart, *options]
         rendered = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         kinds = ("ClusterRole\n", "ValidatingAdmissionPolicy")
+        rendered = rendered.replace("system:serviceaccount:default:workergroups-operator", "operator")
         documents = [text for text in rendered.split("---\n") if any(f"\nkind: {kind}" in text for kind in kinds)]
         self._kubectl("apply", "--server-side", "--filename=-", stdin="---\n".join(documents))
         self._kubectl(
