@@ -27,6 +27,7 @@ from workergroups_operator.policy.pod_owners import pods_by_owner, replica_sets_
 from workergroups_operator.policy.suspension import suspended_pools
 
 LOGGER = logging.getLogger(__name__)
+_POD_SECURITY = "pod-security.kubernetes.io/enforce"
 # The agent's pods belong to one ReplicaSet, or to two while its Deployment changes.
 MAX_REPLICA_SETS = 8
 # Of each object that the operator makes, except a RayCluster, which has the specs of many pools. A Role names a group
@@ -62,10 +63,11 @@ async def _read(client: Kube, membership: Membership, key: ClusterKey) -> Observ
     children, pods = await asyncio.gather(_children(client, key), _pods(client, key))
     ray_cluster = children.get((kinds.RAY_CLUSTER.kind, key.name))
     deployment = children.get((kinds.DEPLOYMENT.kind, names.agent_name(key.name)))
-    members, replica_sets, queued = await asyncio.gather(
+    members, replica_sets, queued, restricted = await asyncio.gather(
         observe_members(client, membership, key),
         _replica_sets(client, key, pods),
         queueing(client, key.namespace, ray_cluster),
+        _is_restricted(client, key),
     )
     by_owner = pods_by_owner(key.name, pods, ray_cluster, deployment, replica_sets)
     seen = replace(
@@ -76,6 +78,7 @@ async def _read(client: Kube, membership: Membership, key: ClusterKey) -> Observ
         foreign_pods=by_owner.foreign,
         plan=_plan(children.get((kinds.CONFIG_MAP.kind, names.plan_name(key.name)))),
         queueing=queued,
+        restricted=restricted,
     )
     return replace(seen, domains=await pod_domains(client, seen))
 
@@ -93,6 +96,16 @@ async def _replica_set(client: Kube, key: ClusterKey, name: str) -> Manifest | N
     except RefusedObject as error:
         LOGGER.warning("%s: ReplicaSet %s is ignored: %s", key, name, error)
         return None
+
+
+async def _is_restricted(client: Kube, key: ClusterKey) -> bool:
+    try:
+        namespace = await client.get(kinds.NAMESPACE, None, key.namespace)
+    except RefusedObject as error:
+        LOGGER.warning("namespace %s is ignored: %s", key.namespace, error)
+        return False
+    labels = (namespace or {}).get("metadata", {}).get("labels") or {}
+    return labels.get(_POD_SECURITY) == "restricted"
 
 
 async def _with_signs(client: Kube, heartbeats: Heartbeats, seen: Observed) -> Observed:

@@ -117,6 +117,8 @@ class Observed:
     # Pool -> where its pods are; only of pools whose nodes are numbered along a topology.
     domains: Mapping[str, Domains] = field(default_factory=dict)
     agent: AgentHeartbeat = AgentHeartbeat()
+    # Whether the namespace enforces the restricted Pod Security Standard.
+    restricted: bool = False
     # KubeRay's latest complaint about the cluster, while pods are missing.
     complaint: str | None = None
     queueing: Queueing = Queueing()

@@ -16,7 +16,6 @@ from workergroups_api.names import ROLL_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component
 from workergroups_api.worker_group import WorkerGroup
-from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.cluster_size import over_budget
 from workergroups_operator.policy.images import Images, as_asked, as_offered, images_of
@@ -74,8 +73,8 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
     images, pools = images_of(observed, settings), observed.pools
     if not pools:
         return Templates(images)
-    asked = {node_group_of(pool): worker_template(observed.key, pool, images) for pool in pools}
-    asked_head = head_template(observed.key, as_asked(images, pools[0]), pools[0])
+    asked = {node_group_of(pool): worker_template(observed.key, pool, images, observed.restricted) for pool in pools}
+    asked_head = head_template(observed.key, as_asked(images, pools[0]), pools[0], observed.restricted)
     large = {**too_large(pools), **over_budget(observed)}
     suspended = suspended_pools(observed)
     running = _running(observed, suspended)
@@ -108,11 +107,11 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
     )
 
 
-def alone(templates: Templates, key: ClusterKey, pool: ResourcePool) -> Templates:
+def alone(templates: Templates, observed: Observed, pool: ResourcePool) -> Templates:
     """Return the templates of the same cluster if it had no other pool."""
     return replace(
         templates,
-        head=head_template(key, templates.images, pool),
+        head=head_template(observed.key, templates.images, pool, observed.restricted),
         workers={node_group_of(pool): templates.of(pool)},
         too_large={},
     )
@@ -185,7 +184,7 @@ def _nodes(
     """
     name, last, live = node_group_of(pool), last_roll(observed, pool), live_nodes(observed, pool)
     if name in rolls:
-        return with_roll(worker_template(observed.key, pool, new_images), rolls[name])
+        return with_roll(worker_template(observed.key, pool, new_images, observed.restricted), rolls[name])
     if not has_run and not is_held(observed):
         is_done = name not in waiting
         return with_roll(asked, (asked_roll(pool.metadata, last) if is_done else None) or last)
@@ -199,8 +198,8 @@ def _head(
     """Return the head's template and its images: what the oldest pool asks for, or what the running head has."""
     oldest, live = observed.pools[0], live_head(observed)
     if is_roll or not (running or has_head_run(observed)):
-        return head_template(observed.key, new_images, oldest), new_images
-    kept = head_template(observed.key, images, oldest)
+        return head_template(observed.key, new_images, oldest, observed.restricted), new_images
+    kept = head_template(observed.key, images, oldest, observed.restricted)
     # As for nodes; a head that an earlier version of the operator created has no digest.
     return (kept if live is None or digest_of(live) == digest_of(kept) else live), images
 

@@ -24,13 +24,10 @@ _RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": 
 # For containers that run only our code, and for the agent's.
 USER_ID = 65532
 UNPRIVILEGED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-# It satisfies the restricted Pod Security standard, and fits any user of the pod's other containers.
-_SECURITY = {
-    "runAsNonRoot": True,
-    "runAsUser": USER_ID,
-    **UNPRIVILEGED,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
+# What the restricted Pod Security Standard asks of each container.
+RESTRICTED = {"runAsNonRoot": True, **UNPRIVILEGED, "seccompProfile": {"type": "RuntimeDefault"}}
+# It fits any user of the pod's other containers.
+_SECURITY = {**RESTRICTED, "runAsUser": USER_ID}
 _LIKE_RAYS = ("image", "imagePullPolicy", "envFrom", "securityContext")
 # These variables may decide which Python the image runs, and what it imports.
 _PYTHON_VARIABLES = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"}

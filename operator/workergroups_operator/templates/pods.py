@@ -16,7 +16,7 @@ from workergroups_api.vocabulary import Component, Container, TopologyMode, Vari
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.policy.images import Images, image_of
 from workergroups_operator.templates.executor import with_executor
-from workergroups_operator.templates.library import BASH_ENV, with_library
+from workergroups_operator.templates.library import BASH_ENV, RESTRICTED, with_library
 from workergroups_operator.templates.placement import placement
 from workergroups_operator.templates.pod_overlay import overlay
 from workergroups_operator.templates.pod_parts import (
@@ -62,8 +62,12 @@ _RETRY_SOON = {
 }
 
 
-def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Manifest:
-    """Return the head's template, with the user's over it, and its notes: it has no accelerator and runs no ranks."""
+def head_template(key: ClusterKey, images: Images, oldest: ResourcePool, restricted: bool = False) -> Manifest:
+    """Return the head's template, with the user's over it, and its notes: it has no accelerator and runs no ranks.
+
+    `restricted` is whether the namespace enforces the restricted Pod Security Standard. Elsewhere, images may run as
+    root and call what seccomp's default profile forbids.
+    """
     head = oldest.spec.head or Head()
     mounted = head_volumes(oldest)
     container: dict[str, Any] = {
@@ -72,6 +76,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool) -> Mani
         "imagePullPolicy": "IfNotPresent",
         **environment(oldest, BASH_ENV, *_variables(_NODE_HEALTH | _NO_PROCESSES_AHEAD | _RETRY_SOON)),
         "resources": _head_resources(head),
+        **given("securityContext", RESTRICTED if restricted else None),
         "volumeMounts": mounts(mounted),
         "ports": [
             {"containerPort": 6379, "name": "gcs-server"},
@@ -105,8 +110,8 @@ def _head_resources(head: Head) -> dict[str, Any]:
     return resources(head.resources, _HEAD_REQUESTS, _HEAD_LIMITS, unlimited=named)
 
 
-def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Manifest:
-    """Return the template of the pool's nodes, with the user's template over it, and its notes."""
+def worker_template(key: ClusterKey, pool: ResourcePool, images: Images, restricted: bool = False) -> Manifest:
+    """Return the template of the pool's nodes, with the user's template over it, and its notes; see `head_template`."""
     mounted = node_volumes(pool)
     container: dict[str, Any] = {
         "name": Container.WORKER,
@@ -120,6 +125,7 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images) -> Mani
             *_variables(_RETRY_SOON),
         ),
         "resources": _with_devices(pool, resources(pool.spec.resources, _WORKER_REQUESTS)),
+        **given("securityContext", RESTRICTED if restricted else None),
         "volumeMounts": [*mounts(mounted), {"name": _GROUP_ENV, "mountPath": _GROUP_ENV_DIRECTORY, "readOnly": True}],
     }
     template = {

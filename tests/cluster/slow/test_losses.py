@@ -39,7 +39,8 @@ def test_a_namespace_that_refuses_rays_pods_reports_it(namespace, clean):
     level = "pod-security.kubernetes.io/enforce"
     kubectl("label", "namespace", namespace.name, f"{level}=restricted")
     try:
-        namespace.apply(pool("refused", accelerator={"vendor": "none"}))
+        asking = [{"name": "ray-worker", "securityContext": {"allowPrivilegeEscalation": True}}]
+        namespace.apply(pool("refused", accelerator={"vendor": "none"}, podTemplate={"spec": {"containers": asking}}))
         ready = namespace.until_said("refused", "violates PodSecurity", seconds=5)
         assert ready["reason"] == "PodsRefused"
     finally:

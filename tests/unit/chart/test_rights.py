@@ -110,6 +110,10 @@ def test_nodes_are_looked_at_by_name(rights):
     assert verbs_on(rights, manifest.NODE) == {"get"}
 
 
+def test_namespaces_are_looked_at_by_name(rights):
+    assert verbs_on(rights, manifest.NAMESPACE) == {"get"}
+
+
 def test_services_are_looked_at_by_name(rights):
     assert verbs_on(rights, manifest.SERVICE) == {"get"}
 

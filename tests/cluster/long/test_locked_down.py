@@ -1,4 +1,4 @@
-"""Who reaches which port of whom, with NetworkPolicies that are enforced: port by port, from pod to pod."""
+"""In a namespace that enforces the restricted Pod Security Standard, with NetworkPolicies that are enforced."""
 
 import ast
 import json
@@ -53,7 +53,17 @@ def enforced():
 
 def outsider(name, **labels):
     """A pod that serves at port 8000, on the node of the pools."""
-    container = {"name": "main", "image": os.environ["WORKER_IMAGE"], "command": SERVING}
+    container = {
+        "name": "main",
+        "image": os.environ["WORKER_IMAGE"],
+        "command": SERVING,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
     spec = {
         "containers": [container],
         "nodeSelector": {"workergroups.dev/node": "nvidia"},
@@ -75,6 +85,7 @@ def elsewhere():
 @pytest.fixture(scope="module")
 def cluster(namespace, enforced):
     """A pool of two nodes with a rank on each, and a stranger in its namespace."""
+    kubectl("label", "namespace", namespace.name, "pod-security.kubernetes.io/enforce=restricted")
     namespace.apply(pool("actors", nodes=2, processes=1), group("actors"), outsider("stranger"))
     namespace.until_ready("workergroup", "actors")
     namespace.run("wait", "--for=condition=Ready", "pod/stranger", "--timeout=120s")
