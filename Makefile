@@ -94,6 +94,11 @@ test-unit: $(READY) ## test pure functions, golden YAML, the chart's templates, 
 test-api: $(READY) ## test operator and reporter with a real API server, in a simulated world
 	$(BIN)/pytest --numprocesses=3 --dist=worksteal --durations=10 tests/api
 
+# Not part of CI: Kueue takes ten minutes to build.
+.PHONY: test-kueue
+test-kueue: $(READY) ## test pools in the queues of the real Kueue, beside the API server of test-api
+	$(BIN)/pytest --durations=5 tests/kueue
+
 # FIRST: by default a number that no earlier run used. MINUTES=0: all SEEDS.
 SEEDS ?= 1000
 FIRST ?=

@@ -229,6 +229,8 @@ def _confirm_plan(cluster: Cluster, manifests: Sequence[Manifest], *, force: boo
     """Show what applying would do; on a terminal, ask whether to do it. Scripts are not asked, as with kubectl."""
     steps = plan(cluster, manifests, force=force)
     where = f"In namespace {cluster.namespace} (context {cluster.context})"
+    for sentence in (sentence for step in steps for sentence in step.kept):
+        note(sentence)
     if all(step.action is Action.LEAVE for step in steps):
         note(f"{where}, nothing changes")
         return

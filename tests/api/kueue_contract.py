@@ -237,9 +237,9 @@ class KueueContract:
 
     @asynccontextmanager
     async def _webhooks(self, directory: Path) -> AsyncIterator[None]:
-        certificate, key = _certificate(directory)
+        made, key = certificate(directory)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(certificate, key)
+        context.load_cert_chain(made, key)
         server = web.Application()
         server.add_routes([web.post("/mutate", _mutate), web.post("/validate", _validate)])
         runner = web.AppRunner(server)
@@ -248,7 +248,7 @@ class KueueContract:
         await site.start()
         port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
         try:
-            await self._register(port, base64.b64encode(certificate.read_bytes()).decode())
+            await self._register(port, base64.b64encode(made.read_bytes()).decode())
             yield
         finally:
             for kind in _WEBHOOKS:
@@ -282,7 +282,7 @@ class KueueContract:
             await self.api.request("POST", f"{_ADMISSION}/{kind}", body)
 
 
-def _certificate(directory: Path) -> tuple[Path, Path]:
+def certificate(directory: Path) -> tuple[Path, Path]:
     """Make a certificate for the webhooks' server, with its key."""
     certificate, key = directory / "webhook.crt", directory / "webhook.key"
     request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]

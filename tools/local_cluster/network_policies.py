@@ -3,13 +3,11 @@
 The cluster's own network enforces none, and starts faster without it.
 """
 
-import hashlib
 from functools import partial
-from pathlib import Path
 
-from tools.console import ToolError, answers, run, run_logged, say
+from tools.console import ToolError, answers, run
 from tools.local_cluster import components, network, packages, processes
-from tools.local_cluster.layout import ADMIN_KUBECONFIG, CACHE, HERE, NODES, SERVICE_CIDR, Node
+from tools.local_cluster.layout import ADMIN_KUBECONFIG, HERE, NODES, SERVICE_CIDR, Node
 
 MODULE = HERE / "kube_router"
 _PACKAGES = {"iptables": "iptables", "ipset": "ipset"}
@@ -21,7 +19,7 @@ def enforce() -> None:
     if not ADMIN_KUBECONFIG.exists():
         raise ToolError("the cluster is down: start it with `python3 -m tools.local_cluster up`")
     packages.install(_PACKAGES)
-    binary = _ensure_built()
+    binary = components.tool(MODULE)
     for node in NODES:
         if processes.pid(_name(node)) is None:
             processes.start(_name(node), [*network.inside(node), binary, *_options(node)])
@@ -56,22 +54,3 @@ def _options(node: Node) -> list[str]:
         f"--service-cluster-ip-range={SERVICE_CIDR}",
         f"--health-port={_HEALTH_PORT}",
     ]
-
-
-def _binary() -> Path:
-    digest = hashlib.sha256(b"".join((MODULE / name).read_bytes() for name in ("go.mod", "go.sum")))
-    return CACHE / "kube-router" / digest.hexdigest()[:12] / "kube-router"
-
-
-def _ensure_built() -> Path:
-    binary = _binary()
-    if not binary.exists():
-        log = CACHE / "kube-router-build.log"
-        say(f"building kube-router from its Go module (a minute on a cold Go cache; log: {log})")
-        partial = binary.with_name("partial")
-        partial.parent.mkdir(parents=True, exist_ok=True)
-        flags = ["-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w"]
-        build = [str(components.toolchain()), "build", "-C", str(MODULE), *flags, "-o", str(partial), "tool"]
-        run_logged(["nice", "-n", "5", *build], log, env=components.BUILD_ENVIRONMENT)
-        partial.rename(binary)
-    return binary

@@ -54,6 +54,8 @@ SECONDS = 20.0
 POLL_SECONDS = 0.1
 # For so long, a node may take to join.
 JOIN_SECONDS = 180.0
+# After the end of a raylet, Ray needs up to two seconds to end by itself and say why.
+RAY_ENDS_SECONDS = 4.0
 # That many processes may hang while they start without keeping others from starting. A launch has one.
 HANGING_STARTS = 64
 _STARTS = re.compile("^(--maximum_startup_concurrency=)([0-9]+)")
@@ -194,6 +196,22 @@ def leave_lost_head(gcs_address: str, raylets: Sequence[Popen[bytes]], has_joine
         raylet.kill()
 
 
+def end_with_raylets(raylets: Sequence[Popen[bytes]], has_joined: threading.Event) -> None:
+    """End this process with code 1 once its raylets have ended.
+
+    `ray start --block` does so by itself, unless a raylet ended with code 0 or by SIGTERM: for Ray, that is a stop that
+    somebody wanted. But a raylet also ends with 0 if the node's agent has died. Then the pod would have no node, and
+    its devices nobody, until the liveness probe has failed for ten minutes.
+    """
+    has_joined.wait()
+    for raylet in raylets:
+        raylet.wait()
+    time.sleep(RAY_ENDS_SECONDS)
+    codes = ", ".join(str(raylet.returncode) for raylet in raylets)
+    print(f"the raylet has ended with code {codes}, see raylet.out: this node ends", flush=True)
+    os._exit(1)
+
+
 def main(gcs: str | None, joined: Callable[[], None]) -> None:
     """Run `ray start` with this process's arguments.
 
@@ -211,6 +229,8 @@ def main(gcs: str | None, joined: Callable[[], None]) -> None:
         has_joined.set()
         joined()
 
+    end = partial(end_with_raylets, raylets, has_joined)
+    threading.Thread(target=end, name="end of the raylet", daemon=True).start()
     ray_private.replace(ray_private.GET_NODE, partial(our_get_node, raylets=raylets, joined=on_join))
     if gcs is not None:
         wait_for_gcs(gcs)

@@ -160,7 +160,10 @@ def _absent(place: Place, answer: dict[str, Any], body: bytes, path: str) -> Cli
     """Return the error for an object, or for a whole kind, that does not exist."""
     details = answer.get("details")
     if isinstance(details, dict) and details.get("name"):
-        return NotFoundError(str(answer.get("message")))
+        way_out = (
+            f": create it: kubectl create namespace {details['name']}" if details.get("kind") == "namespaces" else ""
+        )
+        return NotFoundError(f"{answer.get('message')}{way_out}")
     if not answer and not body.startswith(_NO_SUCH_PATH):
         return no_api_server(place, body)
     words = path.strip("/").split("/")

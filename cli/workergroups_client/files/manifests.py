@@ -29,15 +29,23 @@ def load(path: str) -> list[Manifest]:
         ClientError: The path cannot be read, or contains no objects.
     """
     try:
-        found = [manifest for text in _texts(path) for document in documents(text) for manifest in _flat(document)]
+        found = [
+            (f"{file}, object {number}", manifest)
+            for file, text in _texts(path)
+            for number, manifest in enumerate(_objects(text), start=1)
+        ]
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ClientError(f"{path} cannot be read: {error}") from error
     if not found:
         raise ClientError(f"{path} contains no Kubernetes objects")
-    for number, manifest in enumerate(found, start=1):
+    for place, manifest in found:
         if why := _unfit(manifest):
-            raise ClientError(f"{path}, object {number}: {why}")
-    return sorted(found, key=lambda manifest: _ORDER.get(manifest["kind"], 0))
+            raise ClientError(f"{place}: {why}")
+    return sorted((manifest for _, manifest in found), key=lambda manifest: _ORDER.get(manifest["kind"], 0))
+
+
+def _objects(text: str) -> list[Any]:
+    return [manifest for document in documents(text) for manifest in _flat(document)]
 
 
 def _flat(document: Any) -> Iterable[Any]:
@@ -103,15 +111,17 @@ def namespace_of(manifests: Sequence[Manifest], asked: str | None) -> str | None
     return own
 
 
-def _texts(path: str) -> Iterable[str]:
+def _texts(path: str) -> Iterable[tuple[str, str]]:
+    """Return the texts, each with what it is called in messages."""
     if path == "-":
-        return [sys.stdin.read()]
+        return [(path, sys.stdin.read())]
     directory = Path(path)
     if not directory.is_dir():
-        return [directory.read_text(encoding="utf-8")]
+        return [(path, directory.read_text(encoding="utf-8"))]
     if any((directory / name).exists() for name in _KUSTOMIZATIONS):
-        return [_kustomized(directory)]
-    return [file.read_text(encoding="utf-8") for file in sorted(directory.iterdir()) if file.suffix in _SUFFIXES]
+        return [(path, _kustomized(directory))]
+    files = (file for file in sorted(directory.iterdir()) if file.suffix in _SUFFIXES)
+    return [(str(file), file.read_text(encoding="utf-8")) for file in files]
 
 
 def _kustomized(directory: Path) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from workergroups_api.manifest import CONFIG_MAP, SECRET, WORKER_GROUP, Manifest
+from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, SECRET, WORKER_GROUP, Manifest
 from workergroups_api.references import code_of_group
 
 from ..api_server.cluster import Cluster
@@ -34,6 +35,8 @@ class PlanStep:
     action: Action
     fields: tuple[str, ...] = ()
     """The fields that change, such as ``spec.nodes: 1 -> 2``, and what else that the object does not say."""
+    kept: tuple[str, ...] = ()
+    """Fields that others have set, and that the manifest lacks, so that they stay."""
 
     def __str__(self) -> str:
         return f"{self.action.value} {self.what}" + (f" ({', '.join(self.fields)})" if self.fields else "")
@@ -83,6 +86,37 @@ def changed_fields(before: Manifest, after: Manifest) -> tuple[str, ...]:
     return tuple(f"{path}{shown}" for path, shown in differences)
 
 
+def foreign_fields(manifest: Manifest, stored: Manifest) -> tuple[str, ...]:
+    """Return the fields of a pool's or a group's spec that another tool has set, and that the manifest does not have.
+
+    Applying the manifest leaves them, whatever it says. Each has its value, who has set it, and how to remove it.
+    """
+    if manifest["kind"] not in (RESOURCE_POOL.kind, WORKER_GROUP.kind):
+        return ()
+    metadata, spec = stored["metadata"], stored.get("spec") or {}
+    managers = {
+        field.removeprefix("f:"): str(entry.get("manager"))
+        for entry in metadata.get("managedFields") or ()
+        if "subresource" not in entry
+        for field in (entry.get("fieldsV1") or {}).get("f:spec", ())
+    }
+    found = sorted(managers.keys() & spec.keys() - (manifest.get("spec") or {}).keys())
+    name = f"{manifest['kind'].lower()} {metadata['name']}"
+    return tuple(
+        f"spec.{field}{_value(spec[field])} stays: {managers[field]} has set it, and the file does not have it; to "
+        f"remove it: kubectl patch {name} --type=json --patch='{_removal(field)}'"
+        for field in found
+    )
+
+
+def _removal(field: str) -> str:
+    return json.dumps([{"op": "remove", "path": f"/spec/{field}"}])
+
+
+def _value(value: Any) -> str:
+    return f"={_text(value)}" if isinstance(value, str | int | float) and len(str(value)) <= _LONGEST_VALUE else ""
+
+
 def _step(cluster: Cluster, manifest: Manifest, manifests: Sequence[Manifest], *, force: bool) -> PlanStep:
     what = name_of(manifest)
     try:
@@ -98,7 +132,8 @@ def _step(cluster: Cluster, manifest: Manifest, manifests: Sequence[Manifest], *
     if before is None:
         return PlanStep(what, Action.CREATE)
     fields = changed_fields(before, after)
-    return PlanStep(what, Action.CHANGE if fields else Action.LEAVE, fields)
+    action = Action.CHANGE if fields else Action.LEAVE
+    return PlanStep(what, action, fields, foreign_fields(manifest, after))
 
 
 def _with_code(step: PlanStep, manifest: Manifest, new_code: Container[str]) -> PlanStep:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import threading
 from types import SimpleNamespace
@@ -232,3 +233,28 @@ def test_the_raylet_of_a_lost_head_ends_when_another_has_come(monkeypatch):
     leave_lost_head("10.1.2.3:6379", [SimpleNamespace(kill=lambda: ended.append("raylet"))], has_joined)
     assert seen == [SESSION, None, SESSION, "/tmp/ray/session_2"]
     assert ended == ["raylet"]
+
+
+ENDING = """
+import subprocess, sys, threading, time
+from workergroups_agent import ray_start
+ray_start.RAY_ENDS_SECONDS = 0.2
+has_joined = threading.Event()
+has_joined.set()
+raylet = subprocess.Popen(sys.argv[1:])
+threading.Thread(target=ray_start.end_with_raylets, args=[[raylet], has_joined], daemon=True).start()
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("raylet", "said"),
+    [
+        (["true"], "ended with code 0"),  # as when the node's agent has died
+        (["sh", "-c", "kill -TERM $$"], "ended with code -15"),
+        (["sh", "-c", "kill -KILL $$"], "ended with code -9"),
+    ],
+)
+def test_a_node_ends_with_its_raylet_whatever_its_code(raylet, said):
+    ended = subprocess.run([sys.executable, "-c", ENDING, *raylet], capture_output=True, text=True, timeout=30)
+    assert (ended.returncode, said in ended.stdout) == (1, True)

@@ -133,3 +133,25 @@ def test_a_kind_or_namespace_may_come_with_the_objects(other, metadata):
 def test_a_kind_or_namespace_that_nothing_brings_is_an_error(other):
     with pytest.raises(NotFoundError, match="no kind ResourcePool"):
         plan(WithoutKind(), [other, manifest()])
+
+
+def managed(manager, *fields, **entry):
+    return {"manager": manager, "fieldsV1": {"f:spec": {f"f:{field}": {} for field in fields}}, **entry}
+
+
+def test_a_field_that_another_tool_has_set_and_the_file_lacks_is_named_with_its_removal():
+    there = pool("ppo", nodes=1, image="trainer:2026-11", volumes=[{}], idle=None)
+    there["metadata"]["managedFields"] = [
+        managed("workergroups-cli", "nodes"),
+        managed("kubectl-patch", "image", "nodes", "gone"),
+        managed("kubectl-edit", "volumes"),
+        managed("workergroups-operator", "status", subresource="status"),
+        {"manager": "labels", "fieldsV1": {"f:metadata": {}}},
+    ]
+    image, volumes = plan(DryRuns(there), [manifest(nodes=1)])[0].kept
+    assert image == (
+        "spec.image=trainer:2026-11 stays: kubectl-patch has set it, and the file does not have it; to remove it: "
+        'kubectl patch resourcepool ppo --type=json --patch=\'[{"op": "remove", "path": "/spec/image"}]\''
+    )
+    assert volumes.startswith("spec.volumes stays: kubectl-edit has set it")
+    assert plan(DryRuns(there), [manifest(nodes=1, kind="Secret")])[0].kept == ()

@@ -1,0 +1,216 @@
+"""Pools in the queues of the real Kueue: they wait, are admitted, preempted, and come back."""
+
+import asyncio
+
+import pytest
+
+from tests.simulation.api import eventually
+from tests.simulation.scene import condition, pool
+from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+PRIORITY = "kueue.x-k8s.io/priority-class"
+QUIET_SECONDS = 2.0
+ON_GPUS = {"accelerator": {"vendor": "nvidia"}, "processesPerNode": 2}
+
+
+async def queued_pool(scene, name="p", queue="research", priority=None, **spec):
+    """A pool of one node with two GPUs."""
+    body = pool(scene.namespace, name, **ON_GPUS | spec)
+    body["metadata"]["labels"] = {QUEUE: queue} | ({PRIORITY: priority} if priority else {})
+    return await scene.api.create(body)
+
+
+async def admitted(scene, name="p", **spec):
+    """A pool and a group on a cluster that Kueue has admitted."""
+    await queued_pool(scene, name, **spec)
+    await scene.group(name)
+    await scene.ready(RESOURCE_POOL, name, seconds=40)
+    return await scene.ready(WORKER_GROUP, name, seconds=20)
+
+
+async def unchanged(scene, name="p"):
+    """Nothing of the RayCluster changes for a while."""
+    before = await scene.get(RAY_CLUSTER, name)
+    await asyncio.sleep(QUIET_SECONDS)
+    after = await scene.get(RAY_CLUSTER, name)
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    return after
+
+
+def templates(cluster):
+    spec = cluster["spec"]
+    return [spec["headGroupSpec"]["template"], *(group["template"] for group in spec["workerGroupSpecs"])]
+
+
+def flavors(cluster):
+    """The flavor on whose nodes each pod template is to run."""
+    return [each["spec"].get("nodeSelector", {}).get("cloud.example/flavor") for each in templates(cluster)]
+
+
+async def says(scene, words, name="p", seconds=20):
+    async def are_said():
+        return words in condition(await scene.get(RESOURCE_POOL, name), "Admitted").get("message", "")
+
+    await eventually(f"{words!r} in the message of Admitted", are_said, seconds)
+
+
+async def test_a_pool_waits_for_quota_with_kueues_words_and_without_a_deadline(scene, queues):
+    spot = await queues.flavor("spot")
+    await queues.queue("research", {spot: 1})
+    await queued_pool(scene)
+    await scene.group("p")
+    await queues.suspended("p")
+    await says(scene, "insufficient")
+    found = await scene.until(RESOURCE_POOL, "p", "Ready", "False", "Queued")
+    assert "queue research" in condition(found, "Admitted")["message"]
+    assert condition(found, "Progressing")["status"] == "Unknown"
+    assert "deadline" not in found["status"]
+    group = await scene.until(WORKER_GROUP, "p", "Ready", "False", "PoolQueued")
+    assert "deadline" not in group["status"]
+    await unchanged(scene)
+
+
+async def test_a_pool_in_a_queue_that_does_not_exist_says_so(scene):
+    await queued_pool(scene, queue="nowhere")
+    await says(scene, "nowhere")
+    await scene.until(RESOURCE_POOL, "p", "Ready", "False", "Queued")
+
+
+async def test_quota_that_comes_admits_it_onto_the_flavors_nodes(scene, queues):
+    spot = await queues.flavor("spot", toleration=True)
+    research = await queues.queue("research", {spot: 1})
+    await queued_pool(scene)
+    await scene.group("p")
+    await says(scene, "insufficient")
+    await queues.set_gpus(research, {spot: 2})
+    found = await scene.ready(RESOURCE_POOL, "p", seconds=40)
+    await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert condition(found, "Admitted")["message"] == f"by ClusterQueue {research}"
+    assert condition(found, "UpToDate")["status"] == "True"
+    cluster = await unchanged(scene)
+    assert flavors(cluster) == ["spot", "spot"]
+    assert all(
+        {"key": "cloud.example/spot", "operator": "Exists", "effect": "NoSchedule"} in each["spec"]["tolerations"]
+        for each in templates(cluster)
+    )
+    await scene.stop_operator()
+    scene.start_operator()
+    assert flavors(await unchanged(scene)) == ["spot", "spot"]
+    assert await queues.evictions() == 0
+
+
+@pytest.mark.timeout(150)
+async def test_a_preempted_pool_says_so_takes_what_was_asked_meanwhile_and_comes_back(scene, queues):
+    spot = await queues.flavor("spot")
+    await queues.queue("research", {spot: 2}, preemption={"withinClusterQueue": "LowerPriority"})
+    urgent = await queues.priority("urgent", 1000)
+    before = await admitted(scene)
+    await scene.edit(RESOURCE_POOL, "p", {"podTemplate": {"metadata": {"labels": {"team": "rl"}}}})
+    found = await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "ChangesWait")
+    assert condition(found)["status"] == "True"
+    await unchanged(scene)
+
+    await queued_pool(scene, "q", priority=urgent)
+    found = await scene.until(RESOURCE_POOL, "p", "Admitted", "False", "Evicted", seconds=30)
+    assert "Preempted" in condition(found, "Admitted")["message"]
+    assert condition(found, "Progressing")["status"] == "Unknown"
+    await scene.until(WORKER_GROUP, "p", "Ready", "False", "PoolQueued")
+    await scene.ready(RESOURCE_POOL, "q", seconds=40)
+
+    await scene.delete(RESOURCE_POOL, "q")
+    await scene.ready(RESOURCE_POOL, "p", seconds=60)
+    after = await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert after["status"]["incarnation"] > before["status"]["incarnation"]
+    assert condition(await scene.get(RESOURCE_POOL, "p"), "UpToDate")["status"] == "True"
+    labels = templates(await unchanged(scene))[1]["metadata"]["labels"]
+    assert labels["team"] == "rl"
+
+
+async def test_quota_that_a_pool_gives_back_is_the_next_ones(scene, queues):
+    spot = await queues.flavor("spot")
+    await queues.queue("research", {spot: 2})
+    await admitted(scene)
+    await queued_pool(scene, "q")
+    await says(scene, "insufficient unused quota", "q")
+    await scene.delete(RESOURCE_POOL, "p")
+    await scene.ready(RESOURCE_POOL, "q", seconds=40)
+
+
+async def test_a_suspended_pool_gives_its_quota_back(scene, queues):
+    spot = await queues.flavor("spot")
+    await queues.queue("research", {spot: 2})
+    await admitted(scene)
+    await queued_pool(scene, "q")
+    await says(scene, "insufficient unused quota", "q")
+    await scene.edit(RESOURCE_POOL, "p", {"suspend": True})
+    await scene.ready(RESOURCE_POOL, "q", seconds=40)
+    await scene.edit(RESOURCE_POOL, "p", {"suspend": False})
+    await says(scene, "insufficient unused quota")
+
+
+async def test_where_the_first_flavor_is_used_up_the_second_is_taken(scene, queues):
+    spot, reserved = await queues.flavor("spot"), await queues.flavor("reserved")
+    await queues.queue("research", {spot: 2, reserved: 2})
+    await admitted(scene)
+    await admitted(scene, "q")
+    assert [flavors(await unchanged(scene, name))[1] for name in ("p", "q")] == ["spot", "reserved"]
+    assert await queues.evictions() == 0
+
+
+@pytest.mark.timeout(150)
+async def test_what_is_borrowed_from_a_cohort_is_given_back_to_who_lent_it(scene, queues):
+    spot = await queues.flavor("spot")
+    await queues.queue("research", {spot: 0}, "all")
+    await queues.queue("production", {spot: 2}, "all", preemption={"reclaimWithinCohort": "Any"})
+    await admitted(scene)
+    await admitted(scene, "q", queue="production")
+    found = await scene.until(RESOURCE_POOL, "p", "Admitted", "False", "Evicted", seconds=30)
+    assert "reclamation" in condition(found, "Admitted")["message"]
+    await scene.until(WORKER_GROUP, "p", "Ready", "False", "PoolQueued")
+    await scene.delete(RESOURCE_POOL, "q")
+    await scene.ready(RESOURCE_POOL, "p", seconds=60)
+    await scene.ready(WORKER_GROUP, "p", seconds=20)
+
+
+async def test_a_second_pool_on_an_admitted_cluster_is_refused_and_harms_nothing(scene, queues):
+    spot = await queues.flavor("spot")
+    await queues.queue("research", {spot: 8})
+    await admitted(scene)
+    await queued_pool(scene, "q", clusterName="p")
+    found = await scene.until(RESOURCE_POOL, "q", "Ready", "False", "AdmittedWithoutPool", seconds=20)
+    assert "its own spec.clusterName" in condition(found)["message"]
+    assert len((await unchanged(scene))["spec"]["workerGroupSpecs"]) == 1
+    await scene.delete(RAY_CLUSTER, "p")
+    for name in ("p", "q"):
+        await scene.ready(RESOURCE_POOL, name, seconds=60)
+
+
+async def test_pools_that_are_created_together_are_admitted_together(scene, queues):
+    spot = await queues.flavor("spot")
+    await queues.queue("research", {spot: 4})
+    await queued_pool(scene, "p")
+    await asyncio.sleep(0.5)
+    await queued_pool(scene, "q", clusterName="p")
+    for name in ("p", "q"):
+        await scene.ready(RESOURCE_POOL, name, seconds=60)
+    assert await queues.evictions() == 0
+
+
+@pytest.mark.timeout(150)
+async def test_another_queue_waits_until_the_cluster_is_suspended(scene, queues):
+    spot = await queues.flavor("spot")
+    research = await queues.queue("research", {spot: 2})
+    await queues.queue("production", {spot: 2})
+    await admitted(scene)
+    await scene.api.merge(RESOURCE_POOL, scene.namespace, "p", {"metadata": {"labels": {QUEUE: "production"}}})
+    found = await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "ChangesWait")
+    assert f"{QUEUE}=production waits" in condition(found, "UpToDate")["message"]
+    assert (await unchanged(scene))["metadata"]["labels"][QUEUE] == "research"
+    await queues.stop(research)
+
+    async def is_in_the_other_queue():
+        return (await scene.get(RAY_CLUSTER, "p"))["metadata"]["labels"][QUEUE] == "production"
+
+    await eventually("the other queue", is_in_the_other_queue, 60)
+    await scene.ready(RESOURCE_POOL, "p", seconds=60)
