@@ -243,7 +243,7 @@ def _nodes_ready(pool: ResourcePool, inputs: StatusInputs) -> Finding:
         return _nodes_finding("False", Explanation(refused.reason, message), decisive=True)
     head = found_versions(inputs.observed.pods_of(Component.HEAD))
     other_ray = conflict(pool.cluster, head, node_versions(pool, inputs))
-    why = other_ray or _not_admitted(pool, inputs) or _nodes_missing(count, report, pods, total, inputs)
+    why = other_ray or _not_admitted(pool, inputs) or _nodes_missing(pool, count, report, pods, inputs)
     return _nodes_finding("False", why, decisive=why.reason in DECISIVE)
 
 
@@ -263,7 +263,10 @@ def _rolling(pool: ResourcePool, roll: Roll, inputs: StatusInputs) -> Finding:
     if inputs.decisions.old_head is not None or inputs.templates.replaces_head:
         count += "; the head first"
     head = found_versions(inputs.observed.pods_of(Component.HEAD))
-    why = first_trouble(roll.new) or conflict(pool.cluster, head, found_versions(roll.new))
+    trouble = first_trouble(roll.new)
+    if trouble is not None and (leaving := _yet_to_leave(pool, trouble, inputs)) is not None:
+        return _nodes_finding("False", Explanation(Reason.ROLLING, f"{count}; {leaving}"))
+    why = trouble or conflict(pool.cluster, head, found_versions(roll.new))
     why = why or inputs.decisions.refused_pods.get(node_group_of(pool))
     if why is None:
         return _nodes_finding("False", Explanation(Reason.ROLLING, count))
@@ -271,6 +274,16 @@ def _rolling(pool: ResourcePool, roll: Roll, inputs: StatusInputs) -> Finding:
     way = f", then: workergroups restart pool/{pool.name}" if any(map(has_begun, roll.new)) else ", and it goes on"
     message = f"{count}, and the restart stops here: {why.message}; correct the spec{way}"
     return _nodes_finding("False", Explanation(why.reason, message), decisive=why.reason in DECISIVE)
+
+
+def _yet_to_leave(pool: ResourcePool, trouble: Explanation, inputs: StatusInputs) -> str | None:
+    """Return for which of the pool's own pods a new one waits, since they hold their devices until they have ended."""
+    if trouble.reason != Reason.INSUFFICIENT_RESOURCES:
+        return None
+    pods = inputs.observed.all_pods_of(node_group_of(pool))
+    leaving = sorted(str(pod["metadata"]["name"]) for pod in pods if "deletionTimestamp" in pod["metadata"])
+    more = f" and {len(leaving) - 1} more" if len(leaving) > 1 else ""
+    return f"waiting until pod {leaving[0]}{more}, which is being deleted, gives its devices back" if leaving else None
 
 
 def _made(pool: ResourcePool, pods: list[dict[str, object]], inputs: StatusInputs) -> int:
@@ -292,9 +305,11 @@ def _not_admitted(pool: ResourcePool, inputs: StatusInputs) -> Explanation | Non
 
 
 def _nodes_missing(
-    count: str, report: PoolReport, pods: list[dict[str, object]], total: int, inputs: StatusInputs
+    pool: ResourcePool, count: str, report: PoolReport, pods: list[dict[str, object]], inputs: StatusInputs
 ) -> Explanation:
-    trouble = first_trouble(pods)
+    total, trouble = pool.spec.nodes, first_trouble(pods)
+    if trouble and (leaving := _yet_to_leave(pool, trouble, inputs)) is not None:
+        return Explanation(Reason.NODES_STARTING, f"{count}; {leaving}")
     if trouble:
         return Explanation(trouble.reason, f"{count}: {trouble.message}")
     failure = inputs.failures.of(RAY_CLUSTER)

@@ -314,3 +314,20 @@ def test_a_pod_that_no_node_takes_is_the_reason_before_the_cluster_is_up():
 )
 def test_the_status_names_the_devices_of_all_nodes(accelerator, described):
     assert status_of(observed(pools=(pool(accelerator=accelerator),))).after.accelerators == described
+
+
+def test_a_new_pod_that_waits_for_the_devices_of_one_that_is_being_deleted_says_so():
+    leaving = pod("worker", "actors-old")
+    leaving["metadata"]["deletionTimestamp"] = CREATED
+    pods = (pod("head"), leaving, pod("worker", "actors-new", **UNSCHEDULABLE))
+    ready = ready_of(pool(), pods=pods)
+    assert (
+        ready.reason,
+        "waiting until pod actors-old, which is being deleted, gives its devices back" in ready.message,
+    ) == (
+        "NodesStarting",
+        True,
+    )
+    crashing = [{"name": "ray-worker", "image": "x", "state": {"waiting": {"reason": "ErrImagePull"}}}]
+    pods = (pod("head"), leaving, pod("worker", "actors-new", containerStatuses=crashing))
+    assert ready_of(pool(), pods=pods).reason == "ImagePullFailed"
