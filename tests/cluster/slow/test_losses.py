@@ -118,14 +118,17 @@ def test_a_worker_joins_the_next_head_in_its_container_and_leaves_nothing_runnin
 
 
 # With it, the raylet ends with code 0, which Ray takes for a stop that somebody wanted.
-KILL_NODES_AGENT = "for p in /proc/[0-9]*; do grep -q DashboardAgent $p/cmdline && kill -9 ${p#/proc/}; done; true"
+KILL_NODES_AGENT = "for p in /proc/[0-9]*; do grep -q [D]ashboardAgent $p/cmdline && kill -9 ${p#/proc/}; done; true"
 
 
 def test_a_node_whose_raylet_ends_without_an_error_comes_back_in_its_pod(namespace, solo):
     time.sleep(JOINED_SECONDS)
     (worker,) = namespace.get("pods", selector=f"{POOL_LABEL}=solo")
     namespace.run("exec", worker["metadata"]["name"], "--", "sh", "-c", KILL_NODES_AGENT)
-    comes_back_as_a_new_incarnation(namespace, solo, seconds=60)
+    before = solo.latest(GROUPS, "solo").incarnation
+    assert solo.wait(lambda: solo.latest(GROUPS, "solo").status != "True", 20)
+    assert solo.wait(lambda: solo.latest(GROUPS, "solo").status == "True", 60), namespace.overview()
+    assert solo.latest(GROUPS, "solo").incarnation > before
     (after,) = namespace.get("pods", selector=f"{POOL_LABEL}=solo")
     assert after["metadata"]["uid"] == worker["metadata"]["uid"]
 
