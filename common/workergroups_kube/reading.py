@@ -125,7 +125,7 @@ class Reader(Connection):
         return await self._answer(namespace, partial(self._read, path, "application/json"), limits)
 
     async def is_installed(self, kind: Kind) -> bool:
-        """Return whether the API server serves the group of a kind, which is no right of its own."""
+        """Return whether the API server serves the group of a kind. Everybody may ask that."""
         return (await self._get(None, f"/apis/{kind.api_version}", OBJECT_LIMITS))[0] is not None
 
     async def latest_version(self, kind: Kind, namespace: str, name: str) -> tuple[str, str] | None:

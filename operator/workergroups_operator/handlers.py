@@ -143,10 +143,10 @@ def _stop_with(stop: asyncio.Future[None], task: asyncio.Task[None]) -> None:
     """Stop the operator, as kopf does when one of its own tasks ends. Kubernetes starts it again."""
     if task.cancelled() or stop.done():
         return
-    why = task.exception()
-    LOGGER.error(
-        "%s: %s; stopping", task.get_name(), repr(why) if why else "installed, and to be watched from the start"
-    )
+    if (why := task.exception()) is not None:
+        LOGGER.error("%s: %r; stopping", task.get_name(), why)
+    else:
+        LOGGER.warning("%s was installed after this process had looked for kinds; stopping", task.get_name())
     stop.set_result(None)
 
 

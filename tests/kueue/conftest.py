@@ -1,4 +1,4 @@
-"""An API server with the real Kueue beside the real KubeRay; queues of each test's own."""
+"""An API server with the real Kueue and the real KubeRay; queues of each test's own."""
 
 import itertools
 

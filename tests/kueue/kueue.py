@@ -1,4 +1,4 @@
-"""The real Kueue, as a process beside the API server of these tests: its kinds, its webhooks, its scheduler."""
+"""The real Kueue, as a process next to the API server of these tests: its kinds, its webhooks, its scheduler."""
 
 import base64
 import json

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
+from tests.api.kueue_contract import QUEUE
+from tests.api.test_kueue import templates, unchanged
 from tests.simulation.api import eventually
 from tests.simulation.scene import condition, pool
 from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 
-QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
-QUIET_SECONDS = 2.0
 ON_GPUS = {"accelerator": {"vendor": "nvidia"}, "processesPerNode": 2}
 
 
@@ -27,20 +27,6 @@ async def admitted(scene, name="p", **spec):
     await scene.group(name)
     await scene.ready(RESOURCE_POOL, name, seconds=40)
     return await scene.ready(WORKER_GROUP, name, seconds=20)
-
-
-async def unchanged(scene, name="p"):
-    """Nothing of the RayCluster changes for a while."""
-    before = await scene.get(RAY_CLUSTER, name)
-    await asyncio.sleep(QUIET_SECONDS)
-    after = await scene.get(RAY_CLUSTER, name)
-    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    return after
-
-
-def templates(cluster):
-    spec = cluster["spec"]
-    return [spec["headGroupSpec"]["template"], *(group["template"] for group in spec["workerGroupSpecs"])]
 
 
 def flavors(cluster):
