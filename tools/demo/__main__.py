@@ -63,7 +63,7 @@ def _say_how_to_go_on(env: dict[str, str]) -> None:
     get = f"kubectl --namespace {DEMO_NAMESPACE}"
     look = [*typed, f"{get} get resourcepools,workergroups,pods", f"{get} describe workergroup quickstart"]
     look += ["python3 -m venv .venv && .venv/bin/pip install --quiet '.[cli]'"] if not Path(".venv").exists() else []
-    look += [f".venv/bin/workergroups --namespace {DEMO_NAMESPACE} status"]
+    look += [". .venv/bin/activate", f"workergroups --namespace {DEMO_NAMESPACE} status"]
     print("\nLook around:", *look, sep="\n  ")
     chosen = os.environ.get("CLUSTER")
     print("\nRemove everything:", f"make clean CLUSTER={chosen}" if chosen else "make clean", sep="\n  ")

@@ -196,10 +196,9 @@ def _waits_for(
 ) -> Explanation | None:
     """Return what a launch that has not begun waits for; None if it waits for nothing."""
     if group.session != state.session:
-        return Explanation(
-            LaunchState.WAITING_FOR_POOLS,
-            "Ray was started again, and what ran on it has ended: waiting for the operator to plan the ranks again",
-        )
+        again = "Ray was started again, and what ran on it has ended: " if group.session else ""
+        message = f"{again}waiting for the operator to plan the ranks for this start of Ray"
+        return Explanation(LaunchState.WAITING_FOR_POOLS, message)
     found = prepared.get(group.uid)
     if found is None:
         return Explanation(LaunchState.WAITING_FOR_CODE, "waiting for the agent's reporter to read the WorkerGroup")

@@ -101,7 +101,8 @@ def foreign_fields(manifest: Manifest, stored: Manifest) -> tuple[str, ...]:
         for field in (entry.get("fieldsV1") or {}).get("f:spec", ())
     }
     found = sorted(managers.keys() & spec.keys() - (manifest.get("spec") or {}).keys())
-    name = f"{manifest['kind'].lower()} {metadata['name']}"
+    within = f" --namespace {metadata['namespace']}" if "namespace" in metadata else ""
+    name = f"{manifest['kind'].lower()} {metadata['name']}{within}"
     return tuple(
         f"spec.{field}{_value(spec[field])} stays: {managers[field]} has set it, and the file does not have it; to "
         f"remove it: kubectl patch {name} --type=json --patch='{_removal(field)}'"

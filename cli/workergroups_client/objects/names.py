@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -179,21 +180,30 @@ def _what_there_is(cluster: Cluster, name: str, kinds: tuple[str, ...]) -> str:
     if near := did_you_mean(name, names):
         return f"{nothing}; {near}"
     if names:
-        return f"{nothing}; there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+        elsewhere: list[str] = []
+        with suppress(ClientError):
+            elsewhere = _namespaces_with(cluster, kinds, name)[:1]
+        way = "".join(f"; one in namespace {each}: add -n {each}" for each in elsewhere)
+        return f"{nothing}; there {'is' if len(names) == 1 else 'are'} {', '.join(names)}{way}"
     return f"{nothing}, nor any other" + _elsewhere(cluster, kinds, name)
 
 
 def _elsewhere(cluster: Cluster, kinds: Iterable[str], name: str | None = None) -> str:
     """Return the end of a message: a namespace with such objects, or with those of that name, or what to do without."""
     try:
-        found = [manifest for what in kinds for manifest in cluster.select(_KINDS[what], everywhere=True)]
+        namespaces = _namespaces_with(cluster, kinds, name)
     except ForbiddenError:
         return "; you may not list those of other namespaces: if you know a namespace, add -n NAMESPACE"
     except ClientError as error:
         return f"; those of other namespaces cannot be listed: {error}"
-    namespaces = [each["metadata"]["namespace"] for each in found if name in (None, each["metadata"]["name"])]
     if not namespaces:
         of_name = "has one of this name" if name else "has any"
         return f"; no other namespace {of_name}: workergroups up -f FILE creates what FILE defines"
     some = "there is one" if name else "there are some"
     return f"; {some} in namespace {namespaces[0]}: add -n {namespaces[0]}"
+
+
+def _namespaces_with(cluster: Cluster, kinds: Iterable[str], name: str | None) -> list[str]:
+    """Return the namespaces that have such objects, or those of that name."""
+    found = [each["metadata"] for what in kinds for each in cluster.select(_KINDS[what], everywhere=True)]
+    return [str(metadata["namespace"]) for metadata in found if name in (None, metadata["name"])]

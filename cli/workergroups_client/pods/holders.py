@@ -25,7 +25,7 @@ class Holder:
     """The name by which pods ask for the devices, such as ``nvidia.com/gpu``."""
     namespace: str
     who: str
-    """``pool NAME``; of other pods, the kind and the name of what controls them, or ``pod NAME``."""
+    """``pool NAME``; of other pods, the kind and the name of what creates them, or ``pod NAME``."""
     devices: int
     """How many they have together."""
 
@@ -73,4 +73,10 @@ def _owner(pod: Manifest) -> str:
     if pool := (metadata.get("labels") or {}).get(POOL_LABEL):
         return f"pool {pool}"
     controllers = [each for each in metadata.get("ownerReferences") or () if each.get("controller")]
-    return f"{controllers[0]['kind']} {controllers[0]['name']}" if controllers else f"pod {metadata['name']}"
+    if not controllers:
+        return f"pod {metadata['name']}"
+    kind, name = controllers[0]["kind"], str(controllers[0]["name"])
+    of_template = "-" + (metadata.get("labels") or {}).get("pod-template-hash", "")
+    if kind == "ReplicaSet" and len(of_template) > 1 and name.endswith(of_template):
+        return f"Deployment {name.removesuffix(of_template)}"  # which would create another ReplicaSet
+    return f"{kind} {name}"

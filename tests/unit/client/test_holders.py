@@ -69,6 +69,14 @@ def test_a_user_without_the_right_to_all_namespaces_sees_those_of_the_own_and_is
     assert missing == "you may not list the pods of other namespaces, which may hold nvidia.com/gpu as well"
 
 
+def test_pods_of_a_deployment_are_the_deployments():
+    found = pod("notebooks-69d-x", "n1", controller="notebooks-69d", gpu="4")
+    found["metadata"]["ownerReferences"][1]["kind"] = "ReplicaSet"
+    assert holders(FakeCluster(WAITING, found), [WAITING])[0][0].who == "ReplicaSet notebooks-69d"
+    found["metadata"]["labels"] = {"pod-template-hash": "69d"}
+    assert holders(FakeCluster(WAITING, found), [WAITING])[0][0].who == "Deployment notebooks"
+
+
 def test_each_is_a_line(capsys):
     _show_holders(SEEN[2:3])
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [

@@ -53,6 +53,10 @@ def test_a_group_without_pools_is_on_the_pool_of_its_name():
         (BOTH, "there is no pool or group pop in namespace team; did you mean ppo?"),
         (FakeCluster(pool("x"), group("y")), "there is no pool or group pop in namespace team; there are x, y"),
         (
+            FakeCluster(pool("x"), group("pop", "lab")),
+            "there is no pool or group pop in namespace team; there is x; one in namespace lab: add -n lab",
+        ),
+        (
             FakeCluster(),
             "there is no pool or group pop in namespace team, nor any other; no other namespace has one of this name: "
             "workergroups up -f FILE creates what FILE defines",

@@ -151,7 +151,8 @@ def test_a_field_that_another_tool_has_set_and_the_file_lacks_is_named_with_its_
     image, volumes = plan(DryRuns(there), [manifest(nodes=1)])[0].kept
     assert image == (
         "spec.image=trainer:2026-11 stays: kubectl-patch has set it, and the file does not have it; to remove it: "
-        'kubectl patch resourcepool ppo --type=json --patch=\'[{"op": "remove", "path": "/spec/image"}]\''
+        "kubectl patch resourcepool ppo --namespace team --type=json "
+        '--patch=\'[{"op": "remove", "path": "/spec/image"}]\''
     )
     assert volumes.startswith("spec.volumes stays: kubectl-edit has set it")
     assert plan(DryRuns(there), [manifest(nodes=1, kind="Secret")])[0].kept == ()
