@@ -135,7 +135,8 @@ def _restart_pool(cluster: Cluster, pool: Target, seconds: float, *, is_confirme
         shared = f"{ray_cluster(cluster, pool)}, which {listed(others)} {'share' if len(others) > 1 else 'shares'}"
         note(f"  if the head is replaced, all ranks and jobs on Ray cluster {shared}, end")
     _confirm("Restart?", is_confirmed=is_confirmed)
-    Pool(f"{POOL}/{pool.name}", cluster).restart()
+    with Teller() as tell:
+        Pool(f"{POOL}/{pool.name}", cluster, tell).restart()
     show_until_ready(cluster, [pool, *groups], seconds)
 
 

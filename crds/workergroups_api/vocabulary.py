@@ -231,6 +231,7 @@ class Reason(Word):
     # Of UpToDate.
     UP_TO_DATE = "UpToDate"
     CHANGES_WAIT = "ChangesWait"
+    PULLING_IMAGE = "PullingImage"
     LABEL_IGNORED = "LabelIgnored"
     OLD_TEMPLATE = "OldTemplate"
     OLD_IMAGE = "OldImage"
@@ -281,6 +282,8 @@ class Component(Word):
     HEAD = "head"
     WORKER = "worker"
     AGENT = "agent"
+    # Pulls the images of a restart before it begins.
+    IMAGE_CHECK = "image-check"
 
 
 class Container(Word):

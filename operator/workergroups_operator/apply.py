@@ -28,7 +28,7 @@ from workergroups_api.manifest import (
 )
 from workergroups_api.names import MANIFEST_ANNOTATION, OPERATOR_FIELD_MANAGER, token_secret_name
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Reason
+from workergroups_api.vocabulary import Component, Reason
 from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.events import object_event, tell
@@ -61,11 +61,13 @@ class Changes:
     digest: str
     # Idle pools, and why they are deleted.
     unused: tuple[tuple[ResourcePool, Explanation], ...] = ()
+    # Pods that check images, and do not exist yet.
+    checks: tuple[Manifest, ...] = ()
 
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of what must be written."""
-        return frozenset(manifest["kind"] for manifest in self.write)
+        return frozenset(manifest["kind"] for manifest in (*self.write, *self.checks))
 
 
 class Applier:
@@ -79,15 +81,18 @@ class Applier:
         self._failed: dict[ClusterKey, Failures] = {}
         self._unreported: dict[ClusterKey, str] = {}
 
-    async def apply(self, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Failures:
+    async def apply(
+        self, observed: Observed, decisions: Decisions, wanted: Sequence[Manifest], checks: Sequence[Manifest] = ()
+    ) -> Failures:
         """Delete a cluster that must restart or is off, and unused pools; write what differs from what was applied.
 
-        Return what failed; while writes are under way, what failed at the last try.
+        Return what failed; while writes are under way, what failed at the last try. `checks` are the pods that check
+        images; others of their kind are deleted.
         """
-        key, due = observed.key, changes(observed, decisions, wanted)
+        key, due = observed.key, changes(observed, decisions, wanted, checks)
         if self._unreported.pop(key, None) == due.digest:
             return self._failed[key]  # The next try follows with back-off.
-        if not due.delete and not due.write and not due.unused:
+        if not due.delete and not due.write and not due.checks and not due.unused:
             self.forget(key)
             return Failures(due.failed)
         ended = await self.writes.run(key, {key: partial(self._write, key, due)})
@@ -109,9 +114,11 @@ class Applier:
         return failures
 
 
-def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]) -> Changes:
+def changes(
+    observed: Observed, decisions: Decisions, wanted: Sequence[Manifest], checks: Sequence[Manifest] = ()
+) -> Changes:
     """Return what differs from what is desired. Pure."""
-    delete = _unwanted(observed, decisions) or _old_head(observed, decisions)
+    delete = _unwanted(observed, decisions) or _old_head(observed, decisions) or _old_check(observed, checks)
     differing, failed = [], {}
     for manifest in wanted:
         try:
@@ -121,10 +128,12 @@ def changes(observed: Observed, decisions: Decisions, wanted: Sequence[Manifest]
         except Exception as error:  # The live object may be anything.
             failed[manifest["kind"]] = _explanation(manifest, error)
     unused = tuple((pool, why) for pool in observed.pools if (why := decisions.deleted_pools.get(pool.name)))
+    present = {pod["metadata"]["name"] for pod in observed.pods_of(Component.IMAGE_CHECK)}
+    missing = tuple(pod for pod in checks if pod["metadata"]["name"] not in present and not decisions.obstacle)
     asked = [(each.uid, each.generation) for each in (*observed.pools, *observed.groups)]
     deleted = [delete and delete["metadata"]["uid"], *(pool.uid for pool, _ in unused)]
-    same = digest([asked, deleted, [identity(each) for each in differing]])
-    return Changes(delete, _fresh_token(observed, differing), tuple(differing), failed, same, unused)
+    same = digest([asked, deleted, [identity(each) for each in (*differing, *missing)]])
+    return Changes(delete, _fresh_token(observed, differing), tuple(differing), failed, same, unused, missing)
 
 
 def _fresh_token(observed: Observed, differing: Sequence[Manifest]) -> Manifest | None:
@@ -146,9 +155,19 @@ def _unwanted(observed: Observed, decisions: Decisions) -> Manifest | None:
 def _old_head(observed: Observed, decisions: Decisions) -> Manifest | None:
     """Return the head's pod that must be deleted; none while the operator writes nothing, or the cluster goes."""
     stays = decisions.obstacle or decisions.restart.why or decisions.is_off or decisions.is_held
-    if decisions.old_head is None or stays:
-        return None
-    metadata = {key: decisions.old_head["metadata"][key] for key in ("name", "uid")}
+    return None if decisions.old_head is None or stays else _pod(observed, decisions.old_head)
+
+
+def _old_check(observed: Observed, checks: Sequence[Manifest]) -> Manifest | None:
+    """Return a pod that has checked images, or need not any more."""
+    needed = {pod["metadata"]["name"] for pod in checks}
+    pods = observed.pods_of(Component.IMAGE_CHECK)
+    return next((_pod(observed, pod) for pod in pods if pod["metadata"]["name"] not in needed), None)
+
+
+def _pod(observed: Observed, pod: Manifest) -> Manifest:
+    """Return which pod it is, to delete it."""
+    metadata = {key: pod["metadata"][key] for key in ("name", "uid")}
     return {
         "apiVersion": POD.api_version,
         "kind": POD.kind,
@@ -164,6 +183,8 @@ async def write(client: Kube, due: Changes) -> Failures:
             await client.delete(due.delete)
         except API_ERRORS as error:
             failed[due.delete["kind"]] = _explanation(due.delete, error)
+    for pod in due.checks:
+        await _is_created(client, pod, failed)
     pending = due.write
     if due.create is not None and not await _is_created(client, due.create, failed):
         pending = tuple(manifest for manifest in due.write if manifest["kind"] not in _NEED_TOKEN)

@@ -2,7 +2,8 @@
 
 1. observe: read what exists from the API server.
 2. templates: build the pod templates.
-3. try: ask the API server by dry runs whether it would take the pods that are missing.
+3. try: ask the API server by dry runs whether it would take the pods that are missing, and a node whether the images
+   of a restart can be pulled.
 4. decide: bundles, incarnations, restarts, and whether the agent's reports count.
 5. desired: build the manifests of everything that should exist.
 6. apply: write those that differ from what exists.
@@ -30,6 +31,7 @@ from workergroups_operator.desired import desired
 from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.failures import internal_error
 from workergroups_operator.heartbeats import Heartbeats
+from workergroups_operator.image_checks import image_checks, waiting_checks
 from workergroups_operator.isolation import pure_steps, without_culprits
 from workergroups_operator.members import observe_readable_members
 from workergroups_operator.membership import ClusterKey, Membership
@@ -77,14 +79,17 @@ class Reconciler:
 
     async def _steps(self, observed: Observed) -> Result:
         templates = await _apart(observed, templates_of, self.settings)
-        tried = await self.pod_trials.answers(observed.key, await _apart(observed, trials_of, templates))
-        refused, blocked = separated(tried.refused, observed, templates)
+        checks = await _apart(observed, image_checks, templates)
+        tried = await self.pod_trials.answers(observed.key, await _apart(observed, trials_of, templates, checks))
+        waiting, refusals = waiting_checks(checks, tried.refused)
+        refused, blocked = separated(refusals, observed, templates)
+        blocked = {check.node_group: check.why for check in waiting if check.why} | blocked
         if blocked:
             templates = templates_of(observed, self.settings, blocked.keys())
-            refused |= not_kept(blocked, tried.refused, templates)
+            refused |= not_kept(blocked, refusals, templates)
         decisions = await _apart(observed, decide, templates, refused, self.timings, blocked)
         wanted = await _apart(observed, desired, templates, decisions, self.settings.network, secrets.token_urlsafe(32))
-        failures = await self.applier.apply(observed, decisions, wanted)
+        failures = await self.applier.apply(observed, decisions, wanted, [check.pod for check in waiting])
         statuses = await _apart(observed, status, templates, decisions, failures, self.timings, datetime.now(UTC))
         unpublished = await self.publisher.publish(observed.key, statuses.updates)
         undeleted = await self.publisher.delete(observed.key, statuses.expired)

@@ -7,7 +7,7 @@ without other pools, so that a template that is refused there does not block the
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -25,6 +25,7 @@ from workergroups_kube import API_ERRORS, Kube, api_error_message, is_refusal
 from workergroups_operator.desired.ownership import owned
 from workergroups_operator.desired.raycluster import ray_cluster
 from workergroups_operator.failures import internal_error
+from workergroups_operator.image_checks import ImageCheck
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.generated_names import without_generated_names
@@ -162,14 +163,14 @@ def _is_early(name: str, trial: Trial, earlier: Explanation | None, why: Explana
     return is_live and why is not PENDING and earlier in (None, PENDING)
 
 
-def trials_of(observed: Observed, templates: Templates) -> dict[str, Trial]:
+def trials_of(observed: Observed, templates: Templates, checks: Sequence[ImageCheck] = ()) -> dict[str, Trial]:
     """Return a trial for each kind of pod that lacks some, is about to be replaced, or has a new template. Pure.
 
-    Templates that are too large are left out, and pools that are suspended.
+    Templates that are too large are left out, and pools that are suspended. The pods of `checks` are tried by name.
     """
     if not observed.pools or is_off(observed, templates.suspended):
         return {}
-    trials: dict[str, Trial] = {}
+    trials = {check.name: Trial(_pod(observed, check.name, check.pod)) for check in checks if not check.exists}
     if not observed.pods_of(Component.HEAD) or templates.replaces_head:
         trials[Component.HEAD] = Trial(_pod(observed, Component.HEAD, templates.head))
     for pool in observed.pools:
@@ -244,7 +245,7 @@ def _pod(observed: Observed, name: str, template: Manifest) -> Manifest:
     return {
         "apiVersion": POD.api_version,
         "kind": POD.kind,
-        "metadata": {**template["metadata"], **where},
+        "metadata": {key: value for key, value in template["metadata"].items() if key != "name"} | where,
         "spec": template["spec"],
     }
 

@@ -107,6 +107,15 @@ def test_an_agent_changes_nothing_else_of_a_status(users, kind, forged):
         users.ask(AGENT, "PATCH", path_of(kind, NAMESPACE, "p", "status"), {"status": forged}, MERGE)
 
 
+CHECK = {"workergroups.dev/component": "image-check"}
+
+
+def pod(labels, command=None, **spec):
+    container = {"name": "c", "image": "i", **({"command": command} if command else {})}
+    metadata = {"name": "t", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
 FORBIDDEN = {
     "a token of any ServiceAccount": (
         {
@@ -117,13 +126,14 @@ FORBIDDEN = {
         },
         "Secrets of type Opaque only",
     ),
-    "a pod": (
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "t"},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        },
+    "a pod": (pod({}), "pods by dry runs only"),
+    "a pod that looks like a check of images, with a program": (
+        pod(CHECK, command=["sh"], automountServiceAccountToken=False),
+        "pods by dry runs only",
+    ),
+    "one with a token": (pod(CHECK, command=["true"]), "pods by dry runs only"),
+    "one with a volume": (
+        pod(CHECK, command=["true"], automountServiceAccountToken=False, volumes=[{"name": "v", "emptyDir": {}}]),
         "pods by dry runs only",
     ),
     "rights on all objects": (role("t-agent", LEASES), "rights on named objects only"),
@@ -146,9 +156,10 @@ def test_the_operators_account_creates_none_of_these(users, manifest, words):
         users.create("operator", manifest)
 
 
-def test_a_dry_run_of_a_pod_is_what_the_operator_needs(users):
-    pod, _ = FORBIDDEN["a pod"]
-    assert users.create("operator", pod, dryRun="All")["metadata"]["name"] == "t"
+def test_dry_runs_of_pods_and_checks_of_images_are_what_the_operator_needs(users):
+    assert users.create("operator", pod({}), dryRun="All")["metadata"]["name"] == "t"
+    check = pod(CHECK, command=["true"], automountServiceAccountToken=False)
+    assert users.create("operator", check)["metadata"]["labels"] == CHECK
 
 
 def test_what_the_operator_has_made_it_does_not_change_into_one_of_these(users):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.simulation.api import eventually
-from tests.simulation.machines import BROKEN_IMAGE
+from tests.simulation.machines import BROKEN_IMAGE, UNFIT_IMAGE
 from tests.simulation.scene import condition
 from workergroups_api import manifest as kinds
 from workergroups_api.launch import digest
@@ -149,10 +149,10 @@ async def test_an_operator_that_ends_during_a_restart_loses_nothing(scene):
 
 async def test_a_restart_stops_at_the_first_node_that_cannot_start(scene):
     await ready(scene)
-    before, template = pods(scene), {"spec": {"containers": [{"name": "ray-worker", "image": f"{BROKEN_IMAGE}:1"}]}}
+    before, template = pods(scene), {"spec": {"containers": [{"name": "ray-worker", "image": f"{UNFIT_IMAGE}:1"}]}}
     await scene.edit(RESOURCE_POOL, "p", {"podTemplate": template})
     await restart(scene)
-    said = condition(await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ImagePullFailed"))
+    said = condition(await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ImageUnfit"))
     assert "0 of 3" not in said["message"]
     assert "the restart stops here" in said["message"]
     await asyncio.sleep(1)
@@ -165,12 +165,51 @@ async def test_a_restart_stops_at_the_first_node_that_cannot_start(scene):
     await scene.rest(1.0)
 
 
+async def test_a_restart_whose_image_cannot_be_pulled_ends_nothing_and_begins_when_it_is_corrected(scene):
+    old = await ready(scene)
+    before, heads = pods(scene), pods(scene, Component.HEAD)
+    await scene.edit(RESOURCE_POOL, "p", {"image": f"{BROKEN_IMAGE}:1"})
+    await restart(scene)
+    said = condition(await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "ImagePullFailed"), "UpToDate")
+    assert "the restart has not begun, and everything keeps running as it is" in said["message"]
+    assert f"cannot pull {BROKEN_IMAGE}:1" in said["message"]
+    await asyncio.sleep(1)
+    assert (pods(scene).keys(), pods(scene, Component.HEAD).keys()) == (before.keys(), heads.keys())
+    now = await scene.get(WORKER_GROUP, "p")
+    assert (condition(now)["status"], now["status"]["incarnation"]) == ("True", old["status"]["incarnation"])
+    (pod,) = pods(scene, Component.IMAGE_CHECK).values()
+    assert [each["image"] for each in pod["spec"]["containers"]] == [f"{BROKEN_IMAGE}:1"]
+    await scene.edit(RESOURCE_POOL, "p", {"image": "example.test/worker:2"})
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True", seconds=30)
+    await scene.ready(RESOURCE_POOL, "p", seconds=30)
+    assert not pods(scene).keys() & before.keys()
+    await scene.ready(WORKER_GROUP, "p", seconds=20)
+
+    async def is_deleted():
+        return not pods(scene, Component.IMAGE_CHECK)
+
+    await eventually("the pod that pulled the image to be deleted", is_deleted)
+    await scene.rest(1.0)
+
+
+async def test_a_wrong_image_that_is_taken_back_leaves_a_restart_that_needs_none(scene):
+    await ready(scene)
+    await scene.edit(RESOURCE_POOL, "p", {"image": f"{BROKEN_IMAGE}:1"})
+    await restart(scene)
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "ImagePullFailed")
+    await scene.edit(RESOURCE_POOL, "p", {"image": None})
+    await restarted(scene, seconds=45)
+    await scene.until(RESOURCE_POOL, "p", "UpToDate", "True")
+    await scene.ready(WORKER_GROUP, "p", seconds=20)
+    assert not pods(scene, Component.IMAGE_CHECK)
+
+
 async def test_a_restart_whose_head_cannot_start_goes_on_when_the_image_is_corrected(scene):
     await ready(scene)
     before = pods(scene)
-    await scene.edit(RESOURCE_POOL, "p", {"image": f"{BROKEN_IMAGE}:1"})
+    await scene.edit(RESOURCE_POOL, "p", {"image": f"{UNFIT_IMAGE}:1"})
     await restart(scene)
-    await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ImagePullFailed")
+    await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ImageUnfit")
     await scene.edit(RESOURCE_POOL, "p", {"image": "example.test/worker:2"})
     await scene.until(RESOURCE_POOL, "p", "UpToDate", "True", seconds=30)
     await scene.ready(RESOURCE_POOL, "p", seconds=30)

@@ -126,7 +126,8 @@ class Machines:
         if not pod["spec"].get("nodeName"):
             await self._bind(pod)
         await asyncio.sleep(self._random.uniform(0.01, 0.08))
-        if any(container["image"].startswith(UNFIT_IMAGE) for container in pod["spec"]["containers"]):
+        is_checked = bool(pod["spec"].get("initContainers"))
+        if is_checked and any(each["image"].startswith(UNFIT_IMAGE) for each in pod["spec"]["containers"]):
             await self._say(uid, _unfit(pod))
             return
         await self._run(uid, 0)

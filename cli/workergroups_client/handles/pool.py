@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from workergroups_api.manifest import RESOURCE_POOL
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
-from workergroups_api.vocabulary import ConditionType
+from workergroups_api.vocabulary import ConditionType, Reason
 
 from ..api_server.cluster import Cluster
 from ..errors import ClientError, DeadlineError
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from workergroups_api.pool_status import ResourcePoolStatus
 
 _TAKEN_UP_SECONDS = 30
+# Until the status cannot be one from before the restart was asked for.
+_SEEN_SECONDS = 3
+# For the new images to be pulled.
+_IMAGE_SECONDS = 86400.0
 
 
 class Pool(Handle):
@@ -123,7 +128,8 @@ class Pool(Handle):
         replaced first, and with it all jobs and the ranks of all groups on the cluster.
 
         Raises:
-            ClientError: The API server refuses the new pods, so that everything keeps running as it is.
+            ClientError: The API server refuses the new pods, or a new image cannot be pulled, so that everything keeps
+                running as it is.
             DeadlineError: The operator has not begun in time.
         """
         from workergroups_api.conditions import find
@@ -131,12 +137,20 @@ class Pool(Handle):
 
         now = datetime.now(timezone.utc).isoformat()
         self.cluster.annotate(RESOURCE_POOL, self.name, RESTARTED_AT_ANNOTATION, now)
-        for _ in look_again(_TAKEN_UP_SECONDS):
-            if (self._present_status().roll or "").startswith(digest(now)):
+        since, why = time.monotonic(), None
+        for _ in look_again(_IMAGE_SECONDS):
+            status = self._present_status()
+            if (status.roll or "").startswith(digest(now)):
                 return
-        up_to_date = find(self._present_status().conditions, ConditionType.UP_TO_DATE)
-        if up_to_date is not None and up_to_date.status == "False":
-            raise ClientError(f"pool {self.name} is not restarted: {up_to_date.reason}: {up_to_date.message}")
+            why = find(status.conditions, ConditionType.UP_TO_DATE)
+            reason, seconds = why.reason if why else "", time.monotonic() - since
+            if reason == Reason.PULLING_IMAGE:
+                self._tell(f"pool {self.name}: {why.message if why else ''}")
+                since = time.monotonic()
+            elif seconds > (_SEEN_SECONDS if reason == Reason.IMAGE_PULL_FAILED else _TAKEN_UP_SECONDS):
+                break
+        if why is not None and why.status == "False":
+            raise ClientError(f"pool {self.name} is not restarted: {why.reason}: {why.message}")
         raise DeadlineError(
             f"the operator has not begun to restart pool {self.name} within {_TAKEN_UP_SECONDS} s: check that it runs: "
             f"kubectl get pods -n workergroups-system"

@@ -47,7 +47,8 @@ def pods_by_owner(
         if component == Component.AGENT:
             is_own = uid in agents
         else:
-            is_own = cluster is not None and uid == cluster and labels.get(_NODE_TYPE_LABEL) == component
+            is_of_ray = labels.get(_NODE_TYPE_LABEL) == component or component == Component.IMAGE_CHECK
+            is_own = cluster is not None and uid == cluster and is_of_ray
         if is_own:
             own.append(pod)
         elif cluster is None and (owner.get("kind"), owner.get("name")) == (RAY_CLUSTER.kind, name):

@@ -25,6 +25,7 @@ DECISIVE = {
 # A container's termination message may have 4096 bytes.
 _MAX_MESSAGE = 500
 _IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}
+_INVALID_NAME = "InvalidImageName"
 
 
 def first_trouble(pods: Iterable[Manifest]) -> Explanation | None:
@@ -47,6 +48,18 @@ def pod_trouble(pod: Manifest) -> Explanation | None:
         if trouble:
             return trouble
     return None
+
+
+def is_starting(container: Mapping[str, Any]) -> bool:
+    """Return whether kubelet has not started the container yet, and nothing is known to be wrong with it."""
+    state = container.get("state") or {}
+    return not state or (state.get("waiting") or {}).get("reason") in _WAITING_IS_FINE
+
+
+def cannot_pull(container: Mapping[str, Any]) -> bool:
+    """Return whether kubelet cannot pull the container's image."""
+    reason = ((container.get("state") or {}).get("waiting") or {}).get("reason")
+    return reason in {*_IMAGE_REASONS, _INVALID_NAME}
 
 
 def setting_up(pods: Iterable[Manifest]) -> Explanation | None:

@@ -2,9 +2,12 @@
 
 import os
 
+import pytest
+
 from tests.cluster.drivers import look
 from tests.cluster.kubectl import group, pool
 from workergroups.client import Cluster, Pool
+from workergroups_client.errors import ClientError
 
 OLDEST = os.environ["OLDEST_RAY_IMAGE"]
 
@@ -30,6 +33,12 @@ def test_a_restart_gives_environment_and_image_to_the_same_devices(namespace, cl
     devices = [[rank["CUDA_VISIBLE_DEVICES"] for rank in ranks] for ranks in (before, after)]
     assert devices[0] == devices[1]
     assert namespace.head("kept") != head
+
+    # An image that does not exist ends nothing.
+    change(namespace, '{"spec": {"image": "localhost/no-such-image:1"}}')
+    with pytest.raises(ClientError, match="ImagePullFailed: the restart has not begun, and everything keeps running"):
+        Pool("kept", Cluster(namespace.name)).restart()
+    assert look(namespace, "kept", "kept") == [after]
 
     # Another Ray: old nodes cannot join the new head, and are replaced nevertheless.
     change(namespace, f'{{"spec": {{"image": "{OLDEST}"}}}}')

@@ -235,7 +235,7 @@ def test_a_restart_of_a_pool_says_what_ends_before_it_begins(monkeypatch):
     cluster.server, cluster.context = "s", "lab"
     restarts = []
     monkeypatch.setattr(lifecycle_commands, "Cluster", lambda *_: cluster)
-    monkeypatch.setattr(lifecycle_commands, "Pool", lambda name, _: Mock(restart=lambda: restarts.append(name)))
+    monkeypatch.setattr(lifecycle_commands, "Pool", lambda name, *_: Mock(restart=lambda: restarts.append(name)))
     monkeypatch.setattr(progress, "wait_until_ready", lambda *_: [])
     asked = CliRunner().invoke(app, ["restart", "pool/ppo"])
     assert (asked.exit_code, restarts) == (2, [])
