@@ -133,6 +133,13 @@ test-cluster: $(READY) ## test the whole path on the cluster; remove the demo's 
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; \
 	$(BIN)/pytest tests/cluster --ignore-glob='*/slow' --ignore-glob='*/long'
 
+# Not part of CI: the same tests again. Each module has one of the namespaces.
+.PHONY: test-locked-down
+test-locked-down: $(READY) ## test-cluster and verl's trainer, with restricted pods, enforced NetworkPolicies, and an operator for some namespaces
+	@variables=$$($(PYTHON) -m tools.demo prepare-tests --locked-down=8); eval "$$variables"; \
+	$(PYTHON) -m tools.local_cluster network-policies on; trap '$(PYTHON) -m tools.local_cluster network-policies off' EXIT; \
+	$(BIN)/pytest tests/cluster/slow/test_verl.py tests/cluster --ignore=tests/cluster/slow --ignore=tests/cluster/long
+
 .PHONY: test-long
 test-long: $(READY) ## test on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo; a release's images
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long tests/release/long

@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 from tools.console import ToolError, say
 from tools.demo import clusters, measure, quickstart, release
@@ -17,20 +18,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m tools.demo", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("run", help="cluster, operator, quickstart, driver, results")
-    commands.add_parser("prepare-tests", help="cluster and operator; prints shell assignments for the cluster tests")
+    prepare = commands.add_parser("prepare-tests", help="cluster and operator; prints what the cluster tests need")
+    prepare.add_argument(
+        "--locked-down", type=int, default=0, metavar="N", help="serve only N new namespaces, with restricted pods"
+    )
     commands.add_parser("measure", help="print the memory of the operator and of the quickstart's agent")
     commands.add_parser("clean", help="remove everything, with the local or kind cluster itself")
     arguments = parser.parse_args()
     try:
-        _run(arguments.command)
+        _run(arguments)
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _run(command: str) -> None:
-    match command:
+def _run(arguments: argparse.Namespace) -> None:
+    match arguments.command:
         case "run":
             cluster = clusters.for_demo()
             release.install(cluster, vendors=["nvidia"])
@@ -40,13 +44,16 @@ def _run(command: str) -> None:
             _say_how_to_go_on(cluster.environment())
         case "prepare-tests":
             cluster = clusters.for_tests()
-            images = release.install(cluster, vendors=["nvidia", "amd"])
+            mark = uuid4().hex[:6]
+            namespaces = [f"locked-{mark}-{number}" for number in range(arguments.locked_down)]
+            images = release.install(cluster, ["nvidia", "amd"], namespaces)
             quickstart.remove(Kubectl(cluster.environment(), DEMO_NAMESPACE))
             variables = {
                 **cluster.environment(),
                 "OPERATOR_IMAGE": images.operator,
                 "WORKER_IMAGE": images.worker,
                 **cluster.provide_test_images(),
+                **({"NAMESPACES": " ".join(namespaces)} if namespaces else {}),
             }
             print("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
         case "measure":

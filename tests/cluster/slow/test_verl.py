@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.command_line import CommandLine
 from tests.cluster.drivers import drive, ready_head
 from tests.cluster.kubectl import pool
-from tests.cluster.packages import mounted
+from tests.cluster.packages import claimed
 from tests.verl.trainer import tiny_training
 from workergroups_common.ranges import expanded
 
@@ -29,9 +29,10 @@ AMD = {"vendor": "amd", "product": "AMD-Instinct-MI300X"}
 
 
 @pytest.fixture(scope="module")
-def packages():
+def packages(namespace):
     (found,) = (REPOSITORY / ".venv-bench" / "lib").glob("python3.*/site-packages")
-    return mounted(found)
+    with claimed(namespace, "packages", found) as volume:
+        yield {"volumes": [volume], "env": [{"name": "PYTHONPATH", "value": "/packages"}]}
 
 
 def checked(namespace, cluster, *processes_on_nodes):
@@ -69,16 +70,16 @@ def test_verl_runs_as_it_is_on_two_nodes(namespace, clean, packages):
 
 
 @pytest.fixture
-def shape(tmp_path, packages):
+def shape(namespace, tmp_path, packages):
     """Two nodes that have verl, a tiny model and data."""
     tmp_path.chmod(0o755)
     subprocess.run([BENCH / "bin" / "python", TRAINER / "tiny_model.py", tmp_path], check=True)
     # The weights are written for their owner alone, and pods run as another user.
     subprocess.run(["chmod", "--recursive", "a+rX", tmp_path], check=True)
-    tiny = {"mountPath": "/tiny", "readOnly": True, "hostPath": {"path": str(tmp_path)}}
     env = [{"name": name, "value": value} for name, value in tiny_training.environment().items()]
-    volumes, env = [*packages["volumes"], tiny], [*packages["env"], *env]
-    return {"nodes": 2, "accelerator": NVIDIA, **packages, "volumes": volumes, "env": env}
+    with claimed(namespace, "tiny", tmp_path) as tiny:
+        volumes, env = [*packages["volumes"], tiny], [*packages["env"], *env]
+        yield {"nodes": 2, "accelerator": NVIDIA, "volumes": volumes, "env": env}
 
 
 @pytest.mark.timeout(3000)
