@@ -1,6 +1,7 @@
-"""The chart's README, from `values.yaml` with its comments and from `values.schema.json`."""
+"""The chart's README, from `values.yaml` and `rbac.yaml` with their comments, and from `values.schema.json`."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,19 @@ import yaml
 
 from .markdown import code, plain, table
 
+# A rule of the operator's role, with the comment above it.
+_RULE = re.compile(
+    r"(?P<about>(?: *#.*\n)*)"
+    r" *- apiGroups: \[(?P<group>.*)\]\n *resources: \[(?P<kinds>.*)\]\n *verbs: \[(?P<verbs>.*)\]\n"
+)
+
 
 def page(chart: Path) -> str:
     """The whole page."""
     about = yaml.safe_load((chart / "Chart.yaml").read_text())
     schema = json.loads((chart / "values.schema.json").read_text())
     text = (chart / "values.yaml").read_text()
+    rules = (chart / "templates" / "rbac.yaml").read_text()
     tree = yaml.compose(text)
     assert isinstance(tree, yaml.MappingNode)
     return "\n\n".join(
@@ -25,8 +33,20 @@ def page(chart: Path) -> str:
             "[How to install it](../../docs/install.md#the-chart).",
             "## Values",
             table(("value", "type", "default", "description"), _rows(tree, "", schema, schema, text.splitlines())),
+            "## What the operator may do",
+            "Made from `templates/rbac.yaml`. With the value `namespaces`, it has these rights in those only, and "
+            "those on `nodes` and `customresourcedefinitions` nowhere.",
+            table(("API group", "resources", "verbs", "why"), _rights(rules)),
         ]
     )
+
+
+def _rights(template: str) -> Iterator[tuple[str, ...]]:
+    """Each rule; one without a comment has the reason of the one above."""
+    for rule in _RULE.finditer(template):
+        about = " ".join(re.findall(r"# ?(.*)", rule["about"])) or "as above"
+        group = rule["group"].strip('"') or "core"
+        yield group, code(rule["kinds"]), code(rule["verbs"]), plain(about)
 
 
 def _rows(

@@ -26,6 +26,14 @@ def test_crds_are_the_generated_ones_and_stay_when_the_release_goes(find, file):
     assert rendered["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
+def test_artifact_hub_shows_each_crd(find):
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())["annotations"]["artifacthub.io/crds"]
+    listed = [(each["name"], each["kind"], each["version"]) for each in yaml.safe_load(about)]
+    files = [yaml.safe_load(file.read_text()) for file in sorted((CHART / "files" / "crds").iterdir())]
+    versions = [(each["metadata"]["name"], each["spec"]["names"]["kind"], each["spec"]["versions"]) for each in files]
+    assert listed == [(name, kind, version["name"]) for name, kind, (version,) in versions]
+
+
 def test_crds_go_with_the_release_if_asked_to(helm):
     crds = _of_kind(helm.render("--set=crds.keep=false"), "CustomResourceDefinition")
     assert len(crds) == len(CRD_FILES)

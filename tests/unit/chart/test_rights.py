@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.unit.chart.helm import CHART
+from tests.unit.docs.pages import tables
 from workergroups_api import manifest
 from workergroups_api.children import CHILD_KINDS
 from workergroups_api.manifest import Kind
@@ -60,6 +62,20 @@ def test_for_some_namespaces_it_has_the_same_rights_there_but_on_nodes_and_none_
     assert all(each["roleRef"]["name"] == NAME and each["subjects"][0]["name"] == NAME for each in bindings)
     granted = {each["metadata"]["name"] for each in manifests if each["kind"] == "ClusterRoleBinding"}
     assert granted == set()
+
+
+def test_the_charts_readme_lists_each_right_with_its_reason(rights):
+    page = (CHART / "README.md").read_text()
+    (rows,) = [rows for header, rows in tables(page) if header[:2] == ["API group", "resources"]]
+    cells = [[cell.strip("`").split(", ") for cell in row[:3]] for row in rows]
+    listed = {
+        ("" if group == "core" else group, resource, verb)
+        for (group,), resources, verbs in cells
+        for resource in resources
+        for verb in verbs
+    }
+    assert listed == rights
+    assert all(row[3] for row in rows)
 
 
 def test_no_wildcards(rights):

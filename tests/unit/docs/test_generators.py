@@ -44,9 +44,17 @@ def test_what_the_client_exports_is_on_its_page():
     assert [name for name in client.__all__ if f"`{name}`" not in page] == []
 
 
-def test_a_value_of_the_chart_has_the_comment_above_it(tmp_path: Path):
+def test_a_value_and_a_rule_of_the_chart_have_the_comments_above_them(tmp_path: Path):
     (tmp_path / "Chart.yaml").write_text("name: x\ndescription: A chart\n")
     (tmp_path / "values.yaml").write_text("a:\n  # One.\n  # Two.\n  b: 3\n  c: {}\n")
     (tmp_path / "values.schema.json").write_text('{"properties": {"a": {"properties": {"b": {"type": "integer"}}}}}')
-    rows = chart_page.page(tmp_path).splitlines()[-2:]
-    assert rows == ["| `a.b` | integer | `3` | One. Two. |", "| `a.c` | any | `{}` |  |"]
+    (tmp_path / "templates").mkdir()
+    rule = "- apiGroups: [{}]\n  resources: [{}]\n  verbs: [get]\n"
+    rules = "# For\n# this.\n" + rule.format('""', "pods, nodes") + rule.format("apps", "deployments")
+    (tmp_path / "templates" / "rbac.yaml").write_text(rules)
+    rows = [line for line in chart_page.page(tmp_path).splitlines() if line.startswith("|")]
+    assert rows[2:4] == ["| `a.b` | integer | `3` | One. Two. |", "| `a.c` | any | `{}` |  |"]
+    assert rows[-2:] == [
+        "| core | `pods, nodes` | `get` | For this. |",
+        "| apps | `deployments` | `get` | as above |",
+    ]
