@@ -17,7 +17,7 @@ from workergroups_api.vocabulary import Component, Reason
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.pod_trouble import cannot_pull, is_starting
 from workergroups_operator.templates import Templates
-from workergroups_operator.templates.library import RESTRICTED, USER_ID
+from workergroups_operator.templates.library import READ_ONLY
 from workergroups_operator.templates.live import has_head_run, has_run, live_head, live_nodes
 from workergroups_operator.templates.pod_parts import NOTHING_UNASKED
 
@@ -129,7 +129,7 @@ def _container(number: int, image: str) -> dict[str, Any]:
         # Of an image that lacks it, the container fails, but only once the image has been pulled.
         "command": ["true"],
         "resources": {"requests": _RESOURCES, "limits": _RESOURCES},
-        "securityContext": {**RESTRICTED, "runAsUser": USER_ID},
+        "securityContext": READ_ONLY,
     }
 
 

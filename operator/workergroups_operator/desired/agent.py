@@ -32,6 +32,7 @@ GCS_PORT = 6379
 # A volume for each direction, so that neither can fill or change the other.
 EXCHANGE = "/run/workergroups"
 _EXCHANGE_SIZE = "128Mi"
+_TMP_SIZE = "1Gi"
 _TOKEN_MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _WRITES = {Container.OBSERVER: REPORTS, Container.REPORTER: ORDERS}
 _REQUESTS = {
@@ -90,8 +91,13 @@ def _pod(key: ClusterKey, images: Images, oldest: ResourcePool) -> dict[str, Any
             {"name": ORDERS, "emptyDir": {"medium": "Memory", "sizeLimit": _EXCHANGE_SIZE}},
             {"name": REPORTS, "emptyDir": {"medium": "Memory", "sizeLimit": _EXCHANGE_SIZE}},
             {"name": "token", "projected": {"sources": _token_sources()}},
+            *({"name": _tmp(name), "emptyDir": {"sizeLimit": _TMP_SIZE}} for name in _WRITES),
         ],
     }
+
+
+def _tmp(container: Container) -> str:
+    return f"{container}-tmp"
 
 
 def _with_resources(container: dict[str, Any], asked: Resources) -> dict[str, Any]:
@@ -110,8 +116,9 @@ def _container(name: Container, image: str, env: list[dict[str, Any]], mounts: d
             {"name": "HOME", "value": "/tmp"},
             *env,
         ],
-        "securityContext": UNPRIVILEGED,
+        "securityContext": UNPRIVILEGED | {"readOnlyRootFilesystem": True},
         "volumeMounts": [
+            {"name": _tmp(name), "mountPath": "/tmp"},
             *(_exchange_mount(direction, is_written=direction == _WRITES[name]) for direction in (ORDERS, REPORTS)),
             *({"name": volume, "mountPath": path} for volume, path in mounts.items()),
         ],

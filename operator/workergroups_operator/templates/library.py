@@ -26,8 +26,8 @@ USER_ID = 65532
 UNPRIVILEGED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 # What the restricted Pod Security Standard asks of each container.
 RESTRICTED = {"runAsNonRoot": True, **UNPRIVILEGED, "seccompProfile": {"type": "RuntimeDefault"}}
-# It fits any user of the pod's other containers.
-_SECURITY = {**RESTRICTED, "runAsUser": USER_ID}
+# Of containers that write nothing but volumes; it fits any user of the pod's other containers.
+READ_ONLY = {**RESTRICTED, "runAsUser": USER_ID, "readOnlyRootFilesystem": True}
 _LIKE_RAYS = ("image", "imagePullPolicy", "envFrom", "securityContext")
 # These variables may decide which Python the image runs, and what it imports.
 _PYTHON_VARIABLES = {"PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"}
@@ -76,7 +76,7 @@ def _copy(library_image: str) -> dict[str, Any]:
         # With the archive's modes, so that any user of the image can compile the code there.
         "command": ["tar", "-x", "-p", "-f", _ARCHIVE, "-C", _DIRECTORY],
         "resources": _RESOURCES,
-        "securityContext": _SECURITY,
+        "securityContext": READ_ONLY,
         "volumeMounts": [_mount()],
     }
 
