@@ -136,7 +136,7 @@ test-cluster: $(READY) ## test the whole path on the cluster; remove the demo's 
 
 # Not part of CI: the same tests again. Each module has one of the namespaces.
 .PHONY: test-locked-down
-test-locked-down: $(READY) ## test-cluster and verl's trainer, with restricted pods, enforced NetworkPolicies, and an operator for some namespaces
+test-locked-down: $(READY) $(BENCH_READY) ## test-cluster and verl's trainer, with restricted pods, enforced NetworkPolicies, and an operator for some namespaces
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests --locked-down=8); eval "$$variables"; \
 	$(PYTHON) -m tools.local_cluster network-policies on; trap '$(PYTHON) -m tools.local_cluster network-policies off' EXIT; \
 	$(BIN)/pytest tests/cluster/slow/test_verl.py tests/cluster --ignore=tests/cluster/slow --ignore=tests/cluster/long
