@@ -92,6 +92,7 @@ def test_the_head_and_other_containers_count():
         ([{"terminated": {"exitCode": 0}}], {}, None),
         ([waiting("CrashLoopBackOff")], {}, None),
         ([waiting("RunContainerError")], {}, None),
+        ([], {"phase": "Failed", "reason": "Evicted"}, None),
         ([], {"conditions": [{"type": "PodScheduled", "status": "False"}]}, None),
     ],
 )
