@@ -139,7 +139,7 @@ test-cluster: $(READY) ## test the whole path on the cluster; remove the demo's 
 test-locked-down: $(READY) $(BENCH_READY) ## test-cluster and verl's trainer, with restricted pods, enforced NetworkPolicies, and an operator for some namespaces
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests --locked-down=8); eval "$$variables"; \
 	$(PYTHON) -m tools.local_cluster network-policies on; trap '$(PYTHON) -m tools.local_cluster network-policies off' EXIT; \
-	$(BIN)/pytest tests/cluster/slow/test_verl.py tests/cluster --ignore=tests/cluster/slow --ignore=tests/cluster/long
+	$(BIN)/pytest tests/cluster/test_*.py tests/cluster/slow/test_verl.py
 
 .PHONY: test-long
 test-long: $(READY) ## test on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo; a release's images
