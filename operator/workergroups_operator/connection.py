@@ -20,7 +20,9 @@ from workergroups_operator.skeletons import PIECE_BYTES, UnexpectedAnswer
 from workergroups_operator.watches import Skeleton, Watch, Watches
 
 LOGGER = logging.getLogger(__name__)
-_OK, _UNAUTHORIZED, _NOT_FOUND = 200, 401, 404
+_OK, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 200, 401, 403, 404
+# What kopf gets for a list of a namespace that the operator may not serve: it is deleted, or its Role is.
+_NOTHING = {"metadata": {"resourceVersion": "0"}, "items": []}
 _DISCOVERY_KINDS = frozenset(("APIVersions", "APIGroupList", "APIResourceList"))
 _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
@@ -87,6 +89,15 @@ async def _discover(answer: _Answer) -> _Answer:
 
 async def _list(answer: _Answer, watch: Watch) -> _Answer:
     """Read the skeletons of all objects of a kind."""
+    path, was_refused = answer.url.path, watch.is_refused
+    watch.is_refused = answer.status == _FORBIDDEN and "/namespaces/" in path
+    if watch.is_refused and not was_refused:
+        LOGGER.warning("%s: forbidden: nothing new in this namespace is served until it may be listed", path)
+    if watch.is_refused and not watch.shows_any:
+        # Until all lists have been read, kopf would serve no namespace.
+        answer.close()
+        answer.status, answer.document = _OK, _NOTHING
+        return answer
     _check_status(answer)
     found = await skeletons.read(answer.content.iter_chunked(PIECE_BYTES), skeletons.LIST)
     if not isinstance(found, dict) or "resourceVersion" not in found.get("metadata", {}):
@@ -134,7 +145,8 @@ class _Events:
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError):
             raise  # kopf continues where it was
         except Exception as error:
-            LOGGER.warning("%s: %r; listing again", self._answer.url.path, error)
+            if not self._watch.is_refused:
+                LOGGER.warning("%s: %r; listing again", self._answer.url.path, error)
             self._answer.close()
             yield _line("ERROR", {"code": 410})
 

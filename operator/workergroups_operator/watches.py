@@ -15,6 +15,8 @@ from typing import Any
 from workergroups_operator.timings import Timings
 
 Skeleton = dict[str, Any]
+# How many times as long to wait after a refusal, which lasts until somebody grants the right.
+_REFUSED = 5
 
 
 class WatchRetries:
@@ -38,16 +40,24 @@ class Watch:
     clock: Callable[[], float]
     retry_seconds: float
     heard: float
+    # Whether the last list was refused, for all objects of a namespace.
+    is_refused: bool = False
     _began: dict[bool, float] = field(default_factory=dict)
     # What kopf believes to exist, by namespace, name and UID: as text, since dicts take seven times as much memory, for
     # thousands of objects.
     _shown: dict[tuple[str | None, ...], bytes] = field(default_factory=dict)
     _vanished: list[bytes] = field(default_factory=list)
 
+    @property
+    def shows_any(self) -> bool:
+        """Whether kopf believes that some objects exist."""
+        return bool(self._shown)
+
     async def turn(self, *, is_stream: bool) -> None:
         """Wait until the next list (or stream) of this kind may begin."""
         now = self.clock()
-        begins = max(now, self._began.get(is_stream, now - self.retry_seconds) + self.retry_seconds)
+        pause = self.retry_seconds * (_REFUSED if self.is_refused else 1)
+        begins = max(now, self._began.get(is_stream, now - pause) + pause)
         self._began[is_stream] = begins
         self.note()
         await asyncio.sleep(begins - now)

@@ -56,36 +56,58 @@ def namespaces(kubectl):
     kubectl("delete", "namespace", *names, "--wait=false")
 
 
+def grant(kubectl, namespace):
+    """Give the chart's rights for a namespace, and nothing else, to the user of these tests."""
+    only = ["--show-only=templates/rbac.yaml", f'--set-json=namespaces=["{namespace}"]']
+    rendered = Helm(installed_helm()).run("template", "release", CHART, *only)
+    kubectl(
+        "apply", "--server-side", "-f", "-", stdin=rendered.replace("namespace: somewhere", f"namespace: {namespace}")
+    )
+    kubectl("create", "rolebinding", "narrow", "-n", namespace, f"--role={NAME}", "--user=narrow")
+
+
 @pytest.fixture
 def operator(access, kubectl, namespaces, tmp_path):
-    """The operator's process, with what the chart grants for the first namespace and nothing else."""
+    """The operator's process for the first namespace, and for one that does not exist."""
     served, _ = namespaces
-    only = ["--show-only=templates/rbac.yaml", f'--set-json=namespaces=["{served}"]']
-    rendered = (
-        Helm(installed_helm())
-        .run("template", "release", CHART, *only)
-        .replace("namespace: somewhere", f"namespace: {served}")
-    )
-    kubectl("apply", "--server-side", "-f", "-", stdin=rendered)
-    kubectl("create", "rolebinding", "narrow", "-n", served, f"--role={NAME}", "--user=narrow")
-    started = Operator(access, tmp_path, user="narrow", NAMESPACES=served)
+    grant(kubectl, served)
+    started = Operator(access, tmp_path, user="narrow", NAMESPACES=f"late-{served},{served}")
     yield started
     started.process.kill()
     started.process.wait()
 
 
-def test_it_serves_its_namespace_and_is_refused_nothing(kubectl, namespaces, operator):
-    served, other = namespaces
-    operator.until_healthy()
-    deadline = time.monotonic() + 30
-    while "HeadStarting" not in [each["reason"] for each in kubectl.conditions(served)]:
+def until_served(kubectl, operator, namespace, seconds):
+    deadline = time.monotonic() + seconds
+    while "HeadStarting" not in [each["reason"] for each in kubectl.conditions(namespace)]:
         if time.monotonic() > deadline:
             operator.process.terminate()
             pytest.fail(operator.end(seconds=30)[1])
         time.sleep(0.5)
+
+
+def test_it_serves_its_namespace_and_is_refused_nothing(kubectl, namespaces, operator):
+    served, other = namespaces
+    operator.until_healthy()
+    until_served(kubectl, operator, served, 30)
     made = kubectl("get", "rayclusters,roles,deployments,networkpolicies", "-n", served, "-o", "name").split()
     assert len(made) == 5, made
     assert kubectl.conditions(other) == []
     operator.process.terminate()
     _, printed = operator.end(seconds=30)
-    assert "orbidden" not in printed, printed
+    refused = [line for line in printed.splitlines() if "orbidden" in line]
+    assert refused, "the namespace that does not exist"
+    assert [line for line in refused if f"/namespaces/late-{served}/" not in line] == []
+    assert len(refused) == len({line.split("]", 1)[1] for line in refused}), "each is told once"
+
+
+def test_a_namespace_that_comes_later_or_comes_back_is_served(kubectl, namespaces, operator):
+    served, _ = namespaces
+    late = f"late-{served}"
+    operator.until_healthy()
+    for _ in range(2):
+        kubectl("create", "namespace", late)
+        grant(kubectl, late)
+        kubectl("apply", "-n", late, "-f", "-", stdin=json.dumps(POOL))
+        until_served(kubectl, operator, late, 45)
+        kubectl("delete", "namespace", late, "--wait=true")

@@ -102,6 +102,34 @@ def test_any_other_answer_to_a_list_is_no_connection(ask, answer):
         ask(listed, answer)
 
 
+IN_NAMESPACE = "/apis/workergroups.dev/v1alpha1/namespaces/gone/workergroups"
+FORBIDDEN = (REFUSAL, 403)
+
+
+async def listed_in_namespace(session, url):
+    response = await session.get(url + IN_NAMESPACE)
+    return response.status, await response.json()
+
+
+def test_a_namespace_that_may_not_be_listed_is_empty_to_kopf(ask):
+    status, found = ask(listed_in_namespace, FORBIDDEN)
+    assert (status, found["items"]) == (200, [])
+
+
+def test_a_namespace_with_objects_that_may_no_longer_be_listed_is_no_connection(ask):
+    async def twice(session, url):
+        assert (await listed_in_namespace(session, url))[1]["items"] != []
+        with pytest.raises(aiohttp.ClientConnectionError, match="403"):
+            await listed_in_namespace(session, url)
+
+    ask(twice, group_list(item("a")), FORBIDDEN)
+
+
+def test_without_rights_in_all_namespaces_there_is_no_connection(ask):
+    with pytest.raises(aiohttp.ClientConnectionError, match="403"):
+        ask(listed, FORBIDDEN)
+
+
 @pytest.mark.parametrize("function", [listed, watched])
 def test_kopf_learns_that_its_credentials_are_refused(ask, function):
     assert ask(function, (b"[" * 100_000, 401)) in (401, (401, None))
