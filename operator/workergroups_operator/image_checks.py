@@ -4,7 +4,7 @@ The pod is on one of the nodes that the pool selects, needs no device, and does 
 scheduled, nothing is known, and the restart begins.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,13 +50,22 @@ def image_checks(observed: Observed, templates: Templates) -> tuple[ImageCheck, 
     return tuple(check for check in found if check is not None)
 
 
-def waiting_checks(
+def unpulled(
     checks: Sequence[ImageCheck], refused: Mapping[str, Explanation]
-) -> tuple[list[ImageCheck], dict[str, Explanation]]:
-    """Return the checks that their restarts must wait for, and why the API server refuses other pods."""
+) -> tuple[dict[str, Explanation], dict[str, Explanation]]:
+    """Return why restarts must wait for their images, by node group, and why the API server refuses other pods."""
     names = {check.name for check in checks}
-    waiting = [check for check in checks if check.why is not None and not _is_refused(check, refused)]
+    waiting = {check.node_group: check.why for check in checks if check.why and not _is_refused(check, refused)}
     return waiting, {name: why for name, why in refused.items() if name not in names}
+
+
+def needed_pods(checks: Sequence[ImageCheck], waiting: Collection[str], blocked: Collection[str]) -> list[Manifest]:
+    """Return the pods that should exist until their restarts have begun: none for one that is blocked anyway."""
+    return [
+        check.pod
+        for check in checks
+        if check.exists or (check.node_group in waiting and check.node_group not in blocked)
+    ]
 
 
 def _is_refused(check: ImageCheck, refused: Mapping[str, Explanation]) -> bool:

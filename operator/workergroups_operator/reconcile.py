@@ -31,7 +31,7 @@ from workergroups_operator.desired import desired
 from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.failures import internal_error
 from workergroups_operator.heartbeats import Heartbeats
-from workergroups_operator.image_checks import image_checks, waiting_checks
+from workergroups_operator.image_checks import image_checks, needed_pods, unpulled
 from workergroups_operator.isolation import pure_steps, without_culprits
 from workergroups_operator.members import observe_readable_members
 from workergroups_operator.membership import ClusterKey, Membership
@@ -81,15 +81,15 @@ class Reconciler:
         templates = await _apart(observed, templates_of, self.settings)
         checks = await _apart(observed, image_checks, templates)
         tried = await self.pod_trials.answers(observed.key, await _apart(observed, trials_of, templates, checks))
-        waiting, refusals = waiting_checks(checks, tried.refused)
+        waiting, refusals = unpulled(checks, tried.refused)
         refused, blocked = separated(refusals, observed, templates)
-        blocked = {check.node_group: check.why for check in waiting if check.why} | blocked
+        pods, blocked = needed_pods(checks, waiting, blocked), waiting | blocked
         if blocked:
             templates = templates_of(observed, self.settings, blocked.keys())
             refused |= not_kept(blocked, refusals, templates)
         decisions = await _apart(observed, decide, templates, refused, self.timings, blocked)
         wanted = await _apart(observed, desired, templates, decisions, self.settings.network, secrets.token_urlsafe(32))
-        failures = await self.applier.apply(observed, decisions, wanted, [check.pod for check in waiting])
+        failures = await self.applier.apply(observed, decisions, wanted, pods)
         statuses = await _apart(observed, status, templates, decisions, failures, self.timings, datetime.now(UTC))
         unpublished = await self.publisher.publish(observed.key, statuses.updates)
         undeleted = await self.publisher.delete(observed.key, statuses.expired)

@@ -220,11 +220,14 @@ async def test_a_restart_whose_head_cannot_start_goes_on_when_the_image_is_corre
 async def test_a_restart_that_admission_refuses_begins_nothing(scene):
     old = await ready(scene)
     before = pods(scene)
-    await scene.edit(RESOURCE_POOL, "p", {"podTemplate": {"spec": {"serviceAccountName": "nobody"}}})
+    refused = {"podTemplate": {"spec": {"serviceAccountName": "nobody"}}, "image": "example.test/worker:2"}
+    await scene.edit(RESOURCE_POOL, "p", refused)
     await restart(scene)
     said = condition(await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "PodsRefused"), "UpToDate")
     assert "the restart has not begun" in said["message"]
     assert "nobody" in said["message"]
+    await scene.rest(1.0)
+    assert not pods(scene, Component.IMAGE_CHECK)
     now = await scene.get(WORKER_GROUP, "p")
     assert (condition(now)["status"], now["status"]["incarnation"]) == ("True", old["status"]["incarnation"])
     assert pods(scene).keys() == before.keys()

@@ -9,7 +9,7 @@ from tests.unit.operator.make import NODE_GROUP, built, decided, observed, pool
 from tests.unit.operator.test_roll import ASKED, of_pool, running
 from workergroups_api.conditions import Explanation
 from workergroups_operator.apply import changes
-from workergroups_operator.image_checks import ImageCheck, image_checks, waiting_checks
+from workergroups_operator.image_checks import ImageCheck, image_checks, needed_pods, unpulled
 from workergroups_operator.try_pods import trials_of
 
 NEW = "example.test/worker:2"
@@ -126,6 +126,16 @@ def test_a_pod_that_exists_is_neither_made_nor_tried_again():
 def test_a_restart_begins_if_its_images_cannot_be_checked():
     (check,) = found = checks(restarting())
     pending, refused = Explanation("AdmissionPending", ""), Explanation("PodsRefused", "quota")
-    assert waiting_checks(found, {}) == ([check], {})
-    assert waiting_checks(found, {check.name: pending, "head": refused}) == ([check], {"head": refused})
-    assert waiting_checks(found, {check.name: refused}) == ([], {})
+    waiting = {NODE_GROUP: check.why}
+    assert unpulled(found, {}) == (waiting, {})
+    assert unpulled(found, {check.name: pending, "head": refused}) == (waiting, {"head": refused})
+    assert unpulled(found, {check.name: refused}) == ({}, {})
+
+
+def test_a_pod_is_made_for_a_restart_that_nothing_else_blocks_and_stays_until_it_has_begun():
+    (check,) = made = checks(restarting())
+    assert needed_pods(made, {NODE_GROUP}, {}) == [check.pod]
+    assert needed_pods(made, {NODE_GROUP}, {NODE_GROUP}) == []
+    assert needed_pods(made, {}, {}) == []
+    (check,) = pulled = checks(with_pod(restarting(), [{"running": {}}]))
+    assert [needed_pods(pulled, {}, blocked) for blocked in ({}, {NODE_GROUP})] == [[check.pod]] * 2
