@@ -109,6 +109,8 @@ class Observed:
     children: Mapping[tuple[str, str], Manifest] = field(default_factory=dict)
     # The pods of the present RayCluster and of the agent's Deployment.
     pods: tuple[Manifest, ...] = ()
+    # Pods that were evicted a short time ago, and are gone.
+    evicted_pods: tuple[Manifest, ...] = ()
     # The pods of an earlier RayCluster, while there is no new one.
     previous_pods: tuple[Manifest, ...] = ()
     # Pods that have the cluster's label and another owner or none: the operator concludes nothing from them.

@@ -17,7 +17,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -28,6 +28,7 @@ from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.apply import Applier
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
+from workergroups_operator.evicted_pods import EvictedPods
 from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.failures import internal_error
 from workergroups_operator.heartbeats import Heartbeats
@@ -76,6 +77,7 @@ class Reconciler:
     failing: FailingReconciles
     settings: Settings
     timings: Timings
+    evicted_pods: EvictedPods = field(default_factory=EvictedPods)
 
     async def _steps(self, observed: Observed) -> Result:
         templates = await _apart(observed, templates_of, self.settings)
@@ -101,7 +103,8 @@ class Reconciler:
         return Result(requeue_after, failure, is_urgent=unpublished is not None, pause=pause)
 
     async def _observe(self, key: ClusterKey) -> Observed:
-        return within_limits(await observe(self.client, self.membership, self.heartbeats, key))
+        seen = within_limits(await observe(self.client, self.membership, self.heartbeats, key))
+        return replace(seen, evicted_pods=self.evicted_pods.update(key, seen.pods))
 
     async def reconcile(self, key: ClusterKey) -> Result:
         """Reconcile the cluster; never raises, whatever exists there."""
@@ -123,7 +126,8 @@ class Reconciler:
 
     def _forget(self, key: ClusterKey) -> Result:
         """Forget a cluster that has neither pools nor groups."""
-        for memory in (self.failing, self.heartbeats, self.applier, self.pod_trials, self.publisher):
+        memories = self.failing, self.heartbeats, self.evicted_pods, self.applier, self.pod_trials, self.publisher
+        for memory in memories:
             memory.forget(key)
         return Result(None)
 
