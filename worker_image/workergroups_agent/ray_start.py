@@ -62,6 +62,9 @@ _STARTS = re.compile("^(--maximum_startup_concurrency=)([0-9]+)")
 _LOCAL = ("127.0.0.1", "localhost")
 # Where Ray keeps the dashboard's address, in the GCS's key-value store.
 _KEY = _NAMESPACE = b"dashboard"
+RAYLET_OUTPUT = Path("/tmp/ray/session_latest/logs/raylet.out")
+_LAST_LINES = 8
+_LAST_BYTES = 4096
 
 
 class DashboardProcess(NamedTuple):
@@ -154,7 +157,7 @@ def our_get_node(
             except RuntimeError as error:
                 if ended := [raylet.returncode for raylet in raylets if raylet.poll() is not None]:
                     # Ray would ask again after a RuntimeError.
-                    raise ChildProcessError(f"the raylet has ended with code {ended[0]}: see raylet.out") from error
+                    raise ChildProcessError(f"the raylet has ended with code {ended[0]}: {last_words()}") from error
                 if time.monotonic() > deadline:
                     raise
                 print(f"this node has not joined yet: {error}", flush=True)
@@ -208,8 +211,19 @@ def end_with_raylets(raylets: Sequence[Popen[bytes]], has_joined: threading.Even
         raylet.wait()
     time.sleep(RAY_ENDS_SECONDS)
     codes = ", ".join(str(raylet.returncode) for raylet in raylets)
-    print(f"the raylet has ended with code {codes}, see raylet.out: this node ends", flush=True)
+    print(f"the raylet has ended with code {codes}, and this node ends: {last_words()}", flush=True)
     os._exit(1)
+
+
+def last_words(output: Path = RAYLET_OUTPUT) -> str:
+    """Return the last lines of the raylet's output: the next container has another file."""
+    try:
+        with output.open("rb") as file:
+            file.seek(max(0, output.stat().st_size - _LAST_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
+    except OSError as error:
+        return f"its output cannot be read: {error}"
+    return "\n".join([f"the end of {output}:", *lines])
 
 
 def main(gcs: str | None, joined: Callable[[], None]) -> None:

@@ -28,7 +28,7 @@ class PodState:
     """The Kubernetes node; empty while the pod has none."""
     created: datetime
     why: str
-    """In the words of the scheduler or the kubelet; empty if it runs."""
+    """In the words of the scheduler or the kubelet; empty if it runs, and was not restarted."""
 
 
 def ray_pods(cluster: Cluster, ray_cluster_name: str) -> list[Manifest]:
@@ -46,7 +46,7 @@ def pod_state(pod: Manifest) -> PodState:
         state="Terminating" if metadata.get("deletionTimestamp") else phase,
         node=str(pod["spec"].get("nodeName", "")),
         created=moment(metadata["creationTimestamp"]),
-        why="" if phase == "Running" else plain(_why(pod), _LONGEST),
+        why=plain(_of_containers(status) if phase == "Running" else _why(pod), _LONGEST),
     )
 
 
@@ -61,6 +61,19 @@ def _why(pod: Manifest) -> str:
             return _told(waiting)
     is_new = status.get("phase") == "Pending" and not pod["spec"].get("nodeName")
     return _told(status) or ("no scheduler has looked at it yet" if is_new else "")
+
+
+def _of_containers(status: Manifest) -> str:
+    """Return what is wrong with the containers of a pod that runs."""
+    for container in status.get("containerStatuses", ()):
+        if waiting := container.get("state", {}).get("waiting"):
+            return _told(waiting)
+        if count := container.get("restartCount"):
+            last = container.get("lastState", {}).get("terminated") or {}
+            ready = "" if container.get("ready") else "not ready; "
+            ended = f", the last time after {last.get('reason')}, exit code {last.get('exitCode')}" if last else ""
+            return f"{ready}{container['name']} was restarted {count} times{ended}"
+    return ""
 
 
 def _told(reason: Manifest) -> str:

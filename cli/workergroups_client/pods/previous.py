@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..api_server.cluster import Cluster
 from ..errors import NotFoundError
 from ..objects.names import Target
-from ..objects.reading import read
+from ..objects.reading import group_status, read
 from ..rank_ranges import numbers
 from .pod_programs import ask
 from .pods import agent
@@ -45,7 +45,7 @@ def previous_logs(cluster: Cluster, group: Target, wanted: str | None) -> list[P
 
     where = agent(cluster, group)
     answer = ask_agent()
-    dead = [dead_rank(group, each) for each in answer["dead"]]
+    dead = [_as_in_status(group, dead_rank(group, each)) for each in answer["dead"]]
     if not dead:
         raise NotFoundError(_why_none(group, answer["since"]))
     chosen = _latest(group, dead, wanted)
@@ -63,6 +63,14 @@ def dead_rank(group: Target, answer: Any) -> DeadRank:
     from workergroups_api.report import DeadRank
 
     return read(DeadRank, group, "the agent's record of a dead rank", answer)
+
+
+def _as_in_status(group: Target, dead: DeadRank) -> DeadRank:
+    """Return the dead rank with the reason that the group's status has: the operator knows more, such as of its pod."""
+    for kept in group_status(group).failures:
+        if (kept.incarnation, kept.rank, kept.birth) == (dead.incarnation, dead.rank, dead.birth):
+            return dead.model_copy(update={"reason": kept.reason, "message": kept.message})
+    return dead
 
 
 def _why_none(group: Target, since: str | None) -> str:

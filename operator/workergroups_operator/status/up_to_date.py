@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from workergroups_api.conditions import ConditionStatus, Explanation, Finding
 from workergroups_api.manifest import Manifest
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Reason, Resize
@@ -25,6 +26,8 @@ def pool_up_to_date(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     blocked = inputs.decisions.blocked_rolls.get(node_group_of(pool))
     if blocked is not None:
         message = f"the restart has not begun, and everything keeps running as it is: {blocked.message}"
+        if asked_roll(pool.metadata, last_roll(inputs.observed, pool)) is not None:
+            message += f"; to cancel it: kubectl annotate resourcepool {pool.name} {RESTARTED_AT_ANNOTATION}-"
         return _finding("False", Explanation(blocked.reason, message))
     why = _ignored(pool, inputs) or _changes_wait(pool, inputs) or _shrinking(pool, inputs)
     why = why or _old_pods(pool, inputs) or _old_images(pool, inputs)

@@ -206,7 +206,7 @@ def test_a_node_that_never_joins_is_given_up(no_pause, monkeypatch):
 
 def test_a_raylet_that_has_ended_is_not_waited_for(no_pause):
     raylet = Raylet(None, {"node_id": "of another"}, returncode=7)
-    with pytest.raises(ChildProcessError, match=r"the raylet has ended with code 7: see raylet\.out"):
+    with pytest.raises(ChildProcessError, match=r"the raylet has ended with code 7: "):
         our_get_node(raylet.ask, [raylet], pytest.fail)("10.1.2.3:6379", "a")
 
 
@@ -233,6 +233,13 @@ def test_the_raylet_of_a_lost_head_ends_when_another_has_come(monkeypatch):
     leave_lost_head("10.1.2.3:6379", [SimpleNamespace(kill=lambda: ended.append("raylet"))], has_joined)
     assert seen == [SESSION, None, SESSION, "/tmp/ray/session_2"]
     assert ended == ["raylet"]
+
+
+def test_a_raylets_last_lines_are_in_the_containers_output(tmp_path):
+    output = tmp_path / "raylet.out"
+    assert ray_start.last_words(output).startswith("its output cannot be read: ")
+    output.write_bytes(b"\xff" * 9000 + b"\n" + b"".join(b"line %d\n" % number for number in range(20)))
+    assert ray_start.last_words(output).splitlines()[1:] == [f"line {number}" for number in range(12, 20)]
 
 
 ENDING = """

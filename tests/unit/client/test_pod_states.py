@@ -47,6 +47,17 @@ def test_a_pod_that_does_not_run_says_why(found, why):
     assert pod_state(found).why == why
 
 
+def test_a_pod_whose_containers_were_restarted_says_so():
+    last = {"terminated": {"reason": "Error", "exitCode": 1}}
+    one = {"name": "ray-worker", "restartCount": 2, "lastState": last, "state": {"running": {}}}
+    assert pod_state(pod("Running", "a", containerStatuses=[{**one, "ready": False}])).why == (
+        "not ready; ray-worker was restarted 2 times, the last time after Error, exit code 1"
+    )
+    assert pod_state(pod("Running", "a", containerStatuses=[{**one, "ready": True}])).why.startswith("ray-worker was")
+    crashing = {**one, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}}
+    assert pod_state(pod("Running", "a", containerStatuses=[crashing])).why == "CrashLoopBackOff: back-off 10s"
+
+
 def test_a_long_reason_is_one_line_of_bounded_length():
     many = ", ".join(f"1 node(s) had untolerated taint {{team-{number}:\x1b[2J }}" for number in range(100))
     why = pod_state(unscheduled(f"0/100 nodes are available: {many}.")).why

@@ -66,6 +66,13 @@ def test_each_says_when_where_and_why_it_died(monkeypatch):
     assert one.died == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
+def test_the_reason_is_that_of_the_status_which_knows_what_became_of_the_pod(monkeypatch):
+    agent = Agent(monkeypatch, dead(1), dead(2))
+    told = {"reason": "Preempted", "message": "its pod was evicted: to make room", "time": SINCE}
+    agent.cluster.objects[1]["status"] = {"failures": [{"rank": 1, "incarnation": 1, **told}]}
+    assert [log.dead_rank.reason for log in agent.logs()] == ["Preempted", "OutOfMemory"]
+
+
 @pytest.mark.parametrize(
     ("agent", "wanted", "error", "said"),
     [
