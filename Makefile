@@ -78,7 +78,7 @@ lint: $(READY) $(DOCS_READY) ## check style, types, import contracts, generated 
 	$(BIN)/mypy $(TYPED)
 	$(BIN)/mypy --python-version=3.10 $(IN_USERS_IMAGES)
 	$(BIN)/lint-imports
-	$(BIN)/pip-licenses --packages $$(sed --quiet 's/^\([^ ]*\)==.*/\1/p' $(addprefix requirements/,operator.lock worker.lock cli.lock debugger.lock)) > /dev/null
+	.venv-docs/bin/pip-licenses --python=.venv/bin/python --packages $$(sed --quiet 's/^\([^ ]*\)==.*/\1/p' $(addprefix requirements/,operator.lock worker.lock cli.lock debugger.lock)) > /dev/null
 	@fresh=$$(mktemp --directory); trap 'rm -r "$$fresh"' EXIT; $(BIN)/python -m workergroups_api.crd "$$fresh"; \
 	diff --unified --recursive $(CRD_DIRECTORY) "$$fresh" || { echo 'stale: run `make generate`'; exit 1; }; \
 	$(BIN)/python -m docs.generators "$$fresh/pages"; $(BIN)/python -m tools.release.version "$$fresh/pages"; \

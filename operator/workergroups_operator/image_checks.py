@@ -23,7 +23,7 @@ from workergroups_operator.templates.pod_parts import NOTHING_UNASKED
 
 # What decides on which nodes a pod may be, and by which credentials its images are pulled.
 _PLACEMENT = ("nodeSelector", "tolerations", "imagePullSecrets", "serviceAccountName")
-_ENDED = ("Succeeded", "Failed")
+_LIVING = ("Pending", "Running")
 _RESOURCES = {"cpu": "10m", "memory": "32Mi"}
 
 
@@ -146,7 +146,7 @@ def _container(number: int, image: str) -> dict[str, Any]:
 def _why(images: list[str], pod: Manifest | None) -> Explanation | None:
     """Return what keeps the restart from beginning, by the pod's status."""
     status: dict[str, Any] = {} if pod is None else pod.get("status", {})
-    if status.get("phase") in _ENDED:
+    if status.get("phase", "Pending") not in _LIVING:
         return None  # Such as evicted: it was not replaced, and will not pull.
     if any(each["type"] == "PodScheduled" and each["status"] == "False" for each in status.get("conditions") or ()):
         return None

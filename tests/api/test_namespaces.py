@@ -90,6 +90,8 @@ def test_it_serves_its_namespace_and_is_refused_nothing(kubectl, namespaces, ope
     served, other = namespaces
     operator.until_healthy()
     until_served(kubectl, operator, served, 30)
+    # The agent's Deployment needs its ServiceAccount.
+    kubectl("wait", "--for=create", "deployment/p-agent", "-n", served, "--timeout=20s")
     made = kubectl("get", "rayclusters,roles,deployments,networkpolicies", "-n", served, "-o", "name").split()
     assert len(made) == 5, made
     assert kubectl.conditions(other) == []
