@@ -155,7 +155,7 @@ def _why(images: list[str], pod: Manifest | None) -> Explanation | None:
         return Explanation(
             Reason.IMAGE_PULL_FAILED,
             f"cannot pull {refused['image']}, which pod {_name(pod or {})} tries, and goes on trying: correct the "
-            "image or its imagePullSecrets, and the restart begins by itself, which ends the ranks",
+            "image or its imagePullSecrets, and the restart begins automatically, which ends the ranks",
         )
     if len(containers) < len(images) or any(map(is_starting, containers)):
         return Explanation(Reason.PULLING_IMAGE, f"waiting until a node has pulled {', '.join(images)}")
