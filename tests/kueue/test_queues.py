@@ -113,22 +113,23 @@ async def test_a_preempted_pool_says_so_takes_what_was_asked_meanwhile_and_comes
     assert labels["team"] == "rl"
 
 
-async def test_quota_that_a_pool_gives_back_is_the_next_ones(scene, queues):
+async def one_admitted_and_one_waiting(scene, queues):
+    """Pool p uses all quota, and pool q waits for it."""
     spot = await queues.flavor("spot")
     await queues.queue("research", {spot: 2})
     await admitted(scene)
     await queued_pool(scene, "q")
     await says(scene, "insufficient unused quota", "q")
+
+
+async def test_quota_that_a_pool_gives_back_is_the_next_ones(scene, queues):
+    await one_admitted_and_one_waiting(scene, queues)
     await scene.delete(RESOURCE_POOL, "p")
     await scene.ready(RESOURCE_POOL, "q", seconds=40)
 
 
 async def test_a_suspended_pool_gives_its_quota_back(scene, queues):
-    spot = await queues.flavor("spot")
-    await queues.queue("research", {spot: 2})
-    await admitted(scene)
-    await queued_pool(scene, "q")
-    await says(scene, "insufficient unused quota", "q")
+    await one_admitted_and_one_waiting(scene, queues)
     await scene.edit(RESOURCE_POOL, "p", {"suspend": True})
     await scene.ready(RESOURCE_POOL, "q", seconds=40)
     await scene.edit(RESOURCE_POOL, "p", {"suspend": False})

@@ -45,7 +45,7 @@ def previous_logs(cluster: Cluster, group: Target, wanted: str | None) -> list[P
 
     where = agent(cluster, group)
     answer = ask_agent()
-    dead = [_as_in_status(group, dead_rank(group, each)) for each in answer["dead"]]
+    dead = _as_in_status(group, [dead_rank(group, each) for each in answer["dead"]])
     if not dead:
         raise NotFoundError(_why_none(group, answer["since"]))
     chosen = _latest(group, dead, wanted)
@@ -65,12 +65,13 @@ def dead_rank(group: Target, answer: Any) -> DeadRank:
     return read(DeadRank, group, "the agent's record of a dead rank", answer)
 
 
-def _as_in_status(group: Target, dead: DeadRank) -> DeadRank:
-    """Return the dead rank with the reason that the group's status has: the operator knows more, such as of its pod."""
-    for kept in group_status(group).failures:
-        if (kept.incarnation, kept.rank, kept.birth) == (dead.incarnation, dead.rank, dead.birth):
-            return dead.model_copy(update={"reason": kept.reason, "message": kept.message})
-    return dead
+def _as_in_status(group: Target, dead: Sequence[DeadRank]) -> list[DeadRank]:
+    """Return dead ranks with the reasons in the group's status: the operator knows more, such as of their pods."""
+    kept = {
+        (each.incarnation, each.rank, each.birth): {"reason": each.reason, "message": each.message}
+        for each in reversed(group_status(group).failures)  # the latest counts
+    }
+    return [each.model_copy(update=kept.get((each.incarnation, each.rank, each.birth), {})) for each in dead]
 
 
 def _why_none(group: Target, since: str | None) -> str:

@@ -52,14 +52,17 @@ def pod_trouble(pod: Manifest) -> Explanation | None:
 
 def is_starting(container: Mapping[str, Any]) -> bool:
     """Return whether kubelet has not started the container yet, and nothing is known to be wrong with it."""
-    state = container.get("state") or {}
-    return not state or (state.get("waiting") or {}).get("reason") in _WAITING_IS_FINE
+    return not container.get("state") or _waiting(container).get("reason") in _WAITING_IS_FINE
 
 
 def cannot_pull(container: Mapping[str, Any]) -> bool:
     """Return whether kubelet cannot pull the container's image."""
-    reason = ((container.get("state") or {}).get("waiting") or {}).get("reason")
-    return reason in {*_IMAGE_REASONS, _INVALID_NAME}
+    return _waiting(container).get("reason") in {*_IMAGE_REASONS, _INVALID_NAME}
+
+
+def _waiting(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what kubelet says of a container that waits; empty if it does not."""
+    return (container.get("state") or {}).get("waiting") or {}
 
 
 def setting_up(pods: Iterable[Manifest]) -> Explanation | None:
@@ -93,7 +96,7 @@ def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | 
         return Explanation(Reason.IMAGE_UNFIT, f"pod {pod}, image {container['image']}: {lacking}")
     if container["name"] == Container.SETUP and (failed := _failed(container)):
         return Explanation(Reason.SETUP_FAILED, _of_setup(pod, failed))
-    waiting = container.get("state", {}).get("waiting", {})
+    waiting = _waiting(container)
     reason = waiting.get("reason")
     if reason is None or reason in _WAITING_IS_FINE:
         return None
