@@ -243,7 +243,8 @@ def is_applied(live: Manifest, wanted: Manifest) -> bool:
     """Return whether the object is as it was applied last, and that is what is wanted now.
 
     A server-side apply that changes nothing would have the same effect, but it would cost the API server and its
-    webhooks a request for each object and reconcile. The digest tells what was applied last, removed fields included.
+    webhooks a request for each object and reconcile. The digest tells what was applied last, removed fields included,
+    except for owners, which the operator never removes.
     Values and owners show whether that was changed since. Fields that others added do not matter.
     """
     digest = wanted["metadata"]["annotations"][MANIFEST_ANNOTATION]

@@ -254,7 +254,7 @@ def _ray_cluster(observed: Observed, templates: Templates, pool: ResourcePool) -
     # Without the pods of other pools, through which each pool's trial would go.
     only = replace(observed, pools=(pool,), groups=(), pods=tuple(observed.all_pods_of(node_group_of(pool))))
     replicas, own = {pool.name: Replicas(pool.spec.nodes)}, alone(templates, observed, pool)
-    return owned(ray_cluster(only, own, {}, replicas, token_digest=""), observed.key, [pool])
+    return owned(ray_cluster(only, own, {}, replicas, token_digest=""), only)
 
 
 async def _answer(client: Kube, trial: Trial) -> Explanation | None:

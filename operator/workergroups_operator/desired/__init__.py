@@ -48,4 +48,4 @@ def desired(
             uid = str(account["metadata"]["uid"])
             off = decisions.is_off
             manifests.append(agent.deployment(observed.key, templates.images, pools[0], token_digest, uid, is_off=off))
-    return [guarded(owned(manifest, observed.key, pools), observed) for manifest in manifests]
+    return [guarded(owned(manifest, observed), observed) for manifest in manifests]

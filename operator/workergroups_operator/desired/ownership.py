@@ -4,31 +4,46 @@ Kubernetes deletes an object when its last owner is gone. So the operator needs 
 never blocks a deletion.
 """
 
-from collections.abc import Sequence
-
 from workergroups_api.launch import digest
-from workergroups_api.manifest import RAY_CLUSTER, Manifest
+from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, Manifest, identity
 from workergroups_api.names import API_VERSION, CLUSTER_LABEL, MANIFEST_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.queueing import is_queued
 
 
-def owned(manifest: Manifest, key: ClusterKey, pools: Sequence[ResourcePool]) -> Manifest:
+def owned(manifest: Manifest, observed: Observed) -> Manifest:
     """Return the manifest in the cluster's namespace, with its label, owners and digest."""
     metadata = manifest["metadata"]
-    owners = [{"apiVersion": API_VERSION, "kind": "ResourcePool", "name": pool.name, "uid": pool.uid} for pool in pools]
-    whole = manifest | {
-        "metadata": metadata
-        | {
-            "namespace": key.namespace,
-            "labels": {**metadata.get("labels", {}), CLUSTER_LABEL: key.name},
-            "ownerReferences": owners,
-        }
+    placed = {
+        "namespace": observed.key.namespace,
+        "labels": {**metadata.get("labels", {}), CLUSTER_LABEL: observed.key.name},
     }
+    whole = manifest | {"metadata": metadata | placed}
     annotations = {**metadata.get("annotations", {}), MANIFEST_ANNOTATION: digest(whole)}
-    return whole | {"metadata": whole["metadata"] | {"annotations": annotations}}
+    added = {"annotations": annotations, "ownerReferences": _owners(observed, identity(manifest))}
+    return whole | {"metadata": whole["metadata"] | added}
+
+
+def _owners(observed: Observed, child: tuple[str, str]) -> list[Manifest]:
+    """Return all pools as owners, after those that the object has already, even if their pools are gone.
+
+    Only the garbage collector removes an owner. It asks for the owners one after the other: it may find the first just
+    before that one is deleted, then miss the second and remove it. If the operator removed the first meanwhile, the
+    object would have no owner, and nobody would ever delete it.
+    """
+    live = observed.children.get(child, {}).get("metadata", {}).get("ownerReferences") or ()
+    known = [
+        {key: owner[key] for key in ("apiVersion", "kind", "name", "uid")}
+        for owner in live
+        if (owner["apiVersion"], owner["kind"]) == (RESOURCE_POOL.api_version, RESOURCE_POOL.kind)
+    ]
+    uids = {owner["uid"] for owner in known}
+    return known + [_owner(pool) for pool in observed.pools if pool.uid not in uids]
+
+
+def _owner(pool: ResourcePool) -> Manifest:
+    return {"apiVersion": API_VERSION, "kind": RESOURCE_POOL.kind, "name": pool.name, "uid": pool.uid}
 
 
 def guarded(manifest: Manifest, observed: Observed) -> Manifest:

@@ -19,8 +19,11 @@ def obstacle(observed: Observed, *, is_off: bool = False) -> Explanation | None:
     for (kind, name), body in sorted(observed.children.items()):
         if kind == SERVICE.kind:
             continue
-        if body["metadata"].get("labels", {}).get(names.CLUSTER_LABEL) != observed.key.name or not _owners(body):
+        if body["metadata"].get("labels", {}).get(names.CLUSTER_LABEL) != observed.key.name:
             return _taken(kind, name)
+        if not _owners(body):
+            is_ours = names.MANIFEST_ANNOTATION in body["metadata"].get("annotations", {})
+            return _orphaned(kind, name) if is_ours else _taken(kind, name)
         if not is_of_a_present_pool(body, observed):
             return _leaving(f"{kind} {name}")
     return None if is_off else _service_obstacle(observed) or _pod_obstacle(observed)
@@ -66,6 +69,14 @@ def _taken(kind: str, name: str) -> Explanation:
         Reason.NAME_TAKEN,
         f"{kind} {name} exists and was not created by WorkerGroups: delete it, or give the pool another "
         "spec.clusterName",
+    )
+
+
+def _orphaned(kind: str, name: str) -> Explanation:
+    return Explanation(
+        Reason.NAME_TAKEN,
+        f"{kind} {name} is of an earlier cluster of this name and has no owner any more, as after "
+        "kubectl delete --cascade=orphan, so nothing deletes it: delete it, or give the pool another spec.clusterName",
     )
 
 

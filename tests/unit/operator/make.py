@@ -6,6 +6,7 @@ from typing import Any
 
 from workergroups_api.launch import digest, revision
 from workergroups_api.manifest import Kind
+from workergroups_api.names import API_VERSION
 from workergroups_api.report import GroupReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
@@ -60,7 +61,7 @@ def group(name: str = "trainer", pools: Any = ("actors",), status: Any = None, *
 
 
 def owned_by(*uids: str) -> list[dict[str, str]]:
-    return [{"kind": "ResourcePool", "name": uid, "uid": uid} for uid in uids]
+    return [{"apiVersion": API_VERSION, "kind": "ResourcePool", "name": uid, "uid": uid} for uid in uids]
 
 
 def child(kind: str, name: str, *owners: str, **more: Any) -> dict[tuple[str, str], Any]:

@@ -203,6 +203,7 @@ def service(*owners):
 
 
 RAY = {"kind": "RayCluster", "uid": "uid-RayCluster"}
+ORPHANED = {"ownerReferences": [], "annotations": {"workergroups.dev/manifest": "of an earlier cluster"}}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,8 @@ RAY = {"kind": "RayCluster", "uid": "uid-RayCluster"}
         ({"children": child("ConfigMap", "actors-plan", "uid-old")}, "PreviousLeaving", "ConfigMap actors-plan"),
         ({"children": child("ConfigMap", "actors-plan", "uid-old", "uid-actors")}, None, ""),
         ({"children": child("Secret", "actors", metadata={"labels": {}})}, "NameTaken", "Secret actors exists"),
-        ({"children": child("Secret", "actors", metadata={"ownerReferences": []})}, "NameTaken", "delete it"),
+        ({"children": child("Secret", "actors", metadata={"ownerReferences": []})}, "NameTaken", "not created by"),
+        ({"children": child("Secret", "actors", metadata=ORPHANED)}, "NameTaken", "has no owner any more"),
         ({"children": service()}, "NameTaken", "Service actors-head-svc exists"),
         ({"children": service(RAY)}, "PreviousLeaving", "Service"),
         ({"children": service(RAY) | child("RayCluster", "actors")}, None, ""),
