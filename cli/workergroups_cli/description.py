@@ -104,6 +104,8 @@ def _describe(status: Status) -> None:
         print_text(f"  drivers connected: {drivers.running} {', '.join(drivers.jobs)}".rstrip())
     if status.oldest_call:
         print_text(f"  oldest call: {status.oldest_call}; where it is: workergroups stacks {status.name}")
+    if status.last_change:
+        print_text(f"  last changed by {status.last_change}")
     if not status.is_current:
         print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
     shown: dict[str, str] = {}

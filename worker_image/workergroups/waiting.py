@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -15,17 +16,32 @@ _END_TIMEOUT = 30.0
 """Seconds within which Ray should have removed what was ended; normally it does so at once."""
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.2
+_QUIET_FOR = 10.0
+"""Seconds before a wait says what it waits for."""
+_MINUTE = 60.0
+"""Seconds until it says so again."""
 
 
-def poll(question: Callable[[], T | None], *, timeout: float) -> T | None:
-    """Ask repeatedly, with growing pauses, until the answer is truthy; return ``None`` after ``timeout`` seconds."""
-    deadline = time.monotonic() + timeout
-    pause = _FIRST_PAUSE
+def poll(
+    question: Callable[[], T | None], *, timeout: float, describe: Callable[[float], str] | None = None
+) -> T | None:
+    """Ask repeatedly, with growing pauses, until the answer is truthy; return ``None`` after ``timeout`` seconds.
+
+    Args:
+        question: What to ask.
+        timeout: Seconds.
+        describe: Returns what is missing after that many seconds, for a line on standard error during a long wait.
+    """
+    started = time.monotonic()
+    pause, quiet = _FIRST_PAUSE, _QUIET_FOR
     while not (answer := question()):
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
+        waited = time.monotonic() - started
+        if waited >= timeout:
             return None
-        time.sleep(min(pause, remaining))
+        if describe is not None and waited >= quiet:
+            print(f"[workergroups] still waiting: {describe(round(waited))}", file=sys.stderr, flush=True)
+            quiet += _MINUTE
+        time.sleep(min(pause, timeout - waited))
         pause = min(pause * 1.5, _LONGEST_PAUSE)
     return answer
 

@@ -80,6 +80,20 @@ class Status:
         return f"{call['method']} for {age(moment(call['since']))} on rank {call['rank']}" if call else None
 
     @property
+    def last_change(self) -> str | None:
+        """Who wrote which fields of the spec last, and how long ago; ``None`` if the spec is as it was created."""
+        entries = [
+            entry
+            for entry in self.manifest["metadata"].get("managedFields") or ()
+            if "f:spec" in (entry.get("fieldsV1") or {}) and not entry.get("subresource") and entry.get("time")
+        ]
+        if not entries or self.manifest["metadata"].get("generation", 1) == 1:
+            return None
+        last = max(entries, key=lambda entry: moment(entry["time"]))
+        fields = ", ".join(sorted(field.replace("f:", "spec.") for field in last["fieldsV1"]["f:spec"] if field != "."))
+        return f"{last.get('manager')}, which has set {fields}, {age(moment(last['time']))} ago"
+
+    @property
     def failures(self) -> tuple[KeptFailure, ...]:
         """The latest failures of a group's ranks, also of earlier incarnations, the latest first."""
         return self._group.failures if self._group else ()

@@ -1,6 +1,7 @@
 """The overview of `workergroups status`."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -70,6 +71,35 @@ def test_what_several_conditions_say_is_shown_once(capsys):
     _, first, second, third = capsys.readouterr().out.splitlines()
     assert first.endswith(f"Suspended: {why}")
     assert all(line.endswith("Suspended: see ClusterReady") for line in (second, third))
+
+
+def entry(manager, minutes, *fields, **more):
+    written = (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat(timespec="seconds")
+    of_fields = {"fieldsV1": {f"f:{key}": {} for key in fields}}
+    return {"manager": manager, "time": written.replace("+00:00", "Z")} | of_fields | more
+
+
+OF_SPEC = {"fieldsV1": {"f:spec": {".": {}, "f:suspend": {}, "f:nodes": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("generation", "entries", "said"),
+    [
+        (2, [entry("up", 90) | OF_SPEC, entry("kubectl-edit", 5) | OF_SPEC], "kubectl-edit, which has set spec.nodes,"),
+        (2, [entry("up", 90) | OF_SPEC, entry("labeller", 5, "metadata")], "up, which has set spec.nodes, spec.susp"),
+        (2, [entry("up", 90) | OF_SPEC, entry("agent", 5, subresource="status") | OF_SPEC], "up, which has set spec"),
+        (1, [entry("up", 90) | OF_SPEC], None),
+        (2, [], None),
+        (2, [{"manager": "old"}], None),
+    ],
+)
+def test_a_description_says_who_changed_the_spec_last(generation, entries, said, capsys):
+    body = pool("ppo", status={"observedGeneration": generation})
+    body["metadata"] |= {"generation": generation, "managedFields": entries}
+    _describe(status_of(Target(POOL, body)))
+    lines = [line for line in capsys.readouterr().out.splitlines() if "last changed by" in line]
+    assert len(lines) == (said is not None)
+    assert said is None or said in lines[0]
 
 
 def test_a_script_sees_how_many_drivers_there_are(capsys):

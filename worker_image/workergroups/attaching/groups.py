@@ -68,7 +68,8 @@ def attach(name: str, *, newer_than: int | None = None, timeout: float = 60.0) -
 def _attach(wanted: _Wanted, timeout: float) -> RayWorkerGroup:
     deadline = time.monotonic() + timeout
     while True:
-        found = poll(wanted.find, timeout=max(0.0, deadline - time.monotonic()))
+        left = max(0.0, deadline - time.monotonic())
+        found = poll(wanted.find, timeout=left, describe=partial(_what_is_missing, wanted))
         if found is None:
             raise GroupNotFoundError(_what_is_missing(wanted, timeout))
         try:
@@ -223,7 +224,7 @@ def _failed_for_good(group: str, current: Incarnation) -> str:
     )
 
 
-def _what_is_missing(wanted: _Wanted, timeout: float) -> str:
+def _what_is_missing(wanted: _Wanted, seconds: float) -> str:
     current = incarnations.current(wanted.group)
     known = _incarnations(wanted.group, current)
     if current is None and known:
@@ -231,13 +232,13 @@ def _what_is_missing(wanted: _Wanted, timeout: float) -> str:
     if current is None:
         groups = sorted({rank.group for rank in _all_ranks()})
         there = ", ".join(map(repr, groups)) if groups else "none"
-        return f"there is no group {wanted.group!r} on this cluster after {timeout:g} s; the groups here: {there}"
+        return f"there is no group {wanted.group!r} on this cluster after {seconds:g} s; the groups here: {there}"
     ranks = known.get(current, [])
     count = f"{len(ranks)} of {ranks[0].world_size} ranks" if ranks else "no ranks"
     is_there = f"{count} of group {wanted.group!r} are there (incarnation {current.incarnation})"
     if not wanted.includes(current):
         return (
-            f"after {timeout:g} s, there is no incarnation newer than {wanted.newer_than} yet: {is_there}; see the "
+            f"after {seconds:g} s, there is no incarnation newer than {wanted.newer_than} yet: {is_there}; see the "
             "WorkerGroup's conditions for whether its ranks are being replaced"
         )
-    return f"after {timeout:g} s, {is_there}; see the WorkerGroup's conditions for what it waits for"
+    return f"after {seconds:g} s, {is_there}; see the WorkerGroup's conditions for what it waits for"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import ray
 from ray.util import placement_group_table
@@ -34,7 +35,7 @@ def attach_pool(name: str, *, timeout: float = 60.0) -> RayResourcePool:
     if not ray.is_initialized():
         ray.init(address="auto")
     stack_dump.enable_driver()
-    placed = poll(lambda: placed_nodes(name), timeout=timeout)
+    placed = poll(lambda: placed_nodes(name), timeout=timeout, describe=partial(what_is_missing, name))
     if placed is None:
         raise PoolNotFoundError(what_is_missing(name, timeout))
     return pool_over(name, [(node.record, index) for node in placed for index in sorted(node.record["bundles"])])
@@ -69,18 +70,18 @@ def _placement_groups() -> list[Record]:
     return [record for record in placement_group_table().values() if record["state"] == "CREATED"]
 
 
-def what_is_missing(pool: str, timeout: float) -> str:
+def what_is_missing(pool: str, seconds: float) -> str:
     """Return why a pool is not there after that many seconds."""
     reservation = reservations.current(pool)
     if reservation is None:
         names = (PlacementName.parse(record["name"]) for record in _placement_groups())
         there = ", ".join(sorted({repr(name.pool) for name in names if name})) or "none"
         return (
-            f"nothing is reserved for a pool {pool!r} on this cluster after {timeout:g} s (a pool with reservation: "
+            f"nothing is reserved for a pool {pool!r} on this cluster after {seconds:g} s (a pool with reservation: "
             f"None has no bundles); pools with bundles here: {there}"
         )
     reserved = sum(1 for node in _nodes(pool, reservation.uid) if node.name.index < reservation.nodes)
     return (
-        f"after {timeout:g} s, {reserved} of {reservation.nodes} nodes of pool {pool!r} have their bundles; see the "
+        f"after {seconds:g} s, {reserved} of {reservation.nodes} nodes of pool {pool!r} have their bundles; see the "
         "ResourcePool's conditions for what it waits for"
     )
