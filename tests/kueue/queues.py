@@ -3,15 +3,19 @@
 from typing import Any
 
 from tests.simulation.api import Api, eventually, path_of
-from workergroups_api.manifest import RAY_CLUSTER, Kind, Manifest
+from tests.simulation.machines import HOSTNAME
+from workergroups_api.manifest import NODE, RAY_CLUSTER, Kind, Manifest
 
 VERSION = "kueue.x-k8s.io/v1beta2"
 FLAVOR = Kind(VERSION, "ResourceFlavor", "resourceflavors", is_namespaced=False)
 CLUSTER_QUEUE = Kind(VERSION, "ClusterQueue", "clusterqueues", is_namespaced=False)
+TOPOLOGY = Kind(VERSION, "Topology", "topologies", is_namespaced=False)
 LOCAL_QUEUE = Kind(VERSION, "LocalQueue", "localqueues")
 PRIORITY = Kind(VERSION, "WorkloadPriorityClass", "workloadpriorityclasses", is_namespaced=False)
 WORKLOAD = Kind(VERSION, "Workload", "workloads")
 GPU = "nvidia.com/gpu"
+BLOCK = "cloud.example/block"
+_KINDS = (FLAVOR, CLUSTER_QUEUE, LOCAL_QUEUE, PRIORITY, TOPOLOGY, NODE)
 PLENTY = {"cpu": "10000", "memory": "10000Gi"}
 
 
@@ -30,6 +34,25 @@ class Queues:
         )
         spec = {"nodeLabels": {"cloud.example/flavor": name}, "tolerations": tolerations}
         return await self._make(FLAVOR, f"{self._namespace}-{name}", spec)
+
+    async def topology(self, blocks: dict[str, int]) -> str:
+        """Create nodes with two GPUs each, so many in each block, and a flavor of them; return its full name."""
+        levels = [{"nodeLabel": BLOCK}, {"nodeLabel": HOSTNAME}]
+        name = await self._make(TOPOLOGY, f"{self._namespace}-blocks", {"levels": levels})
+        labels = {"cloud.example/flavor": name}
+        for block, count in blocks.items():
+            for number in range(count):
+                await self._node(f"{name}-{block}-{number}", labels | {BLOCK: block})
+        return await self._make(FLAVOR, name, {"nodeLabels": labels, "topologyName": name})
+
+    async def _node(self, name: str, labels: dict[str, str]) -> None:
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels | {HOSTNAME: name}}}
+        await self._create(NODE, body)
+        # Kubernetes adds the taint of a node that is not ready, and its controller, which removes it, does not run here.
+        await self._api.merge(NODE, None, name, {"spec": {"taints": None}})
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
+        has = {"cpu": "100", "memory": "1000Gi", "pods": "100", GPU: "2"}
+        await self._api.merge(NODE, None, name, {"status": {"conditions": [ready], "allocatable": has}}, "status")
 
     async def queue(self, name: str, gpus: dict[str, int], cohort: str | None = None, **spec: Any) -> str:
         """Create a ClusterQueue with GPUs of each flavor, and the LocalQueue of that name; return its full name."""
@@ -84,7 +107,7 @@ class Queues:
     async def remove(self) -> None:
         """Delete all of them."""
         for each in reversed(self._made):
-            kind = next(kind for kind in (FLAVOR, CLUSTER_QUEUE, LOCAL_QUEUE, PRIORITY) if kind.kind == each["kind"])
+            kind = next(kind for kind in _KINDS if kind.kind == each["kind"])
             await self._api.delete(kind, each["metadata"].get("namespace"), each["metadata"]["name"])
 
     async def _make(self, kind: Kind, name: str, spec: Manifest, namespace: str | None = None) -> str:

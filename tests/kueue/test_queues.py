@@ -6,9 +6,11 @@ import pytest
 
 from tests.api.kueue_contract import QUEUE
 from tests.api.test_kueue import templates, unchanged
+from tests.kueue.queues import BLOCK
 from tests.simulation.api import eventually
 from tests.simulation.scene import condition, pool
-from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.manifest import POD, RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
+from workergroups_api.names import POOL_LABEL
 
 PRIORITY = "kueue.x-k8s.io/priority-class"
 ON_GPUS = {"accelerator": {"vendor": "nvidia"}, "processesPerNode": 2}
@@ -111,6 +113,31 @@ async def test_a_preempted_pool_says_so_takes_what_was_asked_meanwhile_and_comes
     assert condition(await scene.get(RESOURCE_POOL, "p"), "UpToDate")["status"] == "True"
     labels = templates(await unchanged(scene))[1]["metadata"]["labels"]
     assert labels["team"] == "rl"
+
+
+IN_ONE_BLOCK = {"podTemplate": {"metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": BLOCK}}}}
+
+
+async def nodes_of_workers(scene, name):
+    """The nodes on which the workers of a pool are, each of which has its block in its name."""
+    pods = await scene.api.list(POD, scene.namespace)
+    of_pool = [each for each in pods if each["metadata"].get("labels", {}).get(POOL_LABEL) == name]
+    return sorted(each["spec"]["nodeName"].removeprefix(f"{scene.namespace}-blocks-") for each in of_pool)
+
+
+@pytest.mark.timeout(150)
+async def test_all_nodes_of_a_pool_are_in_one_block_of_the_topology(scene, queues):
+    blocks = await queues.topology({"small": 1, "large": 2})
+    await queues.queue("research", {blocks: 8})
+    await admitted(scene, nodes=2, **IN_ONE_BLOCK)
+    assert await nodes_of_workers(scene, "p") == ["large-0", "large-1"]
+    await unchanged(scene)
+    await queued_pool(scene, "q", nodes=2, **IN_ONE_BLOCK)
+    await says(scene, "topology", "q")
+    await scene.delete(RESOURCE_POOL, "p")
+    await scene.ready(RESOURCE_POOL, "q", seconds=40)
+    assert await nodes_of_workers(scene, "q") == ["large-0", "large-1"]
+    assert await queues.evictions() == 0
 
 
 async def one_admitted_and_one_waiting(scene, queues):

@@ -16,6 +16,7 @@ from workergroups_api.manifest import POD, SECRET, Manifest
 
 # What a pod can request that these machines do not have.
 NO_SUCH_NODE = "simulation/nowhere"
+HOSTNAME = "kubernetes.io/hostname"
 BROKEN_IMAGE = "example.test/broken"
 UNFIT_IMAGE = "example.test/unfit"
 UNFIT = "Ray 2.9.3 is too old, 2.52 or later is needed"
@@ -123,8 +124,10 @@ class Machines:
             await asyncio.sleep(0.05)
         if self.free_nodes is not None:
             self.free_nodes -= 1
+        while self.pods.get(uid, pod)["spec"].get("schedulingGates"):  # noqa: ASYNC110 (somebody removes them)
+            await asyncio.sleep(0.05)
         if not pod["spec"].get("nodeName"):
-            await self._bind(pod)
+            await self._bind(self.pods.get(uid, pod))
         await asyncio.sleep(self._random.uniform(0.01, 0.08))
         is_checked = bool(pod["spec"].get("initContainers"))
         if is_checked and any(each["image"].startswith(UNFIT_IMAGE) for each in pod["spec"]["containers"]):
@@ -134,11 +137,12 @@ class Machines:
 
     async def _bind(self, pod: Manifest) -> None:
         name = pod["metadata"]["name"]
+        selected = (pod["spec"].get("nodeSelector") or {}).get(HOSTNAME)
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": name, "uid": pod["metadata"]["uid"]},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": self._random.choice(list(NODES))},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": selected or self._random.choice(list(NODES))},
         }
         with contextlib.suppress(ApiError):
             await self._api.request("POST", f"/api/v1/namespaces/{self._namespace}/pods/{name}/binding", binding)
