@@ -48,7 +48,7 @@ class Queues:
     async def _node(self, name: str, labels: dict[str, str]) -> None:
         body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels | {HOSTNAME: name}}}
         await self._create(NODE, body)
-        # Kubernetes adds the taint of a node that is not ready, and its controller, which removes it, does not run here.
+        # What removes the taint of a node that was not ready does not run here.
         await self._api.merge(NODE, None, name, {"spec": {"taints": None}})
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
         has = {"cpu": "100", "memory": "1000Gi", "pods": "100", GPU: "2"}
