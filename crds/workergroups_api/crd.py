@@ -111,6 +111,7 @@ def _crd(
         "additionalPrinterColumns": [
             _column("Ready", "string", _condition(ConditionType.READY, "status")),
             _column("Reason", "string", _condition(ConditionType.READY, "reason")),
+            _column("Up-To-Date", "string", _condition(ConditionType.UP_TO_DATE, "reason")),
             *columns,
             _column("Age", "date", ".metadata.creationTimestamp"),
             _column("Progress", "string", _condition(ConditionType.PROGRESSING, "reason"), priority=1),

@@ -32,6 +32,10 @@ class ApiObject(ApiModel):
         """The object's namespace."""
         return str(self.metadata["namespace"])
 
+    def in_namespace(self, command: str) -> str:
+        """Return a command on this object that can be copied from a message."""
+        return f"{command} -n {self.namespace}"
+
     @property
     def uid(self) -> str:
         """The object's UID."""

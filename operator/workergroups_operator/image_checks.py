@@ -15,7 +15,7 @@ from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, Reason
 from workergroups_operator.observed import Observed, node_group_of
-from workergroups_operator.policy.pod_trouble import cannot_pull, is_starting
+from workergroups_operator.policy.pod_trouble import cannot_pull, failed_pull, is_starting
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.library import READ_ONLY
 from workergroups_operator.templates.live import has_head_run, has_run, live_head, live_nodes
@@ -154,8 +154,8 @@ def _why(images: list[str], pod: Manifest | None) -> Explanation | None:
     if (refused := next((each for each in containers if cannot_pull(each)), None)) is not None:
         return Explanation(
             Reason.IMAGE_PULL_FAILED,
-            f"cannot pull {refused['image']}, which pod {_name(pod or {})} tries, and goes on trying: correct the "
-            "image or its imagePullSecrets, and the restart begins automatically, which ends the ranks",
+            f"{failed_pull(refused)}; pod {_name(pod or {})} goes on trying: correct the image or its "
+            "imagePullSecrets, and the restart begins automatically, which ends the ranks",
         )
     if len(containers) < len(images) or any(map(is_starting, containers)):
         return Explanation(Reason.PULLING_IMAGE, f"waiting until a node has pulled {', '.join(images)}")

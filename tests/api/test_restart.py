@@ -93,7 +93,7 @@ async def test_a_restart_replaces_one_node_at_a_time_and_the_group_once(scene):
     watching = asyncio.create_task(fewest_until_replaced(scene, set(before)))
     await restart(scene)
     said = condition(await scene.until(RESOURCE_POOL, "p", "Ready", "False", "Rolling"))
-    assert "of 3 are replaced" in said["message"]
+    assert "of 3 new pods created" in said["message"]
     await restarted(scene)
     assert await asyncio.wait_for(watching, 10) == 2
     assert not pods(scene).keys() & before.keys()

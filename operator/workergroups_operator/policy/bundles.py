@@ -131,8 +131,8 @@ def _too_many(ranks: int) -> Explanation | None:
 def _suspended(group: WorkerGroup) -> Explanation:
     return Explanation(
         Reason.SUSPENDED,
-        "spec.suspend is true: the group has no ranks and no bundles; to start it: workergroups resume "
-        f"group/{group.name}",
+        "spec.suspend is true: the group has no ranks and no bundles; to start it: "
+        + group.in_namespace(f"workergroups resume group/{group.name}"),
     )
 
 

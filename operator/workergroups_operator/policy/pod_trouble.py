@@ -26,6 +26,18 @@ DECISIVE = {
 _MAX_MESSAGE = 500
 _IMAGE_REASONS = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}
 _INVALID_NAME = "InvalidImageName"
+# What container runtimes say of a pull that fails, and what it means.
+_PULL_CAUSES = (
+    (
+        re.compile(r"unauthorized|denied|forbidden|credentials|\b40[13]\b", re.IGNORECASE),
+        "its registry refuses access, as some do to what does not exist",
+    ),
+    (re.compile(r"not found|manifest unknown|\b404\b", re.IGNORECASE), "its registry has no such image"),
+    (
+        re.compile(r"no such host|connection refused|unreachable|timeout|deadline exceeded|dial tcp", re.IGNORECASE),
+        "its registry cannot be reached",
+    ),
+)
 
 
 def first_trouble(pods: Iterable[Manifest]) -> Explanation | None:
@@ -58,6 +70,17 @@ def is_starting(container: Mapping[str, Any]) -> bool:
 def cannot_pull(container: Mapping[str, Any]) -> bool:
     """Return whether kubelet cannot pull the container's image."""
     return _waiting(container).get("reason") in {*_IMAGE_REASONS, _INVALID_NAME}
+
+
+def failed_pull(container: Mapping[str, Any]) -> str:
+    """Return which image cannot be pulled, and why if that is known.
+
+    Kubernetes alternates between two reasons and several messages, some with numbers of ports. One sentence for all
+    that mean the same keeps the status from changing.
+    """
+    said = str(_waiting(container).get("message", "")).replace(str(container["image"]), "")
+    cause = next((meaning for pattern, meaning in _PULL_CAUSES if pattern.search(said)), None)
+    return f"cannot pull {container['image']}" + (f": {cause}" if cause else "")
 
 
 def _waiting(container: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -101,10 +124,8 @@ def _container_trouble(pod: str, container: Mapping[str, Any]) -> Explanation | 
     if reason is None or reason in _WAITING_IS_FINE:
         return None
     if reason in _IMAGE_REASONS:
-        # Kubernetes alternates between two reasons and several messages. One of each keeps the status from changing.
-        return Explanation(
-            Reason.IMAGE_PULL_FAILED, f"pod {pod}, container {container['name']}: cannot pull {container['image']}"
-        )
+        why = f"pod {pod}, container {container['name']}: {failed_pull(container)}"
+        return Explanation(Reason.IMAGE_PULL_FAILED, why)
     last = container.get("lastState", {}).get("terminated", {})
     exit_note = f"; it ended with {last.get('reason')}, exit code {last.get('exitCode')}" if last else ""
     detail = waiting.get("message") or f"image {container.get('image')}"

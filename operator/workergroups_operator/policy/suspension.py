@@ -111,7 +111,7 @@ def _by_spec(pool: ResourcePool) -> Explanation:
     return Explanation(
         Reason.SUSPENDED,
         "spec.suspend is true: the pool has no pods and holds no devices; to start it: "
-        f"workergroups resume {pool.name}",
+        + pool.in_namespace(f"workergroups resume {pool.name}"),
     )
 
 
@@ -120,7 +120,7 @@ def _unused(pool: ResourcePool, idle: PoolIdle) -> Explanation:
     return Explanation(
         Reason.IDLE,
         f"the pool has not been used{since}, so it has no pods and holds no devices, as spec.idle says; a group on it "
-        f"wakes it, and so does: workergroups job submit {pool.name}",
+        "wakes it, and so does: " + pool.in_namespace(f"workergroups job submit {pool.name}"),
     )
 
 

@@ -184,7 +184,7 @@ def _failed(group: WorkerGroup, response: FailureResponse, count: str) -> Findin
 def _hung(group: WorkerGroup, response: FailureResponse, count: str) -> Finding:
     """Report a call that hangs. If the policy restarts nothing, the call may still return, so nothing is final."""
     is_left_alone = response.policy.restart is Restart.NEVER
-    restart = f"the call may still return; to recreate the ranks: workergroups restart {group.name}"
+    restart = f"the call may still return; to recreate the ranks: {_restart(group)}"
     next_ = restart if is_left_alone else _next(group, response)
     message = f"{response.failure.ranks[0].message}; {count}; {next_}"
     is_final = response.restart_at is None and not is_left_alone
@@ -211,8 +211,12 @@ def _next(group: WorkerGroup, response: FailureResponse) -> str:
 def _try_again(group: WorkerGroup) -> str:
     return (
         "correct spec.worker or spec.roles, spec.env or the code, and the ranks start again; to start them unchanged: "
-        f"workergroups restart {group.name}"
+        + _restart(group)
     )
+
+
+def _restart(group: WorkerGroup) -> str:
+    return group.in_namespace(f"workergroups restart {group.name}")
 
 
 def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:

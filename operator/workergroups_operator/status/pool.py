@@ -82,7 +82,7 @@ def drivers_lost(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None
         Reason.DRIVERS_LOST,
         f"Ray's head was lost at {lost.time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} with {lost.count} "
         f"driver{'s' if lost.count > 1 else ''}{jobs}, and none has connected since: start it again, such as with "
-        f"workergroups job submit {pool.name}",
+        + pool.in_namespace(f"workergroups job submit {pool.name}"),
     )
 
 
@@ -259,7 +259,7 @@ def _have_joined(pool: ResourcePool, report: PoolReport, running: str, inputs: S
 
 def _rolling(pool: ResourcePool, roll: Roll, inputs: StatusInputs) -> Finding:
     """Report how far the roll is, and what stops it: the nodes that were not replaced keep running."""
-    count = f"restarting the nodes one by one: {len(roll.new)} of {roll.total} are replaced"
+    count = f"restarting the nodes one by one: {len(roll.new)} of {roll.total} new pods created"
     if inputs.decisions.old_head is not None or inputs.templates.replaces_head:
         count += "; the head first"
     head = found_versions(inputs.observed.pods_of(Component.HEAD))
@@ -271,7 +271,8 @@ def _rolling(pool: ResourcePool, roll: Roll, inputs: StatusInputs) -> Finding:
     if why is None:
         return _nodes_finding("False", Explanation(Reason.ROLLING, count))
     # What has run may have changed something, so the operator does not go on by itself: see `policy.roll.is_stuck`.
-    way = f", then: workergroups restart pool/{pool.name}" if any(map(has_begun, roll.new)) else ", and it goes on"
+    again = pool.in_namespace(f"workergroups restart pool/{pool.name}")
+    way = f", then: {again}" if any(map(has_begun, roll.new)) else ", and it goes on"
     message = f"{count}, and the restart stops here: {why.message}; correct the spec{way}"
     return _nodes_finding("False", Explanation(why.reason, message), decisive=why.reason in DECISIVE)
 

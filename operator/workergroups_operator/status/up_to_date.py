@@ -27,7 +27,8 @@ def pool_up_to_date(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     if blocked is not None:
         message = f"the restart has not begun, and everything keeps running as it is: {blocked.message}"
         if asked_roll(pool.metadata, last_roll(inputs.observed, pool)) is not None:
-            message += f"; to cancel it: kubectl annotate resourcepool {pool.name} {RESTARTED_AT_ANNOTATION}-"
+            cancel = f"kubectl annotate resourcepool {pool.name} {RESTARTED_AT_ANNOTATION}-"
+            message += f"; to cancel it: {pool.in_namespace(cancel)}"
         return _finding("False", Explanation(blocked.reason, message))
     why = _ignored(pool, inputs) or _changes_wait(pool, inputs) or _shrinking(pool, inputs)
     why = why or _old_pods(pool, inputs) or _old_images(pool, inputs)
@@ -79,7 +80,8 @@ def _old_pods(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     head = f"{head_too}, with which all groups and jobs of the cluster restart" if is_head_old else ""
     is_image = fields is not None and any(field.startswith("image:") for field in fields)
     is_under_way = node_group_of(pool) in inputs.decisions.rolls and _is_same(templates.of(pool), asked)
-    way_out = "a restart is replacing them" if is_under_way else f"to replace what is old: {_restart(pool)}"
+    what_to_do = f"to replace what is old: {_restart(pool)}; to keep it, set the spec back"
+    way_out = "a restart is replacing them" if is_under_way else what_to_do
     return Explanation(Reason.OLD_IMAGE if is_image else Reason.OLD_TEMPLATE, f"{what}: {count}{head}; {way_out}")
 
 
@@ -119,7 +121,11 @@ def _old_images(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
 
 
 def _restart(pool: ResourcePool) -> str:
-    return f"workergroups restart pool/{pool.name}"
+    return pool.in_namespace(f"workergroups restart pool/{pool.name}")
+
+
+def _recreate(group: WorkerGroup) -> str:
+    return group.in_namespace(f"workergroups restart {group.name}")
 
 
 def _shrinking(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
@@ -208,8 +214,7 @@ def group_up_to_date(group: WorkerGroup, inputs: StatusInputs) -> Finding:
             Explanation(
                 Reason.OLD_ENVIRONMENT,
                 f"incarnation {incarnation.number} began with other values of the variables that spec.env and "
-                "spec.envFrom take from Secrets and ConfigMaps: recreate the ranks with: workergroups restart "
-                f"{group.name}",
+                "spec.envFrom take from Secrets and ConfigMaps: recreate the ranks with: " + _recreate(group),
             ),
         )
     if (other_size := _other_size(group, inputs)) is not None:
@@ -238,10 +243,7 @@ def _other_size(group: WorkerGroup, inputs: StatusInputs) -> str | None:
         what = f"spec.nodes of pool {pool.name} is {pool.spec.nodes}, and the ranks run on {part.count // per_node}"
         if group.spec.resize is Resize.FOLLOW:
             return f"{what}: the ranks are recreated when the bundles of all nodes are reserved"
-        return (
-            f"{what}: recreate them, as soon as the bundles of all nodes are reserved, with: workergroups restart "
-            f"{group.name}"
-        )
+        return f"{what}: recreate them, as soon as the bundles of all nodes are reserved, with: {_recreate(group)}"
     return None
 
 

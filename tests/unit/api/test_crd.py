@@ -225,8 +225,11 @@ def test_only_wide_output_has_the_message(file):
 @pytest.mark.parametrize(
     ("file", "columns"),
     [
-        ("resourcepools.yaml", ["Ready", "Reason", "Nodes", "Ready-Nodes", "Accelerators", "Age"]),
-        ("workergroups.yaml", ["Ready", "Reason", "Ranks", "Ready-Ranks", "Restarts", "Call", "For", "Age"]),
+        ("resourcepools.yaml", ["Ready", "Reason", "Up-To-Date", "Nodes", "Ready-Nodes", "Accelerators", "Age"]),
+        (
+            "workergroups.yaml",
+            ["Ready", "Reason", "Up-To-Date", "Ranks", "Ready-Ranks", "Restarts", "Call", "For", "Age"],
+        ),
     ],
 )
 def test_narrow_output_counts_what_there_is(file, columns):

@@ -106,7 +106,7 @@ def test_a_pool_whose_head_came_back_without_its_drivers_is_ready_and_says_so():
     assert (update.ready.status, update.ready.reason) == ("True", "DriversLost")
     assert update.ready.message == (
         "Ray's head was lost at 2026-01-01T12:00:00Z with 2 drivers (ppo-1, ppo-2), and none has connected since: "
-        "start it again, such as with workergroups job submit actors"
+        "start it again, such as with workergroups job submit actors -n team"
     )
     assert update.after.drivers == known(0, SESSION, lost=LOST)
     told = news_event(update, update.news, NOW)

@@ -204,7 +204,7 @@ def test_a_group_with_a_call_that_hangs_is_not_ready_and_names_the_suspects():
     assert (update.ready.status, update.ready.reason) == ("False", "Hung")
     assert update.ready.message == (
         f"{HANG['message']}; 4 of 4 ranks ready; the call may still return; to recreate the ranks: "
-        "workergroups restart trainer"
+        "workergroups restart trainer -n team"
     )
     assert find(update.after.conditions, "Progressing").reason == "WaitingForReady"
     assert find(update.after.conditions, "Failed").status == "False"

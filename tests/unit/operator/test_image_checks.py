@@ -10,6 +10,7 @@ from tests.unit.operator.test_roll import ASKED, of_pool, running
 from workergroups_api.conditions import Explanation
 from workergroups_operator.apply import changes
 from workergroups_operator.image_checks import ImageCheck, image_checks, needed_pods, unpulled
+from workergroups_operator.policy.pod_trouble import failed_pull
 from workergroups_operator.try_pods import trials_of
 
 NEW = "example.test/worker:2"
@@ -101,7 +102,35 @@ def test_what_the_pods_status_means(states, status, reason):
     assert check.exists
     assert (check.why and check.why.reason) == reason
     if reason == "ImagePullFailed":
-        assert f"cannot pull {NEW}, which pod {check.name} tries" in check.why.message
+        assert f"cannot pull {NEW}; pod {check.name} goes on trying" in check.why.message
+
+
+BACK_OFF = f'Back-off pulling image "{NEW}": ErrImagePull: '
+DIAL = f'failed to pull and unpack image "{NEW}": failed to do request: Head "https://example.test/v2/": dial tcp '
+
+
+@pytest.mark.parametrize(
+    ("messages", "cause"),
+    [
+        ([f"{NEW}: not found", BACK_OFF + f"{NEW}: not found", "manifest unknown"], ": its registry has no such image"),
+        (
+            [DIAL + "10.0.0.7:443: connect: connection refused", DIAL + "10.0.0.7:35412: i/o timeout"],
+            "cannot be reached",
+        ),
+        (["pull access denied", "401 Unauthorized", "no basic auth credentials"], ": its registry refuses access"),
+        ([f'Back-off pulling image "{NEW}"', ""], f"cannot pull {NEW}"),
+    ],
+)
+def test_why_an_image_cannot_be_pulled_is_one_sentence_for_all_messages_that_mean_it(messages, cause):
+    said = {failed_pull({"image": NEW, "state": {"waiting": {"message": message}}}) for message in messages}
+    assert len(said) == 1
+    assert cause in said.pop()
+
+
+def test_the_name_of_an_image_is_no_cause():
+    image = "example.test/unauthorized:404"
+    waits = {"message": f'Back-off pulling image "{image}"'}
+    assert failed_pull({"image": image, "state": {"waiting": waits}}) == f"cannot pull {image}"
 
 
 def test_a_corrected_image_is_pulled_by_another_pod_and_the_first_is_deleted():

@@ -322,7 +322,7 @@ def test_a_change_is_reported_by_field_and_restarts_nothing(spec, fields, in_hea
     said = up_to_date(seen)
     assert (said.status, said.reason) == ("False", "OldImage" if "image" in spec else "OldTemplate")
     assert said.message.startswith(f"{fields}: ")
-    assert said.message.endswith("to replace what is old: workergroups restart pool/actors")
+    assert said.message.endswith("workergroups restart pool/actors -n team; to keep it, set the spec back")
     is_head_alone = "head" in spec and fields == "head"
     assert ("nodes are older than the spec, and so is the head, with which" in said.message) is (
         in_head and not is_head_alone
@@ -452,7 +452,7 @@ def test_a_restart_replaces_the_nodes_only_if_the_head_has_not_changed():
     assert node_group(seen)["template"]["metadata"]["annotations"][ROLL_ANNOTATION] == digest(ASKED)
     ready = status_of(seen).ready
     assert (ready.status, ready.reason) == ("False", "Rolling")
-    assert "0 of 2 are replaced" in ready.message
+    assert "0 of 2 new pods created" in ready.message
     assert status_of(seen).after.roll == digest(ASKED)
 
 
