@@ -111,12 +111,21 @@ def _wait(subject: ResourcePool | WorkerGroup, now: datetime, tried_since: datet
 def agent_lost(inputs: StatusInputs) -> Explanation:
     """Explain that the state is unknown, and why, as far as the operator can see."""
     trouble = agent_trouble(inputs.observed)
-    why = trouble.message if trouble else inputs.observed.agent.doubts.get(EVERY, _MAY_BE)
+    seen = _not_running(inputs.observed.pods_of(Component.AGENT)) or _MAY_BE
+    why = trouble.message if trouble else inputs.observed.agent.doubts.get(EVERY, seen)
     return Explanation(
         Reason.AGENT_LOST,
         f"there has been no heartbeat of the agent for some seconds, so the state is unknown: {why}; ranks that ran "
         "keep running",
     )
+
+
+def _not_running(pods: Sequence[Manifest]) -> str | None:
+    """Return what the operator sees of the agent's pod, such as while it is replaced; None if it runs."""
+    if not pods:
+        return "it has no pod at the moment"
+    starting = [pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") == "Pending"]
+    return f"its pod {starting[0]} is starting" if starting else None
 
 
 def unvouched(subject: ApiObject, inputs: StatusInputs) -> Explanation | None:

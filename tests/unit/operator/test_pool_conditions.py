@@ -207,6 +207,20 @@ def test_the_status_of_a_lost_agent_reports_what_prevents_its_return():
     assert "the state is unknown: agent: pod actors-agent, container executor: cannot pull gone:1" in ready.message
 
 
+@pytest.mark.parametrize(
+    ("agents", "words"),
+    [
+        ((), "it has no pod at the moment"),
+        ((pod("agent", phase="Pending"),), "its pod actors-agent is starting"),
+        ((pod("agent"),), "its pod is gone or hangs"),
+    ],
+)
+def test_while_the_agents_pod_is_replaced_the_status_says_so(agents, words):
+    pods = (pod("head"), *workers("p-0", "p-1"), *agents)
+    ready = ready_of(ready_pool(), pods=pods, agent=AgentHeartbeat(SESSION, KNOWN, is_silent=True))
+    assert f"so the state is unknown: {words}" in ready.message
+
+
 def test_a_cluster_that_is_restarted_says_why_until_its_agent_is_connected():
     why = "Secret actors with Ray's token was deleted"
     noted = child("Lease", "actors-agent", metadata={"annotations": {RESTART_ANNOTATION: why}})
