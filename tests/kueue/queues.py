@@ -36,7 +36,7 @@ class Queues:
         return await self._make(FLAVOR, f"{self._namespace}-{name}", spec)
 
     async def topology(self, blocks: dict[str, int]) -> str:
-        """Create nodes with two GPUs each, so many in each block, and a flavor of them; return its full name."""
+        """Create nodes with two GPUs each, that many in each block, and a flavor of them; return its full name."""
         levels = [{"nodeLabel": BLOCK}, {"nodeLabel": HOSTNAME}]
         name = await self._make(TOPOLOGY, f"{self._namespace}-blocks", {"levels": levels})
         labels = {"cloud.example/flavor": name}

@@ -19,7 +19,7 @@ _LONGEST_PAUSE = 0.2
 _QUIET_FOR = 10.0
 """Seconds before a wait says what it waits for."""
 _MINUTE = 60.0
-"""Seconds until it says so again."""
+"""Seconds until it reports that again."""
 
 
 def poll(

@@ -6,7 +6,7 @@ never blocks a deletion.
 
 from workergroups_api.launch import digest
 from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, Manifest, identity
-from workergroups_api.names import API_VERSION, CLUSTER_LABEL, MANIFEST_ANNOTATION
+from workergroups_api.names import CLUSTER_LABEL, MANIFEST_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.queueing import is_queued
@@ -43,7 +43,7 @@ def _owners(observed: Observed, child: tuple[str, str]) -> list[Manifest]:
 
 
 def _owner(pool: ResourcePool) -> Manifest:
-    return {"apiVersion": API_VERSION, "kind": RESOURCE_POOL.kind, "name": pool.name, "uid": pool.uid}
+    return {"apiVersion": RESOURCE_POOL.api_version, "kind": RESOURCE_POOL.kind, "name": pool.name, "uid": pool.uid}
 
 
 def guarded(manifest: Manifest, observed: Observed) -> Manifest:

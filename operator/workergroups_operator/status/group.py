@@ -23,7 +23,7 @@ from workergroups_operator.status.complete import group_complete, how_ended
 from workergroups_operator.status.conclusion import Conclusion, StatusInputs, conclude, finding, unvouched
 from workergroups_operator.status.kept_failures import kept_failures
 from workergroups_operator.status.suspended import group_suspended, not_ready
-from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment
+from workergroups_operator.status.up_to_date import group_up_to_date, missing_environment, restart_of
 
 _CHAIN = (ConditionType.POOLS_READY, ConditionType.RANKS_CREATED, ConditionType.RANKS_READY)
 _pools_finding = partial(finding, ConditionType.POOLS_READY)
@@ -184,7 +184,7 @@ def _failed(group: WorkerGroup, response: FailureResponse, count: str) -> Findin
 def _hung(group: WorkerGroup, response: FailureResponse, count: str) -> Finding:
     """Report a call that hangs. If the policy restarts nothing, the call may still return, so nothing is final."""
     is_left_alone = response.policy.restart is Restart.NEVER
-    restart = f"the call may still return; to recreate the ranks: {_restart(group)}"
+    restart = f"the call may still return; to recreate the ranks: {restart_of(group)}"
     next_ = restart if is_left_alone else _next(group, response)
     message = f"{response.failure.ranks[0].message}; {count}; {next_}"
     is_final = response.restart_at is None and not is_left_alone
@@ -211,12 +211,8 @@ def _next(group: WorkerGroup, response: FailureResponse) -> str:
 def _try_again(group: WorkerGroup) -> str:
     return (
         "correct spec.worker or spec.roles, spec.env or the code, and the ranks start again; to start them unchanged: "
-        + _restart(group)
+        + restart_of(group)
     )
-
-
-def _restart(group: WorkerGroup) -> str:
-    return group.in_namespace(f"workergroups restart {group.name}")
 
 
 def _paused(report: GroupReport, count: str, *, is_ready: bool) -> Finding:

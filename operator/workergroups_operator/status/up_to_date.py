@@ -124,7 +124,8 @@ def _restart(pool: ResourcePool) -> str:
     return pool.in_namespace(f"workergroups restart pool/{pool.name}")
 
 
-def _recreate(group: WorkerGroup) -> str:
+def restart_of(group: WorkerGroup) -> str:
+    """Return the command that recreates the ranks of a group."""
     return group.in_namespace(f"workergroups restart {group.name}")
 
 
@@ -214,7 +215,7 @@ def group_up_to_date(group: WorkerGroup, inputs: StatusInputs) -> Finding:
             Explanation(
                 Reason.OLD_ENVIRONMENT,
                 f"incarnation {incarnation.number} began with other values of the variables that spec.env and "
-                "spec.envFrom take from Secrets and ConfigMaps: recreate the ranks with: " + _recreate(group),
+                "spec.envFrom take from Secrets and ConfigMaps: recreate the ranks with: " + restart_of(group),
             ),
         )
     if (other_size := _other_size(group, inputs)) is not None:
@@ -243,7 +244,7 @@ def _other_size(group: WorkerGroup, inputs: StatusInputs) -> str | None:
         what = f"spec.nodes of pool {pool.name} is {pool.spec.nodes}, and the ranks run on {part.count // per_node}"
         if group.spec.resize is Resize.FOLLOW:
             return f"{what}: the ranks are recreated when the bundles of all nodes are reserved"
-        return f"{what}: recreate them, as soon as the bundles of all nodes are reserved, with: {_recreate(group)}"
+        return f"{what}: recreate them, as soon as the bundles of all nodes are reserved, with: {restart_of(group)}"
     return None
 
 
