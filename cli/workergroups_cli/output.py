@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from workergroups_common.text import without_controls
 
@@ -107,11 +108,14 @@ def note(text: str) -> None:
 
 
 def table(*columns: str, rows: Sequence[Sequence[object]]) -> None:
-    """Print columns without lines between them, as kubectl does."""
+    """Print columns without lines between them, and without spaces after the last, as kubectl does."""
     made = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         made.add_row(*("-" if cell is None or cell == "" else escape(without_controls(str(cell))) for cell in row))
-    out.print(made)
+    for line in out.render_lines(made, pad=False):
+        text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
+        text.rstrip()
+        out.print(text)
 
 
 class Teller:

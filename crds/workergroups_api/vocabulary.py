@@ -270,6 +270,8 @@ class EventReason(Word):
     COMPLETE = "Complete"
     # The group is not ready because a call hangs; the event names the suspects.
     HUNG = "Hung"
+    # The ranks are recreated because of a change, and not after a failure.
+    NEW_INCARNATION = "NewIncarnation"
     STATUS_REFUSED = "StatusRefused"
     DRIVERS_LOST = "DriversLost"
     # The operator has deleted the pool, since it was idle.

@@ -1,4 +1,4 @@
-"""Step eight, the only writer of status: write a status only if it changed, and an event if `Ready` changed.
+"""Step eight, the only writer of status: write a status if it changed, and an event if `Ready` or its cause changed.
 
 It also deletes the finished groups whose time is over, after their statuses have told that they are finished.
 """
@@ -161,11 +161,11 @@ async def _apply(client: Kube, update: StatusUpdate) -> None:
 
 
 def is_news(update: StatusUpdate) -> bool:
-    """Return whether `Ready` has another status than before, or a reason that is news whatever the status was."""
+    """Return whether `Ready` has another status than before, or its cause is known only now, or the run is complete."""
     before, ready = update.ready_before, update.ready
     if before is None or before.status != ready.status:
         return True
-    return before.reason != ready.reason and ready.reason in (RankEnd.HUNG, Reason.COMPLETE)
+    return before.reason != ready.reason and (update.is_cause or ready.reason == Reason.COMPLETE)
 
 
 def _identity(update: StatusUpdate) -> Manifest:
@@ -190,7 +190,8 @@ def event(update: StatusUpdate, now: datetime) -> Manifest:
 
 def news_event(update: StatusUpdate, news: Explanation, now: datetime) -> Manifest:
     """Return the event for something else that has happened to the object."""
-    return event(update, now) | {"type": "Warning", "reason": news.reason, "note": news.message[:1024]}
+    type_ = "Normal" if news.reason == EventReason.NEW_INCARNATION else "Warning"
+    return event(update, now) | {"type": type_, "reason": news.reason, "note": news.message[:1024]}
 
 
 def refusal_event(update: StatusUpdate, error: Exception, now: datetime) -> Manifest:

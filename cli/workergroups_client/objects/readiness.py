@@ -34,7 +34,7 @@ class Verdict(Enum):
 
 
 def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show, seconds: float) -> list[Status]:
-    """Poll the statuses until all objects are ready, and show each of them; show "ready" only once it counts.
+    """Poll the statuses until all objects are ready, and show each of them: "ready" once it counts, "hopeless" never.
 
     A deadline of an object that passes does not end this: the operator keeps trying.
 
@@ -51,7 +51,7 @@ def wait_until_ready(cluster: Cluster, targets: Sequence[Target], show: Show, se
         try:
             statuses = [status_of(find(cluster, f"{target.what}/{target.name}")) for target in targets]
             verdict = _verdict(statuses)
-            if verdict is not Verdict.READY:
+            if verdict not in (Verdict.READY, Verdict.HOPELESS):
                 show(statuses)
         except UnreachableError as error:
             verdict, failure = Verdict.UNREACHABLE, error

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from workergroups_api.vocabulary import RankEnd
 
 from ..api_server.cluster import Cluster
 from ..errors import NotFoundError
@@ -29,7 +32,7 @@ class PreviousLog:
 
 
 def previous_logs(cluster: Cluster, group: Target, wanted: str | None) -> list[PreviousLog]:
-    """Return the kept logs of the latest incarnation that has any, in rank order.
+    """Return the kept logs of the latest incarnation that has any: the first death first, ranks that were ended last.
 
     Args:
         cluster: Where the group is.
@@ -92,7 +95,12 @@ def _latest(group: Target, dead: Sequence[DeadRank], wanted: str | None) -> list
             f"the agent of {group} keeps no lines of rank {wanted}: choose from the ranks whose lines it keeps, {there}"
         )
     latest = max(each.incarnation for each in chosen)
-    return sorted((each for each in chosen if each.incarnation == latest), key=lambda each: each.rank)
+    return sorted((each for each in chosen if each.incarnation == latest), key=_order)
+
+
+def _order(dead: DeadRank) -> tuple[bool, datetime, int]:
+    """Return what puts a cause before what follows from it."""
+    return dead.reason == RankEnd.REMOVED, dead.died, dead.rank
 
 
 def _lines(text: str) -> tuple[bytes, ...]:

@@ -142,6 +142,18 @@ def begins_anyway(last: GroupIncarnation, revision: str | None, session: str | N
     return _differ(last.revision, revision) or _differ(last.session, session)
 
 
+def why_new(before: WorkerGroupStatus, now: GroupIncarnation | None) -> str | None:
+    """Return because of which change the incarnation of a status is replaced; None if it is not, or after a failure."""
+    if before.incarnation is None or now is None or now.number == before.incarnation:
+        return None
+    what = f"incarnation {now.number} replaces incarnation {before.incarnation}"
+    if _differ(before.revision, now.revision):
+        return f"{what}: its spec, its code or its bundles have changed, or the group or its pool was restarted"
+    if _differ(before.session, now.session):
+        return f"{what}, whose ranks ended with the Ray session in which they ran"
+    return None
+
+
 def suspended_incarnation(last: GroupIncarnation | None, environment: str | None) -> GroupIncarnation:
     """Return the incarnation of a group that must have no ranks now: one that has not begun, and runs in no session.
 

@@ -9,12 +9,13 @@ from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.pool_status import LostDrivers, ResourcePoolStatus
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import IN_QUEUE, ConditionType
+from workergroups_api.vocabulary import IN_QUEUE, ConditionType, EventReason
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.idle import ends_at
+from workergroups_operator.policy.incarnation import why_new
 from workergroups_operator.policy.queueing import GATHER_SECONDS, is_gathering
 from workergroups_operator.policy.release import is_late, is_released
 from workergroups_operator.policy.run import deadline_of, expires_at
@@ -98,7 +99,10 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, inputs: StatusInputs) ->
     ready_before = find(pool.status.conditions, ConditionType.READY)
     is_news = _lost(after) not in (None, _lost(before))
     news = pools.drivers_lost(pool, inputs) if is_news else None
-    return StatusUpdate(RESOURCE_POOL, pool.metadata, before, after, ready_before, concluded.ready, news=news)
+    is_cause = concluded.weakest.decisive
+    return StatusUpdate(
+        RESOURCE_POOL, pool.metadata, before, after, ready_before, concluded.ready, is_cause=is_cause, news=news
+    )
 
 
 def _roll(pool: ResourcePool, inputs: StatusInputs) -> str | None:
@@ -126,7 +130,7 @@ def _lost(status: ResourcePoolStatus) -> LostDrivers | None:
 def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, inputs: StatusInputs) -> StatusUpdate:
     before = group.status.model_copy(update={"ranks": None})
     incarnation = inputs.decisions.groups.incarnations.get(group.name)
-    news = {
+    present = {
         "conditions": concluded.conditions,
         "observed_generation": group.generation,
         "deadline": concluded.deadline,
@@ -134,9 +138,13 @@ def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, in
         "ready_ranks": _known(report.ready_count, group, inputs),
         "failures": kept_failures(group, inputs),
     }
-    after = before.model_copy(update=news | (incarnation.recorded() if incarnation is not None else {}))
+    after = before.model_copy(update=present | (incarnation.recorded() if incarnation is not None else {}))
     ready_before = find(group.status.conditions, ConditionType.READY)
-    return StatusUpdate(WORKER_GROUP, group.metadata, before, after, ready_before, concluded.ready)
+    is_cause, why = concluded.weakest.decisive, why_new(before, incarnation)
+    news = Explanation(EventReason.NEW_INCARNATION, why) if why else None
+    return StatusUpdate(
+        WORKER_GROUP, group.metadata, before, after, ready_before, concluded.ready, is_cause=is_cause, news=news
+    )
 
 
 def _known(count: int, subject: ResourcePool | WorkerGroup, inputs: StatusInputs) -> int | None:

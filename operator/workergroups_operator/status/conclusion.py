@@ -61,6 +61,8 @@ class StatusUpdate:
     ready: Condition
     # False if the operator cannot read the object: its schema may refuse any status of it.
     is_readable: bool = True
+    # Whether the reason of `Ready` is a cause, and not only what follows from one, or is waited for.
+    is_cause: bool = False
     # What else an event should report; its reason is an `EventReason`.
     news: Explanation | None = None
 

@@ -229,21 +229,20 @@ def _nodes_ready(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     report = inputs.decisions.pool_reports[pool.name]
     pods = inputs.observed.pods_of(Component.WORKER, node_group_of(pool))
     running = pods_digest(pod["metadata"]["name"] for pod in pods if is_running(pod))
-    count = f"{min(report.joined_nodes, total)} of {total} nodes joined Ray"
     if (unknown := unvouched(pool, inputs)) is not None:
         return _nodes_finding("Unknown", unknown)
     roll = inputs.decisions.rolls.get(node_group_of(pool))
     if roll is not None:
         return _rolling(pool, roll, inputs)
     if _have_joined(pool, report, running, inputs):
-        return _nodes_finding("True", Explanation(Reason.NODES_JOINED, count))
+        return _nodes_finding("True", Explanation(Reason.NODES_JOINED, _joined(report.joined_nodes, pool)))
     refused = inputs.decisions.refused_pods.get(node_group_of(pool))
     if refused and (made := _made(pool, pods, inputs)) < total:
         message = f"{made} of {total} pods created: {refused.message}"
         return _nodes_finding("False", Explanation(refused.reason, message), decisive=True)
     head = found_versions(inputs.observed.pods_of(Component.HEAD))
     other_ray = conflict(pool.cluster, head, node_versions(pool, inputs))
-    why = other_ray or _not_admitted(pool, inputs) or _nodes_missing(pool, count, report, pods, inputs)
+    why = other_ray or _not_admitted(pool, inputs) or _nodes_missing(pool, report, pods, inputs)
     return _nodes_finding("False", why, decisive=why.reason in DECISIVE)
 
 
@@ -305,10 +304,16 @@ def _not_admitted(pool: ResourcePool, inputs: StatusInputs) -> Explanation | Non
     )
 
 
+def _joined(nodes: int, pool: ResourcePool) -> str:
+    return f"{min(nodes, pool.spec.nodes)} of {pool.spec.nodes} nodes joined Ray"
+
+
 def _nodes_missing(
-    pool: ResourcePool, count: str, report: PoolReport, pods: list[dict[str, object]], inputs: StatusInputs
+    pool: ResourcePool, report: PoolReport, pods: list[dict[str, object]], inputs: StatusInputs
 ) -> Explanation:
     total, trouble = pool.spec.nodes, first_trouble(pods)
+    # The agent may not have seen yet that some have gone.
+    count = _joined(min(report.joined_nodes, sum(map(is_running, pods))), pool)
     if trouble and (leaving := _yet_to_leave(pool, trouble, inputs)) is not None:
         return Explanation(Reason.NODES_STARTING, f"{count}; {leaving}")
     if trouble:
@@ -319,7 +324,8 @@ def _nodes_missing(
     if report.joined_nodes >= total:
         return Explanation(
             Reason.PODS_CHANGED,
-            f"pods were created or deleted a moment ago, and Ray has not noticed yet (before that: {count})",
+            "pods were created or deleted a moment ago, and Ray has not noticed yet (before that: "
+            f"{_joined(report.joined_nodes, pool)})",
         )
     if (runs := setting_up(pods)) is not None:
         return Explanation(runs.reason, f"{count}: {runs.message}")

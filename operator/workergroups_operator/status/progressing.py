@@ -26,7 +26,7 @@ def progressing(ready: Finding, wait: Wait | None, now: datetime) -> Finding:
         return _finding("Unknown", ready.reason, "a queue has not admitted it, and meanwhile there is no deadline")
     if wait is None:
         return _finding("False", ready.reason, f"waiting cannot make it ready; {cause}")
-    since = f"not ready since {_date_and_time(wait.since)}"
+    since = f"waiting since {_date_and_time(wait.since)}"
     if not wait.is_over(now):
         return _finding("True", Reason.WAITING_FOR_READY, f"{since}; the deadline is {_date_and_time(wait.until)}")
     late = f"{since}, for more than {(wait.until - wait.since).total_seconds():.0f} s; the operator keeps trying"

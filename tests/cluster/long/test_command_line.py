@@ -276,7 +276,7 @@ def test_what_kubectl_holds_is_taken_over_only_when_asked_for(run):
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held"}, "data": {"key": "up"}}
     refused = run("up", "-f", "-", input=json.dumps(held), code=1)
     assert refused.startswith("error: ConfigMap held: Apply failed with 1 conflict: ")
-    assert refused.endswith(". With --force-conflicts, up takes these fields over\n")
+    assert refused.endswith("up takes these fields over, and changes data.key: kubectl -> up\n")
     run("up", "-f", "-", "--force-conflicts", input=json.dumps(held))
     assert run.namespace.get("configmap", "held")["data"] == {"key": "up"}
 

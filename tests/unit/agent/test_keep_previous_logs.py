@@ -168,8 +168,9 @@ def test_lines_of_a_group_that_is_gone_are_removed_after_a_while(world):
         ("boom", "boom"),
         ("word " * 200 + "end", "... " + "word " * ((MAX_LAST_WORDS - 8) // 5) + "end"),
         ("x" * 2 * MAX_LAST_WORDS, "x" * MAX_LAST_WORDS),
+        ("    a = 1 ^ 2\n        ~~^^~~\nBoom", "a = 1 ^ 2 Boom"),
     ],
-    ids=["short", "long", "one-word"],
+    ids=["short", "long", "one-word", "underlined"],
 )
 def test_last_words_that_are_too_long_begin_with_a_whole_word(printed, said):
     assert last_words(printed.encode()) == said

@@ -96,3 +96,8 @@ def test_a_table_is_not_cut_without_a_terminal(capsys):
     wide = ["x" * 900, "y" * 900]
     table("A", "B", rows=[wide])
     assert capsys.readouterr().out.splitlines()[1].split() == wide
+
+
+def test_no_line_of_a_table_ends_with_spaces(capsys):
+    table("A", "B", rows=[["1", "short"], ["2", "y" * 500]])
+    assert capsys.readouterr().out.splitlines()[:2] == ["A  B", "1  short"]

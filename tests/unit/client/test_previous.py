@@ -14,9 +14,9 @@ from workergroups_client.pods import previous
 SINCE = "2026-01-02T00:00:00+00:00"
 
 
-def dead(rank, incarnation=1):
-    told = {"reason": "OutOfMemory", "message": "too much", "pod": "ppo-worker-b", "died": "2026-01-02T03:04:05+00:00"}
-    return {"uid": "uid-of-ppo", "incarnation": incarnation, "rank": rank, **told}
+def dead(rank, incarnation=1, reason="OutOfMemory", second=5):
+    told = {"message": "too much", "pod": "ppo-worker-b", "died": f"2026-01-02T03:04:{second:02}+00:00"}
+    return {"uid": "uid-of-ppo", "incarnation": incarnation, "rank": rank, "reason": reason, **told}
 
 
 KEPT = [dead(1), dead(2), dead(0, incarnation=2), dead(2, incarnation=2), dead(10, incarnation=2)]
@@ -57,6 +57,12 @@ def test_the_latest_incarnation_that_lost_such_a_rank_is_meant(monkeypatch, want
     assert [log.lines for log in logs] == [
         (f"of {rank} in {incarnation}".encode(), b"\0\xf0\x9f\x92\xa5") for incarnation, rank in found
     ]
+
+
+def test_a_cause_comes_before_what_followed_from_it(monkeypatch):
+    ended = [dead(rank, reason="Removed", second=4) for rank in (0, 3)]
+    logs = Agent(monkeypatch, *ended, dead(1, second=6), dead(2)).logs()
+    assert [log.dead_rank.rank for log in logs] == [2, 1, 0, 3]
 
 
 def test_each_says_when_where_and_why_it_died(monkeypatch):

@@ -64,6 +64,10 @@ def test_a_failure_of_before_what_was_applied_is_not_believed(clock):
     assert wait(DEAD, DEAD, DEAD, WAITING, READY)[0]
 
 
+def test_such_a_failure_is_not_shown_either(clock):
+    assert wait(DEAD, DEAD, WAITING, READY)[1] == [False, True]
+
+
 def test_what_cannot_be_ready_ends_it(clock):
     with pytest.raises(CannotBeReadyError, match="pool ppo will not become ready: LaunchFailed"):
         wait(WAITING, DEAD)

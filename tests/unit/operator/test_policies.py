@@ -23,6 +23,8 @@ from workergroups_operator.policy.incarnation import (
     latest,
     launch_outcome,
     next_incarnation,
+    suspended_incarnation,
+    why_new,
 )
 from workergroups_operator.policy.lifetime import obstacle
 from workergroups_operator.policy.token import encoded, token_digest
@@ -96,6 +98,24 @@ def go_on_with(environment, last=WITH_ENV, launch=LaunchOutcome.BEGUN, revision=
 )
 def test_other_variables_from_secrets_wait_for_the_next_incarnation(next_, number, environment):
     assert (next_.number, next_.environment) == (number, environment)
+
+
+@pytest.mark.parametrize(
+    ("next_", "why"),
+    [
+        (None, None),
+        (go_on(RUNNING), None),
+        (go_on(RUNNING, revision="r2"), "incarnation 4 replaces incarnation 3: its spec, its code or its bundles have"),
+        (go_on(RUNNING, session="s2"), "incarnation 4 replaces incarnation 3, whose ranks ended with the Ray session"),
+        # A failure, which has its own event.
+        (replace(RUNNING, number=4), None),
+        (suspended_incarnation(RUNNING, None), None),
+    ],
+)
+def test_why_an_incarnation_begins_is_told_unless_one_has_failed(next_, why):
+    said = why_new(WorkerGroupStatus(incarnation=3, revision="r1", session="s1"), next_)
+    assert said is None if why is None else said.startswith(why)
+    assert why_new(WorkerGroupStatus(), next_) is None
 
 
 @pytest.mark.parametrize(

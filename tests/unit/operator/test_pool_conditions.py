@@ -162,6 +162,12 @@ def test_nodes_that_joined_must_be_the_pods_that_run_now(pods):
     assert (ready.status, ready.reason) == ("False", "PodsChanged")
 
 
+def test_nodes_whose_pods_wait_for_devices_have_not_joined():
+    waiting = pod("worker", "p-1", **UNSCHEDULABLE)
+    ready = ready_of(ready_pool(), pods=(pod("head"), *workers("p-0"), waiting))
+    assert (ready.reason, ready.message[:27]) == ("InsufficientResources", "1 of 2 nodes joined Ray: no")
+
+
 def test_a_pod_that_is_being_deleted_does_not_count():
     leaving = pod("worker", "p-1")
     leaving["metadata"]["deletionTimestamp"] = CREATED

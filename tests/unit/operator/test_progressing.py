@@ -53,7 +53,7 @@ def ready(status="False", reason="NoMatchingNode", message="no node fits"):
             59.9,
             "True",
             "WaitingForReady",
-            "not ready since 2026-01-01T12:00:00Z; the deadline is 2026-01-01T12:01:00Z",
+            "waiting since 2026-01-01T12:00:00Z; the deadline is 2026-01-01T12:01:00Z",
         ),
         (
             ready(),
@@ -61,7 +61,7 @@ def ready(status="False", reason="NoMatchingNode", message="no node fits"):
             60,
             "False",
             "ProgressDeadlineExceeded",
-            "not ready since 2026-01-01T12:00:00Z, for more than 60 s; the operator keeps trying; "
+            "waiting since 2026-01-01T12:00:00Z, for more than 60 s; the operator keeps trying; "
             "NoMatchingNode: no node fits",
         ),
         (
@@ -70,7 +70,7 @@ def ready(status="False", reason="NoMatchingNode", message="no node fits"):
             0,
             "True",
             "WaitingForReady",
-            "not ready since 2026-01-01T12:00:00Z; the deadline is 2026-01-01T12:01:00Z",
+            "waiting since 2026-01-01T12:00:00Z; the deadline is 2026-01-01T12:01:00Z",
         ),
         (
             ready("Unknown", "AgentLost", "nobody knows"),
@@ -78,7 +78,7 @@ def ready(status="False", reason="NoMatchingNode", message="no node fits"):
             60,
             "False",
             "ProgressDeadlineExceeded",
-            "not ready since 2026-01-01T12:00:00Z, for more than 60 s; the operator keeps trying; "
+            "waiting since 2026-01-01T12:00:00Z, for more than 60 s; the operator keeps trying; "
             "AgentLost: nobody knows",
         ),
         (

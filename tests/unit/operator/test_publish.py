@@ -24,9 +24,12 @@ def ready(status: Any, reason: str, message: str = "") -> Condition:
     return Condition(type="Ready", status=status, reason=reason, message=message, last_transition_time=NOW)
 
 
+CAUSES = ("ProcessDied", "Preempted", "Hung")
+
+
 def update(before: Condition | None, after: Condition) -> StatusUpdate:
-    status = WorkerGroupStatus()
-    return StatusUpdate(WORKER_GROUP, group().metadata, status, status, before, after)
+    status, is_cause = WorkerGroupStatus(), after.reason in CAUSES
+    return StatusUpdate(WORKER_GROUP, group().metadata, status, status, before, after, is_cause=is_cause)
 
 
 @pytest.mark.parametrize(
@@ -39,12 +42,14 @@ def update(before: Condition | None, after: Condition) -> StatusUpdate:
         (ready("True", "RanksReady"), ready("False", "ProcessDied"), True),
         (ready("False", "Launching"), ready("False", "RanksStarting"), False),
         (ready("False", "PoolNotReady"), ready("False", "Hung"), True),
+        (ready("False", "PoolNotReady"), ready("False", "Preempted"), True),
+        (ready("False", "Preempted", "restarted at 12:00"), ready("False", "Preempted", "restarted at 12:01"), False),
         (ready("False", "Hung", "suspect: rank 1"), ready("False", "Hung", "suspect: rank 2"), False),
         (ready("False", "Hung"), ready("False", "PoolNotReady"), False),
         (ready("False", "Hung"), ready("True", "RanksReady"), True),
     ],
 )
-def test_a_change_of_ready_is_told_and_so_is_a_hang(before, after, is_told):
+def test_a_change_of_ready_is_told_and_so_is_a_cause_that_is_known_later(before, after, is_told):
     assert is_news(update(before, after)) is is_told
 
 

@@ -1,6 +1,7 @@
 """Keep the last lines of each rank that dies, for `workergroups logs --previous`: its log may vanish with its pod."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -29,6 +30,8 @@ FOUND_SECONDS = 2.0
 
 # How the words of a crash begin: C++, then faulthandler.
 _CRASHES = (b"terminate called ", b"Fatal Python error: ")
+# The lines of a traceback that only underline the line above.
+_UNDERLINES = re.compile(rb"(?m)^[ ~]*\^[~^ ]*$")
 # Of a text whose beginning is left out.
 _CUT = "... "
 _HEAD_LOST_MESSAGE = "the agent lost the connection to Ray's head, with which all ranks end"
@@ -113,8 +116,9 @@ class PreviousLogKeeper:
     def _learn(self, state: RayState, *, is_first: bool) -> None:
         dead = {rank.name: rank for rank in state.ranks if not rank.is_alive}
         if not is_first:  # nothing was heard of ranks that died earlier
+            died = now()
             for name in dead.keys() - self._dead:
-                self._dying[name] = _Dying(dead[name], now(), self._clock() + SETTLE_SECONDS)
+                self._dying[name] = _Dying(dead[name], died, self._clock() + SETTLE_SECONDS)
         self._dead = set(dead)
         listened_to = [rank for rank in state.ranks if rank.is_alive or rank.name in self._dying]
         self._tails.claim({rank.process for rank in listened_to if rank.process is not None})
@@ -175,6 +179,7 @@ def last_words(text: bytes) -> str:
 
     If the process crashed, return what it said of that: the list of modules that faulthandler appends is longer.
     """
+    text = _UNDERLINES.sub(b"", text)
     for crash in _CRASHES:
         if (at := text.rfind(crash)) >= 0:
             return plain(text[at:].partition(b"\nExtension modules: ")[0].decode(errors="replace"), MAX_LAST_WORDS)
