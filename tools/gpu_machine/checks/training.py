@@ -20,7 +20,8 @@ _DATA = "/data"
 _LEARNED = 0.4  # 0.016 is chance
 _STEP = re.compile(r"step:(\d+) - .*critic/score/mean:(?:np\.float64\()?([\d.e-]+)")
 _STEPS = 8
-_JOB_SECONDS = 600
+# An attempt takes two minutes until its first step.
+_JOB_SECONDS = 900
 _COMMON = (
     *("python3", "-m", "verl.trainer.main_ppo"),
     *(f"data.train_files={_DATA}/data.parquet", f"data.val_files={_DATA}/data.parquet"),
@@ -83,11 +84,11 @@ def check_graphs(site: Site) -> None:
 
 
 def check_kills(site: Site) -> None:
-    """Kill the driver of a training, and then a rank."""
+    """Kill the driver of a training, then a rank, and then replace the pool's nodes."""
     _have_pool(site)
-    kills = {3: _kill_driver, 5: _kill_rank}
-    run = _train(site, "killed", *_EAGER, _parallel(1), *_CHECKPOINTS, retries=3, at_steps=kills)
-    site.say.row("it learns on when driver and rank are killed", run.has_learned, run.curve)
+    faults = {3: _kill_driver, 5: _kill_rank, 7: _roll}
+    run = _train(site, "killed", *_EAGER, _parallel(1), *_CHECKPOINTS, retries=4, at_steps=faults)
+    site.say.row("it learns on when driver and rank are killed and the pool is rolled", run.has_learned, run.curve)
     site.say.row("each attempt goes on at the last checkpoint", 0 < run.steps.count(1) < 2, run.steps)
 
 
@@ -179,6 +180,11 @@ def _kill_driver(site: Site, name: str) -> None:
 
 def _kill_rank(site: Site, name: str) -> None:
     _kill(site, pods.workers(site)[-1], "ray-worker", r"^ray::WorkerDict", "rank")
+
+
+def _roll(site: Site, name: str) -> None:
+    code, printed = command_line.run(site, "restart", f"pool/{_POOL}", "--yes", seconds=300)
+    site.say.row("the pool is rolled under the training", code == 0, printed.splitlines()[-1:])
 
 
 def _kill(site: Site, pod: str, container: str, pattern: str, what: str) -> None:
