@@ -30,6 +30,8 @@ RESTARTED_AT_ANNOTATION = f"{GROUP}/restarted-at"
 WAKE_AT_ANNOTATION = f"{GROUP}/wake-at"
 # On a RayCluster and the agent's pods: digest of the token that they were started with.
 TOKEN_ANNOTATION = f"{GROUP}/token"
+# On a RayCluster: whether it was started with TLS.
+TLS_ANNOTATION = f"{GROUP}/tls"
 # On the agent's pods: UID of the ServiceAccount that they were started for.
 SERVICE_ACCOUNT_ANNOTATION = f"{GROUP}/service-account"
 # On a RayCluster: the images that it was started with, the operator's defaults at that time.
@@ -56,6 +58,8 @@ AGENT_FIELD_MANAGER = "workergroups-agent"
 
 PLAN_KEY = "plan.json"
 TOKEN_KEY = "auth_token"
+# In the same Secret: the key of the authority that signs the certificates of Ray's pods, as a hexadecimal number.
+AUTHORITY_KEY = "certificate_authority_key"
 
 
 def agent_name(cluster: str) -> str:

@@ -366,6 +366,14 @@ class ResourcePoolSpec(ApiModel):
         Field(description="Volumes, each with its mount, of the head and the nodes, and so of drivers and ranks."),
         Shapes.PODS,
     ] = ()
+    tls: Annotated[
+        bool,
+        Field(
+            description="Whether Ray's processes encrypt what they send each other, and refuse whoever has no "
+            "certificate of the cluster; see docs/install.md. It does not apply to the collectives of ranks, such as "
+            "NCCL's. A pool can ask for it only on a cluster that began with it."
+        ),
+    ] = False
     setup: Annotated[
         Setup | None,
         Field(
@@ -539,6 +547,7 @@ SPEC_RULES = schema(
             "maxColocateCount",
             "spareCpus",
             "reservation",
+            "tls",
         )
     ),
 )

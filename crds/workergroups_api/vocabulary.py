@@ -185,6 +185,7 @@ class Reason(Word):
     SETTING_UP = "SettingUp"
     SETUP_FAILED = "SetupFailed"
     RAY_VERSION_CONFLICT = "RayVersionConflict"
+    TLS_CONFLICT = "TLSConflict"
     NODES_STARTING = "NodesStarting"
     PODS_CHANGED = "PodsChanged"
     ROLLING = "Rolling"
@@ -299,6 +300,8 @@ class Container(Word):
     REPORTER = "reporter"
     # The init container that looks at the image in which Ray runs.
     CHECK = "check-image"
+    # The init container that makes the pod's certificate, if its Ray uses TLS.
+    CERTIFICATE = "make-certificate"
     # The init container that runs `spec.setup`, before the check.
     SETUP = "run-setup"
 

@@ -14,6 +14,7 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
+from workergroups_operator.desired.token import FreshSecrets
 from workergroups_operator.failures import Failures, internal_error
 from workergroups_operator.observed import Observed, UnreadableObject, unreadable
 from workergroups_operator.settings import Settings
@@ -35,7 +36,7 @@ def pure_steps(settings: Settings, timings: Timings) -> Step:
         templates = templates_of(observed, settings)
         trials_of(observed, templates)
         decisions = decide(observed, templates, {}, timings)
-        desired(observed, templates, decisions, settings.network, fresh_token="")
+        desired(observed, templates, decisions, settings.network, FreshSecrets("", ""))
         status(observed, templates, decisions, Failures({}), timings, datetime.now(UTC))
 
     return take

@@ -175,6 +175,13 @@ class Observed:
         """The RayCluster, if there is one."""
         return self.child(RAY_CLUSTER, self.key.name)
 
+    @property
+    def uses_tls(self) -> bool:
+        """Whether Ray uses TLS: as the RayCluster was started; if there is none, as the oldest pool asks."""
+        if self.ray_cluster is None:
+            return bool(self.pools) and self.pools[0].spec.tls
+        return names.TLS_ANNOTATION in self.ray_cluster["metadata"].get("annotations", {})
+
     def live_node_group(self, name: str) -> Manifest | None:
         """Return the node group of that name in the RayCluster as it is now, if there is one."""
         spec = (self.ray_cluster or {}).get("spec", {})

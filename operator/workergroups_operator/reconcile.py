@@ -15,7 +15,6 @@ Steps one, three, six and eight talk to the API server; the others are pure.
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from workergroups_kube import API_ERRORS, Kube, api_error_message
 from workergroups_operator.apply import Applier
 from workergroups_operator.decisions import decide
 from workergroups_operator.desired import desired
+from workergroups_operator.desired.token import FreshSecrets
 from workergroups_operator.evicted_pods import EvictedPods
 from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.failures import internal_error
@@ -90,7 +90,7 @@ class Reconciler:
             templates = templates_of(observed, self.settings, blocked.keys())
             refused |= not_kept(blocked, refusals, templates)
         decisions = await _apart(observed, decide, templates, refused, self.timings, blocked)
-        wanted = await _apart(observed, desired, templates, decisions, self.settings.network, secrets.token_urlsafe(32))
+        wanted = await _apart(observed, desired, templates, decisions, self.settings.network, FreshSecrets.random())
         failures = await self.applier.apply(observed, decisions, wanted, pods)
         statuses = await _apart(observed, status, templates, decisions, failures, self.timings, datetime.now(UTC))
         unpublished = await self.publisher.publish(observed.key, statuses.updates)

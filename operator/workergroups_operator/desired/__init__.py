@@ -5,19 +5,20 @@ from workergroups_api.names import agent_name
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.desired import access, agent, group_env, lease, network_policy, plan, raycluster, token
 from workergroups_operator.desired.ownership import guarded, owned
+from workergroups_operator.desired.token import FreshSecrets
 from workergroups_operator.observed import Observed
 from workergroups_operator.settings import NetworkSettings
 from workergroups_operator.templates import Templates
 
 
 def desired(
-    observed: Observed, templates: Templates, decisions: Decisions, network: NetworkSettings, fresh_token: str
+    observed: Observed, templates: Templates, decisions: Decisions, network: NetworkSettings, fresh: FreshSecrets
 ) -> list[Manifest]:
     """Return the manifests in the order in which to apply them; none without a pool, or if there is an obstacle."""
     pools = observed.pools
     if not pools or decisions.obstacle:
         return []
-    secret = token.secret(observed, fresh_token)
+    secret = token.secret(observed, fresh)
     planned = plan.cluster_plan(observed, decisions)
     environment = group_env.secret(observed, decisions, planned)
     manifests = [
@@ -47,5 +48,8 @@ def desired(
         if account:
             uid = str(account["metadata"]["uid"])
             off = decisions.is_off
-            manifests.append(agent.deployment(observed.key, templates.images, pools[0], token_digest, uid, is_off=off))
+            deployment = agent.deployment(
+                observed.key, templates.images, pools[0], token_digest, uid, is_off=off, tls=observed.uses_tls
+            )
+            manifests.append(deployment)
     return [guarded(owned(manifest, observed), observed) for manifest in manifests]

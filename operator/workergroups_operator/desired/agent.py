@@ -27,6 +27,7 @@ from workergroups_operator.templates.library import UNPRIVILEGED, USER_ID, with_
 from workergroups_operator.templates.placement import placement
 from workergroups_operator.templates.pod_parts import NOTHING_UNASKED, resources
 from workergroups_operator.templates.probes import agent_probes
+from workergroups_operator.templates.tls import with_tls
 
 GCS_PORT = 6379
 # A volume for each direction, so that neither can fill or change the other.
@@ -44,7 +45,14 @@ _LIMITS = {"cpu": "1", "memory": "512Mi"}
 
 
 def deployment(
-    key: ClusterKey, images: Images, oldest: ResourcePool, token_digest: str, account_uid: str, *, is_off: bool = False
+    key: ClusterKey,
+    images: Images,
+    oldest: ResourcePool,
+    token_digest: str,
+    account_uid: str,
+    *,
+    is_off: bool = False,
+    tls: bool = False,
 ) -> Manifest:
     """Return the Deployment of one agent, never two at a time; of none if the cluster is off.
 
@@ -52,6 +60,7 @@ def deployment(
     it got from the old ones.
     """
     labels = {CLUSTER_LABEL: key.name, COMPONENT_LABEL: Component.AGENT}
+    pod = with_library(_pod(key, images, oldest), Container.OBSERVER, images.agent)
     annotations = {TOKEN_ANNOTATION: token_digest, SERVICE_ACCOUNT_ANNOTATION: account_uid}
     return {
         "apiVersion": "apps/v1",
@@ -63,7 +72,7 @@ def deployment(
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels, "annotations": annotations},
-                "spec": with_library(_pod(key, images, oldest), Container.OBSERVER, images.agent),
+                "spec": with_tls(pod, Container.OBSERVER, key, images.agent) if tls else pod,
             },
         },
     }

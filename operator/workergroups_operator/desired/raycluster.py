@@ -10,6 +10,7 @@ from workergroups_api.names import (
     LIBRARY_IMAGE_ANNOTATION,
     POOL_LABEL,
     REPLACED_HEAD_ANNOTATION,
+    TLS_ANNOTATION,
     TOKEN_ANNOTATION,
     token_secret_name,
 )
@@ -75,6 +76,7 @@ def ray_cluster(
                 HEAD_IMAGE_ANNOTATION: images.head,
                 DEFAULT_IMAGE_ANNOTATION: images.default,
                 LIBRARY_IMAGE_ANNOTATION: images.library,
+                **({TLS_ANNOTATION: "true"} if observed.uses_tls else {}),
                 **_replaced_head(observed, templates),
                 **passed_on(oldest, "annotations"),
             },

@@ -1,22 +1,42 @@
-"""The Secret with Ray's authentication token, which the operator creates once and keeps."""
+"""The Secret with Ray's authentication token, and with TLS the authority's key, made by the operator once."""
+
+import secrets
+from typing import NamedTuple
 
 from workergroups_api.manifest import Manifest
-from workergroups_api.names import TOKEN_KEY, token_secret_name
+from workergroups_api.names import AUTHORITY_KEY, TOKEN_KEY, token_secret_name
 from workergroups_operator.observed import Observed
-from workergroups_operator.policy.token import encoded, present_token, token_digest
+from workergroups_operator.policy.token import encoded, present_authority_key, present_token, token_digest
 
 
-def secret(observed: Observed, fresh_token: str) -> Manifest:
-    """Return the Secret with the existing token, or with the fresh one if none exists."""
+class FreshSecrets(NamedTuple):
+    """What the Secret gets if it has none yet."""
+
+    token: str
+    # The authority's key, as a hexadecimal number.
+    authority_key: str
+
+    @classmethod
+    def random(cls) -> "FreshSecrets":
+        """Return secrets that nobody can guess."""
+        return cls(secrets.token_urlsafe(32), secrets.token_hex(32))
+
+
+def secret(observed: Observed, fresh: FreshSecrets) -> Manifest:
+    """Return the Secret with what exists, or else with what is fresh."""
+    authority = {AUTHORITY_KEY: present_authority_key(observed) or encoded(fresh.authority_key)}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": token_secret_name(observed.key.name)},
         "type": "Opaque",
-        "data": {TOKEN_KEY: present_token(observed) or encoded(fresh_token)},
+        "data": {
+            TOKEN_KEY: present_token(observed) or encoded(fresh.token),
+            **(authority if observed.uses_tls else {}),
+        },
     }
 
 
 def digest_in(secret: Manifest) -> str:
-    """Return a short name for the token in the Secret."""
-    return token_digest(secret["data"][TOKEN_KEY])
+    """Return a short name for what is in the Secret."""
+    return token_digest(secret["data"][TOKEN_KEY], secret["data"].get(AUTHORITY_KEY))

@@ -14,7 +14,7 @@ from workergroups_common.text import plain
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.agent_liveness import AgentLiveness
 from workergroups_operator.policy.retry import after_failure, begun, is_due, is_exhausted
-from workergroups_operator.policy.token import present_token, token_digest
+from workergroups_operator.policy.token import present_authority_key, present_token, token_digest
 
 NONE = Retries()
 
@@ -46,7 +46,8 @@ def why_restart(observed: Observed) -> str | None:
         return None
     started_with = observed.ray_cluster["metadata"].get("annotations", {}).get(names.TOKEN_ANNOTATION)
     token = present_token(observed)
-    if started_with is None or (token is not None and token_digest(token) == started_with):
+    authority_key = present_authority_key(observed) if observed.uses_tls else None
+    if started_with is None or (token is not None and token_digest(token, authority_key) == started_with):
         return None
     name = names.token_secret_name(observed.key.name)
     return f"Secret {name} with Ray's token was {'deleted' if token is None else 'changed'}"

@@ -23,6 +23,7 @@ from workergroups_operator.policy.queueing import is_held
 from workergroups_operator.policy.roll import asked_roll, automatic_roll, following_roll, is_stuck
 from workergroups_operator.policy.suspension import suspended_pools, terminating_pools
 from workergroups_operator.policy.template_size import too_large
+from workergroups_operator.policy.tls import without_tls
 from workergroups_operator.settings import Settings
 from workergroups_operator.templates.live import has_head_run, has_run, last_roll, live_head, live_nodes
 from workergroups_operator.templates.pods import head_template, worker_template
@@ -73,9 +74,14 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
     images, pools = images_of(observed, settings), observed.pools
     if not pools:
         return Templates(images)
-    asked = {node_group_of(pool): worker_template(observed.key, pool, images, observed.restricted) for pool in pools}
-    asked_head = head_template(observed.key, as_asked(images, pools[0]), pools[0], observed.restricted)
-    large = {**too_large(pools), **over_budget(observed)}
+    asked = {
+        node_group_of(pool): worker_template(observed.key, pool, images, observed.restricted, observed.uses_tls)
+        for pool in pools
+    }
+    asked_head = head_template(
+        observed.key, as_asked(images, pools[0]), pools[0], observed.restricted, observed.uses_tls
+    )
+    large = {**too_large(pools), **over_budget(observed), **without_tls(observed)}
     suspended = suspended_pools(observed)
     running = _running(observed, suspended)
     kept_head, _ = _head(observed, images, as_asked(images, pools[0]), running, is_roll=False)
@@ -111,7 +117,7 @@ def alone(templates: Templates, observed: Observed, pool: ResourcePool) -> Templ
     """Return the templates of the same cluster if it had no other pool."""
     return replace(
         templates,
-        head=head_template(observed.key, templates.images, pool, observed.restricted),
+        head=head_template(observed.key, templates.images, pool, observed.restricted, observed.uses_tls),
         workers={node_group_of(pool): templates.of(pool)},
         too_large={},
     )
@@ -184,7 +190,9 @@ def _nodes(
     """
     name, last, live = node_group_of(pool), last_roll(observed, pool), live_nodes(observed, pool)
     if name in rolls:
-        return with_roll(worker_template(observed.key, pool, new_images, observed.restricted), rolls[name])
+        return with_roll(
+            worker_template(observed.key, pool, new_images, observed.restricted, observed.uses_tls), rolls[name]
+        )
     if not has_run and not is_held(observed):
         is_done = name not in waiting
         return with_roll(asked, (asked_roll(pool.metadata, last) if is_done else None) or last)
@@ -198,8 +206,8 @@ def _head(
     """Return the head's template and its images: what the oldest pool asks for, or what the running head has."""
     oldest, live = observed.pools[0], live_head(observed)
     if is_roll or not (running or has_head_run(observed)):
-        return head_template(observed.key, new_images, oldest, observed.restricted), new_images
-    kept = head_template(observed.key, images, oldest, observed.restricted)
+        return head_template(observed.key, new_images, oldest, observed.restricted, observed.uses_tls), new_images
+    kept = head_template(observed.key, images, oldest, observed.restricted, observed.uses_tls)
     # As for nodes; a head that an earlier version of the operator created has no digest.
     return (kept if live is None or digest_of(live) == digest_of(kept) else live), images
 

@@ -20,7 +20,7 @@ _PATH = "PYTHONPATH"
 BASH_ENV = {"name": "BASH_ENV", "value": f"{_DIRECTORY}/bash_env.sh"}
 _ARCHIVE = "/opt/workergroups/library.tar"
 # A quota may require these fields. They add nothing to the pod's requests: init containers end before the others start.
-_RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
+INIT_RESOURCES = {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "1", "memory": "256Mi"}}
 # For containers that run only our code, and for the agent's.
 USER_ID = 65532
 UNPRIVILEGED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -75,7 +75,7 @@ def _copy(library_image: str) -> dict[str, Any]:
         "imagePullPolicy": "IfNotPresent",
         # With the archive's modes, so that any user of the image can compile the code there.
         "command": ["tar", "-x", "-p", "-f", _ARCHIVE, "-C", _DIRECTORY],
-        "resources": _RESOURCES,
+        "resources": INIT_RESOURCES,
         "securityContext": READ_ONLY,
         "volumeMounts": [_mount()],
     }
@@ -89,7 +89,7 @@ def _check(main: Mapping[str, Any], *, is_on_volumes: bool) -> dict[str, Any]:
         **{field: main[field] for field in _LIKE_RAYS if field in main},
         "env": _of_python(main.get("env") or []),
         "command": ["python3", f"{_DIRECTORY}/workergroups_agent/check_image.py"],
-        "resources": _RESOURCES,
+        "resources": INIT_RESOURCES,
         "volumeMounts": [*volumes, _mount()],
     }
 

@@ -36,6 +36,7 @@ from workergroups_operator.templates.pod_parts import (
 from workergroups_operator.templates.probes import DASHBOARD_PORT, with_probes
 from workergroups_operator.templates.ray_start import head_note, node_note
 from workergroups_operator.templates.stamp import stamped_head, stamped_nodes
+from workergroups_operator.templates.tls import with_tls
 
 _GROUP_ENV = "workergroups-group-env"
 _GROUP_ENV_DIRECTORY = f"/opt/{_GROUP_ENV}"
@@ -62,11 +63,13 @@ _RETRY_SOON = {
 }
 
 
-def head_template(key: ClusterKey, images: Images, oldest: ResourcePool, restricted: bool = False) -> Manifest:
+def head_template(
+    key: ClusterKey, images: Images, oldest: ResourcePool, restricted: bool = False, tls: bool = False
+) -> Manifest:
     """Return the head's template, with the user's over it, and its notes: it has no accelerator and runs no ranks.
 
     `restricted` is whether the namespace enforces the restricted Pod Security Standard. Elsewhere, images may run as
-    root and call what seccomp's default profile forbids.
+    root and call what seccomp's default profile forbids. `tls` is whether the cluster's Ray uses TLS.
     """
     head = oldest.spec.head or Head()
     mounted = head_volumes(oldest)
@@ -98,7 +101,7 @@ def head_template(key: ClusterKey, images: Images, oldest: ResourcePool, restric
         },
     }
     merged = with_executor(_with_users(template, head.pod_template, Container.HEAD, images, oldest.spec.head_setup))
-    return stamped_head(merged, oldest, images.head)
+    return stamped_head(_with_tls(merged, Container.HEAD, key, images) if tls else merged, oldest, images.head)
 
 
 def _head_resources(head: Head) -> dict[str, Any]:
@@ -110,7 +113,9 @@ def _head_resources(head: Head) -> dict[str, Any]:
     return resources(head.resources, _HEAD_REQUESTS, _HEAD_LIMITS, unlimited=named)
 
 
-def worker_template(key: ClusterKey, pool: ResourcePool, images: Images, restricted: bool = False) -> Manifest:
+def worker_template(
+    key: ClusterKey, pool: ResourcePool, images: Images, restricted: bool = False, tls: bool = False
+) -> Manifest:
     """Return the template of the pool's nodes, with the user's template over it, and its notes; see `head_template`."""
     mounted = node_volumes(pool)
     container: dict[str, Any] = {
@@ -146,7 +151,8 @@ def worker_template(key: ClusterKey, pool: ResourcePool, images: Images, restric
         },
     }
     merged = _with_users(template, pool.spec.pod_template, Container.WORKER, images, pool.spec.node_setup)
-    return stamped_nodes(merged, pool, image_of(pool, images))
+    encrypted = _with_tls(merged, Container.WORKER, key, images) if tls else merged
+    return stamped_nodes(encrypted, pool, image_of(pool, images))
 
 
 def _accelerator_variables(pool: ResourcePool) -> dict[str, str]:
@@ -181,6 +187,11 @@ def _with_users(
         return merged
     spec = with_dns(with_probes(spec, container))
     return merged | {"spec": with_library(spec, container, images.library, setup, is_on_volumes=True)}
+
+
+def _with_tls(template: Manifest, container: Container, key: ClusterKey, images: Images) -> Manifest:
+    spec = template["spec"]
+    return {**template, "spec": with_tls(spec, container, key, images.library)} if isinstance(spec, dict) else template
 
 
 def _group_env(key: ClusterKey) -> Manifest:

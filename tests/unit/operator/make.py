@@ -14,6 +14,7 @@ from workergroups_common.ranges import braces, ranges
 from workergroups_kube import RefusedObject
 from workergroups_operator.decisions import Decisions, decide
 from workergroups_operator.desired import desired
+from workergroups_operator.desired.token import FreshSecrets
 from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import AgentHeartbeat, Observed
@@ -153,7 +154,7 @@ def built(seen: Observed) -> Templates:
 
 def wanted(seen: Observed, refused_pods: Any = None) -> list[dict[str, Any]]:
     """All manifests of a cluster."""
-    return desired(seen, built(seen), decided(seen, refused_pods), SETTINGS.network, fresh_token="fresh")
+    return desired(seen, built(seen), decided(seen, refused_pods), SETTINGS.network, fresh=FreshSecrets("fresh", "ab"))
 
 
 def statuses(

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import secrets
 
 import pytest
 from kubernetes.aio.client.exceptions import ApiException
@@ -15,6 +14,7 @@ from workergroups_api.conditions import Explanation
 from workergroups_api.manifest import RAY_CLUSTER
 from workergroups_operator.apply import Applier, Changes, covers, is_applied, write
 from workergroups_operator.desired import desired
+from workergroups_operator.desired.token import FreshSecrets
 from workergroups_operator.failures import Failures
 
 
@@ -104,7 +104,9 @@ class ApiServer:
 def turn(applier, name="actors"):
     seen = observed(pools=(pool(name),))
     decisions = decided(seen)
-    return applier.apply(seen, decisions, desired(seen, built(seen), decisions, SETTINGS.network, secrets.token_hex()))
+    return applier.apply(
+        seen, decisions, desired(seen, built(seen), decisions, SETTINGS.network, FreshSecrets.random())
+    )
 
 
 def test_what_is_refused_is_reported_in_the_same_turn():

@@ -37,6 +37,7 @@ from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.apply import changes
 from workergroups_operator.desired import desired
+from workergroups_operator.desired.token import FreshSecrets
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed, Queueing
 from workergroups_operator.policy.roll import asked_roll, automatic_roll, has_begun, has_live_ranks, is_stuck, roll_of
@@ -500,7 +501,7 @@ def test_a_pool_that_is_alone_gets_the_operators_images_at_a_restart(is_alone):
     first, others = of_pool(), () if is_alone else (pool("critics", clusterName="actors"),)
     new = observed(pools=(first,), pods=())
     earlier = Settings(worker_image="example.test/worker:0", operator_image="example.test/operator:0")
-    made = desired(new, templates_of(new, earlier), decided(new), earlier.network, fresh_token="t")
+    made = desired(new, templates_of(new, earlier), decided(new), earlier.network, fresh=FreshSecrets("t", "ab"))
     (cluster,) = [each for each in made if each["kind"] == "RayCluster"]
     template = cluster["spec"]["workerGroupSpecs"][0]["template"]
     parts = {"pods": (pod("head"), node("p-0", template), node("p-1", template)), "children": applied(cluster)}

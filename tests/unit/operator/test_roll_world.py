@@ -26,6 +26,7 @@ from workergroups_api.names import RESTARTED_AT_ANNOTATION, TOKEN_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
 from workergroups_operator.apply import changes
 from workergroups_operator.desired import desired
+from workergroups_operator.desired.token import FreshSecrets
 from workergroups_operator.observed import AgentHeartbeat, Observed
 from workergroups_operator.templates.stamp import digest_of
 
@@ -70,7 +71,7 @@ class World:
         """The operator's: RayCluster, head and status."""
         seen = self.seen
         templates, decisions = built(seen), decided(seen)
-        manifests = desired(seen, templates, decisions, SETTINGS.network, fresh_token="t")
+        manifests = desired(seen, templates, decisions, SETTINGS.network, fresh=FreshSecrets("t", "ab"))
         (cluster,) = [each for each in manifests if each["kind"] == "RayCluster"]
         due = changes(seen, decisions, ())
         noted = {key: value for key, value in cluster["metadata"]["annotations"].items() if key != TOKEN_ANNOTATION}
