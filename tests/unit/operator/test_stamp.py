@@ -40,6 +40,7 @@ OTHER = {
     "progressDeadlineSeconds": 60,
     "onDeadline": "Release",
     "preflight": "Basic",
+    "tls": True,
 }
 NOTES = (TEMPLATE_ANNOTATION, MADE_FROM_ANNOTATION)
 IMMUTABLE = {rule["fieldPath"][1:] for rule in SPEC_RULES["x-kubernetes-validations"] if "immutable" in rule["message"]}
