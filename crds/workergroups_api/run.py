@@ -29,7 +29,11 @@ class Run(ApiModel):
     ]
     kwargs_: Annotated[
         dict[str, Annotated[Any, Field(json_schema_extra=schema(nullable=True) | ANYTHING)]],
-        Field(alias="kwargs", max_length=256, description="Keyword arguments of the method: any JSON values."),
+        Field(
+            alias="kwargs",
+            max_length=256,
+            description="Keyword arguments of the method: any JSON values. Kubernetes stores 3.0 as 3.",
+        ),
     ] = {}
 
     @property

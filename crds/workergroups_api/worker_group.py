@@ -72,7 +72,12 @@ class WorkerClass(ApiModel):
     kwargs_: Annotated[
         # A null is Python's None. Without `nullable`, the API server would drop the argument.
         dict[str, Annotated[Any, Field(json_schema_extra=schema(nullable=True) | ANYTHING)]],
-        Field(alias="kwargs", max_length=256, description="Keyword arguments of the constructor: any JSON values."),
+        Field(
+            alias="kwargs",
+            max_length=256,
+            description="Keyword arguments of the constructor: any JSON values. Kubernetes stores 3.0 as 3, which "
+            "Python reads as an int.",
+        ),
     ] = {}
 
 
