@@ -36,6 +36,8 @@ _NEGATIVE = {
     ConditionType.SUSPENDED.value: {"True": "yellow", "Unknown": "yellow"},
     ConditionType.IDLE.value: {"True": "yellow", "Unknown": "yellow"},
 }
+# A message that is not longer is repeated within others.
+_SHORT = 40
 _JOBS_SHOWN = 5
 _JOBS_SECONDS = 5
 
@@ -111,14 +113,22 @@ def _describe(status: Status) -> None:
     shown: dict[str, str] = {}
     for each in status.conditions:
         line = f"  {each.type:<16} {each.status:<8} for {age(each.last_transition_time):<8} {each.reason}"
-        first = shown.setdefault(each.message, each.type)
-        message = each.message if first == each.type else f"see {first}"
-        print_text(f"{line}: {message}" if each.message else line, _mark(each))
+        print_text(f"{line}: {_once(each, shown)}" if each.message else line, _mark(each))
     for node in unreserved:
         more = node.message or node.pod
         print_text(f"  node {node.index}: {node.state}" + (f": {more}" if more else ""), "red")
     for failure in failures:
         print_text(f"  {_told(failure)}", "red" if failure.incarnation == status.incarnation else None)
+
+
+def _once(condition: Condition, shown: dict[str, str]) -> str:
+    """Return the condition's message, without what the message of an earlier condition says; `shown` has those."""
+    message = condition.message
+    for earlier, type_ in shown.items():
+        if earlier == message or (len(earlier) > _SHORT and earlier in message):
+            message = message.replace(earlier, f"see {type_}")
+    shown.setdefault(condition.message, condition.type)
+    return message
 
 
 def _mark(condition: Condition) -> str | None:

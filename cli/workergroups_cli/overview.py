@@ -31,7 +31,7 @@ class Overview:
             ClientError: Some of them cannot be read; the others have been printed.
         """
         columns = ["NAMESPACE"] * self.is_everywhere
-        columns += ["KIND", "NAME", "READY", "SIZE", "RESTARTS", "OLDEST CALL", "WHY", "UNTIL"]
+        columns += ["KIND", "NAME", "READY", "SIZE", "RESTARTS", "OLDEST CALL", "UNTIL", "WHY"]
         rows = [((status.namespace,) * self.is_everywhere + _row(status)) for status in self.statuses]
         if rows:
             table(*columns, rows=rows)
@@ -87,6 +87,6 @@ def _row(status: Status) -> tuple[object, ...]:
         size(status),
         "-" if status.is_pool else status.restarts,
         status.oldest_call or "-",
-        why(status) if not status.is_ready or status.has_lost_drivers or status.is_complete else old(status),
         until(status),
+        why(status) if not status.is_ready or status.has_lost_drivers or status.is_complete else old(status),
     )

@@ -271,6 +271,8 @@ class EventReason(Word):
     COMPLETE = "Complete"
     # The group is not ready because a call hangs; the event names the suspects.
     HUNG = "Hung"
+    # A rank has failed while the group was not ready for another reason, such as that its node is gone.
+    RANK_FAILED = "RankFailed"
     # The ranks are recreated because of a change, and not after a failure.
     NEW_INCARNATION = "NewIncarnation"
     STATUS_REFUSED = "StatusRefused"

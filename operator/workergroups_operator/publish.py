@@ -139,8 +139,8 @@ async def _write(client: Kube, update: StatusUpdate) -> tuple[str | None, bool]:
         return said, is_refusal(error)
     if is_news(update):
         await tell(client, event(update, datetime.now(UTC)))
-    if update.news is not None:
-        await tell(client, news_event(update, update.news, datetime.now(UTC)))
+    for news in update.news:
+        await tell(client, news_event(update, news, datetime.now(UTC)))
     return None, False
 
 

@@ -33,8 +33,8 @@ async def test_all_namespaces_are_in_one_table(scene, command):
         "RESTARTS",
         "OLDEST",
         "CALL",
-        "WHY",
         "UNTIL",
+        "WHY",
     ]
     row = [scene.namespace, "pool", "p", "True", "1", "of", "1", "nodes", "-", "-", "-", "-"]
     assert row in [each.split() for each in rows]

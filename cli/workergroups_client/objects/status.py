@@ -159,7 +159,8 @@ class Status:
         summary = self.summary
         if summary is None or not self.is_current or summary.status != "False" or summary.reason in UNTIMED:
             return False
-        return self.deadline is None
+        # No other image comes by itself; the operator waits until the deadline, after which it may release the nodes.
+        return self.deadline is None or (self.is_pool and summary.reason == Reason.IMAGE_UNFIT)
 
     def condition(self, type_: ConditionType) -> Condition | None:
         """Return the condition of that type; ``None`` if there is none."""

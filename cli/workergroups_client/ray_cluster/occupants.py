@@ -36,13 +36,15 @@ def occupants(ray: RayApi, pool: Target) -> list[Occupant]:
     if not nodes:
         return []
     jobs = {job["job_id"]: job["submission_id"] for job in ray.get("/api/jobs/") if job.get("job_id")}
+    # This table alone has when they started, and it is old by up to ten seconds: what it says otherwise does not count.
+    started = {key: actor["startTime"] for key, actor in ray.get("/logical/actors")["data"]["actors"].items()}
     found: dict[tuple[int, str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for actor in ray.get("/logical/actors")["data"]["actors"].values():
-        node = nodes.get(actor.get("placementGroupId"))
-        if node is not None and actor["state"] != "DEAD":
-            found[node, _who(actor, jobs), actor["actorClass"]].append(actor)
+    for actor in rows(ray, "/api/v0/actors", filter_keys="state", filter_predicates="!=", filter_values="DEAD"):
+        node = nodes.get(actor["placement_group_id"] or "")
+        if node is not None:
+            found[node, _who(actor, jobs), actor["class_name"]].append(actor)
     return [
-        Occupant(who, class_name, node, len(actors), sum(map(_devices, actors)), _since(actors))
+        Occupant(who, class_name, node, len(actors), sum(map(_devices, actors)), _since(actors, started))
         for (node, who, class_name), actors in sorted(found.items())
     ]
 
@@ -55,14 +57,15 @@ def _placement_groups(ray: RayApi, pool: Target) -> dict[str, int]:
 
 def _who(actor: Mapping[str, Any], jobs: Mapping[str, str | None]) -> str:
     rank = RankName.parse(actor["name"] or "")
-    return f"group {rank.group}" if rank else f"job {jobs.get(actor['jobId']) or actor['jobId']}"
+    return f"group {rank.group}" if rank else f"job {jobs.get(actor['job_id']) or actor['job_id']}"
 
 
 def _devices(actor: Mapping[str, Any]) -> float:
-    asked = actor.get("requiredResources") or {}
+    asked = actor.get("required_resources") or {}
     return float(asked.get("GPU") or asked.get("NPU") or 0)
 
 
-def _since(actors: list[Mapping[str, Any]]) -> float | None:
+def _since(actors: list[Mapping[str, Any]], started: Mapping[str, int]) -> float | None:
     """Return the first start; Ray has 0 for an actor that has not started."""
-    return min((actor["startTime"] / 1000 for actor in actors if actor["startTime"]), default=None)
+    times = [started.get(actor["actor_id"]) for actor in actors]
+    return min((time / 1000 for time in times if time), default=None)

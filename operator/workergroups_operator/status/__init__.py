@@ -22,7 +22,7 @@ from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import Conclusion, StatusInputs, StatusUpdate, unvouched
-from workergroups_operator.status.kept_failures import kept_failures
+from workergroups_operator.status.kept_failures import kept_failures, new_failure
 from workergroups_operator.status.unreadable import unreadable
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import last_roll
@@ -98,10 +98,17 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, inputs: StatusInputs) ->
     )
     ready_before = find(pool.status.conditions, ConditionType.READY)
     is_news = _lost(after) not in (None, _lost(before))
-    news = pools.drivers_lost(pool, inputs) if is_news else None
+    lost = pools.drivers_lost(pool, inputs) if is_news else None
     is_cause = concluded.weakest.decisive
     return StatusUpdate(
-        RESOURCE_POOL, pool.metadata, before, after, ready_before, concluded.ready, is_cause=is_cause, news=news
+        RESOURCE_POOL,
+        pool.metadata,
+        before,
+        after,
+        ready_before,
+        concluded.ready,
+        is_cause=is_cause,
+        news=(lost,) if lost else (),
     )
 
 
@@ -140,8 +147,12 @@ def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, in
     }
     after = before.model_copy(update=present | (incarnation.recorded() if incarnation is not None else {}))
     ready_before = find(group.status.conditions, ConditionType.READY)
-    is_cause, why = concluded.weakest.decisive, why_new(before, incarnation)
-    news = Explanation(EventReason.NEW_INCARNATION, why) if why else None
+    is_cause = concluded.weakest.decisive
+    why, failed = why_new(before, incarnation), None if is_cause else new_failure(before.failures, after.failures)
+    news = (
+        *([Explanation(EventReason.RANK_FAILED, failed)] if failed else []),
+        *([Explanation(EventReason.NEW_INCARNATION, why)] if why else []),
+    )
     return StatusUpdate(
         WORKER_GROUP, group.metadata, before, after, ready_before, concluded.ready, is_cause=is_cause, news=news
     )

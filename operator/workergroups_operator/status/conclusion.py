@@ -63,8 +63,8 @@ class StatusUpdate:
     is_readable: bool = True
     # Whether the reason of `Ready` is a cause, and not only what follows from one, or is waited for.
     is_cause: bool = False
-    # What else an event should report; its reason is an `EventReason`.
-    news: Explanation | None = None
+    # What else events should report; the reason of each is an `EventReason`.
+    news: tuple[Explanation, ...] = ()
 
 
 def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool) -> Finding:

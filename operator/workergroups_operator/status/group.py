@@ -103,7 +103,7 @@ def _ranks_created(group: WorkerGroup, report: GroupReport, inputs: StatusInputs
         message = f"{count}: waiting until the nodes of pool {pool} are restarted"
         return _created_finding("False", Explanation(LaunchState.WAITING_FOR_POOLS, message))
     if report.state == LaunchState.LAUNCH_FAILED:
-        why = Explanation(LaunchState.LAUNCH_FAILED, f"{report.message}; {_try_again(group)}")
+        why = Explanation(LaunchState.LAUNCH_FAILED, f"{report.message}; {_missing_package(report)}{_try_again(group)}")
         return _created_finding("False", why, decisive=True, final=True)
     if report.state == LaunchState.LAUNCH_INTERRUPTED:
         return _launch_interrupted(group, report, inputs)
@@ -212,6 +212,14 @@ def _try_again(group: WorkerGroup) -> str:
     return (
         "correct spec.worker or spec.roles, spec.env or the code, and the ranks start again; to start them unchanged: "
         + restart_of(group)
+    )
+
+
+def _missing_package(report: GroupReport) -> str:
+    """Return what adds a package to the image, if one is missing; a module of the user's own comes with the code."""
+    is_missing = "ModuleNotFoundError" in (report.message or "")
+    return (
+        "a package comes with the pool's spec.image or spec.setup, after a restart of the pool; " if is_missing else ""
     )
 
 

@@ -1,6 +1,6 @@
 """The latest failures of a group, which its status keeps when the ranks are recreated."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from workergroups_api.bounded_text import MAX_MESSAGE
@@ -31,6 +31,20 @@ def kept_failures(group: WorkerGroup, inputs: StatusInputs) -> tuple[KeptFailure
     # What failed now comes before what failed earlier in the same incarnation, which went on without its dead ranks.
     order = sorted(found, key=lambda key: (-key[0], key not in present, -found[key].time.timestamp(), key[1]))
     return tuple(found[key] for key in order[:MAX_KEPT_FAILURES])
+
+
+def new_failure(before: Sequence[KeptFailure], after: Sequence[KeptFailure]) -> str | None:
+    """Return which rank has failed, or why if that is known only now; None if there is no news.
+
+    It is for a failure that `Ready` does not tell, as when the pool's node is gone with the rank.
+    """
+    known = {(each.incarnation, each.rank, each.birth, each.reason) for each in before}
+    new = [each for each in after if (each.incarnation, each.rank, each.birth, each.reason) not in known]
+    if not new:
+        return None
+    first, more = new[0], f" (and {len(new) - 1} more)" if len(new) > 1 else ""
+    where = f" in pod {first.pod}" if first.pod else ""
+    return f"rank {first.rank} of incarnation {first.incarnation}{where}{more}: {first.reason}: {first.message}"
 
 
 def _present(failure: GroupFailure, before: dict[_Key, KeptFailure], now: datetime) -> dict[_Key, KeptFailure]:

@@ -18,13 +18,13 @@ PLACED = {
 
 def actor(group, class_name, job, name="", state="ALIVE", start=10_000, **resources):
     return {
-        "placementGroupId": group,
-        "actorClass": class_name,
-        "jobId": job,
+        "placement_group_id": group,
+        "class_name": class_name,
+        "job_id": job,
         "name": name,
         "state": state,
         "startTime": start,
-        "requiredResources": resources,
+        "required_resources": resources,
     }
 
 
@@ -32,13 +32,17 @@ class Ray:
     """Ray's tables of placement groups, jobs and actors."""
 
     def __init__(self, *actors):
-        self.actors = actors
+        self.actors = [{"actor_id": f"id-{number}", **actor} for number, actor in enumerate(actors)]
 
     def get(self, path, **query):
         if path == "/api/jobs/":
             return [{"job_id": "02", "submission_id": "ppo-1"}, {"job_id": None, "submission_id": "waits"}]
         if path == "/logical/actors":
-            return {"data": {"actors": dict(enumerate(self.actors))}}
+            known = [actor for actor in self.actors if actor["startTime"] is not None]
+            return {"data": {"actors": {actor["actor_id"]: actor for actor in known}}}
+        if path == "/api/v0/actors":
+            assert (query["filter_keys"], query["filter_predicates"], query["filter_values"]) == ("state", "!=", "DEAD")
+            return {"data": {"result": {"result": [actor for actor in self.actors if actor["state"] != "DEAD"]}}}
         rows = [{"placement_group_id": id_, "name": name} for id_, name in PLACED.items()]
         return {"data": {"result": {"result": [*rows, {"placement_group_id": "pg-y", "name": None}]}}}
 
@@ -55,6 +59,7 @@ def test_ranks_of_groups_and_actors_of_jobs_and_programs_are_counted_by_node_and
             actor("pg-0", "ActorRolloutRefWorker", "02", GPU=0.5),
             actor("pg-1", "Critic", "02", start=0, state="PENDING_CREATION", NPU=1.0),
             actor("pg-1", "Tool", "03"),
+            actor("pg-1", "New", "03", start=None),
             actor("pg-1", "Tool", "03", state="DEAD"),
             actor("pg-old", "Tool", "03"),
             actor("pg-x", "Tool", "03"),
@@ -65,6 +70,7 @@ def test_ranks_of_groups_and_actors_of_jobs_and_programs_are_counted_by_node_and
     assert seen == [
         Occupant("group trainer", "Actor", 0, 2, 0.2, 9.0),
         Occupant("job ppo-1", "ActorRolloutRefWorker", 0, 1, 0.5, 10.0),
+        Occupant("job 03", "New", 1, 1, 0.0, None),
         Occupant("job 03", "Tool", 1, 1, 0.0, 10.0),
         Occupant("job ppo-1", "Critic", 1, 1, 1.0, None),
     ]

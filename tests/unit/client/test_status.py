@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, group, pool
-from workergroups_cli.description import _told
+from workergroups_cli.description import _describe, _told
 from workergroups_cli.overview import _row
 from workergroups_cli.progress import _state
 from workergroups_client.objects.names import find
@@ -35,6 +35,7 @@ def described(*conditions, observed=2, **more):
         (described(condition("Ready", "False")), False, True),
         (described(condition("Ready", "False"), observed=1), False, False),
         (described(condition("Ready", "Unknown", "AgentLost")), False, False),
+        (described(condition("Ready", "False", "ImageUnfit"), deadline=SOON), False, True),
         (described(condition("Ready", "False", "PausedByDebugger")), False, False),
         (described(condition("Ready", "False", "Queued")), False, False),
         (described(condition("Ready", "False", "PoolQueued")), False, False),
@@ -107,6 +108,20 @@ def test_a_failure_is_told_in_one_line(more, words):
     status = {"incarnation": 7, "failures": [FAILURE | more]}
     (failure,) = status_of(find(FakeCluster(group("ppo", status=status)), "ppo")).failures
     assert words in _told(failure)
+
+
+def test_a_message_is_printed_once_also_within_others(capsys):
+    cause = "rank 3 in pod ppo-worker-a: its process was killed; 0 of 4 ranks ready"
+    conditions = [
+        condition("NodesReady", "False", "ProcessDied", cause),
+        condition("Ready", "False", "ProcessDied", cause),
+        condition("Progressing", "False", "ProcessDied", f"waiting cannot make it ready; ProcessDied: {cause}"),
+    ]
+    _describe(described(*conditions))
+    printed = capsys.readouterr().out
+    assert printed.count(cause) == 1
+    assert "ProcessDied: see NodesReady\n" in printed
+    assert "waiting cannot make it ready; ProcessDied: see NodesReady" in printed
 
 
 def test_nodes_that_are_not_reserved_are_reported():

@@ -109,7 +109,7 @@ def test_a_pool_whose_head_came_back_without_its_drivers_is_ready_and_says_so():
         "start it again, such as with workergroups job submit actors -n team"
     )
     assert update.after.drivers == known(0, SESSION, lost=LOST)
-    told = news_event(update, update.news, NOW)
+    told = news_event(update, *update.news, NOW)
     assert (told["type"], told["reason"], told["note"]) == ("Warning", "DriversLost", update.ready.message)
 
 
@@ -117,13 +117,13 @@ def test_the_event_comes_once_and_while_the_head_is_missing():
     before = ready_pool(drivers=known(2, jobs=TWO).to_json())
     heartbeat = AgentHeartbeat(known=(HEAD, "s1"))
     first = status_of(observed(pools=(before,), pods=workers("p-0", "p-1"), agent=heartbeat))
-    assert (first.ready.status, first.ready.reason, first.news.reason) == ("False", "HeadStarting", "DriversLost")
+    assert (first.ready.status, first.ready.reason, first.news[0].reason) == ("False", "HeadStarting", "DriversLost")
     after = pool(status=first.after.to_json())
     later = NOW + timedelta(seconds=9)
     again = status_of(observed(pools=(after,), pods=workers("p-0", "p-1"), agent=heartbeat), now=later)
-    assert (again.news, again.after.drivers) == (None, first.after.drivers)
+    assert (again.news, again.after.drivers) == ((), first.after.drivers)
 
 
 def test_a_pool_that_lost_nothing_says_nothing():
     update = status_of(observed(pools=(ready_pool(),)))
-    assert (update.after.drivers, update.news, update.ready.reason) == (None, None, "Reserved")
+    assert (update.after.drivers, update.news, update.ready.reason) == (None, (), "Reserved")

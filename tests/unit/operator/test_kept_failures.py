@@ -1,0 +1,30 @@
+"""Which failures of ranks are told by an event of their own."""
+
+import pytest
+
+from tests.unit.operator.make import NOW
+from workergroups_api.failure_policy import KeptFailure
+from workergroups_operator.status.kept_failures import new_failure
+
+
+def failure(rank, reason="Preempted", incarnation=5):
+    told = {"reason": reason, "message": "to make room", "pod": "p-worker-a"}
+    return KeptFailure(rank=rank, incarnation=incarnation, time=NOW, **told)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ([], [], None),
+        ([failure(0)], [failure(0)], None),
+        ([], [failure(0)], "rank 0 of incarnation 5 in pod p-worker-a: Preempted: to make room"),
+        ([failure(0, incarnation=4)], [failure(1), failure(2), failure(0, incarnation=4)], "rank 1 of incarnation 5"),
+        # Only the reason is new: the operator learns of an eviction after the agent of the node's end.
+        ([failure(0, "NodeLost")], [failure(0)], "Preempted: to make room"),
+        # The list is full, and the oldest leaves it.
+        ([failure(0), failure(1)], [failure(0)], None),
+    ],
+)
+def test_a_failure_is_news_once_and_again_when_its_reason_is_known(before, after, said):
+    told = new_failure(before, after)
+    assert told is None if said is None else said in told
