@@ -51,8 +51,8 @@ def test_a_group_runs_on_the_pool_of_its_own_name_unless_it_says_otherwise():
         (
             ranks(state="LaunchFailed", created=0, readyCount=0, message="ModuleNotFoundError: No module named 'x'"),
             "LaunchFailed",
-            "ModuleNotFoundError: No module named 'x'; a package comes with the pool's spec.image or spec.setup, after a "
-            "restart of the pool; correct spec.worker",
+            "ModuleNotFoundError: No module named 'x'; a package comes with the pool's spec.image or spec.setup, after "
+            "a restart of the pool; correct spec.worker",
         ),
         (ranks(readyCount=3), "RanksStarting", "3 of 4 ranks ready"),
         (
