@@ -23,6 +23,7 @@ from workergroups_operator.connection import connect
 from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import ClusterKey, Membership
+from workergroups_operator.metrics import Metrics
 from workergroups_operator.publish import Publisher
 from workergroups_operator.reconcile import Reconciler
 from workergroups_operator.settings import Settings, served_namespaces
@@ -84,11 +85,14 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
     timings: Timings = memo.timings
     trials = PodTrials(client, enqueue, timings)
     applier = Applier(client, enqueue, timings)
-    publisher = Publisher(client, enqueue, timings)
+    metrics = Metrics()
+    publisher = Publisher(client, enqueue, timings, metrics)
     steps = (trials.writes, applier.writes, publisher.writes)
     for writes in steps:
         memo.resources.push_async_callback(writes.close)
     settings = Settings.from_environment()
+    if settings.metrics_port is not None:
+        metrics.serve(settings.metrics_port)
     reconciler = Reconciler(
         client,
         memo.membership,
@@ -99,6 +103,7 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
         FailingReconciles(timings),
         settings,
         timings,
+        metrics,
     )
 
     def write_seconds(namespace: str) -> float:

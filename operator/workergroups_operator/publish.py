@@ -22,6 +22,7 @@ from workergroups_api.worker_group import WorkerGroup
 from workergroups_kube import Kube, ReplacedError, api_error_message, invalid_fields, is_refusal
 from workergroups_operator.events import object_event, tell
 from workergroups_operator.membership import ClusterKey
+from workergroups_operator.metrics import Metrics
 from workergroups_operator.status.conclusion import StatusUpdate
 from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
@@ -51,8 +52,9 @@ class Publisher:
     Each object has one write at a time, so that an older status cannot overwrite a newer one.
     """
 
-    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None], timings: Timings) -> None:
+    def __init__(self, client: Kube, enqueue: Callable[[ClusterKey], None], timings: Timings, metrics: Metrics) -> None:
         self._client = client
+        self._metrics = metrics
         self._retry = timings.urgent_retry
         # By cluster, and by the object's UID.
         self._tried: dict[ClusterKey, dict[str, _Tried]] = {}
@@ -66,6 +68,7 @@ class Publisher:
         although the object has another, is not written again until one of them changes. Objects that have no status yet
         come first: where writes are slow, others might change as fast as they are written.
         """
+        self._metrics.note(key, updates)
         changed = {str(update.metadata["uid"]): update for update in updates if update.after != update.before}
         before, now = self._tried.pop(key, {}), asyncio.get_running_loop().time()
         tried = {uid: before[uid] for uid in changed if uid in before and before[uid].what in _whats(changed[uid])}
@@ -79,11 +82,13 @@ class Publisher:
         return "; ".join(filter(None, [*answers.values(), *waiting.values()])) or None
 
     def forget(self, key: ClusterKey) -> None:
-        """Forget which statuses of a cluster were tried."""
+        """Forget a cluster."""
+        self._metrics.forget(key)
         self._tried.pop(key, None)
 
     async def _publish(self, key: ClusterKey, update: StatusUpdate) -> str | None:
         said, is_refused = await _write(self._client, update)
+        self._metrics.written(update, "refused" if is_refused else "failed" if said else "taken")
         uid, tried = str(update.metadata["uid"]), self._tried.get(key, {})
         taken, refused = _whats(update)
         if is_refused:

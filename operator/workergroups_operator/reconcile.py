@@ -36,6 +36,7 @@ from workergroups_operator.image_checks import image_checks, needed_pods, unpull
 from workergroups_operator.isolation import pure_steps, without_culprits
 from workergroups_operator.members import observe_readable_members
 from workergroups_operator.membership import ClusterKey, Membership
+from workergroups_operator.metrics import Metrics
 from workergroups_operator.observe import OversizedChild, observe
 from workergroups_operator.observed import Observed
 from workergroups_operator.policy.cluster_limits import within_limits
@@ -77,6 +78,7 @@ class Reconciler:
     failing: FailingReconciles
     settings: Settings
     timings: Timings
+    metrics: Metrics
     evicted_pods: EvictedPods = field(default_factory=EvictedPods)
 
     async def _steps(self, observed: Observed) -> Result:
@@ -108,6 +110,13 @@ class Reconciler:
 
     async def reconcile(self, key: ClusterKey) -> Result:
         """Reconcile the cluster; never raises, whatever exists there."""
+        began = asyncio.get_running_loop().time()
+        result = await self._reconcile(key)
+        seconds = asyncio.get_running_loop().time() - began
+        self.metrics.reconciled(seconds, has_failed=result.failure is not None)
+        return result
+
+    async def _reconcile(self, key: ClusterKey) -> Result:
         if not self.membership.has_members(key):
             return self._forget(key)  # Kubernetes removes what belonged to its pools, and each removal is an event.
         try:

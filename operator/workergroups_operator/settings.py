@@ -42,12 +42,15 @@ class Settings:
     # The operator's own image: Ray's pods get the library from it.
     operator_image: str
     network: NetworkSettings = NetworkSettings()
+    # Where Prometheus scrapes; None: nowhere.
+    metrics_port: int | None = None
 
     @classmethod
     def from_environment(cls) -> Self:
-        """Read WORKER_IMAGE and OPERATOR_IMAGE, which are required, and NETWORK_POLICY."""
+        """Read WORKER_IMAGE and OPERATOR_IMAGE, which are required, NETWORK_POLICY and METRICS_PORT."""
         return cls(
             worker_image=os.environ["WORKER_IMAGE"],
             operator_image=os.environ["OPERATOR_IMAGE"],
             network=NetworkSettings.from_json(os.environ.get("NETWORK_POLICY", "{}")),
+            metrics_port=int(port) if (port := os.environ.get("METRICS_PORT")) else None,
         )

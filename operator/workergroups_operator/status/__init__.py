@@ -22,7 +22,7 @@ from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import Conclusion, StatusInputs, StatusUpdate, unvouched
-from workergroups_operator.status.kept_failures import kept_failures, new_failure
+from workergroups_operator.status.kept_failures import kept_failures, new_failures, told
 from workergroups_operator.status.unreadable import unreadable
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import last_roll
@@ -109,6 +109,7 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, inputs: StatusInputs) ->
         concluded.ready,
         is_cause=is_cause,
         news=(lost,) if lost else (),
+        devices=0 if pool.name in inputs.decisions.suspended_pools else pool.spec.nodes * pool.spec.devices_per_node,
     )
 
 
@@ -148,13 +149,24 @@ def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, in
     after = before.model_copy(update=present | (incarnation.recorded() if incarnation is not None else {}))
     ready_before = find(group.status.conditions, ConditionType.READY)
     is_cause = concluded.weakest.decisive
-    why, failed = why_new(before, incarnation), None if is_cause else new_failure(before.failures, after.failures)
-    news = (
-        *([Explanation(EventReason.RANK_FAILED, failed)] if failed else []),
-        *([Explanation(EventReason.NEW_INCARNATION, why)] if why else []),
-    )
+    news: list[Explanation] = []
+    # Else `Ready` tells the failure.
+    if not is_cause and (failed := new_failures(before.failures, after.failures, or_reasons=True)):
+        news.append(Explanation(EventReason.RANK_FAILED, told(failed)))
+    if why := why_new(before, incarnation):
+        news.append(Explanation(EventReason.NEW_INCARNATION, why))
+    call = group.status.ranks.oldest_call if group.status.ranks else None
     return StatusUpdate(
-        WORKER_GROUP, group.metadata, before, after, ready_before, concluded.ready, is_cause=is_cause, news=news
+        WORKER_GROUP,
+        group.metadata,
+        before,
+        after,
+        ready_before,
+        concluded.ready,
+        is_cause=is_cause,
+        news=tuple(news),
+        oldest_call=call.since if call else None,
+        new_failures=new_failures(before.failures, after.failures),
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from workergroups_api import names
 from workergroups_api.conditions import Condition, ConditionStatus, Explanation, Finding, merge
+from workergroups_api.failure_policy import KeptFailure
 from workergroups_api.manifest import DEPLOYMENT, Kind, Manifest
 from workergroups_api.model import ApiModel, ApiObject
 from workergroups_api.resource_pool import ResourcePool
@@ -65,6 +66,10 @@ class StatusUpdate:
     is_cause: bool = False
     # What else events should report; the reason of each is an `EventReason`.
     news: tuple[Explanation, ...] = ()
+    # For the metrics: a pool's devices; a group's oldest call, and the failures that this status is the first to have.
+    devices: int = 0
+    oldest_call: datetime | None = None
+    new_failures: tuple[KeptFailure, ...] = ()
 
 
 def finding(type_: str, status: ConditionStatus, why: Explanation, **more: bool) -> Finding:

@@ -33,16 +33,21 @@ def kept_failures(group: WorkerGroup, inputs: StatusInputs) -> tuple[KeptFailure
     return tuple(found[key] for key in order[:MAX_KEPT_FAILURES])
 
 
-def new_failure(before: Sequence[KeptFailure], after: Sequence[KeptFailure]) -> str | None:
-    """Return which rank has failed, or why if that is known only now; None if there is no news.
+def new_failures(
+    before: Sequence[KeptFailure], after: Sequence[KeptFailure], *, or_reasons: bool = False
+) -> tuple[KeptFailure, ...]:
+    """Return the failures that are new; with `or_reasons`, those too of which only the reason is."""
 
-    It is for a failure that `Ready` does not tell, as when the pool's node is gone with the rank.
-    """
-    known = {(each.incarnation, each.rank, each.birth, each.reason) for each in before}
-    new = [each for each in after if (each.incarnation, each.rank, each.birth, each.reason) not in known]
-    if not new:
-        return None
-    first, more = new[0], f" (and {len(new) - 1} more)" if len(new) > 1 else ""
+    def key(each: KeptFailure) -> tuple[object, ...]:
+        return each.incarnation, each.rank, each.birth, each.reason if or_reasons else None
+
+    known = set(map(key, before))
+    return tuple(each for each in after if key(each) not in known)
+
+
+def told(failures: Sequence[KeptFailure]) -> str:
+    """Return which rank has failed, and why."""
+    first, more = failures[0], f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
     where = f" in pod {first.pod}" if first.pod else ""
     return f"rank {first.rank} of incarnation {first.incarnation}{where}{more}: {first.reason}: {first.message}"
 

@@ -64,16 +64,45 @@ def test_the_operator_finds_its_settings(find, monkeypatch):
                 {"namespaceSelector": {}, "podSelector": {"matchExpressions": [kuberay]}},
             ]
         ),
+        metrics_port=8081,
     )
 
 
-def test_nobody_connects_to_the_operator(find):
+def test_nobody_but_prometheus_connects_to_the_operator(find):
     spec = find("NetworkPolicy", NAME)["spec"]
     assert (
         spec["podSelector"]["matchLabels"].items()
         <= find("Deployment", NAME)["spec"]["template"]["metadata"]["labels"].items()
     )
-    assert (spec["policyTypes"], spec["ingress"]) == (["Ingress"], [])
+    monitoring = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    assert (spec["policyTypes"], spec["ingress"]) == (
+        ["Ingress"],
+        [{"from": [monitoring], "ports": [{"port": "metrics"}]}],
+    )
+
+
+@pytest.mark.parametrize("option", ["--set=metrics.enabled=false", "--set-json=metrics.from=[]"])
+def test_without_metrics_nobody_connects_to_the_operator(helm, option):
+    (policy,) = _of_kind(helm.render(option), "NetworkPolicy")
+    assert policy["spec"]["ingress"] == []
+
+
+def test_the_prometheus_operator_finds_the_metrics_and_the_alerts(helm):
+    options = (
+        "--set=metrics.podMonitor=true",
+        "--set=metrics.prometheusRule=true",
+        "--set=metrics.labels.release=stack",
+    )
+    manifests = helm.render(*options)
+    (monitor,), (rule,) = _of_kind(manifests, "PodMonitor"), _of_kind(manifests, "PrometheusRule")
+    (deployment,) = _of_kind(manifests, "Deployment")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    ports = {each["name"] for each in deployment["spec"]["template"]["spec"]["containers"][0]["ports"]}
+    assert {each["port"] for each in monitor["spec"]["podMetricsEndpoints"]} <= ports
+    assert monitor["metadata"]["labels"]["release"] == rule["metadata"]["labels"]["release"] == "stack"
+    assert [group["name"] for group in rule["spec"]["groups"]] == ["workergroups"]
+    assert not _of_kind(helm.render(), "PodMonitor") + _of_kind(helm.render(), "PrometheusRule")
 
 
 def test_without_network_policies_the_chart_has_none_and_the_operator_knows(helm):
@@ -99,8 +128,7 @@ def test_pods_meet_the_restricted_pod_security_standard(find, kind):
 
 def test_liveness_asks_kopf(find):
     (container,) = _pod_spec(find)["containers"]
-    (port,) = container["ports"]
-    assert port["containerPort"] == 8080
+    (port,) = [each for each in container["ports"] if each["containerPort"] == 8080]
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": port["name"]}
 
 

@@ -4,12 +4,12 @@ import pytest
 
 from tests.unit.operator.make import NOW
 from workergroups_api.failure_policy import KeptFailure
-from workergroups_operator.status.kept_failures import new_failure
+from workergroups_operator.status.kept_failures import new_failures, told
 
 
 def failure(rank, reason="Preempted", incarnation=5):
-    told = {"reason": reason, "message": "to make room", "pod": "p-worker-a"}
-    return KeptFailure(rank=rank, incarnation=incarnation, time=NOW, **told)
+    words = {"reason": reason, "message": "to make room", "pod": "p-worker-a"}
+    return KeptFailure(rank=rank, incarnation=incarnation, time=NOW, **words)
 
 
 @pytest.mark.parametrize(
@@ -26,5 +26,10 @@ def failure(rank, reason="Preempted", incarnation=5):
     ],
 )
 def test_a_failure_is_news_once_and_again_when_its_reason_is_known(before, after, said):
-    told = new_failure(before, after)
-    assert told is None if said is None else said in told
+    new = new_failures(before, after, or_reasons=True)
+    assert said in told(new) if said else not new
+
+
+def test_a_failure_counts_once():
+    assert not new_failures([failure(0, "NodeLost")], [failure(0)])
+    assert len(new_failures([failure(0)], [failure(1), failure(0)])) == 1

@@ -15,6 +15,7 @@ from workergroups_api.group_status import WorkerGroupStatus
 from workergroups_api.manifest import WORKER_GROUP, Manifest
 from workergroups_kube import Kube
 from workergroups_operator.membership import ClusterKey
+from workergroups_operator.metrics import Metrics
 from workergroups_operator.publish import NAMESPACE_WRITES, Publisher, event, is_news
 from workergroups_operator.status.conclusion import StatusUpdate
 from workergroups_operator.timings import Timings
@@ -73,7 +74,7 @@ def test_a_status_whose_object_was_not_there_is_not_taken_for_written() -> None:
     api.absent = {"a"}
 
     async def scenario() -> None:
-        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS)
+        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS, Metrics())
         for _ in range(2):
             assert await publisher.publish(KEY, [change("a")]) is None
             await asyncio.sleep(WEBHOOK_SECONDS + TIMINGS.urgent_retry.last)
@@ -119,7 +120,7 @@ def test_an_object_without_a_status_gets_its_first_before_others_get_their_next(
     api = ApiServer()
 
     async def scenario() -> None:
-        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS)
+        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS, Metrics())
         for version in range(5):
             ever_new = [
                 change(f"old-{number}", str(version), ready("False", "Launching")) for number in range(NAMESPACE_WRITES)
@@ -137,7 +138,7 @@ def test_statuses_that_are_refused_hold_no_other_up_and_lead_to_few_turns() -> N
 
     async def scenario() -> None:
         wake = asyncio.Event()
-        publisher = Publisher(cast(Kube, api), lambda _: wake.set(), TIMINGS)
+        publisher = Publisher(cast(Kube, api), lambda _: wake.set(), TIMINGS, Metrics())
         updates = [change(f"refused-{number}") for number in range(2 * NAMESPACE_WRITES)]
         api.refused = {update.metadata["name"] for update in updates}
         while now() < 30:
@@ -159,7 +160,7 @@ def test_a_status_that_was_tried_is_tried_again_when_its_time_comes_or_the_objec
     api = ApiServer()
 
     async def scenario() -> None:
-        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS)
+        publisher = Publisher(cast(Kube, api), lambda _: None, TIMINGS, Metrics())
         api.refused = {"a"}
 
         async def publish(version: str) -> str | None:

@@ -15,6 +15,7 @@ from workergroups_operator import reconcile
 from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.heartbeats import Heartbeats
 from workergroups_operator.membership import Membership
+from workergroups_operator.metrics import Metrics
 from workergroups_operator.reconcile import Reconciler
 from workergroups_operator.work_queue import Result, WorkQueue
 
@@ -86,7 +87,16 @@ def unknown_within(seconds, failing, monkeypatch=None, turn=None, failing_second
         publisher = Publisher()
         beats, failed = Heartbeats(TIMINGS), FailingReconciles(TIMINGS, now)
         reconciler = ReadsOnly(
-            Client(failing, failing_seconds), MEMBERS, beats, None, None, publisher, failed, SETTINGS, TIMINGS
+            Client(failing, failing_seconds),
+            MEMBERS,
+            beats,
+            None,
+            None,
+            publisher,
+            failed,
+            SETTINGS,
+            TIMINGS,
+            Metrics(),
         )
         if turn is not None:
             monkeypatch.setattr(reconcile, "observe", turn)
@@ -176,6 +186,6 @@ def test_a_cluster_without_pools_and_groups_is_forgotten_and_nothing_is_read():
     """While a namespace is deleted, each of thousands of objects that vanish is an event of such a cluster."""
     memories = trials, beats, applier, failing, publisher = [Memory() for _ in range(5)]
     nobody = Membership({}, {}, {})
-    reconciler = Reconciler(None, nobody, beats, trials, applier, publisher, failing, SETTINGS, TIMINGS)
+    reconciler = Reconciler(None, nobody, beats, trials, applier, publisher, failing, SETTINGS, TIMINGS, Metrics())
     assert asyncio.run(reconciler.reconcile(KEY)) == Result(None)
     assert [memory.forgotten for memory in memories] == [[KEY]] * 5

@@ -1,0 +1,183 @@
+"""Metrics for Prometheus: how pools and groups are, what failed, and how the operator works.
+
+Gauges of objects are those of the last reconcile: a scrape costs the API server nothing. What counts for as long as the
+object lives, such as restarts, comes from its status, and so survives a restart of the operator.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from workergroups_api.group_status import WorkerGroupStatus
+from workergroups_api.manifest import WORKER_GROUP
+from workergroups_api.pool_status import ResourcePoolStatus
+from workergroups_operator.membership import ClusterKey
+from workergroups_operator.status.conclusion import StatusUpdate
+
+_OBJECT = ("kind", "namespace", "name")
+# Seconds; a reconcile of a small cluster takes some hundredths.
+_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+
+
+class Figures(NamedTuple):
+    """What the metrics say of a pool or group."""
+
+    object: tuple[str, str, str]
+    status: str
+    reason: str
+    # When `Ready` got this status, in seconds since the epoch.
+    since: float
+    # Nodes or ranks, and those that are ready; None while that is unknown.
+    wanted: int | None
+    ready: int | None
+    devices: int
+    restarts: int
+    oldest_call: float | None
+
+    @classmethod
+    def of(cls, update: StatusUpdate) -> "Figures":
+        """Return the figures of an object as its status will be."""
+        after, metadata, ready = update.after, update.metadata, update.ready
+        wanted = ready_count = restarts = None
+        if isinstance(after, ResourcePoolStatus):
+            wanted, ready_count = after.nodes, after.ready_nodes
+        elif isinstance(after, WorkerGroupStatus):
+            wanted, ready_count = after.world_size, after.ready_ranks
+            restarts = after.restarts.count if after.restarts else 0
+        return cls(
+            (update.kind.kind, str(metadata["namespace"]), str(metadata["name"])),
+            ready.status,
+            ready.reason,
+            ready.last_transition_time.timestamp(),
+            wanted,
+            ready_count,
+            update.devices,
+            restarts or 0,
+            update.oldest_call.timestamp() if update.oldest_call else None,
+        )
+
+
+class Metrics(Collector):
+    """All metrics of this process."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._figures: dict[ClusterKey, tuple[Figures, ...]] = {}
+        self.registry.register(self)
+        ProcessCollector(registry=self.registry)
+        self._failures = Counter(
+            "workergroups_rank_failures",
+            "Ranks that failed since the operator started, by the reason in the group's status.",
+            ("namespace", "name", "reason"),
+            registry=self.registry,
+        )
+        self._writes = Counter(
+            "workergroups_status_writes",
+            "Writes of statuses since the operator started; result is taken, refused or failed.",
+            ("result",),
+            registry=self.registry,
+        )
+        self._reconciles = Histogram(
+            "workergroups_reconcile_seconds",
+            "Duration of a reconcile of one Ray cluster; result is done or failed.",
+            ("result",),
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+
+    def serve(self, port: int) -> None:
+        """Answer scrapes, in threads of their own."""
+        start_http_server(port, registry=self.registry)
+
+    def note(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> None:
+        """Take note of the present statuses of a cluster's objects; forget the others."""
+        before, self._figures[key] = self._figures.get(key, ()), tuple(map(Figures.of, updates))
+        self._forget({each.object for each in before} - {each.object for each in self._figures[key]})
+
+    def forget(self, key: ClusterKey) -> None:
+        """Forget a cluster that is gone."""
+        self._forget({each.object for each in self._figures.pop(key, ())})
+
+    def _forget(self, gone: Collection[tuple[str, str, str]]) -> None:
+        for kind, namespace, name in gone:
+            if kind == WORKER_GROUP.kind:
+                self._failures.remove_by_labels({"namespace": namespace, "name": name})
+
+    def written(self, update: StatusUpdate, result: str) -> None:
+        """Count the write of a status; failures that were in it count once it is taken."""
+        self._writes.labels(result).inc()
+        if result == "taken":
+            for failure in update.new_failures:
+                self._failures.labels(update.metadata["namespace"], update.metadata["name"], failure.reason).inc()
+
+    def reconciled(self, seconds: float, *, has_failed: bool) -> None:
+        """Take note of a reconcile."""
+        self._reconciles.labels("failed" if has_failed else "done").observe(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of all objects. A scrape calls this in its thread."""
+        known = [figures for of_cluster in list(self._figures.values()) for figures in of_cluster]
+        yield _gauge("clusters", "Ray clusters that have pools or groups.", (), [((), len(self._figures))])
+        yield _gauge(
+            "ready",
+            "1 if the condition Ready is True, else 0.",
+            _OBJECT,
+            [(f.object, f.status == "True") for f in known],
+        )
+        yield _gauge(
+            "ready_reason",
+            "1 for the present status and reason of the condition Ready.",
+            (*_OBJECT, "status", "reason"),
+            [((*f.object, f.status, f.reason), 1) for f in known],
+        )
+        yield _gauge(
+            "ready_transition_timestamp_seconds",
+            "When the condition Ready got its present status.",
+            _OBJECT,
+            [(f.object, f.since) for f in known],
+        )
+        yield _gauge(
+            "size", "Nodes of a pool, or ranks of a group, that there should be.", _OBJECT, _known(known, "wanted")
+        )
+        yield _gauge(
+            "ready_size", "Nodes or ranks that are ready; absent while unknown.", _OBJECT, _known(known, "ready")
+        )
+        yield _gauge(
+            "pool_devices",
+            "Devices that the pool's nodes have together; 0 while it is suspended, and on CPUs.",
+            ("namespace", "name"),
+            [(f.object[1:], f.devices) for f in known if f.object[0] != WORKER_GROUP.kind],
+        )
+        yield _gauge(
+            "group_oldest_call_timestamp_seconds",
+            "When the call began that has been in flight for longest; absent if none has been for a minute.",
+            ("namespace", "name"),
+            [(f.object[1:], f.oldest_call) for f in known if f.oldest_call is not None],
+        )
+        restarts = CounterMetricFamily(
+            "workergroups_group_restarts",
+            "Restarts of a group after failures, since it exists.",
+            None,
+            ("namespace", "name"),
+        )
+        for figures in known:
+            if figures.object[0] == WORKER_GROUP.kind:
+                restarts.add_metric(figures.object[1:], figures.restarts)
+        yield restarts
+
+
+def _known(figures: Sequence[Figures], field: str) -> list[tuple[tuple[str, ...], float]]:
+    return [(each.object, number) for each in figures if (number := getattr(each, field)) is not None]
+
+
+def _gauge(
+    name: str, text: str, labels: tuple[str, ...], samples: Sequence[tuple[tuple[str, ...], float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"workergroups_{name}", text, labels=labels)
+    for values, number in samples:
+        family.add_metric(values, number)
+    return family

@@ -1,0 +1,173 @@
+"""A real Prometheus, from Debian's package, that scrapes the operator and knows the chart's alerts."""
+
+import json
+import socket
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cluster.drivers import drive
+from tests.cluster.kubectl import group, kubectl, pool
+
+RULES = Path(__file__).parents[3] / "charts" / "workergroups" / "files" / "rules.yaml"
+OBJECT = '{{kind="{}", namespace="team", name="{}"}}'
+# What Prometheus would have scraped in an hour, a value each minute, of a pool that waits and one that is suspended.
+WAITS, SUSPENDED = OBJECT.format("ResourcePool", "waits"), OBJECT.format("ResourcePool", "rests")
+
+
+@pytest.fixture(scope="module")
+def debian(tmp_path_factory):
+    """The programs of the package, which is not installed: its service would start."""
+    folder = tmp_path_factory.mktemp("debian")
+    subprocess.run(["apt-get", "download", "--quiet", "prometheus"], cwd=folder, check=True, timeout=300)
+    (package,) = folder.glob("prometheus_*.deb")
+    subprocess.run(["dpkg-deb", "--extract", package, folder], check=True, timeout=60)
+    return folder / "usr" / "bin"
+
+
+class Prometheus:
+    def __init__(self, port):
+        self.url = f"http://127.0.0.1:{port}/api/v1"
+
+    def ask(self, path, **query):
+        with urllib.request.urlopen(f"{self.url}/{path}?{urllib.parse.urlencode(query)}", timeout=10) as answer:
+            return json.load(answer)["data"]
+
+    def value(self, query):
+        """The only value, None without one."""
+        found = self.ask("query", query=query)["result"]
+        return float(found[0]["value"][1]) if found else None
+
+    def until(self, query, expected, seconds=60):
+        end = time.monotonic() + seconds
+        while (found := self.value(query)) != expected:
+            assert time.monotonic() < end, f"{query} is {found}, and not {expected}"
+            time.sleep(0.5)
+
+
+@pytest.fixture(scope="module")
+def prometheus(debian, tmp_path_factory):
+    labels = "app.kubernetes.io/name=workergroups-operator"
+    found = kubectl("get", "pods", "--namespace=workergroups-system", f"--selector={labels}", "--output=json")
+    (pod,) = json.loads(found)["items"]
+    scrape = {
+        "job_name": "operator",
+        "honor_labels": True,
+        "static_configs": [{"targets": [f"{pod['status']['podIP']}:8081"]}],
+    }
+    folder = tmp_path_factory.mktemp("prometheus")
+    settings = {
+        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "scrape_configs": [scrape],
+        "rule_files": [str(RULES)],
+    }
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [debian / "prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    process = subprocess.Popen([*command, f"--web.listen-address=127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
+    server = Prometheus(port)
+    end = time.monotonic() + 60
+    while True:
+        try:
+            server.ask("query", query="up")
+            break
+        except OSError:
+            assert time.monotonic() < end
+            assert process.poll() is None
+            time.sleep(0.2)
+    yield server
+    process.terminate()
+    process.wait(30)
+
+
+def of(metric, namespace, name="actors", **more):
+    labels = {"namespace": namespace.name, "name": name, **more}
+    return metric + "{" + ", ".join(f'{key}="{value}"' for key, value in labels.items()) + "}"
+
+
+def test_what_prometheus_has_is_true_and_a_death_counts_once(prometheus, namespace):
+    namespace.apply(pool("actors", nodes=1, processes=2), group("actors"))
+    namespace.until_ready("workergroup", "actors")
+    prometheus.until(of("workergroups_ready", namespace, kind="WorkerGroup"), 1)
+    assert prometheus.value(of("workergroups_ready_size", namespace, kind="WorkerGroup")) == 2
+    assert prometheus.value(of("workergroups_pool_devices", namespace)) == 2
+    before = namespace.get("workergroup", "actors")["status"]["incarnation"]
+    (_, rank) = drive(namespace, "actors", "", "workergroups.attach('actors').execute_all_sync('look')")
+    namespace.run("exec", rank["pod"], "--", "sh", "-c", f"kill -9 {rank['pid']}")
+    namespace.until(
+        lambda: namespace.get("workergroup", "actors")["status"]["incarnation"], lambda now: now > before, 60
+    )
+    namespace.until_ready("workergroup", "actors")
+    prometheus.until(of("workergroups_group_restarts_total", namespace), 1)
+    prometheus.until(f"sum({of('workergroups_rank_failures_total', namespace)})", 1)
+    prometheus.until(of("workergroups_rank_failures_total", namespace, reason="ProcessDied"), 1)
+
+
+def test_a_pool_that_waits_becomes_an_alert_and_one_that_is_gone_no_series(prometheus, namespace):
+    namespace.apply(pool("waits", accelerator={"vendor": "nvidia", "product": "None"}))
+    prometheus.until(of("ALERTS", namespace, "waits", alertname="WorkerGroupsNotReady", alertstate="pending"), 1)
+    namespace.run("delete", "resourcepool", "waits")
+    prometheus.until(of("workergroups_ready", namespace, "waits"), None)
+
+
+def test_no_alert_is_wrong_about_the_metrics(prometheus):
+    groups = prometheus.ask("rules")["groups"]
+    assert [rule["health"] for each in groups for rule in each["rules"]] == ["ok"] * 6
+    assert prometheus.value("workergroups_clusters") >= 1
+    assert prometheus.value('workergroups_reconcile_seconds_count{result="done"}') > 0
+
+
+TESTS = {
+    "rule_files": [str(RULES)],
+    "evaluation_interval": "1m",
+    "tests": [
+        {
+            "interval": "1m",
+            "input_series": [
+                {"series": "workergroups_clusters", "values": "1x20 _x60"},
+                {"series": f"workergroups_ready{WAITS}", "values": "0x60"},
+                {
+                    "series": f'workergroups_ready_reason{WAITS[:-1]}, reason="InsufficientResources"}}',
+                    "values": "1x60",
+                },
+                {"series": f"workergroups_ready{SUSPENDED}", "values": "0x60"},
+                {"series": f'workergroups_ready_reason{SUSPENDED[:-1]}, reason="Suspended"}}', "values": "1x60"},
+                {"series": 'workergroups_ready_reason{name="lost", status="Unknown"}', "values": "1x60"},
+                {"series": 'workergroups_group_restarts_total{name="fails"}', "values": "0x10 1+1x4 5x46"},
+                {"series": 'workergroups_group_restarts_total{name="well"}', "values": "1x60"},
+                {"series": 'workergroups_group_oldest_call_timestamp_seconds{name="stuck"}', "values": "-3000x60"},
+                {"series": 'workergroups_reconcile_seconds_count{result="failed"}', "values": "0+6x60"},
+                {"series": 'workergroups_reconcile_seconds_count{result="done"}', "values": "0+3x60"},
+            ],
+            "promql_expr_test": [
+                {
+                    "expr": 'sort(count by (alertname, name) (ALERTS{alertstate="firing"}))',
+                    "eval_time": "30m",
+                    "exp_samples": [
+                        {"labels": '{alertname="WorkerGroupsCallTakesLong", name="stuck"}', "value": 1},
+                        {"labels": '{alertname="WorkerGroupsNotReady", name="waits"}', "value": 1},
+                        {"labels": '{alertname="WorkerGroupsOperatorAbsent"}', "value": 1},
+                        {"labels": '{alertname="WorkerGroupsReconcilesFail"}', "value": 1},
+                        {"labels": '{alertname="WorkerGroupsRestartsOften", name="fails"}', "value": 1},
+                        {"labels": '{alertname="WorkerGroupsUnknown", name="lost"}', "value": 1},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
+def test_each_alert_fires_for_its_reason_and_for_no_other(debian, tmp_path):
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump(TESTS))
+    done = subprocess.run(
+        [debian / "promtool", "test", "rules", tmp_path / "tests.yml"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,101 @@
+"""What Prometheus reads."""
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.unit.operator.make import HEAD, KEY, NOW, group, observed, pool, ready_pool, statuses
+from workergroups_api.conditions import Condition
+from workergroups_api.failure_policy import KeptFailure, RestartHistory
+from workergroups_api.group_status import WorkerGroupStatus
+from workergroups_api.manifest import WORKER_GROUP
+from workergroups_api.report import OldestCall
+from workergroups_operator.metrics import Metrics
+from workergroups_operator.observed import AgentHeartbeat
+from workergroups_operator.status.conclusion import StatusUpdate
+
+
+def scraped(metrics):
+    """Each sample by its name and the values of its labels, in the order of their names."""
+    text = generate_latest(metrics.registry).decode()
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return {
+        (sample.name, *(sample.labels[label] for label in sorted(sample.labels))): sample.value for sample in samples
+    }
+
+
+def noted(*updates):
+    metrics = Metrics()
+    metrics.note(KEY, updates)
+    return metrics
+
+
+# In the order of the labels' names: kind, name, namespace.
+POOL, GROUP = ("ResourcePool", "actors", "team"), ("WorkerGroup", "trainer", "team")
+
+
+def test_a_pool_has_its_size_its_devices_and_its_reason():
+    found = scraped(noted(*statuses(observed(pools=(ready_pool(),))).updates))
+    assert found["workergroups_ready", *POOL] == 1
+    assert found["workergroups_ready_reason", *POOL, "Reserved", "True"] == 1
+    assert found["workergroups_size", *POOL] == found["workergroups_ready_size", *POOL] == 2
+    assert found["workergroups_pool_devices", *POOL[1:]] == 4
+    assert found["workergroups_ready_transition_timestamp_seconds", *POOL] == NOW.timestamp()
+    assert found["workergroups_clusters",] == 1
+
+
+def test_a_suspended_pool_holds_no_devices():
+    found = scraped(noted(*statuses(observed(pools=(pool(suspend=True),))).updates))
+    assert (found["workergroups_ready", *POOL], found["workergroups_pool_devices", *POOL[1:]]) == (0, 0)
+
+
+def test_what_is_unknown_has_no_number():
+    lost = observed(pools=(ready_pool(),), agent=AgentHeartbeat(known=(HEAD, "s1"), away_seconds=60.0))
+    found = scraped(noted(*statuses(lost).updates))
+    assert found["workergroups_ready_reason", *POOL, "AgentLost", "Unknown"] == 1
+    assert (found["workergroups_size", *POOL], found.get(("workergroups_ready_size", *POOL))) == (2, None)
+
+
+def of_group(status="True", reason="RanksReady", **more):
+    ready = Condition(type="Ready", status=status, reason=reason, last_transition_time=NOW)
+    after = WorkerGroupStatus(restarts=RestartHistory(count=3), world_size=4, ready_ranks=4)
+    return StatusUpdate(WORKER_GROUP, group().metadata, after, after, None, ready, **more)
+
+
+def test_restarts_are_those_since_the_group_exists_and_a_call_has_its_beginning():
+    call = OldestCall(method="train", rank=1, since=NOW)
+    found = scraped(noted(of_group(oldest_call=call.since)))
+    assert found["workergroups_group_restarts_total", *GROUP[1:]] == 3
+    assert found["workergroups_group_oldest_call_timestamp_seconds", *GROUP[1:]] == NOW.timestamp()
+
+
+DEAD = KeptFailure(rank=1, incarnation=1, reason="ProcessDied", message="killed", time=NOW)
+
+
+@pytest.mark.parametrize(("result", "count"), [("taken", 1), ("failed", None), ("refused", None)])
+def test_a_failure_counts_once_its_status_is_taken(result, count):
+    update = of_group("False", "ProcessDied", new_failures=(DEAD,))
+    metrics = noted(update)
+    metrics.written(update, result)
+    found = scraped(metrics)
+    assert found.get(("workergroups_rank_failures_total", *GROUP[1:], "ProcessDied")) == count
+    assert found["workergroups_status_writes_total", result] == 1
+
+
+@pytest.mark.parametrize("end", [lambda metrics: metrics.forget(KEY), lambda metrics: metrics.note(KEY, ())])
+def test_of_a_group_that_is_gone_nothing_is_left(end):
+    update = of_group(new_failures=(DEAD,))
+    metrics = noted(update)
+    metrics.written(update, "taken")
+    end(metrics)
+    assert not [name for name in scraped(metrics) if "team" in name]
+
+
+def test_reconciles_are_counted_by_duration_and_outcome():
+    metrics = Metrics()
+    metrics.reconciled(0.02, has_failed=False)
+    metrics.reconciled(20.0, has_failed=True)
+    found = scraped(metrics)
+    assert found["workergroups_reconcile_seconds_count", "done"] == 1
+    assert found["workergroups_reconcile_seconds_bucket", "10.0", "failed"] == 0
+    assert found["workergroups_reconcile_seconds_sum", "failed"] == 20
