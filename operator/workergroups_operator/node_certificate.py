@@ -50,7 +50,7 @@ def certificates(
     """Yield the name and content of each file: the authority's certificate, the pod's key and its certificate."""
     issuer, now = _named("workergroups"), datetime.now(UTC)
     key = ec.generate_private_key(_CURVE)
-    addresses = [x509.IPAddress(ip_address(ip)) for ip in dict.fromkeys([*ips, "127.0.0.1"])]
+    addresses = [x509.IPAddress(ip_address(ip)) for ip in dict.fromkeys([*ips, "127.0.0.1", "::1"])]
     hosts = [x509.DNSName(name) for name in ["localhost", *names]]
     ca = _signed(authority, issuer, issuer, authority, now).add_extension(x509.BasicConstraints(True, 0), critical=True)
     own = _signed(authority, issuer, _named("ray"), key, now)

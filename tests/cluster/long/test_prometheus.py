@@ -131,7 +131,7 @@ TESTS = {
         {
             "interval": "1m",
             "input_series": [
-                {"series": "workergroups_clusters", "values": "1x20 _x60"},
+                {"series": "workergroups_clusters", "values": "1x10 _x60"},
                 {"series": f"workergroups_ready{WAITS}", "values": "0x60"},
                 {
                     "series": f'workergroups_ready_reason{WAITS[:-1]}, reason="InsufficientResources"}}',

@@ -122,7 +122,7 @@ def greet(server, client, name):
         thread.join()
 
 
-@pytest.mark.parametrize("name", ["10.0.0.7", "fd00::7", "127.0.0.1", "localhost", "head"])
+@pytest.mark.parametrize("name", ["10.0.0.7", "fd00::7", "127.0.0.1", "::1", "localhost", "head"])
 def test_two_pods_of_a_cluster_trust_each_other_at_their_addresses(tmp_path, name):
     key = secrets.token_hex(32)
     assert greet(files(tmp_path / "a", key), files(tmp_path / "b", key, "10.0.0.8"), name) == b"hello"
