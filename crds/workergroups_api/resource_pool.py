@@ -369,7 +369,7 @@ class ResourcePoolSpec(ApiModel):
     tls: Annotated[
         bool,
         Field(
-            description="Whether Ray's processes encrypt what they send each other, and refuse whoever has no "
+            description="Whether Ray's processes encrypt what they send each other, and refuse connections without a "
             "certificate of the cluster; see docs/install.md. It does not apply to the collectives of ranks, such as "
             "NCCL's. A pool can ask for it only on a cluster that began with it."
         ),

@@ -90,7 +90,7 @@ class Metrics(Collector):
         )
 
     def serve(self, port: int) -> None:
-        """Answer scrapes, in threads of their own."""
+        """Answer scrapes, outside the event loop."""
         start_http_server(port, registry=self.registry)
 
     def note(self, key: ClusterKey, updates: Sequence[StatusUpdate]) -> None:

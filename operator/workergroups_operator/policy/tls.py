@@ -1,4 +1,4 @@
-"""Whether pools may join a cluster: whoever asks for TLS never gets a Ray without it."""
+"""Which pools may join a cluster: a pool that asks for TLS never gets a Ray without it."""
 
 from workergroups_api.conditions import Explanation
 from workergroups_api.vocabulary import Reason
