@@ -35,6 +35,7 @@ from workergroups_operator.events import object_event, tell
 from workergroups_operator.failures import Failures
 from workergroups_operator.membership import ClusterKey
 from workergroups_operator.observed import Observed
+from workergroups_operator.policy.queueing import is_in_old_queue
 from workergroups_operator.timings import Timings
 from workergroups_operator.writes import Writes
 
@@ -148,8 +149,9 @@ def _unwanted(observed: Observed, decisions: Decisions) -> Manifest | None:
     cluster = observed.ray_cluster
     if cluster is None or decisions.obstacle:
         return None
-    is_off = decisions.is_off and "deletionTimestamp" not in cluster["metadata"]
-    return cluster if is_off or decisions.restart.is_due else None
+    is_old = decisions.is_off or is_in_old_queue(observed)
+    is_going = "deletionTimestamp" in cluster["metadata"]
+    return cluster if (is_old and not is_going) or decisions.restart.is_due else None
 
 
 def _old_head(observed: Observed, decisions: Decisions) -> Manifest | None:

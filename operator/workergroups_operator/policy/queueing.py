@@ -13,6 +13,7 @@ from typing import Any
 
 from workergroups_api.manifest import Manifest
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Component
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.passed_on import QUEUE_LABEL, passed_on
 
@@ -51,6 +52,19 @@ def is_held(observed: Observed) -> bool:
     if cluster is None or is_suspended(cluster) or "suspend" not in _spec(cluster):
         return False
     return queueing.workload is not None or queueing.unreadable is not None
+
+
+def is_in_old_queue(observed: Observed) -> bool:
+    """Return whether Kueue has evicted the RayCluster from another queue than that which it names now.
+
+    Kueue never changes the queue of a Workload that it has evicted, so the RayCluster would wait in the old one.
+    """
+    cluster, workload = observed.ray_cluster, observed.queueing.workload
+    if cluster is None or workload is None or not is_suspended(cluster) or not is_waiting(workload):
+        return False
+    has_pods = any(observed.pods_of(component) for component in (Component.HEAD, Component.WORKER))
+    is_moved = queue_of(cluster) not in (None, _spec(workload).get("queueName"))
+    return is_moved and not has_pods and _is_true(workload, "Evicted")
 
 
 def keeps_refused(observed: Observed) -> bool:

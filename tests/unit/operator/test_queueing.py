@@ -15,6 +15,7 @@ from tests.unit.operator.make import (
     group,
     metadata,
     observed,
+    pod,
     pool,
     ready_pool,
     status_of,
@@ -25,7 +26,7 @@ from workergroups_api.conditions import Explanation, find
 from workergroups_operator.failures import Failures
 from workergroups_operator.kueue import queueing
 from workergroups_operator.observed import Queueing
-from workergroups_operator.policy.queueing import GATHER_SECONDS
+from workergroups_operator.policy.queueing import GATHER_SECONDS, is_in_old_queue
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 LABELS = {"workergroups.dev/cluster": "actors", QUEUE: "research"}
@@ -309,3 +310,35 @@ def test_an_older_kueue_and_no_place():
 def test_no_kueue_and_no_rights():
     assert asked(FakeKube(), cluster(True)) == Queueing()
     assert asked(FakeKube(workloads_v1beta2=ForbiddenError), cluster(True)).unreadable
+
+
+EVICTED = workload(("QuotaReserved", "False", "Inadmissible", ""), ("Evicted", "True", "ClusterQueueStopped", ""))
+MOVED = LABELS | {QUEUE: "production"}
+
+
+@pytest.mark.parametrize(
+    ("children", "found", "pods", "is_old"),
+    [
+        (cluster(True, MOVED), EVICTED, (), True),
+        (cluster(True, MOVED), EVICTED, (pod("agent"),), True),
+        (cluster(True, MOVED), EVICTED, (pod("head"),), False),
+        (cluster(True), EVICTED, (), False),
+        (cluster(False, MOVED), EVICTED, (), False),
+        (cluster(True, MOVED), workload(("QuotaReserved", "False", "Pending", "")), (), False),
+        (cluster(True, MOVED), None, (), False),
+        ({}, EVICTED, (), False),
+    ],
+    ids=[
+        "moved",
+        "the agent stays",
+        "pods left",
+        "the same queue",
+        "runs",
+        "never admitted",
+        "no workload",
+        "no cluster",
+    ],
+)
+def test_a_cluster_that_was_evicted_leaves_its_old_queue_by_a_new_one(children, found, pods, is_old):
+    seen = observed(pools=(queued_pool(),), children=children, pods=pods, queueing=Queueing(found))
+    assert is_in_old_queue(seen) is is_old
