@@ -32,7 +32,7 @@ def authority_key(text: str) -> ec.EllipticCurvePrivateKey:
 
 
 def names_of(service: str, namespace: str, resolver: str) -> list[str]:
-    """Return all names of a service, and this host's.
+    """Return all names by which pods of the Kubernetes cluster may connect to a service.
 
     Args:
         service: Name of the head's service.
