@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,10 @@ from workergroups.naming import PlacementName, RankName
 from ..objects.names import Target
 from .ranks import rows
 from .ray_api import RayApi
+
+
+# Such as GPU, GPU_group_ID of the placement group, and GPU_group_0_ID of its first bundle.
+_DEVICE = re.compile(r"(GPU|NPU)($|_group_)")
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,9 @@ def _who(actor: Mapping[str, Any], jobs: Mapping[str, str | None]) -> str:
 
 
 def _devices(actor: Mapping[str, Any]) -> float:
+    """Return how many devices an actor has: in a bundle, Ray names the resource after it, in one way or in two."""
     asked = actor.get("required_resources") or {}
-    return float(asked.get("GPU") or asked.get("NPU") or 0)
+    return max((float(amount) for name, amount in asked.items() if _DEVICE.match(name)), default=0.0)
 
 
 def _since(actors: list[Mapping[str, Any]], started: Mapping[str, int]) -> float | None:

@@ -303,6 +303,18 @@ def test_what_a_rank_printed_outlives_its_pod(run):
     assert printed.endswith("[rank 1] greetings from rank 1\n"), printed
 
 
+def test_status_shows_which_part_of_each_device_the_ranks_have(run):
+    manifests = [
+        group("gpus", worker={"class": "sleeper.Sleeper"}, code={"configMap": {"name": "sleeper"}}),
+        pool("gpus"),
+    ]
+    (run.folder / "gpus.yaml").write_text("\n---\n".join(map(json.dumps, manifests)))
+    run("up", "-f", "gpus.yaml")
+    printed = run("status", "gpus")
+    assert re.search(r"(?m)^ *0 +group gpus +Sleeper +2 +2 x 0\.1 +\d+", printed), printed
+    run("down", "gpus", "--yes")
+
+
 def test_down_asks_and_takes_the_groups_with_the_pool(run):
     assert "add --yes" in run("down", "tiny", code=2, stdin=subprocess.DEVNULL)
     printed = run("down", "tiny", "--yes")

@@ -55,8 +55,8 @@ def test_ranks_of_groups_and_actors_of_jobs_and_programs_are_counted_by_node_and
     seen = occupants(
         Ray(
             actor("pg-0", "Actor", "01", rank(0), GPU=0.1, CPU=1.0),
-            actor("pg-0", "Actor", "01", rank(1), start=9_000, GPU=0.1, CPU=1.0),
-            actor("pg-0", "ActorRolloutRefWorker", "02", GPU=0.5),
+            actor("pg-0", "Actor", "01", rank(1), start=9_000, GPU_group_0_ab=0.1, GPU_group_ab=0.1, CPU_group_ab=1.0),
+            actor("pg-0", "ActorRolloutRefWorker", "02", GPU_group_ab=0.5, bundle_group_ab=0.001),
             actor("pg-1", "Critic", "02", start=0, state="PENDING_CREATION", NPU=1.0),
             actor("pg-1", "Tool", "03"),
             actor("pg-1", "New", "03", start=None),
