@@ -14,7 +14,6 @@ from ..objects.names import Target
 from .ranks import rows
 from .ray_api import RayApi
 
-
 # Such as GPU, GPU_group_ID of the placement group, and GPU_group_0_ID of its first bundle.
 _DEVICE = re.compile(r"(GPU|NPU)($|_group_)")
 
