@@ -79,8 +79,9 @@ def _failure(statuses: Sequence[Status], verdict: Verdict) -> ClientError:
         (first, *_) = [status for status in statuses if status.is_hopeless]
         return CannotBeReadyError(f"{first.what} {first.name} will not become ready: {why(first)}")
     return DeadlineError(
-        f"the operator has not seen what was applied within {verdict.value:g} s: check that it is installed and runs: "
-        f"helm list --all-namespaces; kubectl get pods -n workergroups-system"
+        f"the operator has not seen what was applied within {verdict.value:g} s: check that it is installed, runs, and "
+        f"serves this namespace, if its chart's value `namespaces` is set: helm list --all-namespaces; "
+        f"kubectl get pods -n workergroups-system; helm get values workergroups -n workergroups-system"
     )
 
 
@@ -98,7 +99,12 @@ def why(status: Status) -> str:
     summary = status.summary
     if summary is None or not status.is_current:
         return "the operator has not seen it yet"
-    return f"{summary.reason}: {summary.message}"
+    holders = f"; who holds them: workergroups status {status.name}" if _lacks_devices(status) else ""
+    return f"{summary.reason}: {summary.message}{holders}"
+
+
+def _lacks_devices(status: Status) -> bool:
+    return status.is_pool and status.summary is not None and status.summary.reason == Reason.INSUFFICIENT_RESOURCES
 
 
 def old(status: Status) -> str:

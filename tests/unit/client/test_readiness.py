@@ -8,7 +8,8 @@ from tests.unit.client.fake_cluster import SOON, FakeCluster, condition, pool
 from workergroups_client.errors import CannotBeReadyError, DeadlineError, UnreachableError
 from workergroups_client.objects import readiness
 from workergroups_client.objects.names import find
-from workergroups_client.objects.readiness import wait_until_ready
+from workergroups_client.objects.readiness import wait_until_ready, why
+from workergroups_client.objects.status import status_of
 
 
 def looks(*readies):
@@ -66,6 +67,12 @@ def test_a_failure_of_before_what_was_applied_is_not_believed(clock):
 
 def test_such_a_failure_is_not_shown_either(clock):
     assert wait(DEAD, DEAD, WAITING, READY)[1] == [False, True]
+
+
+def test_a_pool_without_devices_says_how_to_find_who_holds_them():
+    lacking, waiting = looks(("False", "InsufficientResources", SOON)), looks(WAITING)
+    found = [why(status_of(find(each, "ppo"))) for each in (lacking, waiting)]
+    assert [each.endswith("; who holds them: workergroups status ppo") for each in found] == [True, False]
 
 
 def test_what_cannot_be_ready_ends_it(clock):
