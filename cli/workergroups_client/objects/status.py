@@ -159,8 +159,16 @@ class Status:
         summary = self.summary
         if summary is None or not self.is_current or summary.status != "False" or summary.reason in UNTIMED:
             return False
-        # No other image comes by itself; the operator waits until the deadline, after which it may release the nodes.
-        return self.deadline is None or (self.is_pool and summary.reason == Reason.IMAGE_UNFIT)
+        return self.deadline is None or self._has_unfit_image(summary)
+
+    def _has_unfit_image(self, summary: Condition) -> bool:
+        """Whether the image that a pool names is unfit: pods of one that it named before are about to be replaced.
+
+        The operator waits until the deadline, after which it may release the nodes.
+        """
+        image = (self.target.manifest.get("spec") or {}).get("image")
+        is_unfit = self.is_pool and summary.reason == Reason.IMAGE_UNFIT
+        return is_unfit and image is not None and f"image {image}:" in summary.message
 
     def condition(self, type_: ConditionType) -> Condition | None:
         """Return the condition of that type; ``None`` if there is none."""
