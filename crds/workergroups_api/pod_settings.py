@@ -10,7 +10,7 @@ from workergroups_api.vocabulary import VISIBLE_DEVICES_ENV, MountedIn, TaintEff
 
 # KubeRay sets these, or the operator for KubeRay. With other values, the pods could not find or enter their cluster.
 _RAY_ENV = ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_CLOUD_INSTANCE_ID", "RAY_NODE_TYPE_NAME")
-# The pod's agent would have no certificate: see the field `tls` of pools.
+# The cluster's agent would have no certificate: see the field `tls` of pools.
 _TLS_ENV = ("RAY_USE_TLS", "RAY_TLS_CA_CERT", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY")
 PROTECTED_POD_ENV = (*VISIBLE_DEVICES_ENV, *_RAY_ENV, *_TLS_ENV)
 

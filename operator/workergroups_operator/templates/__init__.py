@@ -74,13 +74,8 @@ def templates_of(observed: Observed, settings: Settings, blocked: Set[str] = fro
     images, pools = images_of(observed, settings), observed.pools
     if not pools:
         return Templates(images)
-    asked = {
-        node_group_of(pool): worker_template(observed.key, pool, images, observed.restricted, observed.uses_tls)
-        for pool in pools
-    }
-    asked_head = head_template(
-        observed.key, as_asked(images, pools[0]), pools[0], observed.restricted, observed.uses_tls
-    )
+    asked = {node_group_of(pool): _nodes_of(observed, pool, images) for pool in pools}
+    asked_head = _head_of(observed, as_asked(images, pools[0]), pools[0])
     large = {**too_large(pools), **over_budget(observed), **without_tls(observed)}
     suspended = suspended_pools(observed)
     running = _running(observed, suspended)
@@ -117,7 +112,7 @@ def alone(templates: Templates, observed: Observed, pool: ResourcePool) -> Templ
     """Return the templates of the same cluster if it had no other pool."""
     return replace(
         templates,
-        head=head_template(observed.key, templates.images, pool, observed.restricted, observed.uses_tls),
+        head=_head_of(observed, templates.images, pool),
         workers={node_group_of(pool): templates.of(pool)},
         too_large={},
     )
@@ -190,9 +185,7 @@ def _nodes(
     """
     name, last, live = node_group_of(pool), last_roll(observed, pool), live_nodes(observed, pool)
     if name in rolls:
-        return with_roll(
-            worker_template(observed.key, pool, new_images, observed.restricted, observed.uses_tls), rolls[name]
-        )
+        return with_roll(_nodes_of(observed, pool, new_images), rolls[name])
     if not has_run and not is_held(observed):
         is_done = name not in waiting
         return with_roll(asked, (asked_roll(pool.metadata, last) if is_done else None) or last)
@@ -206,10 +199,20 @@ def _head(
     """Return the head's template and its images: what the oldest pool asks for, or what the running head has."""
     oldest, live = observed.pools[0], live_head(observed)
     if is_roll or not (running or has_head_run(observed)):
-        return head_template(observed.key, new_images, oldest, observed.restricted, observed.uses_tls), new_images
-    kept = head_template(observed.key, images, oldest, observed.restricted, observed.uses_tls)
+        return _head_of(observed, new_images, oldest), new_images
+    kept = _head_of(observed, images, oldest)
     # As for nodes; a head that an earlier version of the operator created has no digest.
     return (kept if live is None or digest_of(live) == digest_of(kept) else live), images
+
+
+def _nodes_of(observed: Observed, pool: ResourcePool, images: Images) -> Manifest:
+    """Return what a pool asks for its nodes, on this cluster."""
+    return worker_template(observed.key, pool, images, observed.restricted, observed.uses_tls)
+
+
+def _head_of(observed: Observed, images: Images, oldest: ResourcePool) -> Manifest:
+    """Return what the oldest pool asks for the head, on this cluster."""
+    return head_template(observed.key, images, oldest, observed.restricted, observed.uses_tls)
 
 
 def _is_whole_cluster(observed: Observed) -> bool:

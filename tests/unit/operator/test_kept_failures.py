@@ -1,4 +1,4 @@
-"""Which failures of ranks are told by an event of their own."""
+"""Which failures of ranks get their own event."""
 
 import pytest
 
