@@ -226,7 +226,8 @@ def _response(
         return None
     births, world_size = (NO_BIRTHS, MAX_RANKS) if last is None else (last.births, last.world_size)
     present, policy = present_report(report, births, world_size), group.spec.failure_policy
-    failure = group_failure(present, (*observed.evicted_pods, *observed.pods), policy.restart, births)
+    pods = (*observed.evicted_pods, *observed.pods)
+    failure = group_failure(present, pods, policy.restart, births, group.status.failures)
     history = NO_RESTARTS if last is None else last.restarts
     return None if failure is None else failure_response(failure, policy, history, observed.at, births, world_size)
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -223,12 +223,28 @@ def is_running(pod: Manifest) -> bool:
     return status.get("phase") == "Running" and not is_doomed
 
 
-def disruption(pod: Manifest) -> str | None:
-    """Return why Kubernetes evicts the pod; None if it does not."""
+@dataclass(frozen=True)
+class Disruption:
+    """That Kubernetes evicts a pod."""
+
+    why: str
+    since: datetime | None
+
+
+def disruption(pod: Manifest) -> Disruption | None:
+    """Return why and since when Kubernetes evicts the pod; None if it does not."""
     for condition in pod.get("status", {}).get("conditions") or ():
         if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
-            return str(condition.get("message") or condition.get("reason") or "for an unknown reason")
+            why = condition.get("message") or condition.get("reason") or "for an unknown reason"
+            since = condition.get("lastTransitionTime")
+            return Disruption(str(why), datetime.fromisoformat(since) if since else None)
     return None
+
+
+def deleted_at(pod: Manifest) -> datetime:
+    """Return when somebody deleted a pod that is being deleted: its timestamp says when its grace period ends."""
+    grace = timedelta(seconds=pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+    return datetime.fromisoformat(pod["metadata"]["deletionTimestamp"]) - grace
 
 
 def runs_something(pod: Manifest) -> bool:

@@ -28,7 +28,7 @@ class PodState:
     """The Kubernetes node; empty while the pod has none."""
     created: datetime
     why: str
-    """In the words of the scheduler or the kubelet; empty if it runs, and was not restarted."""
+    """In the words of Kubernetes; empty if it runs, was not restarted, and is not being evicted."""
 
 
 def ray_pods(cluster: Cluster, ray_cluster_name: str) -> list[Manifest]:
@@ -46,8 +46,15 @@ def pod_state(pod: Manifest) -> PodState:
         state="Terminating" if metadata.get("deletionTimestamp") else phase,
         node=str(pod["spec"].get("nodeName", "")),
         created=moment(metadata["creationTimestamp"]),
-        why=plain(_of_containers(status) if phase == "Running" else _why(pod), _LONGEST),
+        why=plain(_evicted(status) or (_of_containers(status) if phase == "Running" else _why(pod)), _LONGEST),
     )
+
+
+def _evicted(status: Manifest) -> str:
+    """Return why a pod is being evicted; empty if it is not."""
+    conditions = status.get("conditions", ())
+    found = (each for each in conditions if each["type"] == "DisruptionTarget" and each["status"] == "True")
+    return next(map(_told, found), "")
 
 
 def _why(pod: Manifest) -> str:

@@ -1,6 +1,7 @@
 """The failure policy: which ranks of a group have failed and why, and whether, when and how they are recreated.
 
-Ray knows why a process ended, and Kubernetes why a pod did. For a rank whose pod is leaving, the pod's reason counts.
+Ray knows why a process ended, and Kubernetes why a pod did. A rank that ended with its pod has the pod's reason. One
+that died before its pod began to leave keeps its own.
 
 With `failurePolicy.restart: Rank`, failed ranks are recreated alone, while the others of their incarnation keep
 running. The birth of a rank is the number of the restart that created it. The plan has the births, and each report says
@@ -12,17 +13,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 
-from workergroups_api.failure_policy import FailurePolicy, RestartHistory
+from workergroups_api.failure_policy import FailurePolicy, KeptFailure, RestartHistory
 from workergroups_api.manifest import Manifest
 from workergroups_api.plan import MAX_BIRTHS, MAX_RANKS
 from workergroups_api.report import GroupReport, HangReport, RankFailure
 from workergroups_api.vocabulary import Container, LaunchState, RankEnd, Restart
 from workergroups_common.backoff import Backoff
 from workergroups_common.ranges import numbers, without
-from workergroups_operator.observed import disruption
+from workergroups_operator.observed import deleted_at, disruption
 
 # Ends that Ray reports of ranks whose pod is evicted, deleted or out of memory.
 _ENDS_WITH_POD = (RankEnd.PROCESS_EXITED, RankEnd.PROCESS_DIED, RankEnd.NODE_LOST, RankEnd.REMOVED)
+# Why pods end.
+_ENDS_OF_PODS = (RankEnd.PREEMPTED, RankEnd.NODE_LOST, RankEnd.OUT_OF_MEMORY)
+# By how much the clocks of nodes, API server and operator may differ.
+_CLOCK_DIFFERENCE = timedelta(seconds=2)
 NO_RESTARTS = RestartHistory()
 LONGEST_PAUSE_SECONDS = 300.0
 # The next launch waits for a node after these, so that restarts cannot follow each other closely.
@@ -53,9 +58,15 @@ class GroupFailure:
 
 
 def group_failure(
-    report: GroupReport, pods: Sequence[Manifest], restart: Restart = Restart.GROUP, births: Births = NO_BIRTHS
+    report: GroupReport,
+    pods: Sequence[Manifest],
+    restart: Restart = Restart.GROUP,
+    births: Births = NO_BIRTHS,
+    kept: Sequence[KeptFailure] = (),
 ) -> GroupFailure | None:
     """Return what failed according to a report that counts; None if nothing did.
+
+    `kept` are the failures that are known already.
 
     Ranks that are restarted alone wait for no others. So of those, each that has not returned from a call hangs.
     """
@@ -66,13 +77,16 @@ def group_failure(
     if report.hang is not None and not failures:
         all_ = report.hang.ranks if restart is Restart.RANK else report.hang.suspects or report.hang.ranks
         failures = _hung(report.hang, all_, births)
-    failed = tuple(_classified(failure, found.get(failure.pod or "")) for failure in failures)
+    known = {(each.rank, each.birth): each for each in kept if each.incarnation == report.incarnation}
+    failed = tuple(
+        _classified(each, found.get(each.pod or ""), known.get((each.rank, each.birth))) for each in failures
+    )
     named = {failure.pod for failure in failed}
     nodes = {name: pod.get("spec", {}).get("nodeName") for name, pod in found.items() if name in named}
-    known = {name: node for name, node in nodes.items() if node}
+    nodes = {name: node for name, node in nodes.items() if node}
     # Of more ranks the plan has no births: then all ranks are recreated.
     ranks = frozenset(islice(numbers(all_, MAX_RANKS), MAX_BIRTHS + 1))
-    return GroupFailure(report.incarnation, failed, ranks, known, is_paused=bool(report.pauses))
+    return GroupFailure(report.incarnation, failed, ranks, nodes, is_paused=bool(report.pauses))
 
 
 def _hung(hang: HangReport, ranks: str, births: Births) -> tuple[RankFailure, ...]:
@@ -82,23 +96,34 @@ def _hung(hang: HangReport, ranks: str, births: Births) -> tuple[RankFailure, ..
     return (failure,)
 
 
-def _classified(failure: RankFailure, pod: Manifest | None) -> RankFailure:
+def _classified(failure: RankFailure, pod: Manifest | None, known: KeptFailure | None) -> RankFailure:
     """Return the failure with the pod's reason if the rank ended with its pod."""
     if failure.reason not in _ENDS_WITH_POD or failure.pod is None:
         return failure
-    for reason, message in _ends_of(pod, failure):
+    for reason, message in _ends_of(pod, failure, known):
         return failure.model_copy(update={"reason": reason, "message": message})
+    if known is not None and known.reason in _ENDS_OF_PODS:
+        return failure.model_copy(update={"reason": known.reason, "message": known.message})
     return failure
 
 
-def _ends_of(pod: Manifest | None, failure: RankFailure) -> Iterator[tuple[RankEnd, str]]:
+def _ends_of(pod: Manifest | None, failure: RankFailure, known: KeptFailure | None) -> Iterator[tuple[RankEnd, str]]:
     """Yield why the pod, or its Ray container, ended, the most telling reason first."""
-    if pod is not None and (why := disruption(pod)) is not None:
-        yield RankEnd.PREEMPTED, f"its pod was evicted: {why}"
-    if pod is None or "deletionTimestamp" in pod["metadata"]:
+    if pod is None:
+        if known is None:
+            yield RankEnd.NODE_LOST, "its pod was deleted"
+        return
+    latest = None if known is None else known.time + _CLOCK_DIFFERENCE
+    if (evicted := disruption(pod)) is not None and _is_by(evicted.since, latest):
+        yield RankEnd.PREEMPTED, f"its pod was evicted: {evicted.why}"
+    if "deletionTimestamp" in pod["metadata"] and _is_by(deleted_at(pod), latest):
         yield RankEnd.NODE_LOST, "its pod was deleted"
     elif failure.reason == RankEnd.NODE_LOST and _is_out_of_memory(pod):
         yield RankEnd.OUT_OF_MEMORY, "the kubelet ended its container, which exceeded its memory limit"
+
+
+def _is_by(time: datetime | None, latest: datetime | None) -> bool:
+    return time is None or latest is None or time <= latest
 
 
 def _is_out_of_memory(pod: Manifest) -> bool:

@@ -21,7 +21,7 @@ from workergroups_api.resource_pool import ResourcePool
 from workergroups_api.vocabulary import Component, ConditionType, Preflight, PreflightState, Reason
 from workergroups_common.ranges import numbers
 from workergroups_operator.decisions import Decisions
-from workergroups_operator.observed import Observed, is_running, node_group_of
+from workergroups_operator.observed import Observed, disruption, is_running, node_group_of
 from workergroups_operator.policy.agent_liveness import AgentState
 from workergroups_operator.policy.found_versions import FoundVersions, conflict, found_versions
 from workergroups_operator.policy.pod_owners import mistaken_heads
@@ -324,14 +324,22 @@ def _nodes_missing(
     if report.joined_nodes >= total:
         return Explanation(
             Reason.PODS_CHANGED,
-            "pods were created or deleted a moment ago, and Ray has not noticed yet (before that: "
-            f"{_joined(report.joined_nodes, pool)})",
+            f"{_evicted(pool, inputs) or 'pods were created or deleted a moment ago'}, and Ray has not noticed yet "
+            f"(before that: {_joined(report.joined_nodes, pool)})",
         )
     if (runs := setting_up(pods)) is not None:
         return Explanation(runs.reason, f"{count}: {runs.message}")
     complaint = inputs.observed.complaint if len(pods) < total else None
     said = f"; KubeRay: {complaint}" if complaint else ""
     return Explanation(Reason.NODES_STARTING, f"{count}; {len(pods)} of {total} pods created{said}")
+
+
+def _evicted(pool: ResourcePool, inputs: StatusInputs) -> str | None:
+    """Name a pod that Kubernetes evicts."""
+    for pod in inputs.observed.all_pods_of(node_group_of(pool)):
+        if (evicted := disruption(pod)) is not None:
+            return f"pod {pod['metadata']['name']} is being evicted: {evicted.why}"
+    return None
 
 
 def _bundles_reserved(pool: ResourcePool, inputs: StatusInputs) -> Finding:

@@ -25,7 +25,7 @@ def pool_up_to_date(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     """Find out whether the pool has its size, and its pods the present template, image and library."""
     blocked = inputs.decisions.blocked_rolls.get(node_group_of(pool))
     if blocked is not None:
-        message = f"the restart has not begun, and everything keeps running as it is: {blocked.message}"
+        message = f"the restart has not begun, and all pods stay as they are: {blocked.message}"
         if asked_roll(pool.metadata, last_roll(inputs.observed, pool)) is not None:
             cancel = f"kubectl annotate resourcepool {pool.name} {RESTARTED_AT_ANNOTATION}-"
             message += f"; to cancel it: {pool.in_namespace(cancel)}"

@@ -11,6 +11,13 @@ NO_GPU = (
 )
 NO_PREEMPTION = "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling."
 
+EVICTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "PreemptionByScheduler",
+    "message": "for a pod of higher priority",
+}
+
 
 def pod(phase="Pending", node=None, **status):
     metadata = {"name": "ppo-worker-1", "creationTimestamp": SOON}
@@ -41,6 +48,8 @@ def waiting(**reason):
             "Evicted: the node was low on memory",
         ),
         (pod("Running", "a", conditions=[{"type": "Ready", "status": "False"}]), ""),
+        (pod("Running", "a", conditions=[EVICTED]), "PreemptionByScheduler: for a pod of higher priority"),
+        (pod("Running", "a", conditions=[EVICTED | {"status": "False"}]), ""),
     ],
 )
 def test_a_pod_that_does_not_run_says_why(found, why):

@@ -174,6 +174,17 @@ def test_a_pod_that_is_being_deleted_does_not_count():
     assert ready_of(ready_pool(), pods=(pod("head"), *workers("p-0"), leaving)).status == "False"
 
 
+def test_a_pod_that_is_being_evicted_is_named_before_ray_has_noticed():
+    evicted = {"type": "DisruptionTarget", "status": "True", "message": "preempting for a pod of higher priority"}
+    leaving = pod("worker", "p-1", conditions=[evicted])
+    leaving["metadata"]["deletionTimestamp"] = CREATED
+    ready = ready_of(ready_pool(), pods=(pod("head"), *workers("p-0"), leaving))
+    assert ready.reason == "PodsChanged"
+    assert ready.message.startswith(
+        "pod p-1 is being evicted: preempting for a pod of higher priority, and Ray has not"
+    )
+
+
 def test_what_was_seen_in_another_session_says_nothing():
     old = pool(status=reservation("p-0", "p-1", session="before"))
     ready = ready_of(old)

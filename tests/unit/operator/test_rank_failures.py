@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.operator.make import NOW, pod, workers
-from workergroups_api.failure_policy import FailurePolicy, RestartHistory
+from workergroups_api.failure_policy import FailurePolicy, KeptFailure, RestartHistory
 from workergroups_api.plan import MAX_BIRTHS
 from workergroups_api.report import GroupReport, RankFailure
 from workergroups_operator.policy.rank_failures import (
@@ -104,6 +104,47 @@ def test_a_pod_that_is_being_deleted_counts_as_lost():
     (leaving,) = workers("p-0")
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
     assert group_failure(died(), (leaving,)).reasons == {"NodeLost"}
+
+
+def known(reason, seconds):
+    return KeptFailure(
+        incarnation=3, rank=1, reason=reason, message="known", pod="p-0", time=NOW - timedelta(seconds=seconds)
+    )
+
+
+def evicted(seconds):
+    (condition,) = EVICTED["conditions"]
+    since = (NOW - timedelta(seconds=seconds)).isoformat()
+    return pod("worker", "p-0", conditions=[condition | {"lastTransitionTime": since}])
+
+
+def deleted(seconds):
+    (leaving,) = workers("p-0")
+    end = NOW - timedelta(seconds=seconds) + timedelta(seconds=30)
+    leaving["metadata"] |= {"deletionTimestamp": end.isoformat(), "deletionGracePeriodSeconds": 30}
+    return leaving
+
+
+@pytest.mark.parametrize(
+    ("kept", "pods", "expected"),
+    [
+        # What a rank died of before its pod began to leave.
+        (known("ProcessDied", 10), (evicted(1),), "ProcessDied"),
+        (known("ProcessDied", 10), (deleted(1),), "ProcessDied"),
+        (known("ProcessDied", 10), (), "ProcessDied"),
+        # Kubernetes tells of the end of a pod after Ray told of that of the rank.
+        (known("ProcessDied", 1), (evicted(2),), "Preempted"),
+        (known("ProcessDied", 1), (deleted(2),), "NodeLost"),
+        # What was known of the pod stays true when it is gone, and if the clocks of two machines differ.
+        (known("Preempted", 10), (), "Preempted"),
+        (known("Preempted", 10), (evicted(1),), "Preempted"),
+        (None, (evicted(1),), "Preempted"),
+        (None, (), "NodeLost"),
+    ],
+)
+def test_the_end_of_a_pod_is_no_reason_for_an_earlier_death(kept, pods, expected):
+    found = group_failure(died(), pods, kept=(kept,) if kept else ())
+    assert found.reasons == {expected}
 
 
 def test_the_status_keeps_the_kubernetes_node_of_a_failed_rank():

@@ -588,7 +588,7 @@ def test_a_restart_to_a_template_that_is_too_large_says_so():
     seen = running(of_pool(), of_pool(ASKED, podTemplate=large))
     said = up_to_date(seen)
     assert said.reason == "PodsRefused"
-    assert "the restart has not begun, and everything keeps running as it is: spec.podTemplate has" in said.message
+    assert "the restart has not begun, and all pods stay as they are: spec.podTemplate has" in said.message
     assert decided(seen).refused_pods == {}
 
 
