@@ -35,7 +35,8 @@ def page(chart: Path) -> str:
             table(("value", "type", "default", "description"), _rows(tree, "", schema, schema, text.splitlines())),
             "## What the operator may do",
             "Made from `templates/rbac.yaml`. With the value `namespaces`, it has these rights in those only, and "
-            "those on `nodes` and `customresourcedefinitions` nowhere.",
+            "those on `nodes` and `customresourcedefinitions` nowhere. In its own namespace, it also has "
+            "`get`, `patch` and `create` for the Lease that says which of its pods serves.",
             table(("API group", "resources", "verbs", "why"), _rights(rules)),
         ]
     )

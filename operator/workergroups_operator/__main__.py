@@ -4,12 +4,20 @@ import asyncio
 import faulthandler
 import logging
 import os
+import signal
+import socket
 import sys
+from contextlib import AsyncExitStack, suppress
+from typing import Any
 
 import kopf
 
+from workergroups_api.names import OPERATOR_FIELD_MANAGER
+from workergroups_kube import Kube
 from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)
-from workergroups_operator.settings import served_namespaces
+from workergroups_operator.leadership import Leadership, waiting
+from workergroups_operator.metrics import Metrics
+from workergroups_operator.settings import Settings, served_namespaces
 from workergroups_operator.timings import Timings
 
 LIVENESS_ENDPOINT = "http://0.0.0.0:8080/healthz"
@@ -38,6 +46,32 @@ def configure_log() -> None:
 
 async def serve() -> None:
     """Run kopf until a signal comes or one of its tasks ends: none of them is of use without the others."""
+    living = asyncio.create_task(_live(), name="life")
+    settings, timings, metrics = Settings.from_environment(), Timings(), Metrics()
+    if settings.metrics_port is not None:
+        metrics.serve(settings.metrics_port)
+    async with AsyncExitStack() as resources:
+        leadership = await _lead(settings, timings, resources)
+        if leadership is not None or settings.lease_namespace is None:
+            await _run_kopf(living, settings=settings, timings=timings, metrics=metrics, leadership=leadership)
+
+
+async def _lead(settings: Settings, timings: Timings, resources: AsyncExitStack) -> Leadership | None:
+    """Wait until this process may serve. None if there is no other one, or if a signal comes first."""
+    if settings.lease_namespace is None:
+        return None
+    client = await resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER, timings.lead_sure))
+    leadership = Leadership(client, settings.lease_namespace, socket.gethostname(), timings)
+    async with waiting(leadership, LIVENESS_ENDPOINT):
+        begun = asyncio.ensure_future(leadership.begin())
+        for each in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(each, begun.cancel)
+        with suppress(asyncio.CancelledError):
+            await begun
+    return None if begun.cancelled() else leadership
+
+
+async def _run_kopf(living: asyncio.Task[None], **memo: Any) -> None:
     stop = asyncio.get_running_loop().create_future()
     namespaces = served_namespaces()
     tasks = await kopf.spawn_tasks(
@@ -46,9 +80,8 @@ async def serve() -> None:
         namespaces=namespaces,
         liveness_endpoint=LIVENESS_ENDPOINT,
         stop_flag=stop,
-        memo=kopf.Memo(stop=stop, timings=Timings()),
+        memo=kopf.Memo(stop=stop, **memo),
     )
-    living = asyncio.create_task(_live(), name="life")
     for task in tasks:
         task.add_done_callback(lambda _: living.cancel())
     await kopf.run_tasks(tasks, ignored={living})

@@ -22,11 +22,11 @@ from workergroups_operator.apply import Applier
 from workergroups_operator.connection import connect
 from workergroups_operator.failing_reconciles import FailingReconciles
 from workergroups_operator.heartbeats import Heartbeats
+from workergroups_operator.leadership import FencedKube
 from workergroups_operator.membership import ClusterKey, Membership
-from workergroups_operator.metrics import Metrics
 from workergroups_operator.publish import Publisher
 from workergroups_operator.reconcile import Reconciler
-from workergroups_operator.settings import Settings, served_namespaces
+from workergroups_operator.settings import served_namespaces
 from workergroups_operator.timings import Timings
 from workergroups_operator.try_pods import PodTrials
 from workergroups_operator.watches import Watches, WatchRetries
@@ -58,17 +58,20 @@ async def log_in(memo: kopf.Memo, **arguments: Any) -> kopf.AiohttpSession:
 
 @kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indices: Any) -> None:
-    """Configure kopf, connect, and open the queue. Expects `memo.timings` and `memo.stop`."""
+    """Configure kopf, connect, and open the queue. Expects what `__main__` puts into the memo."""
     timings: Timings = memo.timings
     _configure(settings, timings)
     memo.watches = Watches(timings)
     memo.resources = AsyncExitStack()
-    client = await memo.resources.enter_async_context(Kube.connect(OPERATOR_FIELD_MANAGER, timings.request))
+    client = await memo.resources.enter_async_context(FencedKube.connect(OPERATOR_FIELD_MANAGER, timings.request))
     memo.membership = Membership(indices["pool_clusters"], indices["cluster_pools"], indices["pool_groups"])
     memo.heartbeats = Heartbeats(timings)
     memo.queue = _queue(client, memo)
     memo.resources.push_async_callback(memo.queue.close)
     background = {"heartbeats": _listen(memo.heartbeats, memo.queue, timings.lease_check)}
+    if memo.leadership is not None:
+        client.leadership = memo.leadership
+        background["leadership"] = memo.leadership.keep()
     if served_namespaces():
         settings.scanning.disabled = True  # kopf would list all namespaces, and watch definitions
         background["KubeRay"] = _wait_for_kuberay(client, memo.watches, timings.kuberay_check)
@@ -85,14 +88,11 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
     timings: Timings = memo.timings
     trials = PodTrials(client, enqueue, timings)
     applier = Applier(client, enqueue, timings)
-    metrics = Metrics()
-    publisher = Publisher(client, enqueue, timings, metrics)
+    publisher = Publisher(client, enqueue, timings, memo.metrics)
     steps = (trials.writes, applier.writes, publisher.writes)
     for writes in steps:
         memo.resources.push_async_callback(writes.close)
-    settings = Settings.from_environment()
-    if settings.metrics_port is not None:
-        metrics.serve(settings.metrics_port)
+    memo.metrics.is_leading = True
     reconciler = Reconciler(
         client,
         memo.membership,
@@ -101,9 +101,9 @@ def _queue(client: Kube, memo: kopf.Memo) -> WorkQueue[ClusterKey]:
         applier,
         publisher,
         FailingReconciles(timings),
-        settings,
+        memo.settings,
         timings,
-        metrics,
+        memo.metrics,
     )
 
     def write_seconds(namespace: str) -> float:
@@ -170,8 +170,10 @@ async def watched(memo: kopf.Memo, **_: Any) -> None:
 
 @kopf.on.cleanup()
 async def stop(memo: kopf.Memo, **_: Any) -> None:
-    """End the reconciliations, then the connection."""
+    """End the reconciliations, then the connection; another process may serve then."""
     await memo.resources.aclose()
+    if memo.leadership is not None:
+        await memo.leadership.end()
     # kopf waits for five seconds for the task with which it waits for this.
     memo.stop.cancel()
 

@@ -66,6 +66,8 @@ class Metrics(Collector):
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        # Whether this process serves, and does not wait to replace the one that does.
+        self.is_leading = False
         self._figures: dict[ClusterKey, tuple[Figures, ...]] = {}
         self.registry.register(self)
         ProcessCollector(registry=self.registry)
@@ -120,6 +122,9 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of all objects. A scrape calls this in its thread."""
+        yield _gauge("leading", "1 in the process that serves, 0 in one that waits.", (), [((), self.is_leading)])
+        if not self.is_leading:
+            return
         known = [figures for of_cluster in list(self._figures.values()) for figures in of_cluster]
         yield _gauge("clusters", "Ray clusters that have pools or groups.", (), [((), len(self._figures))])
         yield _gauge(

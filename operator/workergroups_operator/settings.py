@@ -44,13 +44,16 @@ class Settings:
     network: NetworkSettings = NetworkSettings()
     # Where Prometheus scrapes; None: nowhere.
     metrics_port: int | None = None
+    # Where the Lease is that one process of the operator holds; None: there is no other process.
+    lease_namespace: str | None = None
 
     @classmethod
     def from_environment(cls) -> Self:
-        """Read WORKER_IMAGE and OPERATOR_IMAGE, which are required, NETWORK_POLICY and METRICS_PORT."""
+        """Read WORKER_IMAGE and OPERATOR_IMAGE, which are required, and the others that the chart sets."""
         return cls(
             worker_image=os.environ["WORKER_IMAGE"],
             operator_image=os.environ["OPERATOR_IMAGE"],
             network=NetworkSettings.from_json(os.environ.get("NETWORK_POLICY", "{}")),
             metrics_port=int(port) if (port := os.environ.get("METRICS_PORT")) else None,
+            lease_namespace=os.environ.get("LEASE_NAMESPACE"),
         )

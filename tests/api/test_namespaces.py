@@ -63,7 +63,8 @@ def grant(kubectl, namespace):
     kubectl(
         "apply", "--server-side", "-f", "-", stdin=rendered.replace("namespace: somewhere", f"namespace: {namespace}")
     )
-    kubectl("create", "rolebinding", "narrow", "-n", namespace, f"--role={NAME}", "--user=narrow")
+    for role in (NAME, f"{NAME}-lease"):
+        kubectl("create", "rolebinding", f"narrow-{role}", "-n", namespace, f"--role={role}", "--user=narrow")
 
 
 @pytest.fixture

@@ -180,16 +180,18 @@ def test_an_observer_that_ends_is_restarted_and_finds_the_ranks(namespace):
     assert namespace.ready("workergroup", "trainer")["status"] == "True"
 
 
-def operator_pod():
-    (pod,) = json.loads(kubectl("get", "pods", "-A", "-l", OPERATOR, "-o", "json"))["items"]
-    return pod["metadata"]["namespace"], pod["metadata"]["name"]
+SYSTEM = ("-n", "workergroups-system")
 
 
-def test_an_operator_that_starts_again_finds_nothing_to_write(namespace):
-    operators, old = operator_pod()
-    before = writes()
-    kubectl("-n", operators, "delete", "pod", old, "--wait=true")
-    kubectl("-n", operators, "wait", "pod", "-l", OPERATOR, "--for=condition=Ready", "--timeout=60s")
+def serving_operator():
+    return kubectl(*SYSTEM, "get", "lease", "workergroups-operator", "-o", "jsonpath={.spec.holderIdentity}")
+
+
+def test_the_operator_that_waits_takes_over_and_finds_nothing_to_write(namespace):
+    old, before = serving_operator(), writes()
+    kubectl(*SYSTEM, "delete", "pod", old, "--wait=true")
+    namespace.until(serving_operator, lambda name: name not in ("", old), 10)
+    kubectl(*SYSTEM, "wait", "pod", "-l", OPERATOR, "--for=condition=Ready", "--timeout=60s")
     time.sleep(10)
     assert writes() == before
 

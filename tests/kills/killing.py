@@ -6,9 +6,8 @@ import random
 import time
 from collections.abc import Callable, Mapping
 
+from tests.truth import operators
 from tools.console import ToolError
-from tools.demo.kubectl import Kubectl
-from tools.demo.names import OPERATOR_NAMESPACE
 from workergroups_api.vocabulary import Component, Container
 
 from .judge import AGENT, DRIVER, HEAD, OPERATOR, POD, RANK, Kill, Kind
@@ -21,8 +20,6 @@ _PROCESSES = (
 )
 _RANKS, _DRIVERS = _PROCESSES.format("ray::Trainer*"), _PROCESSES.format("python*driver.py*")
 _NOW = ("--grace-period=0", "--force")
-_OPERATOR = "deployment/workergroups-operator"
-_OPERATOR_PODS = "--selector=app.kubernetes.io/name=workergroups-operator"
 
 Act = Callable[[Scene, random.Random], str | None]
 
@@ -69,11 +66,11 @@ def _delete_pod(component: Component) -> Act:
 
 
 def _kill_operator(_scene: Scene, _choice: random.Random) -> str | None:
-    """Kill the operator with its pod, since kubelet would wait longer each time to start the container again."""
-    operators = Kubectl({}, OPERATOR_NAMESPACE)
-    operators("delete", "pod", _OPERATOR_PODS, *_NOW)
-    # What is killed while no operator runs is another fault, which `make truth` has.
-    operators("rollout", "status", _OPERATOR, "--timeout=120s")
+    """Kill the operator that serves with its pod, since kubelet would wait longer each time to start it again."""
+    until_taken_over = operators.kill_serving()
+    # What is killed while no operator serves is another fault, which `make truth` has.
+    until_taken_over()
+    operators.kubectl()("rollout", "status", operators.DEPLOYMENT, "--timeout=120s")
     return "its pod at once"
 
 

@@ -8,17 +8,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tools.demo.kubectl import Kubectl
-from tools.demo.names import OPERATOR_NAMESPACE
 from workergroups_api.vocabulary import Component, Container
 
-from . import machine
+from . import machine, operators
 from .stage import Answer, Stage
 from .watch import GROUPS, POOLS
 
 BOTH = (POOLS, GROUPS)
-_OPERATOR = "deployment/workergroups-operator"
-_OPERATOR_PODS = "--selector=app.kubernetes.io/name=workergroups-operator"
 _SIGNAL_GCS = 'for p in /proc/[0-9]*; do [ "$(cat $p/comm)" = gcs_server ] && kill -{} ${{p#/proc/}}; done; true'
 
 Act = Callable[[Stage, Answer, ExitStack], None]
@@ -98,23 +94,30 @@ def _delete_agent_and_kill_rank(stage: Stage, answer: Answer, undo: ExitStack) -
 
 def _kill_rank_while_operator_is_away(stage: Stage, answer: Answer, undo: ExitStack) -> None:
     """Kill a rank while no operator runs; return when the operator's container has started again."""
-    operators = Kubectl({}, OPERATOR_NAMESPACE)
-    undo.callback(operators, "rollout", "status", _OPERATOR, "--timeout=120s")
-    undo.callback(operators, "scale", _OPERATOR, "--replicas=1")
-    operators("scale", _OPERATOR, "--replicas=0")
-    operators("wait", "pod", _OPERATOR_PODS, "--for=delete", "--timeout=60s")
+    kubectl, all_ = operators.kubectl(), f"--replicas={operators.REPLICAS}"
+    undo.callback(kubectl, "rollout", "status", operators.DEPLOYMENT, "--timeout=120s")
+    undo.callback(kubectl, "scale", operators.DEPLOYMENT, all_)
+    kubectl("scale", operators.DEPLOYMENT, "--replicas=0")
+    kubectl("wait", "pod", operators.PODS, "--for=delete", "--timeout=60s")
     _kill_rank(stage, answer, undo)
     time.sleep(3)
-    operators("scale", _OPERATOR, "--replicas=1")
-    operators("wait", "pod", _OPERATOR_PODS, "--for=create", "--timeout=60s")
+    kubectl("scale", operators.DEPLOYMENT, all_)
+    kubectl("wait", "pod", operators.PODS, "--for=create", "--timeout=60s")
     started = "jsonpath={.status.containerStatuses[0].state.running.startedAt}"
-    operators("wait", "pod", _OPERATOR_PODS, f"--for={started}", "--timeout=60s")
+    kubectl("wait", "pod", operators.PODS, f"--for={started}", "--timeout=60s")
+
+
+def _kill_operator_and_rank(stage: Stage, answer: Answer, undo: ExitStack) -> None:
+    """The operator's pod is gone at once, as with its node: it does not give its Lease back."""
+    undo.callback(operators.kubectl(), "rollout", "status", operators.DEPLOYMENT, "--timeout=120s")
+    operators.kill_serving()
+    _kill_rank(stage, answer, undo)
 
 
 def _restart_operator(_stage: Stage, _answer: Answer, undo: ExitStack) -> None:
-    operators = Kubectl({}, OPERATOR_NAMESPACE)
-    operators("delete", "pod", _OPERATOR_PODS, "--wait=true")
-    operators("rollout", "status", _OPERATOR, "--timeout=120s")
+    kubectl = operators.kubectl()
+    kubectl("delete", "pod", operators.PODS, "--wait=true")
+    kubectl("rollout", "status", operators.DEPLOYMENT, "--timeout=120s")
 
 
 def _stop_gcs(stage: Stage, _answer: Answer, undo: ExitStack) -> None:
@@ -156,7 +159,7 @@ def _stop_api_server(_stage: Stage, _answer: Answer, undo: ExitStack) -> None:
 NO_FAULTS = (
     NoFault("deadline", "deadlines edited", _edit_deadline, 6),
     NoFault("agent", "agent pod deleted", _replace_agent, 6, may_be_unknown=True),
-    NoFault("operator", "operator restarted", _restart_operator, 10),
+    NoFault("operator", "both operators restarted", _restart_operator, 10),
     NoFault("executor", "executor frozen", _stop_executor, 10, needs_local=True),
     NoFault("api-server", "API server stopped for 20 s", _stop_api_server, 20, needs_local=True),
 )
@@ -178,6 +181,15 @@ FAULTS = (
         "rank killed while the operator was stopped (from its start)",
         5,
         _kill_rank_while_operator_is_away,
+        (GROUPS,),
+        ends=(GROUPS,),
+        comes_back=True,
+    ),
+    Fault(
+        "operator-lost",
+        "the operator's pod that serves killed, and a rank",
+        10,
+        _kill_operator_and_rank,
         (GROUPS,),
         ends=(GROUPS,),
         comes_back=True,

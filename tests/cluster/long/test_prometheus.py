@@ -54,11 +54,11 @@ class Prometheus:
 def prometheus(debian, tmp_path_factory):
     labels = "app.kubernetes.io/name=workergroups-operator"
     found = kubectl("get", "pods", "--namespace=workergroups-system", f"--selector={labels}", "--output=json")
-    (pod,) = json.loads(found)["items"]
+    addresses = [pod["status"]["podIP"] for pod in json.loads(found)["items"]]
     scrape = {
         "job_name": "operator",
         "honor_labels": True,
-        "static_configs": [{"targets": [f"{pod['status']['podIP']}:8081"]}],
+        "static_configs": [{"targets": [f"{address}:8081" for address in addresses]}],
     }
     folder = tmp_path_factory.mktemp("prometheus")
     settings = {

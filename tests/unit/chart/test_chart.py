@@ -44,9 +44,13 @@ def test_crds_can_be_left_to_somebody_else(helm):
     assert not _of_kind(helm.render("--set=crds.install=false"), "CustomResourceDefinition")
 
 
-def test_never_two_operators_at_a_time(find):
-    spec = find("Deployment", NAME)["spec"]
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+def test_of_two_operators_the_one_that_holds_the_lease_serves_and_a_drain_ends_one_at_a_time(helm, find):
+    assert find("Deployment", NAME)["spec"]["replicas"] == 2
+    budget = find("PodDisruptionBudget", NAME)["spec"]
+    assert budget["maxUnavailable"] == 1
+    assert budget["selector"] == find("Deployment", NAME)["spec"]["selector"]
+    alone = helm.render("--set=operator.replicas=1")
+    assert "PodDisruptionBudget" not in {each["kind"] for each in alone}, "it would keep a node from being drained"
 
 
 def test_the_operator_finds_its_settings(find, monkeypatch):
@@ -65,6 +69,7 @@ def test_the_operator_finds_its_settings(find, monkeypatch):
             ]
         ),
         metrics_port=8081,
+        lease_namespace="somewhere",
     )
 
 
@@ -239,7 +244,9 @@ def test_without_other_images_it_installs_the_releases(helm, settings, registry,
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
-        ("--set=operator.replicas=2", "replicas"),
+        ("--set=operator.replicas=two", "replicas"),
+        ('--set-json=operator.env=[{"name":"LEASE_NAMESPACE","value":"x"}]', "env"),
+        ('--set-json=operator.env=[{"name":"METRICS_PORT","value":"1"}]', "env"),
         ("--set=workers.image=x", "workers"),
         ("--set=crds.keep=maybe", "keep"),
         ("--set=operator.imagePullPolicy=Sometimes", "imagePullPolicy"),

@@ -64,6 +64,16 @@ def test_for_some_namespaces_it_has_the_same_rights_there_but_on_nodes_and_none_
     assert granted == set()
 
 
+def test_of_leases_in_its_own_namespace_it_gets_and_changes_its_own_one(find):
+    role = find("Role", f"{NAME}-lease")
+    assert role["metadata"]["namespace"] == "somewhere"
+    by_name = [rule["verbs"] for rule in role["rules"] if rule.get("resourceNames") == [NAME]]
+    assert (by_name, verbs_on(rights_of(role["rules"]), manifest.LEASE)) == (
+        [["get", "patch"]],
+        {"get", "patch", "create"},
+    )
+
+
 def test_the_charts_readme_lists_each_right_with_its_reason(rights):
     page = (CHART / "README.md").read_text()
     (rows,) = [rows for header, rows in tables(page) if header[:2] == ["API group", "resources"]]

@@ -19,7 +19,9 @@ def rows(header):
 
 
 def exported():
-    families = [each for each in Metrics().registry.collect() if each.name.startswith("workergroups_")]
+    metrics = Metrics()
+    metrics.is_leading = True
+    families = [each for each in metrics.registry.collect() if each.name.startswith("workergroups_")]
     return {f"{each.name}_total" if each.type == "counter" else each.name: each.type for each in families}
 
 

@@ -26,6 +26,7 @@ def scraped(metrics):
 
 def noted(*updates):
     metrics = Metrics()
+    metrics.is_leading = True
     metrics.note(KEY, updates)
     return metrics
 
@@ -89,6 +90,15 @@ def test_of_a_group_that_is_gone_nothing_is_left(end):
     metrics.written(update, "taken")
     end(metrics)
     assert not [name for name in scraped(metrics) if "team" in name]
+
+
+def test_a_process_that_waits_says_nothing_of_pools_and_groups():
+    metrics = noted(of_group())
+    assert scraped(metrics)["workergroups_leading",] == 1
+    metrics.is_leading = False
+    found = scraped(metrics)
+    assert found["workergroups_leading",] == 0
+    assert not [name for name in found if "team" in name]
 
 
 def test_reconciles_are_counted_by_duration_and_outcome():
