@@ -17,7 +17,7 @@ from workergroups_client.objects.readiness import until
 from workergroups_client.objects.status import Status, status_of
 from workergroups_client.pods.head_programs import ray_status
 from workergroups_client.pods.holders import Holder, holders
-from workergroups_client.pods.pod_states import PodState, pod_state, ray_pods
+from workergroups_client.pods.pod_states import PodState, described_pods, pod_state
 from workergroups_client.ray_cluster.occupants import Occupant, occupants
 from workergroups_client.times import age
 
@@ -85,7 +85,7 @@ def look_at(cluster: Cluster, name: str, *, with_ray: bool) -> Description:
     statuses = [status_of(target) for target in targets]
     notes: list[str] = []
     jobs, found = _running(cluster, targets, notes)
-    pods = ray_pods(cluster, ray_cluster(cluster, targets[0])) if targets[0].what == POOL else []
+    pods = described_pods(cluster, ray_cluster(cluster, targets[0])) if targets[0].what == POOL else []
     holding, unseen = holders(cluster, pods)
     notes.extend([unseen] if unseen else [])
     of_ray = _of_ray(cluster, targets[0], notes) if with_ray else None
@@ -107,7 +107,7 @@ def _describe(status: Status) -> None:
     if status.oldest_call:
         print_text(f"  oldest call: {status.oldest_call}; where it is: workergroups stacks {status.name}")
     if status.last_change:
-        print_text(f"  last changed by {status.last_change}")
+        print_text(f"  last set by {status.last_change}")
     if not status.is_current:
         print_text("  this is the status of an older spec: the operator has not seen the new one yet", "yellow")
     shown: dict[str, str] = {}

@@ -204,13 +204,23 @@ async def test_a_wrong_image_that_is_taken_back_leaves_a_restart_that_needs_none
     assert not pods(scene, Component.IMAGE_CHECK)
 
 
+async def _is_reported(scene, word):
+    """Whether an event about the pool has the word."""
+    events = await scene.api.list(kinds.EVENT, scene.namespace)
+    return any(word in each.get("note", "") and each["regarding"]["name"] == "p" for each in events)
+
+
 async def test_a_restart_whose_head_cannot_start_goes_on_when_the_image_is_corrected(scene):
     await ready(scene)
     before = pods(scene)
     await scene.edit(RESOURCE_POOL, "p", {"image": f"{UNFIT_IMAGE}:1"})
     await restart(scene)
-    await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ImageUnfit")
+    found = await scene.until(RESOURCE_POOL, "p", "Ready", "False", "ImageUnfit")
+    assert (condition(found, "Failed")["status"], condition(found, "Progressing")["status"]) == ("True", "False")
+    assert "the restart stops here: head: pod" in condition(found, "NodesReady")["message"]
+    await eventually("an event", lambda: _is_reported(scene, "ImageUnfit"))
     await scene.edit(RESOURCE_POOL, "p", {"image": "example.test/worker:2"})
+    await scene.until(RESOURCE_POOL, "p", "Failed", "False")
     await scene.until(RESOURCE_POOL, "p", "UpToDate", "True", seconds=30)
     await scene.ready(RESOURCE_POOL, "p", seconds=30)
     assert not pods(scene).keys() & before.keys()

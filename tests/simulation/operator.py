@@ -40,6 +40,8 @@ def operator(namespaces: Sequence[str]) -> Process:
 async def serve(namespaces: Sequence[str]) -> None:
     """Run the operator for some namespaces until it is told to end."""
     from workergroups_operator import handlers  # noqa: F401 (registers the handlers with kopf)
+    from workergroups_operator.metrics import Metrics
+    from workergroups_operator.settings import Settings
 
     settings = kopf.OperatorSettings()
     settings.process.ultimate_exiting_timeout = None  # it would also end the simulation
@@ -51,5 +53,7 @@ async def serve(namespaces: Sequence[str]) -> None:
         settings=settings,
         registry=kopf.get_default_registry(),
         stop_flag=stop,
-        memo=kopf.Memo(stop=stop, timings=timings),
+        memo=kopf.Memo(
+            stop=stop, timings=timings, settings=Settings.from_environment(), metrics=Metrics(), leadership=None
+        ),
     )

@@ -81,7 +81,10 @@ class Status:
 
     @property
     def last_change(self) -> str | None:
-        """Who wrote which fields of the spec last, and how long ago; ``None`` if the spec is as it was created."""
+        """Who wrote fields of the spec last, which, and how long ago; ``None`` if the spec is as it was created.
+
+        Who has only removed fields since leaves no trace in the object.
+        """
         entries = [
             entry
             for entry in self.manifest["metadata"].get("managedFields") or ()
@@ -91,7 +94,7 @@ class Status:
             return None
         last = max(entries, key=lambda entry: moment(entry["time"]))
         fields = ", ".join(sorted(field.replace("f:", "spec.") for field in last["fieldsV1"]["f:spec"] if field != "."))
-        return f"{last.get('manager')}, which has set {fields}, {age(moment(last['time']))} ago"
+        return f"{last.get('manager')} {age(moment(last['time']))} ago: {fields}"
 
     @property
     def failures(self) -> tuple[KeptFailure, ...]:
@@ -159,16 +162,7 @@ class Status:
         summary = self.summary
         if summary is None or not self.is_current or summary.status != "False" or summary.reason in UNTIMED:
             return False
-        return self.deadline is None or self._has_unfit_image(summary)
-
-    def _has_unfit_image(self, summary: Condition) -> bool:
-        """Whether the image that a pool names is unfit: pods of one that it named before are about to be replaced.
-
-        The operator waits until the deadline, after which it may release the nodes.
-        """
-        image = (self.target.manifest.get("spec") or {}).get("image")
-        is_unfit = self.is_pool and summary.reason == Reason.IMAGE_UNFIT
-        return is_unfit and image is not None and f"image {image}:" in summary.message
+        return self.deadline is None
 
     def condition(self, type_: ConditionType) -> Condition | None:
         """Return the condition of that type; ``None`` if there is none."""

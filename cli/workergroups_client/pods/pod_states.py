@@ -31,10 +31,14 @@ class PodState:
     """In the words of Kubernetes; empty if it runs, was not restarted, and is not being evicted."""
 
 
-def ray_pods(cluster: Cluster, ray_cluster_name: str) -> list[Manifest]:
-    """Return the pods of a Ray cluster: the head, then the nodes of its pools."""
-    components = (Component.HEAD, Component.WORKER)
-    return [pod for component in components for pod in all_pods(cluster, ray_cluster_name, component)]
+def described_pods(cluster: Cluster, ray_cluster_name: str) -> list[Manifest]:
+    """Return the pods of a Ray cluster: the head, the nodes of its pools, and the agent's pod if it does not run."""
+
+    def of(component: Component) -> list[Manifest]:
+        return all_pods(cluster, ray_cluster_name, component)
+
+    agents = [pod for pod in of(Component.AGENT) if pod.get("status", {}).get("phase") != "Running"]
+    return [*of(Component.HEAD), *of(Component.WORKER), *agents]
 
 
 def pod_state(pod: Manifest) -> PodState:

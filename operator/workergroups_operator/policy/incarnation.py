@@ -150,7 +150,7 @@ def why_new(before: WorkerGroupStatus, now: GroupIncarnation | None) -> str | No
     if _differ(before.revision, now.revision):
         return f"{what}: its spec, its code or its bundles have changed, or the group or its pool was restarted"
     if _differ(before.session, now.session):
-        return f"{what}, whose ranks ended with the Ray session in which they ran"
+        return f"{what}, which was for a Ray session that has ended"
     return None
 
 

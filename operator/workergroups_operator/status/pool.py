@@ -1,5 +1,6 @@
 """A pool's conditions: Admitted, ClusterReady to PreflightPassed, Ready that sums them up, and those aside."""
 
+from collections.abc import Sequence
 from datetime import UTC
 from functools import partial
 
@@ -14,11 +15,12 @@ from workergroups_api.manifest import (
     ROLE_BINDING,
     SECRET,
     SERVICE_ACCOUNT,
+    Manifest,
 )
 from workergroups_api.names import CLUSTER_LABEL, COMPONENT_LABEL, POOL_LABEL, TOKEN_ANNOTATION
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Component, ConditionType, Preflight, PreflightState, Reason
+from workergroups_api.vocabulary import Component, ConditionType, OnDeadline, Preflight, PreflightState, Reason
 from workergroups_common.ranges import numbers
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.observed import Observed, disruption, is_running, node_group_of
@@ -43,7 +45,7 @@ from workergroups_operator.status.conclusion import (
 )
 from workergroups_operator.status.suspended import not_ready, pool_idle, pool_suspended
 from workergroups_operator.status.up_to_date import pool_up_to_date
-from workergroups_operator.templates.outdated import superseded
+from workergroups_operator.templates.outdated import outdated, superseded
 from workergroups_operator.templates.stamp import digest_of
 
 _cluster_finding = partial(finding, ConditionType.CLUSTER_READY)
@@ -67,7 +69,7 @@ def _chain(pool: ResourcePool, inputs: StatusInputs) -> tuple[Finding, ...]:
     admission = admitted(pool, inputs)
     queue = (admission,) if admission else ()
     checked = () if pool.spec.preflight is Preflight.NONE else (_preflight_passed(pool, inputs),)
-    return (*queue, _cluster_ready(inputs), _nodes_ready(pool, inputs), *reserved, *checked)
+    return (*queue, _cluster_ready(pool, inputs), _nodes_ready(pool, inputs), *reserved, *checked)
 
 
 def drivers_lost(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
@@ -92,7 +94,7 @@ def _suspended_chain(pool: ResourcePool, why: Explanation, inputs: StatusInputs)
     checked = () if pool.spec.preflight is Preflight.NONE else (ConditionType.PREFLIGHT_PASSED,)
     types = (ConditionType.NODES_READY, *reserved, *checked)
     is_off = inputs.decisions.is_off
-    cluster = not_ready(ConditionType.CLUSTER_READY, why) if is_off else _cluster_ready(inputs)
+    cluster = not_ready(ConditionType.CLUSTER_READY, why) if is_off else _cluster_ready(pool, inputs)
     return (cluster, *(not_ready(type_, why) for type_ in types))
 
 
@@ -137,7 +139,7 @@ def selector(pool: ResourcePool) -> str:
     return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
-def _cluster_ready(inputs: StatusInputs) -> Finding:
+def _cluster_ready(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     """Find out whether the agent is connected to the Ray head. KubeRay's own `ready` never becomes false again."""
     decisions, observed = inputs.decisions, inputs.observed
     why = _restarting(decisions) or decisions.obstacle or _head_missing(inputs)
@@ -147,9 +149,23 @@ def _cluster_ready(inputs: StatusInputs) -> Finding:
         why = _agent_missing(observed, inputs)
     if why:
         since = f"; the cluster is being restarted, since {decisions.restart.last}" if decisions.restart.last else ""
-        is_final = why.reason == Reason.RESTART_FAILED
-        return _cluster_finding("False", Explanation(why.reason, why.message + since), final=is_final)
+        is_unfit = _is_unfit(pool, why, observed.pods_of(Component.HEAD), inputs.templates.asked_head)
+        return _cluster_finding(
+            "False",
+            Explanation(why.reason, why.message + since),
+            decisive=why.reason in DECISIVE,
+            final=is_unfit or why.reason == Reason.RESTART_FAILED,
+        )
     return _cluster_finding("True", Explanation(Reason.AGENT_CONNECTED, "Ray's head answers the agent"))
+
+
+def _is_unfit(pool: ResourcePool, why: Explanation, pods: Sequence[Manifest], asked: Manifest) -> bool:
+    """Return whether the image that the spec asks for now cannot run Ray, so that waiting does not help.
+
+    With `onDeadline: Release`, the pool gives back its nodes, and is tried again.
+    """
+    is_asked = not outdated(pods, asked)
+    return why.reason == Reason.IMAGE_UNFIT and is_asked and pool.spec.on_deadline is not OnDeadline.RELEASE
 
 
 def _restarting(decisions: Decisions) -> Explanation | None:
@@ -178,10 +194,9 @@ def _head_missing(inputs: StatusInputs) -> Explanation | None:
         return Explanation(
             Reason.HEAD_STARTING, f"waiting {GATHER_SECONDS:g} s for further pools before the cluster joins its queue"
         )
+    if (trouble := _trouble_of_head(inputs)) is not None:
+        return trouble
     heads = observed.pods_of(Component.HEAD)
-    trouble = first_trouble(heads)
-    if trouble:
-        return Explanation(trouble.reason, f"head: {trouble.message}")
     if (runs := setting_up(heads)) is not None:
         return Explanation(runs.reason, f"head: {runs.message}")
     if heads:
@@ -190,6 +205,14 @@ def _head_missing(inputs: StatusInputs) -> Explanation | None:
     if refused:
         return Explanation(refused.reason, f"head: {refused.message}")
     return inputs.failures.of(SECRET, RAY_CLUSTER) or _head_not_made(observed)
+
+
+def _trouble_of_head(inputs: StatusInputs) -> Explanation | None:
+    """Explain what keeps the head's pod from running; None if it runs, or nothing is known to be wrong."""
+    if inputs.observed.head is not None:
+        return None
+    trouble = first_trouble(inputs.observed.pods_of(Component.HEAD))
+    return Explanation(trouble.reason, f"head: {trouble.message}") if trouble else None
 
 
 def _suspended(observed: Observed) -> Explanation:
@@ -243,7 +266,8 @@ def _nodes_ready(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     head = found_versions(inputs.observed.pods_of(Component.HEAD))
     other_ray = conflict(pool.cluster, head, node_versions(pool, inputs))
     why = other_ray or _not_admitted(pool, inputs) or _nodes_missing(pool, report, pods, inputs)
-    return _nodes_finding("False", why, decisive=why.reason in DECISIVE)
+    is_final = _is_unfit(pool, why, pods, inputs.templates.asked_of(pool))
+    return _nodes_finding("False", why, decisive=why.reason in DECISIVE, final=is_final)
 
 
 def _have_joined(pool: ResourcePool, report: PoolReport, running: str, inputs: StatusInputs) -> bool:
@@ -265,7 +289,7 @@ def _rolling(pool: ResourcePool, roll: Roll, inputs: StatusInputs) -> Finding:
     trouble = first_trouble(roll.new)
     if trouble is not None and (leaving := _yet_to_leave(pool, trouble, inputs)) is not None:
         return _nodes_finding("False", Explanation(Reason.ROLLING, f"{count}; {leaving}"))
-    why = trouble or conflict(pool.cluster, head, found_versions(roll.new))
+    why = trouble or _trouble_of_head(inputs) or conflict(pool.cluster, head, found_versions(roll.new))
     why = why or inputs.decisions.refused_pods.get(node_group_of(pool))
     if why is None:
         return _nodes_finding("False", Explanation(Reason.ROLLING, count))
@@ -273,7 +297,8 @@ def _rolling(pool: ResourcePool, roll: Roll, inputs: StatusInputs) -> Finding:
     again = pool.in_namespace(f"workergroups restart pool/{pool.name}")
     way = f", then: {again}" if any(map(has_begun, roll.new)) else ", and it goes on"
     message = f"{count}, and the restart stops here: {why.message}; correct the spec{way}"
-    return _nodes_finding("False", Explanation(why.reason, message), decisive=why.reason in DECISIVE)
+    is_final = _is_unfit(pool, why, roll.new, inputs.templates.asked_of(pool))
+    return _nodes_finding("False", Explanation(why.reason, message), decisive=why.reason in DECISIVE, final=is_final)
 
 
 def _yet_to_leave(pool: ResourcePool, trouble: Explanation, inputs: StatusInputs) -> str | None:

@@ -81,7 +81,7 @@ def _old_pods(pool: ResourcePool, inputs: StatusInputs) -> Explanation | None:
     is_image = fields is not None and any(field.startswith("image:") for field in fields)
     is_under_way = node_group_of(pool) in inputs.decisions.rolls and _is_same(templates.of(pool), asked)
     what_to_do = f"to replace what is old: {_restart(pool)}; to keep it, set the spec back"
-    way_out = "a restart is replacing them" if is_under_way else what_to_do
+    way_out = "a restart has begun to replace them" if is_under_way else what_to_do
     return Explanation(Reason.OLD_IMAGE if is_image else Reason.OLD_TEMPLATE, f"{what}: {count}{head}; {way_out}")
 
 

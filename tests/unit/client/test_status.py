@@ -47,17 +47,6 @@ def test_it_is_ready_or_waits_or_cannot_become_ready(status, is_ready, is_hopele
     assert (status.is_ready, status.is_hopeless) == (is_ready, is_hopeless)
 
 
-@pytest.mark.parametrize(
-    ("image", "is_hopeless"), [("unfit:1", True), ("unfit:12", False), ("corrected", False), (None, False)]
-)
-def test_an_unfit_image_is_hopeless_until_the_spec_names_another(image, is_hopeless):
-    conditions = [condition("Ready", "False", "ImageUnfit", "head: pod a, image unfit:1: the image has no Ray")]
-    status = {"conditions": conditions, "observedGeneration": 2, "deadline": SOON}
-    body = pool("ppo", status=status)
-    body["spec"] = {**body.get("spec", {}), **({"image": image} if image else {})}
-    assert status_of(find(FakeCluster(body), "ppo")).is_hopeless is is_hopeless
-
-
 def test_a_group_whose_run_is_complete_is_ready_and_told_to_be_complete():
     complete = described(condition("Ready", "True", "Complete", "train has returned on all ranks"))
     assert (complete.is_ready, complete.is_complete, complete.is_hopeless) == (True, True, False)

@@ -85,9 +85,13 @@ OF_SPEC = {"fieldsV1": {"f:spec": {".": {}, "f:suspend": {}, "f:nodes": {}}}}
 @pytest.mark.parametrize(
     ("generation", "entries", "said"),
     [
-        (2, [entry("up", 90) | OF_SPEC, entry("kubectl-edit", 5) | OF_SPEC], "kubectl-edit, which has set spec.nodes,"),
-        (2, [entry("up", 90) | OF_SPEC, entry("labeller", 5, "metadata")], "up, which has set spec.nodes, spec.susp"),
-        (2, [entry("up", 90) | OF_SPEC, entry("agent", 5, subresource="status") | OF_SPEC], "up, which has set spec"),
+        (
+            2,
+            [entry("up", 90) | OF_SPEC, entry("kubectl-edit", 5) | OF_SPEC],
+            "by kubectl-edit 5m0s ago: spec.nodes",
+        ),
+        (2, [entry("up", 90) | OF_SPEC, entry("labeller", 5, "metadata")], "by up 1h30m ago: spec.nodes, spec.susp"),
+        (2, [entry("up", 90) | OF_SPEC, entry("agent", 5, subresource="status") | OF_SPEC], "by up 1h30m ago: spec"),
         (1, [entry("up", 90) | OF_SPEC], None),
         (2, [], None),
         (2, [{"manager": "old"}], None),
@@ -97,7 +101,7 @@ def test_a_description_says_who_changed_the_spec_last(generation, entries, said,
     body = pool("ppo", status={"observedGeneration": generation})
     body["metadata"] |= {"generation": generation, "managedFields": entries}
     _describe(status_of(Target(POOL, body)))
-    lines = [line for line in capsys.readouterr().out.splitlines() if "last changed by" in line]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "last set by" in line]
     assert len(lines) == (said is not None)
     assert said is None or said in lines[0]
 

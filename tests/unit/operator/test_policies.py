@@ -106,7 +106,7 @@ def test_other_variables_from_secrets_wait_for_the_next_incarnation(next_, numbe
         (None, None),
         (go_on(RUNNING), None),
         (go_on(RUNNING, revision="r2"), "incarnation 4 replaces incarnation 3: its spec, its code or its bundles have"),
-        (go_on(RUNNING, session="s2"), "incarnation 4 replaces incarnation 3, whose ranks ended with the Ray session"),
+        (go_on(RUNNING, session="s2"), "incarnation 4 replaces incarnation 3, which was for a Ray session"),
         # A failure, which has its own event.
         (replace(RUNNING, number=4), None),
         (suspended_incarnation(RUNNING, None), None),

@@ -369,7 +369,9 @@ def test_a_restart_begins_with_the_head_if_it_has_changed():
     other = pod("head", "actors-head-2")
     gone = replace(after, pods=(other, *after.pods[1:]))
     assert changes(gone, decided(gone), ()).delete is None
-    assert up_to_date(gone).message.endswith("2 of 2 nodes are older than the spec; a restart is replacing them")
+    assert up_to_date(gone).message.endswith(
+        "2 of 2 nodes are older than the spec; a restart has begun to replace them"
+    )
 
 
 def with_critics(restarted: str | None, **spec: Any) -> Observed:
