@@ -145,6 +145,11 @@ test-locked-down: $(READY) $(BENCH_READY) ## test-cluster and verl's trainer, wi
 test-long: $(READY) ## test on Ray and on the cluster: command line, debugger, programs, users' images, devices, examples/ppo; a release's images
 	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/cluster/long tests/ray/long tests/ray/*/long tests/release/long
 
+# Not part of CI: it builds the images of another commit.
+.PHONY: test-upgrade
+test-upgrade: $(READY) ## upgrade from an earlier version by Helm, roll back, and upgrade again, under ranks and a driver
+	@variables=$$($(PYTHON) -m tools.demo prepare-tests); eval "$$variables"; $(BIN)/pytest tests/upgrade
+
 # Not part of CI: no other target needs GPUs.
 .PHONY: test-gpu
 test-gpu: $(READY) ## test on the GPUs of this machine, two or more: NCCL in a preflight, the devices of forked ranks
