@@ -9,7 +9,9 @@ from enum import Enum
 from typing import Any
 
 from workergroups_api.manifest import CONFIG_MAP, RESOURCE_POOL, SECRET, WORKER_GROUP, Manifest
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.references import code_of_group
+from workergroups_api.roll_names import asked_roll
 
 from ..api_server.cluster import Cluster
 from ..errors import ClientError, ConflictError, NotFoundError
@@ -134,7 +136,19 @@ def _step(cluster: Cluster, manifest: Manifest, manifests: Sequence[Manifest], *
         return PlanStep(what, Action.CREATE)
     fields = changed_fields(before, after)
     action = Action.CHANGE if fields else Action.LEAVE
-    return PlanStep(what, action, fields, foreign_fields(manifest, after))
+    pending = _pending_restart(before, after, cluster.namespace) if fields else ()
+    return PlanStep(what, action, (*fields, *pending), foreign_fields(manifest, after))
+
+
+def _pending_restart(before: Manifest, after: Manifest, namespace: str) -> tuple[str, ...]:
+    """Say that a restart of a pool, which waits since it cannot begin, may begin with this change."""
+    last = before.get("status", {}).get("roll")
+    is_pending = before["kind"] == RESOURCE_POOL.kind and asked_roll(after["metadata"], last) is not None
+    if not is_pending or asked_roll(before["metadata"], last) is None:
+        return ()
+    name, where = after["metadata"]["name"], after["metadata"].get("namespace", namespace)
+    cancel = f"kubectl annotate resourcepool {name} --namespace {where} {RESTARTED_AT_ANNOTATION}-"
+    return (f"the restart that waits may begin now, which ends ranks; to cancel it, before: {cancel}",)
 
 
 def _with_code(step: PlanStep, manifest: Manifest, new_code: Container[str]) -> PlanStep:

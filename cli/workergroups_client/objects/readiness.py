@@ -98,7 +98,7 @@ def why(status: Status) -> str:
     """Return in one line what the object waits for, or why it cannot become ready."""
     summary = status.summary
     if summary is None or not status.is_current:
-        return "the operator has not seen it yet"
+        return "the operator has not seen it yet" if summary is None else "the operator has not seen this change yet"
     holders = f"; who holds them: workergroups status {status.name}" if _lacks_devices(status) else ""
     return f"{summary.reason}: {summary.message}{holders}"
 

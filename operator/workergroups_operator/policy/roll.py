@@ -5,19 +5,17 @@ pool's status. Each pod has the name of the last roll before its creation, so a 
 replaced.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from workergroups_api.launch import digest
 from workergroups_api.manifest import Manifest
-from workergroups_api.names import RESTARTED_AT_ANNOTATION, ROLL_ANNOTATION, TEMPLATE_ANNOTATION
+from workergroups_api.names import ROLL_ANNOTATION, TEMPLATE_ANNOTATION
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.roll_names import SEPARATOR
 from workergroups_api.vocabulary import Restart, UpdateStrategyType
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import is_running
-
-_SEPARATOR = "/"
 
 
 @dataclass(frozen=True)
@@ -29,15 +27,6 @@ class Roll:
     new: tuple[Manifest, ...] = ()
     # The pods to delete now.
     next: tuple[str, ...] = ()
-
-
-def asked_roll(metadata: Mapping[str, object], last: str | None) -> str | None:
-    """Return the name of the roll that a user has asked for since the last one; None if there is none."""
-    annotations = metadata.get("annotations")
-    asked = annotations.get(RESTARTED_AT_ANNOTATION) if isinstance(annotations, Mapping) else None
-    if asked is None or (last is not None and last.partition(_SEPARATOR)[0] == digest(asked)):
-        return None
-    return digest(asked)
 
 
 def automatic_roll(pool: ResourcePool, last: str | None, template: str, groups: Iterable[WorkerGroup]) -> str | None:
@@ -54,8 +43,8 @@ def following_roll(last: str | None, template: str) -> str:
 
     It repeats the last restart that a user asked for, so that this restart does not begin again.
     """
-    asked = "" if last is None else last.partition(_SEPARATOR)[0]
-    return f"{asked}{_SEPARATOR}{template}"
+    asked = "" if last is None else last.partition(SEPARATOR)[0]
+    return f"{asked}{SEPARATOR}{template}"
 
 
 def is_stuck(pods: Sequence[Manifest], heads: Sequence[Manifest], last: str | None) -> bool:

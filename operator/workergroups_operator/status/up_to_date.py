@@ -7,13 +7,13 @@ from workergroups_api.manifest import Manifest
 from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.roll_names import asked_roll
 from workergroups_api.vocabulary import Component, ConditionType, Reason, Resize
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import node_group_of
 from workergroups_operator.policy.keep_unreadable import kept_node_groups
 from workergroups_operator.policy.passed_on import ignored, passed_on
 from workergroups_operator.policy.queueing import is_held
-from workergroups_operator.policy.roll import asked_roll
 from workergroups_operator.policy.suspension import terminating_pools
 from workergroups_operator.status.conclusion import StatusInputs, finding
 from workergroups_operator.templates.live import admitted_head, admitted_nodes, last_roll

@@ -14,13 +14,14 @@ from workergroups_api.launch import digest
 from workergroups_api.manifest import RESOURCE_POOL, Manifest
 from workergroups_api.names import ROLL_ANNOTATION
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.roll_names import asked_roll
 from workergroups_api.vocabulary import Component
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.observed import Observed, node_group_of
 from workergroups_operator.policy.cluster_size import over_budget
 from workergroups_operator.policy.images import Images, as_asked, as_offered, images_of
 from workergroups_operator.policy.queueing import is_held
-from workergroups_operator.policy.roll import asked_roll, automatic_roll, following_roll, is_stuck
+from workergroups_operator.policy.roll import automatic_roll, following_roll, is_stuck
 from workergroups_operator.policy.suspension import suspended_pools, terminating_pools
 from workergroups_operator.policy.template_size import too_large
 from workergroups_operator.policy.tls import without_tls

@@ -3,6 +3,8 @@
 import pytest
 
 from tests.unit.client.fake_cluster import FakeCluster, pool
+from workergroups_api.launch import digest
+from workergroups_api.names import RESTARTED_AT_ANNOTATION
 from workergroups_client.errors import ClientError, ConflictError, NotFoundError
 from workergroups_client.files.plan import changed_fields, plan
 
@@ -87,6 +89,23 @@ def test_values_of_a_secret_are_not_shown():
 )
 def test_each_object_is_created_changed_or_left(objects, said):
     assert [str(step) for step in plan(DryRuns(*objects), [manifest(nodes=2)])] == [said]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "last", "begins"),
+    [
+        ({RESTARTED_AT_ANNOTATION: "now"}, None, True),
+        ({RESTARTED_AT_ANNOTATION: "now"}, digest("before"), True),
+        ({RESTARTED_AT_ANNOTATION: "now"}, digest("now"), False),
+        ({}, digest("before"), False),
+    ],
+)
+def test_a_change_with_which_a_restart_begins_that_has_waited_says_so(annotations, last, begins):
+    there = pool("ppo", nodes=1, status={"roll": last} if last else {})
+    there["metadata"]["annotations"] = annotations
+    asked = manifest(nodes=2, annotations=annotations)
+    (step,) = plan(DryRuns(there), [asked])
+    assert ("the restart that waits may begin now, which ends ranks; to cancel it" in str(step)) == begins
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,13 @@ from workergroups_api.names import (
 )
 from workergroups_api.report import PoolReport, pods_digest
 from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.roll_names import asked_roll
 from workergroups_operator.apply import changes
 from workergroups_operator.desired import desired
 from workergroups_operator.desired.token import FreshSecrets
 from workergroups_operator.failures import Failures
 from workergroups_operator.observed import Observed, Queueing
-from workergroups_operator.policy.roll import asked_roll, automatic_roll, has_begun, has_live_ranks, is_stuck, roll_of
+from workergroups_operator.policy.roll import automatic_roll, has_begun, has_live_ranks, is_stuck, roll_of
 from workergroups_operator.settings import Settings
 from workergroups_operator.templates import templates_of
 from workergroups_operator.templates.stamp import as_applied, changed_fields, with_roll
