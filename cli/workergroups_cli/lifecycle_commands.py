@@ -128,7 +128,7 @@ def _restart_pool(cluster: Cluster, pool: Target, seconds: float, *, is_confirme
     groups, others = groups_on(cluster, pool), _sharing(cluster, pool)
     note(f"In namespace {cluster.namespace} (context {cluster.context}), this replaces the nodes of {pool} one by one")
     if (old := status_of(pool).what_is_old) is not None:
-        note(f"  {old}")
+        note(f"  {old.message}")
     if groups:
         note(f"  until the last one is replaced, these have no ranks: {listed(groups)}")
     if others:

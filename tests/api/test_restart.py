@@ -171,7 +171,7 @@ async def test_a_restart_whose_image_cannot_be_pulled_ends_nothing_and_begins_wh
     await scene.edit(RESOURCE_POOL, "p", {"image": f"{BROKEN_IMAGE}:1"})
     await restart(scene)
     said = condition(await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "ImagePullFailed"), "UpToDate")
-    assert "the restart has not begun, and all pods stay as they are" in said["message"]
+    assert "no pod is replaced before this has ended" in said["message"]
     assert f"cannot pull {BROKEN_IMAGE}:1" in said["message"]
     await asyncio.sleep(1)
     assert (pods(scene).keys(), pods(scene, Component.HEAD).keys()) == (before.keys(), heads.keys())
@@ -234,7 +234,7 @@ async def test_a_restart_that_admission_refuses_begins_nothing(scene):
     await scene.edit(RESOURCE_POOL, "p", refused)
     await restart(scene)
     said = condition(await scene.until(RESOURCE_POOL, "p", "UpToDate", "False", "PodsRefused"), "UpToDate")
-    assert "the restart has not begun" in said["message"]
+    assert "no pod is replaced before" in said["message"]
     assert "nobody" in said["message"]
     await scene.rest(1.0)
     assert not pods(scene, Component.IMAGE_CHECK)

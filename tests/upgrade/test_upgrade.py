@@ -20,7 +20,7 @@ import time, workergroups
 group, turn = workergroups.attach("actors"), 0
 while True:
     turn += 1
-    print(turn, [each["pid"] for each in group.execute_all_sync("look")], flush=True)
+    print("TURN", turn, [each["pid"] for each in group.execute_all_sync("look")], flush=True)
     time.sleep(0.2)
 """
 HEAL_SECONDS = 60
@@ -42,8 +42,8 @@ class Driver:
     def turns(self):
         """How many it has made, and which processes have answered in all of them."""
         assert self._process.poll() is None, "".join(self.lines[-20:])
-        found = [line.split(" ", 1) for line in list(self.lines) if line[:1].isdigit()]
-        return len(found), {tuple(ast.literal_eval(processes)) for _, processes in found}
+        found = [line.split(" ", 2)[2] for line in list(self.lines) if line.startswith("TURN ")]
+        return len(found), {tuple(ast.literal_eval(processes)) for processes in found}
 
     def end(self):
         self._process.kill()

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from math import inf
 
-from workergroups_api.vocabulary import ConditionType, Reason
+from workergroups_api.vocabulary import Reason
 
 from ..api_server.cluster import Cluster
 from ..errors import CannotBeReadyError, ClientError, DeadlineError, UnreachableError
@@ -108,8 +108,9 @@ def _lacks_devices(status: Status) -> bool:
 
 
 def old(status: Status) -> str:
-    """Return in one line what runs that the spec no longer asks for; empty if nothing is known to be old."""
-    return f"{ConditionType.UP_TO_DATE}=False: {status.what_is_old}" if status.what_is_old is not None else ""
+    """Return in one line what runs that the spec no longer asks for, or why that is unknown; else nothing."""
+    found = status.what_is_old
+    return f"{found.type}={found.status}: {found.message}" if found is not None else ""
 
 
 def why_and_until(status: Status) -> str:

@@ -130,10 +130,10 @@ class Status:
         return self.condition(ConditionType.READY)
 
     @property
-    def what_is_old(self) -> str | None:
-        """What runs that the spec no longer asks for; ``None`` if nothing is known to be old."""
+    def what_is_old(self) -> Condition | None:
+        """The condition UpToDate, unless it is True or nothing has been launched yet."""
         found = self.condition(ConditionType.UP_TO_DATE)
-        return found.message if found is not None and found.status == "False" else None
+        return None if found is None or found.status == "True" or found.reason == Reason.NOT_LAUNCHED else found
 
     @property
     def is_late(self) -> bool:

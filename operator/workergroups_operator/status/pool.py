@@ -349,7 +349,7 @@ def _nodes_missing(
     if report.joined_nodes >= total:
         return Explanation(
             Reason.PODS_CHANGED,
-            f"{_evicted(pool, inputs) or 'pods were created or deleted a moment ago'}, and Ray has not noticed yet "
+            f"{_leaving(pool, inputs) or 'pods were created or deleted a moment ago'}, and Ray has not noticed yet "
             f"(before that: {_joined(report.joined_nodes, pool)})",
         )
     if (runs := setting_up(pods)) is not None:
@@ -359,12 +359,14 @@ def _nodes_missing(
     return Explanation(Reason.NODES_STARTING, f"{count}; {len(pods)} of {total} pods created{said}")
 
 
-def _evicted(pool: ResourcePool, inputs: StatusInputs) -> str | None:
-    """Name a pod that Kubernetes evicts."""
-    for pod in inputs.observed.all_pods_of(node_group_of(pool)):
+def _leaving(pool: ResourcePool, inputs: StatusInputs) -> str | None:
+    """Name a pod that is being evicted or deleted."""
+    pods = inputs.observed.all_pods_of(node_group_of(pool))
+    for pod in pods:
         if (evicted := disruption(pod)) is not None:
             return f"pod {pod['metadata']['name']} is being evicted: {evicted.why}"
-    return None
+    deleted = next((pod["metadata"]["name"] for pod in pods if "deletionTimestamp" in pod["metadata"]), None)
+    return None if deleted is None else f"pod {deleted} is being deleted"
 
 
 def _bundles_reserved(pool: ResourcePool, inputs: StatusInputs) -> Finding:

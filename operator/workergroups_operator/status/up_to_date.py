@@ -25,7 +25,7 @@ def pool_up_to_date(pool: ResourcePool, inputs: StatusInputs) -> Finding:
     """Find out whether the pool has its size, and its pods the present template, image and library."""
     blocked = inputs.decisions.blocked_rolls.get(node_group_of(pool))
     if blocked is not None:
-        message = f"the restart has not begun, and all pods stay as they are: {blocked.message}"
+        message = f"no pod is replaced before this has ended: {blocked.message}"
         if asked_roll(pool.metadata, last_roll(inputs.observed, pool)) is not None:
             cancel = f"kubectl annotate resourcepool {pool.name} {RESTARTED_AT_ANNOTATION}-"
             message += f"; to cancel it: {pool.in_namespace(cancel)}"
@@ -196,8 +196,8 @@ def group_up_to_date(group: WorkerGroup, inputs: StatusInputs) -> Finding:
             "Unknown",
             Explanation(
                 Reason.CODE_MISSING,
-                f"there is no ConfigMap {group.spec.code_config_map}: create it; the ranks keep running as they were "
-                "launched",
+                f"there is no ConfigMap {group.spec.code_config_map}: create it; ranks that run keep running as they "
+                "were launched",
             ),
         )
     environment = inputs.decisions.groups.environments.get(group.name)

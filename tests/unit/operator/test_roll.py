@@ -591,7 +591,7 @@ def test_a_restart_to_a_template_that_is_too_large_says_so():
     seen = running(of_pool(), of_pool(ASKED, podTemplate=large))
     said = up_to_date(seen)
     assert said.reason == "PodsRefused"
-    assert "the restart has not begun, and all pods stay as they are: spec.podTemplate has" in said.message
+    assert "no pod is replaced before this has ended: spec.podTemplate has" in said.message
     assert decided(seen).refused_pods == {}
 
 
