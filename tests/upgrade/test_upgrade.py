@@ -104,7 +104,7 @@ def heals(namespace):
     """A rank that is killed is recreated: operator, agent and the library in the pods understand each other."""
     before = namespace.get("workergroup", "actors")["status"]["incarnation"]
     (rank,) = look(namespace, "actors", "actors")[0][:1]
-    namespace.run("exec", rank["pod"], "-c", "ray-worker", "--", "kill", "-9", str(rank["pid"]))
+    namespace.run("exec", rank["pod"], "-c", "ray-worker", "--", "sh", "-c", f"kill -9 {rank['pid']}")
     namespace.until(lambda: namespace.get("workergroup", "actors")["status"]["incarnation"], lambda n: n > before, 30)
     namespace.until_ready("workergroup", "actors", HEAL_SECONDS)
     assert rank["pid"] not in [each["pid"] for each in look(namespace, "actors", "actors")[0]]
