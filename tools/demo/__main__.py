@@ -37,7 +37,7 @@ def _run(arguments: argparse.Namespace) -> None:
     match arguments.command:
         case "run":
             cluster = clusters.for_demo()
-            release.install(cluster, vendors=["nvidia"])
+            release.install(cluster, vendors=["nvidia", "amd"])
             results = quickstart.run(Kubectl(cluster.environment(), DEMO_NAMESPACE))
             say("done; the driver's results:")
             print("\n".join(results))
