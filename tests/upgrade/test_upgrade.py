@@ -129,7 +129,7 @@ def test_from_the_earlier_version_to_this_one_and_back(earlier: Path):
         assert (old["status"], old["reason"]) == ("False", "OldLibrary")
         heals(namespace)
 
-        unharmed(namespace, roll_back)
+        unharmed(namespace, lambda: roll_back(earlier))
         heals(namespace)
 
         unharmed(namespace, lambda: install(REPOSITORY))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,8 +33,14 @@ def install(checkout: Path) -> None:
     subprocess.run(command, cwd=checkout, check=True, timeout=SECONDS, stdout=subprocess.DEVNULL)
 
 
-def roll_back() -> None:
-    """Return to the release before, as an administrator does."""
+def roll_back(checkout: Path) -> None:
+    """Return to the release before, as an administrator does. A registry would still have its images."""
+    tool = [sys.executable, "-m", "tools.local_cluster"]
+    built = subprocess.run([*tool, "build-images"], cwd=checkout, check=True, stdout=subprocess.PIPE, timeout=SECONDS)
+    for image in ("workergroups-operator", "workergroups-worker"):
+        subprocess.run(
+            [*tool, "load-image", json.loads(built.stdout)[image], "plain", "nvidia"], cwd=checkout, check=True
+        )
     where = [f"--namespace={OPERATOR_NAMESPACE}", "--wait", "--timeout=180s"]
     subprocess.run(["helm", "rollback", RELEASE, *where], check=True, timeout=SECONDS)
 
