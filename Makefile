@@ -82,7 +82,7 @@ lint: $(READY) $(DOCS_READY) ## check style, types, import contracts, generated 
 	@fresh=$$(mktemp --directory); trap 'rm -r "$$fresh"' EXIT; $(BIN)/python -m workergroups_api.crd "$$fresh"; \
 	diff --unified --recursive $(CRD_DIRECTORY) "$$fresh" || { echo 'stale: run `make generate`'; exit 1; }; \
 	$(BIN)/python -m docs.generators "$$fresh/pages"; $(BIN)/python -m tools.release.version "$$fresh/pages"; \
-	for generated in docs/reference charts/workergroups/README.md $(COPIES_OF_VERSION); do \
+	for generated in docs/reference charts/workergroups/README.md charts/workergroups/files/dashboard.json $(COPIES_OF_VERSION); do \
 	  diff --unified --recursive --new-file "$$generated" "$$fresh/pages/$$generated" || { echo 'stale: run `make generate`'; exit 1; }; \
 	done
 

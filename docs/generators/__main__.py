@@ -4,7 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from . import api_pages, chart_page, command_page, python_pages
+from . import api_pages, chart_page, command_page, dashboard, python_pages
 
 REPOSITORY = Path(__file__).parents[2]
 REFERENCE = "docs/reference"
@@ -23,7 +23,8 @@ def main() -> None:
 def _pages() -> dict[str, str]:
     references = api_pages.pages() | python_pages.pages() | {"command-line.md": command_page.page()}
     return {f"{REFERENCE}/{name}": text for name, text in references.items()} | {
-        "charts/workergroups/README.md": chart_page.page(REPOSITORY / "charts" / "workergroups")
+        "charts/workergroups/README.md": chart_page.page(REPOSITORY / "charts" / "workergroups"),
+        "charts/workergroups/files/dashboard.json": dashboard.build(),
     }
 
 

@@ -15,6 +15,7 @@ from tests.cluster.drivers import drive
 from tests.cluster.kubectl import group, kubectl, pool
 
 RULES = Path(__file__).parents[3] / "charts" / "workergroups" / "files" / "rules.yaml"
+DASHBOARD = RULES.parent / "dashboard.json"
 OBJECT = '{{kind="{}", namespace="team", name="{}"}}'
 # What Prometheus would have scraped in an hour, a value each minute, of a pool that waits and one that is suspended.
 WAITS, SUSPENDED = OBJECT.format("ResourcePool", "waits"), OBJECT.format("ResourcePool", "rests")
@@ -28,6 +29,15 @@ def debian(tmp_path_factory):
     (package,) = folder.glob("prometheus_*.deb")
     subprocess.run(["dpkg-deb", "--extract", package, folder], check=True, timeout=60)
     return folder / "usr" / "bin"
+
+
+NOTHING_IS_FINE = {
+    "Not ready, and why",
+    "Restarts of groups in an hour",
+    "Ranks that failed in an hour, by reason",
+    "Age of the oldest call",
+    "Ranks and nodes that are missing",
+}
 
 
 class Prometheus:
@@ -122,6 +132,15 @@ def test_no_alert_is_wrong_about_the_metrics(prometheus):
     assert [rule["health"] for each in groups for rule in each["rules"]] == ["ok"] * 6
     assert prometheus.value("workergroups_clusters") >= 1
     assert prometheus.value('workergroups_reconcile_seconds_count{result="done"}') > 0
+
+
+def test_each_query_of_the_dashboard_has_an_answer(prometheus):
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    queries = {panel["title"]: each["expr"] for panel in panels for each in panel.get("targets", ())}
+    for title, query in queries.items():
+        answer = prometheus.ask("query", query=query.replace("$namespace", ".*"))["result"]
+        # What there may be none of at the moment.
+        assert answer or title in NOTHING_IS_FINE, title
 
 
 TESTS = {

@@ -96,6 +96,7 @@ def test_the_prometheus_operator_finds_the_metrics_and_the_alerts(helm):
     options = (
         "--set=metrics.podMonitor=true",
         "--set=metrics.prometheusRule=true",
+        "--set=metrics.dashboard=true",
         "--set=metrics.labels.release=stack",
     )
     manifests = helm.render(*options)
@@ -107,6 +108,9 @@ def test_the_prometheus_operator_finds_the_metrics_and_the_alerts(helm):
     assert {each["port"] for each in monitor["spec"]["podMetricsEndpoints"]} <= ports
     assert monitor["metadata"]["labels"]["release"] == rule["metadata"]["labels"]["release"] == "stack"
     assert [group["name"] for group in rule["spec"]["groups"]] == ["workergroups"]
+    (dashboard,) = _of_kind(manifests, "ConfigMap")
+    assert dashboard["metadata"]["labels"].items() >= {"grafana_dashboard": "1", "release": "stack"}.items()
+    assert json.loads(dashboard["data"]["workergroups.json"])["uid"] == "workergroups"
     assert not _of_kind(helm.render(), "PodMonitor") + _of_kind(helm.render(), "PrometheusRule")
 
 

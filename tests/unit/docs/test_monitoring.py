@@ -1,5 +1,6 @@
 """The page on monitoring names each metric and each alert."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from workergroups_operator.metrics import Metrics
 REPOSITORY = Path(__file__).parents[3]
 PAGE = (REPOSITORY / "docs" / "monitoring.md").read_text()
 RULES = yaml.safe_load((REPOSITORY / "charts" / "workergroups" / "files" / "rules.yaml").read_text())
+DASHBOARD = json.loads((REPOSITORY / "charts" / "workergroups" / "files" / "dashboard.json").read_text())
 ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
 
 
@@ -34,8 +36,10 @@ def test_each_alert_has_its_row_and_its_severity():
     assert {rule["labels"]["severity"] for rule in ALERTS} == {"critical", "warning", "info"}
 
 
-def test_alerts_use_metrics_that_exist():
+def test_alerts_and_the_dashboard_use_metrics_that_exist():
     names = exported()
-    for rule in ALERTS:
-        for name in re.findall(r"workergroups_[a-z_]+", rule["expr"]):
-            assert name in names or name.removesuffix("_count") in names
+    queries = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
+    assert len(queries) > 10
+    for query in (*(rule["expr"] for rule in ALERTS), *queries):
+        for name in re.findall(r"workergroups_[a-z_]+", query):
+            assert name in names or re.sub("_(count|bucket)$", "", name) in names
