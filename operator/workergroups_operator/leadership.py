@@ -105,7 +105,7 @@ class Leadership:
     def _note(self, lease: Manifest | None, now: float) -> None:
         version = None if lease is None else str(lease["metadata"]["resourceVersion"])
         if version != self._seen.version:
-            holder = str((lease or {}).get("spec", {}).get("holderIdentity") or "")
+            holder = str(_spec(lease).get("holderIdentity") or "")
             self._seen = _Seen(version, holder, now)
 
     async def _take(self, lease: Manifest | None, now: float) -> bool:
@@ -129,7 +129,7 @@ class Leadership:
 
     async def _write(self, lease: Manifest | None, holder: str, now: float) -> None:
         """Write the Lease, unless it has changed since it was read: then raise ConflictError."""
-        before: Manifest = (lease or {}).get("spec", {})
+        before = _spec(lease)
         is_same = before.get("holderIdentity", "") == holder
         is_transition = lease is not None and holder not in ("", before.get("holderIdentity"))
         moment = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -146,6 +146,10 @@ class Leadership:
         manifest = {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
         await (self._client.create if lease is None else self._client.apply)(manifest)
         self._renewed = now if holder else None
+
+
+def _spec(lease: Manifest | None) -> Manifest:
+    return (lease or {}).get("spec") or {}
 
 
 class FencedKube(Kube):

@@ -107,10 +107,10 @@ def _kill_rank_while_operator_is_away(stage: Stage, answer: Answer, undo: ExitSt
     kubectl("wait", "pod", operators.PODS, f"--for={started}", "--timeout=60s")
 
 
-def _kill_operator_and_rank(stage: Stage, answer: Answer, undo: ExitStack) -> None:
-    """The operator's pod is gone at once, as with its node: it does not give its Lease back."""
+def _stop_operator_and_kill_rank(stage: Stage, answer: Answer, undo: ExitStack) -> None:
+    """As if its node was lost: it does not give its Lease back. When it goes on, it sees that another one serves."""
     undo.callback(operators.kubectl(), "rollout", "status", operators.DEPLOYMENT, "--timeout=120s")
-    operators.kill_serving()
+    machine.stop_in_container(operators.serving_container(), "workergroups_operator", undo)
     _kill_rank(stage, answer, undo)
 
 
@@ -187,12 +187,13 @@ FAULTS = (
     ),
     Fault(
         "operator-lost",
-        "the operator's pod that serves killed, and a rank",
+        "rank killed when the operator that serves was frozen",
         10,
-        _kill_operator_and_rank,
+        _stop_operator_and_kill_rank,
         (GROUPS,),
         ends=(GROUPS,),
         comes_back=True,
+        needs_local=True,
     ),
     Fault("worker", "worker pod deleted", 1, _delete(Component.WORKER), ends=BOTH, comes_back=True),
     Fault("evicted", "worker pod evicted", 1, _evict, ends=BOTH, comes_back=True),

@@ -25,6 +25,12 @@ def serving() -> str:
     return kubectl()("get", "lease", "workergroups-operator", _HOLDER).strip()
 
 
+def serving_container() -> str:
+    """Return the ID of the container that serves."""
+    path = "--output=jsonpath={.status.containerStatuses[0].containerID}"
+    return kubectl()("get", "pod", serving(), path).strip()
+
+
 def kill_serving() -> Callable[[], None]:
     """Kill the process that serves, with its pod. Return what waits until another one serves."""
     lost = serving()
