@@ -4,9 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from grafana_foundation_sdk.builders import dashboard, prometheus, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, statetimeline, table, timeseries
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.common import StackingMode
 from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableRefresh
 
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -55,14 +56,15 @@ def _now() -> Row:
         f'unless on (kind, namespace, name) workergroups_ready_reason{{status="True"}} '
         f'unless on (kind, namespace, name) workergroups_ready_reason{{reason=~"{_PENDING}"}}'
     )
-    unready = f"workergroups_pool_devices{{{_CHOSEN}}} unless on (namespace, name) workergroups_ready{{{pools}}} == 1"
+    devices = f"sum by (state) (workergroups_pool_devices{{{_CHOSEN}}})"
+    idle = f'workergroups_pool_devices{{{_CHOSEN}, state=~"Starting|Free|Launching"}}'
     return "Now", (
         _number(
             "Pools that are ready", f"sum(workergroups_ready{{{pools}}}) or vector(0)", "Of those in the namespace"
         ),
         _number("Groups that are ready", f"sum(workergroups_ready{{{groups}}}) or vector(0)", "All ranks exist"),
         _number("Devices of pools", f"sum(workergroups_pool_devices{{{_CHOSEN}}}) or vector(0)", "Asked for"),
-        _number("Devices of pools that are not ready", f"sum({unready}) or vector(0)", "Nobody can use them yet"),
+        _number("Devices that are held, and not used", f"sum({idle}) or vector(0)", "Starting, free or launching"),
         _sized(
             statetimeline.Panel()
             .title("Ready")
@@ -70,6 +72,16 @@ def _now() -> Row:
             .with_target(_query(f"workergroups_ready{{{_CHOSEN}}}", "{{kind}} {{namespace}}/{{name}}")),
             _ALL,
             10,
+        ),
+        _sized(
+            timeseries.Panel()
+            .title("Devices, by who holds them")
+            .min(0)
+            .fill_opacity(60)
+            .stacking(common.StackingConfig().mode(StackingMode.NORMAL))
+            .with_target(_query(devices, "{{state}}")),
+            _ALL,
+            8,
         ),
         _sized(
             table.Panel()

@@ -4,7 +4,7 @@ Gauges of objects are those of the last reconcile: a scrape costs the API server
 object lives, such as restarts, comes from its status, and so survives a restart of the operator.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, start_http_server
@@ -34,7 +34,7 @@ class Figures(NamedTuple):
     # Nodes or ranks, and those that are ready; None while that is unknown.
     wanted: int | None
     ready: int | None
-    devices: int
+    devices: Mapping[str, int]
     restarts: int
     oldest_call: float | None
 
@@ -153,9 +153,9 @@ class Metrics(Collector):
         )
         yield _gauge(
             "pool_devices",
-            "Devices that the pool's nodes have together; 0 while it is suspended, and on CPUs.",
-            ("namespace", "name"),
-            [(f.object[1:], f.devices) for f in known if f.object[0] != WORKER_GROUP.kind],
+            "Devices of the pool's nodes by what holds them; none on CPUs.",
+            ("namespace", "name", "state"),
+            [((*f.object[1:], state), number) for f in known for state, number in f.devices.items()],
         )
         yield _gauge(
             "group_oldest_call_timestamp_seconds",

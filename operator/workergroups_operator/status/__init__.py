@@ -22,6 +22,7 @@ from workergroups_operator.policy.run import deadline_of, expires_at
 from workergroups_operator.status import group as groups
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import Conclusion, StatusInputs, StatusUpdate, unvouched
+from workergroups_operator.status.devices import device_states
 from workergroups_operator.status.kept_failures import kept_failures, new_failures, told
 from workergroups_operator.status.unreadable import unreadable
 from workergroups_operator.templates import Templates
@@ -60,9 +61,10 @@ def status(
         groups.group_conditions(group, report, inputs, by_pool)
         for group, report in zip(observed.groups, reports, strict=True)
     ]
+    ready = [group.name for group, each in zip(observed.groups, of_groups, strict=True) if each.ready.status == "True"]
     updates = (
         *(unreadable(odd, now) for odd in observed.unreadable),
-        *(_of_pool(pool, each, inputs) for pool, each in zip(observed.pools, of_pools, strict=True)),
+        *(_of_pool(pool, each, inputs, ready) for pool, each in zip(observed.pools, of_pools, strict=True)),
         *(
             _of_group(group, report, each, inputs)
             for group, report, each in zip(observed.groups, reports, of_groups, strict=True)
@@ -77,7 +79,7 @@ def status(
     return Statuses(updates, requeue_after, tuple(group for group, at in expiries if at <= now))
 
 
-def _of_pool(pool: ResourcePool, concluded: Conclusion, inputs: StatusInputs) -> StatusUpdate:
+def _of_pool(pool: ResourcePool, concluded: Conclusion, inputs: StatusInputs, ready: Sequence[str]) -> StatusUpdate:
     before = pool.status.model_copy(update={"reservation": None})
     after = ResourcePoolStatus(
         conditions=concluded.conditions,
@@ -109,7 +111,7 @@ def _of_pool(pool: ResourcePool, concluded: Conclusion, inputs: StatusInputs) ->
         concluded.ready,
         is_cause=is_cause,
         news=(lost,) if lost else (),
-        devices=0 if pool.name in inputs.decisions.suspended_pools else pool.spec.nodes * pool.spec.devices_per_node,
+        devices=device_states(pool, inputs, ready),
     )
 
 

@@ -1,7 +1,7 @@
 """What the conditions of pools and groups rest on, the one way to sum them up, and the update that writes them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from workergroups_api import names
@@ -66,8 +66,8 @@ class StatusUpdate:
     is_cause: bool = False
     # What else events should report; the reason of each is an `EventReason`.
     news: tuple[Explanation, ...] = ()
-    # For the metrics: a pool's devices; a group's oldest call, and the failures that this status is the first to have.
-    devices: int = 0
+    # For the metrics: a pool's devices by state; a group's oldest call, and the failures that no status had before.
+    devices: Mapping[str, int] = field(default_factory=dict)
     oldest_call: datetime | None = None
     new_failures: tuple[KeptFailure, ...] = ()
 

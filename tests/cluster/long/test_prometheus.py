@@ -107,7 +107,7 @@ def test_what_prometheus_has_is_true_and_a_death_counts_once(prometheus, namespa
     namespace.until_ready("workergroup", "actors")
     prometheus.until(of("workergroups_ready", namespace, kind="WorkerGroup"), 1)
     assert prometheus.value(of("workergroups_ready_size", namespace, kind="WorkerGroup")) == 2
-    assert prometheus.value(of("workergroups_pool_devices", namespace)) == 2
+    prometheus.until(of("workergroups_pool_devices", namespace, state="Ready"), 2)
     before = namespace.get("workergroup", "actors")["status"]["incarnation"]
     (_, rank) = drive(namespace, "actors", "", "workergroups.attach('actors').execute_all_sync('look')")
     namespace.run("exec", rank["pod"], "--", "sh", "-c", f"kill -9 {rank['pid']}")
@@ -122,6 +122,7 @@ def test_what_prometheus_has_is_true_and_a_death_counts_once(prometheus, namespa
 
 def test_a_pool_that_waits_becomes_an_alert_and_one_that_is_gone_no_series(prometheus, namespace):
     namespace.apply(pool("waits", accelerator={"vendor": "nvidia", "product": "None"}))
+    prometheus.until(of("workergroups_pool_devices", namespace, "waits", state="Pending"), 2)
     prometheus.until(of("ALERTS", namespace, "waits", alertname="WorkerGroupsNotReady", alertstate="pending"), 1)
     namespace.run("delete", "resourcepool", "waits")
     prometheus.until(of("workergroups_ready", namespace, "waits"), None)

@@ -4,7 +4,20 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.unit.operator.make import HEAD, KEY, NOW, group, observed, pool, ready_pool, statuses
+from tests.unit.operator.make import (
+    HEAD,
+    KEY,
+    NOW,
+    SESSION,
+    group,
+    observed,
+    pod,
+    pool,
+    ready_pool,
+    reservation,
+    statuses,
+    workers,
+)
 from workergroups_api.conditions import Condition
 from workergroups_api.failure_policy import KeptFailure, RestartHistory
 from workergroups_api.group_status import WorkerGroupStatus
@@ -40,14 +53,62 @@ def test_a_pool_has_its_size_its_devices_and_its_reason():
     assert found["workergroups_ready", *POOL] == 1
     assert found["workergroups_ready_reason", *POOL, "Reserved", "True"] == 1
     assert found["workergroups_size", *POOL] == found["workergroups_ready_size", *POOL] == 2
-    assert found["workergroups_pool_devices", *POOL[1:]] == 4
+    assert found["workergroups_pool_devices", *POOL[1:], "Free"] == 4
     assert found["workergroups_ready_transition_timestamp_seconds", *POOL] == NOW.timestamp()
     assert found["workergroups_clusters",] == 1
 
 
-def test_a_suspended_pool_holds_no_devices():
-    found = scraped(noted(*statuses(observed(pools=(pool(suspend=True),))).updates))
-    assert (found["workergroups_ready", *POOL], found["workergroups_pool_devices", *POOL[1:]]) == (0, 0)
+def states(**seen):
+    found = scraped(noted(*statuses(observed(**seen)).updates))
+    return {key[-1]: value for key, value in found.items() if key[0] == "workergroups_pool_devices"}
+
+
+AWAY = AgentHeartbeat(known=(HEAD, "s1"), away_seconds=60.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ({"pools": (pool(suspend=True),)}, {"Pending": 4}),
+        ({"pools": (pool(),)}, {"Pending": 4}),
+        ({"pools": (ready_pool(),), "agent": AWAY}, {"Unknown": 4}),
+        ({"pools": (pool(accelerator={"vendor": "none"}),)}, {}),
+    ],
+)
+def test_devices_have_a_state_as_a_whole(seen, expected):
+    assert states(**seen) == expected
+
+
+RANKS = {"session": SESSION, "incarnation": 1, "state": "Launched", "created": 4, "readyCount": 4, "ready": "0-3"}
+ON_NODE = [{"name": "actors", "bundles": {"start": 0, "count": 2}}]
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        ((group(status={"ranks": RANKS}),), {"Ready": 4}),
+        ((group(status={"ranks": RANKS | {"readyCount": 3}}),), {"Launching": 4}),
+        (
+            (group(pools=ON_NODE, status={"ranks": RANKS | {"created": 2, "readyCount": 2, "ready": "0-1"}}),),
+            {"Ready": 2, "Free": 2},
+        ),
+        # Two groups may share devices.
+        ((group("a"), group("b", status={"ranks": RANKS})), {"Ready": 4}),
+        ((group("a"), group("b")), {"Launching": 4}),
+    ],
+)
+def test_devices_are_of_the_groups_that_have_their_bundles(groups, expected):
+    assert states(pools=(ready_pool(),), groups=groups) == expected
+
+
+def test_devices_of_a_pod_that_starts_are_held_and_nobody_uses_them():
+    placed, starts = workers("p-0", "p-1")
+    starts["status"]["phase"] = "Pending"
+    placed["spec"]["nodeName"], starts["spec"]["nodeName"] = "gpu-0", "gpu-1"
+    half = pool(status=reservation("p-0", reserved=1))
+    assert states(pools=(half,), pods=(pod("head"), placed, starts)) == {"Free": 2, "Starting": 2}
+    del starts["spec"]["nodeName"]
+    assert states(pools=(half,), pods=(pod("head"), placed, starts)) == {"Free": 2, "Pending": 2}
 
 
 def test_what_is_unknown_has_no_number():

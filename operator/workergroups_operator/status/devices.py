@@ -1,0 +1,62 @@
+"""What holds the devices of a pool, and whether anybody can use them, for the metrics."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from workergroups_api.resource_pool import ResourcePool
+from workergroups_api.vocabulary import Component, Word
+from workergroups_operator.observed import node_group_of
+from workergroups_operator.status import pool as pools
+from workergroups_operator.status.conclusion import StatusInputs, unvouched
+
+
+class DeviceState(Word):
+    """What holds a device of a pool. Whether a rank computes on it is not known here."""
+
+    # No pod has it: the pool waits for its node, or is suspended.
+    PENDING = "Pending"
+    # A pod has it that has not joined Ray, or has no bundles yet.
+    STARTING = "Starting"
+    # It is reserved, and no group has it. Drivers without groups may use it.
+    FREE = "Free"
+    # A group has it whose ranks are being created, or are not all there.
+    LAUNCHING = "Launching"
+    # A ready group has it.
+    READY = "Ready"
+    # The agent is away.
+    UNKNOWN = "Unknown"
+
+
+def device_states(pool: ResourcePool, inputs: StatusInputs, ready: Iterable[str]) -> Mapping[str, int]:
+    """Return how many devices of a pool are in each state, given the names of the groups that are ready."""
+    per_node, total = pool.spec.devices_per_node, pools.node_count(pool, inputs)
+    if not per_node:
+        return {}
+    if pool.name in inputs.decisions.suspended_pools:
+        return {DeviceState.PENDING: total * per_node}
+    if unvouched(pool, inputs) is not None:
+        return {DeviceState.UNKNOWN: total * per_node}
+    pods = inputs.observed.pods_of(Component.WORKER, node_group_of(pool))
+    placed = pools.placed_nodes(pool, inputs)[:total]
+    held = min(total, max(len(placed), sum(bool(pod["spec"].get("nodeName")) for pod in pods)))
+    found = Counter(_of_bundles(pool, placed, inputs, frozenset(ready)))
+    counts: dict[str, int] = {state: number * pool.spec.accelerator.per_process for state, number in found.items()}
+    counts |= {DeviceState.PENDING: (total - held) * per_node, DeviceState.STARTING: (held - len(placed)) * per_node}
+    return {state: number for state, number in counts.items() if number}
+
+
+def _of_bundles(
+    pool: ResourcePool, nodes: Iterable[int], inputs: StatusInputs, ready: frozenset[str]
+) -> Iterable[DeviceState]:
+    """Return the state of each bundle on these nodes. Several groups may have the same one."""
+    per_node = pool.spec.processes_per_node
+    taken: dict[bool, set[int]] = {True: set(), False: set()}
+    for name, incarnation in inputs.decisions.groups.incarnations.items():
+        parts = (range(part.start, part.end) for part in incarnation.bundles if part.pool == pool.name)
+        taken[name in ready].update(chain.from_iterable(parts))
+    for bundle in chain.from_iterable(range(node * per_node, (node + 1) * per_node) for node in nodes):
+        if bundle in taken[True]:
+            yield DeviceState.READY
+        else:
+            yield DeviceState.LAUNCHING if bundle in taken[False] else DeviceState.FREE
