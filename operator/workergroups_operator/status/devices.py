@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import Component, Word
+from workergroups_api.vocabulary import Component, ConditionType, LaunchState, Word
 from workergroups_operator.observed import node_group_of
 from workergroups_operator.status import pool as pools
 from workergroups_operator.status.conclusion import StatusInputs, unvouched
@@ -21,9 +21,9 @@ class DeviceState(Word):
     # It is reserved, and no group has it. Drivers without groups may use it.
     FREE = "Free"
     # A group has it whose ranks are being created, or are not all there.
-    LAUNCHING = "Launching"
+    LAUNCHING = LaunchState.LAUNCHING.value
     # A ready group has it.
-    READY = "Ready"
+    READY = ConditionType.READY.value
     # The agent is away.
     UNKNOWN = "Unknown"
 
