@@ -192,6 +192,12 @@ class Observed:
         found = self._pods_by_label.get((component, node_group), ())
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
+    @property
+    def leaving_head(self) -> Manifest | None:
+        """A pod of the head that is being deleted."""
+        heads = self._pods_by_label.get((Component.HEAD, None), ())
+        return next((pod for pod in heads if "deletionTimestamp" in pod["metadata"]), None)
+
     def all_pods_of(self, node_group: str) -> list[Manifest]:
         """Return the pods of a node group, as KubeRay counts them: with those that are being deleted."""
         return self._pods_by_label.get((None, node_group), [])

@@ -41,6 +41,10 @@ UNSCHEDULABLE = {
 }
 
 
+LEAVING_HEAD = pod("head")
+LEAVING_HEAD["metadata"]["deletionTimestamp"] = CREATED
+
+
 def ready_of(pool_, failures=None, now=NOW, refused_pods=None, **parts):
     seen = observed(pools=(pool_,), **parts)
     return status_of(seen, failures=failures, now=now, refused_pods=refused_pods).ready
@@ -61,6 +65,7 @@ def test_a_reserved_pool_is_ready():
             "install KubeRay",
         ),
         (pool(), {"pods": ()}, "HeadStarting", "waiting for KubeRay to create the head"),
+        (pool(), {"pods": (LEAVING_HEAD,)}, "HeadStarting", "until the head's old pod, actors-head, which is being"),
         (pool(), {"pods": (), "complaint": "no quota"}, "HeadStarting", "KubeRay: no quota"),
         (
             pool(),
