@@ -14,7 +14,7 @@ from tests.cluster.kubectl import config_map, group, new_namespace, pool
 from tests.upgrade.versions import earlier_checkout, install, operator_images, roll_back
 from tools.console import REPOSITORY
 
-# Calls all ranks, again and again, and says so; ends at the first error.
+# Calls all ranks, again and again, and prints the processes; ends at the first error.
 LOOP = """
 import time, workergroups
 group, turn = workergroups.attach("actors"), 0
