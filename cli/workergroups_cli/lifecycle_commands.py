@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Annotated
 
 import typer
@@ -75,8 +75,8 @@ def up(
     look_at(command or (), has_working_dir=working_dir is not None)
     manifests = load(file)
     cluster = Cluster(namespace_of(manifests, namespace), context)
-    _confirm_plan(cluster, manifests, force=force_conflicts, is_confirmed=yes)
-    targets = _apply(cluster, manifests, force=force_conflicts)
+    left = _confirm_plan(cluster, manifests, force=force_conflicts, is_confirmed=yes)
+    targets = _apply(cluster, manifests, left, force=force_conflicts)
     if not targets:
         note("there is no pool and no group among the objects: nothing to wait for")
         return
@@ -226,23 +226,30 @@ def _drivers(pool: Target) -> str:
     return f"; connected now: {', '.join(drivers.jobs)}" if drivers is not None and drivers.jobs else ""
 
 
-def _confirm_plan(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool, is_confirmed: bool) -> None:
-    """Show what applying would do; on a terminal, ask whether to do it. Scripts are not asked, as with kubectl."""
+def _confirm_plan(
+    cluster: Cluster, manifests: Sequence[Manifest], *, force: bool, is_confirmed: bool
+) -> frozenset[str]:
+    """Show what applying would do, and return which objects it leaves as they are; on a terminal, ask whether to do it.
+
+    Scripts are not asked, as with kubectl.
+    """
     steps = plan(cluster, manifests, force=force)
     where = f"In namespace {cluster.namespace} (context {cluster.context})"
     for sentence in (sentence for step in steps for sentence in step.kept):
         note(sentence)
-    if all(step.action is Action.LEAVE for step in steps):
+    left = frozenset(step.what for step in steps if step.action is Action.LEAVE)
+    if len(left) == len(steps):
         note(f"{where}, nothing changes")
-        return
+        return left
     note(f"{where}, this will:")
     for step in steps:
         note(f"  {step}")
     is_asked = sys.stdin.isatty() and err.is_terminal
     _confirm("Apply?", is_confirmed=is_confirmed or not is_asked)
+    return left
 
 
-def _apply(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool) -> list[Target]:
+def _apply(cluster: Cluster, manifests: Sequence[Manifest], left: Container[str], *, force: bool) -> list[Target]:
     """Apply all objects, and return the pools and groups among them."""
     targets = []
     for manifest in manifests:
@@ -250,7 +257,7 @@ def _apply(cluster: Cluster, manifests: Sequence[Manifest], *, force: bool) -> l
             applied = cluster.apply(manifest, force=force)
         except ConflictError as error:
             raise explained(manifest, error) from error
-        note(f"{name_of(manifest)} applied")
+        note(f"{name_of(manifest)} {'unchanged' if name_of(manifest) in left else 'applied'}")
         if (target := as_target(applied)) is not None:
             targets.append(target)
     return targets

@@ -101,7 +101,7 @@ def test_the_plan_is_shown_before_it_is_applied(up):
     ]
     assert up(Applied(before=MANIFEST)).output.splitlines() == [
         "In namespace team (context example), nothing changes",
-        "ResourcePool ppo applied",
+        "ResourcePool ppo unchanged",
     ]
 
 
