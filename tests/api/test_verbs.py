@@ -47,7 +47,7 @@ async def test_wait_says_what_it_waits_for_until_the_time_is_up(scene, command):
     await scene.pool("p", nodeSelector={NO_SUCH_NODE: "true"})
     await scene.until(RESOURCE_POOL, "p", "Ready", "False", "NoMatchingNode", seconds=SECONDS)
     told = await command("wait", "pool/p", "--for=Ready", "--timeout", "5s", code=TIME_IS_UP)
-    assert "error: not ready within 5s: pool p: NoMatchingNode: 0 of 1 nodes joined Ray: no node fits" in told
+    assert "error: not ready within 5s: pool p: NoMatchingNode: head: no node fits on nodes with" in told
     told = await command("wait", "p", "--for", "Suspended", "--timeout", "2s", code=TIME_IS_UP)
     assert "error: not Suspended within 2s: pool p: it has no condition Suspended yet; NoMatching" in told
 
