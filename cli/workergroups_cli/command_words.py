@@ -27,6 +27,16 @@ def refuse_quoted(command: Sequence[str]) -> None:
         )
 
 
+def refuse_manifests(command: Sequence[str]) -> None:
+    """Refuse a command that is a manifest or a directory: whoever writes that forgot `--file`.
+
+    Raises:
+        typer.BadParameter: It is no program; with the way out.
+    """
+    if command and (command[0].endswith((".yaml", ".yml", ".json")) or os.path.isdir(command[0])):
+        raise typer.BadParameter(f"{command[0]} is no program to run: to apply it, write --file {command[0]}")
+
+
 def note_expanded(variables: Mapping[str, object]) -> None:
     """Say which variables of a job have values that Ray changes: it expands `$NAME` and `${NAME}`."""
     if names := [name for name, value in variables.items() if _EXPANDED.search(str(value))]:

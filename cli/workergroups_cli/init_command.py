@@ -44,7 +44,7 @@ spec:
 ---
 # A rank for each process of the pool of the same name. Once they are ready, this calls all of them:
 #   {call}
-# For a program, use workergroups job submit {name} -- python driver.py.
+# For a program, use workergroups job submit {name} --working-dir . -- python driver.py.
 apiVersion: workergroups.dev/v1alpha1
 kind: WorkerGroup
 metadata:

@@ -20,7 +20,7 @@ from workergroups_client.objects.status import status_of
 from workergroups_client.ray_cluster.handle import Handle
 from workergroups_client.waiting import silently
 
-from .command_words import look_at, note_expanded
+from .command_words import look_at, note_expanded, refuse_manifests
 from .connect_commands import hold
 from .exit_codes import INTERRUPTED
 from .job_commands import follow
@@ -70,6 +70,7 @@ def up(
     seconds = seconds_of(timeout)
     if not command and (working_dir or env or env_from):
         raise typer.BadParameter("--working-dir, --env and --env-from are for a command: add -- CMD")
+    refuse_manifests(command or ())
     variables = dict(map(variable, env or []))
     note_expanded(variables)
     look_at(command or (), has_working_dir=working_dir is not None)

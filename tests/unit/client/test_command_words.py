@@ -1,5 +1,7 @@
 """A job that names a file of this machine and gets none."""
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
@@ -34,6 +36,13 @@ def here(tmp_path, monkeypatch):
 def test_a_file_that_only_this_machine_has_is_named_once(here, capsys, command, has_working_dir, said):
     look_at([word.replace("{here}", str(here)) for word in command], has_working_dir=has_working_dir)
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("word", ["pool.yaml", "more/pool.yml", "pool.json", "."])
+def test_a_manifest_is_no_command(word):
+    done = CliRunner().invoke(app, ["up", word])
+    assert done.exit_code == 2
+    assert f"write --file {word}" in re.sub(r"[\s│]+", " ", done.output)
 
 
 @pytest.mark.parametrize("words", [["job", "submit", "ppo"], ["up", "-f", "none.yaml"], ["exec", "ppo"]])
