@@ -9,7 +9,7 @@ from workergroups_api.manifest import RAY_CLUSTER, RESOURCE_POOL, WORKER_GROUP
 from workergroups_api.pool_status import LostDrivers, ResourcePoolStatus
 from workergroups_api.report import GroupReport
 from workergroups_api.resource_pool import ResourcePool
-from workergroups_api.vocabulary import IN_QUEUE, ConditionType, EventReason
+from workergroups_api.vocabulary import IN_QUEUE, ConditionType, EventReason, LaunchState
 from workergroups_api.worker_group import WorkerGroup
 from workergroups_operator.decisions import Decisions
 from workergroups_operator.failures import Failures
@@ -28,6 +28,9 @@ from workergroups_operator.status.unreadable import unreadable
 from workergroups_operator.templates import Templates
 from workergroups_operator.templates.live import last_roll
 from workergroups_operator.timings import Timings
+
+# What a group's author must supply before its ranks can be created.
+_LACKS = (LaunchState.WAITING_FOR_CODE, LaunchState.WAITING_FOR_ENVIRONMENT)
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,7 @@ def _of_group(group: WorkerGroup, report: GroupReport, concluded: Conclusion, in
         after,
         ready_before,
         concluded.ready,
-        is_cause=is_cause,
+        is_cause=is_cause or concluded.ready.reason in _LACKS,
         news=tuple(news),
         oldest_call=call.since if call else None,
         new_failures=new_failures(before.failures, after.failures),

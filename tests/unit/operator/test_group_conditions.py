@@ -72,6 +72,15 @@ def test_a_group_says_how_far_it_is(status_, reason, words):
     assert words in ready.message
 
 
+@pytest.mark.parametrize(
+    ("state", "is_cause"),
+    [("WaitingForCode", True), ("WaitingForEnvironment", True), ("Launching", False), ("WaitingForPools", False)],
+)
+def test_what_its_author_must_supply_is_a_cause_and_so_an_event(state, is_cause):
+    waits = ranks(state=state, created=0, readyCount=0, message="create it")
+    assert update_of(group(status=waits), ready_pool()).is_cause == is_cause
+
+
 def test_a_failure_that_waiting_does_not_mend_keeps_its_reason_past_the_deadline():
     late = group(status=ranks(failures=[failure(0)]), failurePolicy=NEVER, progressDeadlineSeconds=5)
     update = update_of(late, ready_pool())
