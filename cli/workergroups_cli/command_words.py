@@ -28,7 +28,7 @@ def refuse_quoted(command: Sequence[str]) -> None:
 
 
 def refuse_manifests(command: Sequence[str]) -> None:
-    """Refuse a command that is a manifest or a directory: whoever writes that forgot `--file`.
+    """Refuse a command that is a manifest or a directory: the user who writes that forgot `--file`.
 
     Raises:
         typer.BadParameter: It is no program; with the way out.

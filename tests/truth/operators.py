@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from tools.demo.kubectl import Kubectl
 from tools.demo.names import OPERATOR_NAMESPACE
@@ -31,16 +30,12 @@ def serving_container() -> str:
     return kubectl()("get", "pod", serving(), path).strip()
 
 
-def kill_serving() -> Callable[[], None]:
-    """Kill the process that serves, with its pod. Return what waits until another one serves."""
+def kill_serving() -> None:
+    """Kill the process that serves, with its pod; return when another one serves."""
     lost = serving()
     kubectl()("delete", "pod", lost, "--grace-period=0", "--force")
-
-    def until_taken_over() -> None:
-        deadline = time.monotonic() + _TAKEN_OVER_SECONDS
-        while serving() in ("", lost):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"no operator serves after {lost}")
-            time.sleep(0.2)
-
-    return until_taken_over
+    deadline = time.monotonic() + _TAKEN_OVER_SECONDS
+    while serving() in ("", lost):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no operator serves after {lost}")
+        time.sleep(0.2)

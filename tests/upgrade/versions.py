@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.truth import operators
 from tools.console import REPOSITORY
 from tools.demo.names import OPERATOR_NAMESPACE, RELEASE
 
@@ -47,12 +48,5 @@ def roll_back(checkout: Path) -> None:
 
 def operator_images() -> set[str]:
     """The images that the operator's pods run."""
-    selector = "--selector=app.kubernetes.io/name=workergroups-operator"
     path = "--output=jsonpath={.items[*].spec.containers[0].image}"
-    found = subprocess.run(
-        ["kubectl", "get", "pods", f"--namespace={OPERATOR_NAMESPACE}", selector, path],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return set(found.stdout.split())
+    return set(operators.kubectl()("get", "pods", operators.PODS, path).split())

@@ -143,8 +143,8 @@ def _step(cluster: Cluster, manifest: Manifest, manifests: Sequence[Manifest], *
 def _pending_restart(before: Manifest, after: Manifest, namespace: str) -> tuple[str, ...]:
     """Say that a restart of a pool, which waits since it cannot begin, may begin with this change."""
     last = before.get("status", {}).get("roll")
-    is_pending = before["kind"] == RESOURCE_POOL.kind and asked_roll(after["metadata"], last) is not None
-    if not is_pending or asked_roll(before["metadata"], last) is None:
+    is_pending = all(asked_roll(each["metadata"], last) is not None for each in (before, after))
+    if before["kind"] != RESOURCE_POOL.kind or not is_pending:
         return ()
     name, where = after["metadata"]["name"], after["metadata"].get("namespace", namespace)
     cancel = f"kubectl annotate resourcepool {name} --namespace {where} {RESTARTED_AT_ANNOTATION}-"

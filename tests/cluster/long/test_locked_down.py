@@ -42,7 +42,7 @@ SERVING = ["python", "-m", "http.server", "8000"]
 
 @pytest.fixture(scope="module", autouse=True)
 def enforced():
-    """The local cluster's nodes enforce policies; other clusters have network plugins of their own."""
+    """The local cluster's nodes enforce policies; other clusters have their own network plugins."""
     if os.environ.get("CLUSTER") in ("kind", "current"):
         pytest.skip("needs the local cluster, whose nodes it makes enforce policies")
     tool = [sys.executable, "-m", "tools.local_cluster", "network-policies"]
