@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         RankDiedError,
         RankRaisedError,
         RendezvousTimeoutError,
+        WeightsError,
     )
     from .job_variables import attempt
     from .protocol import DataProto, DataProtoConfig, DataProtoFuture
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         split_resource_pool,
     )
     from .single_controller.ray.calls import Call, Calls
+    from .weights import Passport, PublishedWeights, Weights, WeightShard, check_weights
 
 __all__ = [
     "Call",
@@ -59,10 +61,12 @@ __all__ = [
     "IncarnationReplacedError",
     "LateCallError",
     "NotAttachedError",
+    "Passport",
     "PlacementImpossibleError",
     "PlacementTimeoutError",
     "PoolClosedError",
     "PoolNotFoundError",
+    "PublishedWeights",
     "RankDiedError",
     "RankRaisedError",
     "RayClassWithInitArgs",
@@ -71,10 +75,14 @@ __all__ = [
     "RendezvousTimeoutError",
     "ResourcePool",
     "ResourcePoolManager",
+    "WeightShard",
+    "Weights",
+    "WeightsError",
     "Worker",
     "attach",
     "attach_pool",
     "attempt",
+    "check_weights",
     "collect_all_to_all",
     "create_colocated_worker_cls",
     "create_colocated_worker_cls_fused",
@@ -100,10 +108,12 @@ _HOME = {
     "IncarnationReplacedError": ".errors",
     "LateCallError": ".errors",
     "NotAttachedError": ".errors",
+    "Passport": ".weights",
     "PlacementImpossibleError": ".errors",
     "PlacementTimeoutError": ".errors",
     "PoolClosedError": ".errors",
     "PoolNotFoundError": ".errors",
+    "PublishedWeights": ".weights",
     "RankDiedError": ".errors",
     "RankRaisedError": ".errors",
     "RayClassWithInitArgs": ".single_controller.ray.base",
@@ -112,10 +122,14 @@ _HOME = {
     "RendezvousTimeoutError": ".errors",
     "ResourcePool": ".single_controller.base",
     "ResourcePoolManager": ".single_controller.ray.base",
+    "WeightShard": ".weights",
+    "Weights": ".weights",
+    "WeightsError": ".errors",
     "Worker": ".single_controller.base",
     "attach": ".attaching.groups",
     "attach_pool": ".attaching.pools",
     "attempt": ".job_variables",
+    "check_weights": ".weights",
     "collect_all_to_all": ".single_controller.base.decorator",
     "create_colocated_worker_cls": ".single_controller.ray.base",
     "create_colocated_worker_cls_fused": ".single_controller.ray.base",

@@ -58,6 +58,10 @@ class RendezvousTimeoutError(TimeoutError):
     """Rank 0 did not publish its address within the deadline."""
 
 
+class WeightsError(RuntimeError):
+    """Weights cannot be published or received; the message names the tensor or the rank."""
+
+
 class LateCallError(TimeoutError):
     """A call did not return within its deadline. The ranks continue with it; the message has their Python stacks.
 

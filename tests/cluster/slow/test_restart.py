@@ -36,7 +36,7 @@ def test_a_restart_gives_environment_and_image_to_the_same_devices(namespace, cl
 
     # An image that does not exist ends nothing.
     change(namespace, '{"spec": {"image": "localhost/no-such-image:1"}}')
-    with pytest.raises(ClientError, match="ImagePullFailed: the restart has not begun, and everything keeps running"):
+    with pytest.raises(ClientError, match="ImagePullFailed: no pod is replaced before this has ended: cannot pull"):
         Pool("kept", Cluster(namespace.name)).restart()
     assert look(namespace, "kept", "kept") == [after]
 

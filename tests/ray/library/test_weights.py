@@ -1,0 +1,134 @@
+"""Weights between ranks: from the shards of DTensors to others, with and without NIXL, and after a rank's death."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from workergroups import (
+    Dispatch,
+    RayClassWithInitArgs,
+    RayResourcePool,
+    RayWorkerGroup,
+    Weights,
+    WeightsError,
+    WeightShard,
+    Worker,
+    check_weights,
+    init_process_group,
+    register,
+)
+
+pytestmark = pytest.mark.usefixtures("local_ray")
+ROWS, COLUMNS = 300, 64
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(COLUMNS, ROWS), nn.LayerNorm(ROWS))
+
+
+class Trainer(Worker):
+    """Has its parameters as FSDP shards them, without its slow import."""
+
+    def __init__(self, with_nixl=True) -> None:
+        super().__init__()
+        if not with_nixl:
+            sys.modules["nixl"] = None
+        from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+        init_process_group()
+        mesh = init_device_mesh("cpu", (self.world_size,))
+        self.parameters = {
+            name: distribute_tensor(each, mesh, [Shard(0)]) for name, each in model().state_dict().items()
+        }
+        self.weights = Weights()
+
+    @register(Dispatch.ONE_TO_ALL)
+    def step(self):
+        with torch.no_grad():
+            for parameter in self.parameters.values():
+                parameter.add_(1)
+
+    @register(Dispatch.ONE_TO_ALL)
+    def publish(self):
+        return self.weights.publish(self.parameters, dtype=torch.bfloat16)
+
+    @register(Dispatch.ONE_TO_ALL)
+    def passport(self):
+        return self.weights.passport
+
+
+class Rollout(Worker):
+    """Is tensor parallel: has a block of columns of the large matrix."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = Weights()
+        width = COLUMNS // self.world_size
+        self.columns = slice(self.rank * width, (self.rank + 1) * width)
+        self.tensors = {
+            name: torch.zeros_like(each, dtype=torch.bfloat16) for name, each in model().state_dict().items()
+        }
+        self.tensors["0.weight"] = self.tensors["0.weight"][:, self.columns].clone()
+
+    @register(Dispatch.ONE_TO_ALL)
+    def load(self, published):
+        matrix = WeightShard(self.tensors["0.weight"], (ROWS, COLUMNS), (0, self.columns.start))
+        return self.weights.receive(published, {**self.tensors, "0.weight": matrix}, timeout=20)
+
+    @register(Dispatch.ONE_TO_ALL)
+    def is_right(self, steps):
+        expected = {name: (each + steps).bfloat16() for name, each in model().state_dict().items()}
+        expected["0.weight"] = expected["0.weight"][:, self.columns]
+        return all(torch.equal(each, self.tensors[name]) for name, each in expected.items())
+
+    @register(Dispatch.ONE_TO_ALL)
+    def stream_is_right(self, published, steps):
+        streamed = dict(self.weights.stream(published, device="cpu"))
+        return all(
+            torch.equal((each + steps).bfloat16(), streamed[name]) for name, each in model().state_dict().items()
+        )
+
+
+@pytest.fixture(scope="module")
+def pool(local_ray):
+    with RayResourcePool([2], use_gpu=False, max_colocate_count=4) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def rollout(pool):
+    with RayWorkerGroup(pool, RayClassWithInitArgs(Rollout), name_prefix="rollout") as group:
+        yield group
+
+
+@pytest.mark.parametrize("with_nixl", [True, False])
+def test_shards_of_dtensors_go_to_the_shards_of_tensor_parallel_ranks_after_each_step(pool, rollout, with_nixl):
+    trainer_class = RayClassWithInitArgs(Trainer, with_nixl)
+    with RayWorkerGroup(pool, trainer_class, name_prefix="trainer") as trainer:
+        for steps in range(3):
+            published = trainer.publish()
+            passports = rollout.load(published)
+            assert rollout.is_right(steps) == [True, True]
+            assert [each.version for each in passports] == [steps + 1] * 2
+            check_weights(trainer.passport() + passports)
+            trainer.step()
+        assert rollout.stream_is_right(trainer.publish(), 3) == [True, True]
+        # The driver, which is no rank, has no part in this, and can read them all the same.
+        whole = torch.zeros(ROWS, dtype=torch.bfloat16)
+        assert Weights().receive(trainer.publish(), {"1.weight": whole}).rank.startswith("process")
+        assert torch.equal(whole, torch.full((ROWS,), 4, dtype=torch.bfloat16))
+
+
+def test_what_a_dead_rank_published_is_refused_by_the_name_of_the_rank(pool, rollout):
+    with RayWorkerGroup(pool, RayClassWithInitArgs(Trainer), name_prefix="lost") as trainer:
+        published = trainer.publish()
+        rollout.load(published)
+    with pytest.raises(WeightsError, match=r"cannot be read from rank \d of lost"):
+        rollout.load(published)
+    with pytest.raises(WeightsError, match=r"cannot be read from rank \d of lost"):
+        Weights().receive(published, {"1.weight": torch.zeros(ROWS, dtype=torch.bfloat16)}, timeout=20)

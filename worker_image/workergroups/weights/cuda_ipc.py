@@ -1,0 +1,132 @@
+"""Shards in the memory of CUDA devices, read by other processes of their node: the driver maps it into them.
+
+This needs only the driver, and the reader need not see the other device. Each read unmaps the memory again, since mapped
+memory does not become free when its process ends. torch's own `reduce_tensor` is not used: it counts one reader for
+each time that a tensor is sent, and here many read the same one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from workergroups.lazy import torch
+
+from .memory import Span
+
+_HANDLE_BYTES = 64
+_LAZY_PEER_ACCESS = 1
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = (("reserved", ctypes.c_char * _HANDLE_BYTES),)
+
+
+@dataclass(frozen=True)
+class IpcAddress:
+    """Shards that the driver maps."""
+
+    places: tuple[tuple[bytes, int], ...]
+    """Of each shard: the handle of the allocation that has it, and its first byte there."""
+
+    @classmethod
+    def of(cls, tensors: Sequence[Any]) -> IpcAddress:
+        """Describe contiguous tensors on devices.
+
+        Raises:
+            OSError: The driver shares no such memory, such as that of PyTorch's expandable segments.
+        """
+        handles: dict[int, bytes] = {}
+        places = []
+        for tensor in tensors:
+            if not tensor.numel():
+                places.append((b"", 0))
+                continue
+            base = _base(tensor.data_ptr())
+            if base not in handles:
+                handles[base] = _handle(base)
+            places.append((handles[base], tensor.data_ptr() - base))
+        return cls(tuple(places))
+
+
+class IpcTransfer:
+    """Bytes that the devices copy."""
+
+    def __init__(self, address: IpcAddress, spans: Sequence[Span]) -> None:
+        self._device = spans[0].into.device
+        self._mapped: dict[bytes, int] = {}
+        self._event: Any = None
+        try:
+            with torch.cuda.device(self._device):
+                self._copy(address, spans)
+        except BaseException:
+            self.close()
+            raise
+
+    def is_done(self) -> bool:
+        """Return whether all have arrived."""
+        return bool(self._event.query())
+
+    def close(self) -> None:
+        """Wait for the copies that have begun, and unmap the memory."""
+        with torch.cuda.device(self._device):
+            torch.cuda.current_stream().synchronize()
+            while self._mapped:
+                _call("cuIpcCloseMemHandle", ctypes.c_uint64(self._mapped.popitem()[1]))
+
+    def _copy(self, address: IpcAddress, spans: Sequence[Span]) -> None:
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        for span in spans:
+            handle, offset = address.places[span.shard]
+            if handle not in self._mapped:
+                self._mapped[handle] = _mapped(handle)
+            source = ctypes.c_uint64(self._mapped[handle] + offset + span.start)
+            size = ctypes.c_size_t(len(span.into))
+            _call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(span.into.data_ptr()), source, size, stream)
+        self._event = torch.cuda.Event()
+        self._event.record()
+
+
+def _base(pointer: int) -> int:
+    base = ctypes.c_uint64()
+    _call("cuMemGetAddressRange_v2", ctypes.byref(base), None, ctypes.c_uint64(pointer))
+    return base.value
+
+
+def _handle(base: int) -> bytes:
+    handle = _Handle()
+    _call("cuIpcGetMemHandle", ctypes.byref(handle), ctypes.c_uint64(base))
+    return bytes(handle)
+
+
+def _mapped(handle: bytes) -> int:
+    pointer = ctypes.c_uint64()
+    _call(
+        "cuIpcOpenMemHandle_v2",
+        ctypes.byref(pointer),
+        _Handle.from_buffer_copy(handle),
+        ctypes.c_uint(_LAZY_PEER_ACCESS),
+    )
+    return pointer.value
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """Call a function of the driver.
+
+    Raises:
+        OSError: It returns an error, or there is no driver.
+    """
+    driver = _driver()
+    code = getattr(driver, name)(*arguments)
+    if code:
+        text = ctypes.c_char_p()
+        driver.cuGetErrorName(code, ctypes.byref(text))
+        raise OSError(f"{name}: {(text.value or b'error').decode()} ({code})")
+
+
+@cache
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")

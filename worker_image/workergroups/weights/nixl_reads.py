@@ -1,0 +1,166 @@
+"""Shards that NIXL reads from the memory of their process: over NVLink or PCIe, by RDMA or TCP, whatever UCX finds.
+
+Tried with nixl 1.5.1.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import uuid
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .memory import Span
+
+_PROGRESS_SECONDS = 0.005
+"""A reader over TCP waits for this often; measured: 64 MiB arrive as fast as with a tenth of it."""
+
+
+@dataclass(frozen=True)
+class NixlAddress:
+    """Shards that NIXL reads from the memory of their process."""
+
+    agent: str
+    metadata: bytes
+    """NIXL's own description of agent and memory."""
+    memory: tuple[tuple[int, int], ...]
+    """The pointer and the device's index of each shard."""
+    kind: str
+    """The kind of memory of all of them."""
+
+
+class Nixl:
+    """This process as an agent of NIXL, which counts who needs which memory registered."""
+
+    def __init__(self) -> None:
+        from nixl._api import nixl_agent, nixl_agent_config, nixl_thread_sync_t
+
+        if "NIXL_LOG_LEVEL" not in os.environ:
+            logging.getLogger("nixl").setLevel(logging.WARNING)
+        # NIXL's own progress thread uses a whole core of each process, even if nobody reads. Ours is `_progress`.
+        config = nixl_agent_config(
+            enable_prog_thread=False, backends=["UCX"], sync_mode=nixl_thread_sync_t.NIXL_THREAD_SYNC_STRICT
+        )
+        # Not when this is imported: forks of the process that imported it must differ.
+        self.agent = nixl_agent(uuid.uuid4().hex, config)
+        self._lock = threading.RLock()
+        self._registered: dict[tuple[int, int], tuple[Any, int]] = {}
+        self._peers: dict[str, bytes] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._progress, name="workergroups-nixl", daemon=True)
+        self._thread.start()
+        atexit.register(self._stop)  # a thread that is in NIXL when the interpreter ends would abort the process
+
+    def register(self, storage: Any, kind: str) -> tuple[int, int]:
+        """Register a storage, unless it is; return its key."""
+        key = (storage.data_ptr(), storage.nbytes())
+        with self._lock:
+            described, uses = self._registered.get(key, (None, 0))
+            if described is None:
+                described = self.agent.register_memory([(*key, storage.device.index or 0, "")], mem_type=kind)
+            self._registered[key] = described, uses + 1
+        return key
+
+    def unregister(self, keys: list[tuple[int, int]], tensors: list[Any]) -> None:
+        """Undo a `register` for each key, and forget the tensors of that memory."""
+        with self._lock:
+            for key in keys:
+                described, uses = self._registered.pop(key)
+                if uses > 1:
+                    self._registered[key] = described, uses - 1
+                else:
+                    self.agent.deregister_memory(described)
+        tensors.clear()
+
+    def request(self, address: NixlAddress, spans: Sequence[Span]) -> Any:
+        """Return NIXL's handle of a transfer into memory that is registered here."""
+        with self._lock:
+            known = address.agent == self.agent.name or self._peers.get(address.agent) == address.metadata
+            if not known:
+                if self._peers.pop(address.agent, None) is not None:
+                    self.agent.remove_remote_agent(address.agent)
+                self.agent.add_remote_agent(address.metadata)
+                self._peers[address.agent] = address.metadata
+        own = [(span.into.data_ptr(), len(span.into), max(span.into.get_device(), 0)) for span in spans]
+        memory = address.memory
+        theirs = [(memory[at][0] + start, len(into), memory[at][1]) for at, start, into in spans]
+        return self.agent.initialize_xfer(
+            "READ",
+            self.agent.get_xfer_descs(own, mem_type=_kind(spans[0].into)),
+            self.agent.get_xfer_descs(theirs, mem_type=address.kind),
+            address.agent,
+        )
+
+    def _progress(self) -> None:
+        """Answer readers that begin, or whose way needs this process: with TCP, and at first with all others."""
+        while not self._stopping.wait(_PROGRESS_SECONDS):
+            self.agent.get_new_notifs()
+
+    def _stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+class NixlLease:
+    """Memory of contiguous tensors that NIXL may use until it is released, or until nobody refers to this."""
+
+    def __init__(self, nixl: Nixl, tensors: Sequence[Any]) -> None:
+        self._nixl = nixl
+        self._tensors = list(tensors)  # Memory that is registered must not be freed.
+        keys: list[tuple[int, int]] = []
+        self._release = weakref.finalize(self, nixl.unregister, keys, self._tensors)
+        self._release.atexit = False
+        for tensor in self._tensors:
+            if tensor.numel():
+                keys.append(nixl.register(tensor.untyped_storage(), _kind(tensor)))
+
+    @property
+    def address(self) -> NixlAddress:
+        """How other processes reach the tensors."""
+        memory = tuple((tensor.data_ptr(), max(tensor.get_device(), 0)) for tensor in self._tensors)
+        kind = _kind(self._tensors[0]) if self._tensors else "DRAM"
+        return NixlAddress(self._nixl.agent.name, self._nixl.agent.get_agent_metadata(), memory, kind)
+
+    def release(self) -> None:
+        """Unregister the memory."""
+        self._release()
+
+
+class NixlTransfer:
+    """Bytes that NIXL reads."""
+
+    def __init__(self, nixl: Nixl, address: NixlAddress, spans: Sequence[Span]) -> None:
+        self._agent = nixl.agent
+        self._memory = NixlLease(
+            nixl, list({span.into.untyped_storage().data_ptr(): span.into for span in spans}.values())
+        )
+        self._handle = None
+        try:
+            self._handle = nixl.request(address, spans)
+            self._state = self._agent.transfer(self._handle)
+        except BaseException:
+            self.close()
+            raise
+
+    def is_done(self) -> bool:
+        """Return whether all have arrived."""
+        if self._state == "PROC":
+            self._state = self._agent.check_xfer_state(self._handle)
+        if self._state == "ERR":
+            raise OSError("NIXL reports an error")
+        return bool(self._state == "DONE")
+
+    def close(self) -> None:
+        """Give up the handle and the memory."""
+        if self._handle is not None:
+            self._agent.release_xfer_handle(self._handle)
+        self._memory.release()
+
+
+def _kind(tensor: Any) -> str:
+    return "VRAM" if tensor.is_cuda else "DRAM"

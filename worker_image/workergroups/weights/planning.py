@@ -1,0 +1,155 @@
+"""Who reads what from whom. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from workergroups.errors import WeightsError
+
+from .published import HeldShard, PublishedWeights
+from .regions import Region, Shape, cover, run_length, run_offsets, span
+
+_WORTHWHILE = 64 * 2**10
+"""Bytes without a gap that are worth a read of their own. What has shorter ones is read with the gaps."""
+
+
+class Wanted(NamedTuple):
+    """A part of a tensor that a rank reads."""
+
+    name: str
+    dtype: Any
+    shape: Shape
+    """The shape of the whole tensor."""
+    region: Region
+
+
+class Read(NamedTuple):
+    """Elements that one rank reads from one shard of another."""
+
+    source: int
+    """The number of the rank that published the shard."""
+    shard: int
+    """Its number among that rank's shards."""
+    held: Region
+    """What the shard has."""
+    box: Region
+    """What is read of it."""
+
+
+class Sources:
+    """What ranks have published, by the tensors' names.
+
+    Raises:
+        WeightsError: They published different versions.
+    """
+
+    def __init__(self, published: Sequence[PublishedWeights], node: str, reader: int) -> None:
+        self._published = published
+        self._node = node
+        self._reader = reader
+        self._by_name: dict[str, list[tuple[int, int, HeldShard]]] = {}
+        for source, weights in enumerate(published):
+            for number, shard in enumerate(weights.passport.shards):
+                self._by_name.setdefault(shard.name, []).append((source, number, shard))
+        self.version = _one_version(published)
+
+    @property
+    def wholes(self) -> list[Wanted]:
+        """Return all tensors, each as a whole, in the order of the ranks that published them."""
+        firsts = (held[0][2] for held in self._by_name.values())
+        return [Wanted(shard.name, shard.dtype, shard.shape, Region.whole(shard.shape)) for shard in firsts]
+
+    def reads(self, wanted: Wanted) -> list[Read]:
+        """Return how to get a part of a tensor: from this node if it is there, and from all replicas in turn.
+
+        Raises:
+            WeightsError: Nobody published it, or only in parts, or with another shape.
+        """
+        held = self._held(wanted)
+        turn = self._reader + held[0][1]
+        held = sorted(held, key=lambda each: (not self.is_near(each[0]), (each[0] + turn) % len(self._published)))
+        taken, missing = cover(wanted.region, [shard.region for _, _, shard in held])
+        if missing:
+            raise WeightsError(
+                f"of {wanted.name!r}, {sum(box.elements for box in missing)} of {wanted.region.elements} elements were "
+                f"published by no rank (from {missing[0].start}): pass what all ranks of the group published"
+            )
+        return [Read(held[at][0], held[at][1], held[at][2].region, box) for at, box in taken]
+
+    def dtype(self, wanted: Wanted) -> Any:
+        """Return the type of the elements that are read."""
+        return self._held(wanted)[0][2].dtype
+
+    def digest(self, wanted: Wanted) -> int | None:
+        """Return the digest of a part as it was published; ``None`` if it does not follow from those of the shards."""
+        held = {shard.region: shard.digest for _, _, shard in self._held(wanted)}
+        inside = [region for region in held if region.common(wanted.region) == region]
+        taken, missing = cover(wanted.region, inside)
+        if missing or any(box != inside[at] for at, box in taken):
+            return None
+        return sum(held[box] for _, box in taken) % 2**64
+
+    def name(self, source: int) -> str:
+        """Return what the rank is called in messages."""
+        return self._published[source].passport.rank
+
+    def is_near(self, source: int) -> bool:
+        """Return whether the rank is on this node."""
+        return self._published[source].node == self._node
+
+    def address(self, source: int) -> Any:
+        """Return how the rank's shards are read."""
+        return self._published[source].address
+
+    def _held(self, wanted: Wanted) -> list[tuple[int, int, HeldShard]]:
+        held = self._by_name.get(wanted.name)
+        if held is None:
+            known = ", ".join(sorted(self._by_name)[:5])
+            raise WeightsError(
+                f"no rank published {wanted.name!r}; there are {len(self._by_name)} tensors: {known}, ..."
+            )
+        shape = held[0][2].shape
+        if shape != wanted.shape:
+            raise WeightsError(f"{wanted.name!r} was published with the shape {shape}, not {wanted.shape}")
+        return held
+
+
+class Piece(NamedTuple):
+    """Bytes of one read that follow each other, in the shard and in the memory that they are read into."""
+
+    start: int
+    into: int
+    nbytes: int
+
+
+def direct(read: Read, wanted: Wanted) -> list[Piece] | None:
+    """Return the pieces in which a box is read right to its place; ``None`` if they are too small for that."""
+    width = wanted.dtype.itemsize
+    length = run_length(read.box, read.held, wanted.region)
+    if length * width < _WORTHWHILE and length < read.box.elements:
+        return None
+    starts = run_offsets(read.box, length, read.held)
+    ends = run_offsets(read.box, length, wanted.region)
+    return [Piece(start * width, into * width, length * width) for start, into in zip(starts, ends, strict=True)]
+
+
+def with_gaps(read: Read) -> tuple[int, int]:
+    """Return the first element of the shard that is read, and the number of elements, gaps included."""
+    return span(read.box, read.held)
+
+
+def place(read: Read, wanted: Wanted) -> tuple[Shape, Shape]:
+    """Return where a box begins in the memory of what was wanted, and its size."""
+    starts = zip(read.box.start, wanted.region.start, strict=True)
+    return tuple(start - first for start, first in starts), read.box.size
+
+
+def _one_version(published: Sequence[PublishedWeights]) -> int:
+    if not published:
+        raise WeightsError("nothing to receive: pass the list of what each rank's publish() returned")
+    versions = {weights.passport.version: weights.passport.rank for weights in published}
+    if len(versions) > 1:
+        listed = " and ".join(f"{version} ({rank})" for version, rank in sorted(versions.items()))
+        raise WeightsError(f"the ranks published different versions, {listed}: publish on all of them in one call")
+    return next(iter(versions))

@@ -1,0 +1,148 @@
+"""Read what was planned: from all ranks at once, right to its place where the pieces are large enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from workergroups.errors import WeightsError
+from workergroups.lazy import torch
+
+from . import transports
+from .digest import as_integers
+from .memory import Span, Transfer, as_bytes, settle
+from .parts import Part
+from .planning import Read, Sources, Wanted, direct, place, with_gaps
+from .published import HeldShard
+from .regions import strides
+
+BUCKET = 2**29
+"""Bytes of memory for what does not arrive where it stays."""
+_POLL_SECONDS = 0.0005
+_T = TypeVar("_T")
+
+
+class _Indirect(NamedTuple):
+    """A box that is read with its gaps, and then copied to its place."""
+
+    read: Read
+    part: Part
+    dtype: Any
+
+    @property
+    def nbytes(self) -> int:
+        return with_gaps(self.read)[1] * int(self.dtype.itemsize)
+
+
+def read_parts(sources: Sources, parts: Mapping[str, Part], deadline: float) -> None:
+    """Fill the parts with what was published.
+
+    Raises:
+        WeightsError: It was not published, cannot be read, or has not arrived by the deadline (of the monotonic clock).
+    """
+    spans: dict[int, list[Span]] = {}
+    indirect: list[_Indirect] = []
+    for part in parts.values():
+        dtype = sources.dtype(part.wanted)
+        fits = part.local.is_contiguous() and dtype == part.wanted.dtype
+        for read in sources.reads(part.wanted):
+            pieces = direct(read, part.wanted) if fits else None
+            if pieces is None:
+                indirect.append(_Indirect(read, part, dtype))
+                continue
+            memory = as_bytes(part.local)
+            spans.setdefault(read.source, []).extend(
+                Span(read.shard, piece.start, memory[piece.into : piece.into + piece.nbytes]) for piece in pieces
+            )
+    _transfer(sources, spans, deadline)
+    for bucket in buckets(indirect, lambda each: each.nbytes):
+        _read_with_gaps(sources, bucket, deadline)
+
+
+def checked(sources: Sources, now: Sequence[HeldShard]) -> None:
+    """Compare what has arrived with what was published.
+
+    Raises:
+        WeightsError: It has other bits.
+    """
+    for shard in now:
+        wanted = Wanted(*shard[:-1])
+        expected = sources.digest(wanted) if sources.dtype(wanted) == shard.dtype else None
+        if expected is not None and expected != shard.digest:
+            ranks = ", ".join(sorted({sources.name(read.source) for read in sources.reads(wanted)}))
+            raise WeightsError(
+                f"{shard.name!r} of version {sources.version} arrived with other bits than {ranks} published: it "
+                "changed while it was read. Receive weights before the trainer's next step"
+            )
+
+
+def buckets(items: Iterable[_T], nbytes: Any) -> Iterator[list[_T]]:
+    """Yield the items in groups that take `BUCKET` bytes together, or one that takes more."""
+    bucket: list[_T] = []
+    size = 0
+    for item in items:
+        if bucket and size + nbytes(item) > BUCKET:
+            yield bucket
+            bucket, size = [], 0
+        bucket.append(item)
+        size += nbytes(item)
+    if bucket:
+        yield bucket
+
+
+def memory_for(layouts: Sequence[tuple[Any, int]], device: Any) -> list[Any]:
+    """Return flat tensors of these types and lengths in one allocation, which is registered once."""
+    starts, size = [], 0
+    for dtype, count in layouts:
+        starts.append(size)
+        size += -(-count * dtype.itemsize // 256) * 256
+    memory = torch.empty(size, dtype=torch.uint8, device=device)
+    return [
+        memory[start : start + count * dtype.itemsize].view(dtype)
+        for start, (dtype, count) in zip(starts, layouts, strict=True)
+    ]
+
+
+def _read_with_gaps(sources: Sources, bucket: Sequence[_Indirect], deadline: float) -> None:
+    layouts = [(each.dtype, with_gaps(each.read)[1]) for each in bucket]
+    buffers = memory_for(layouts, bucket[0].part.local.device)
+    spans: dict[int, list[Span]] = {}
+    for each, buffer in zip(bucket, buffers, strict=True):
+        start = with_gaps(each.read)[0] * each.dtype.itemsize
+        spans.setdefault(each.read.source, []).append(Span(each.read.shard, start, as_bytes(buffer)))
+    _transfer(sources, spans, deadline)
+    for each, buffer in zip(bucket, buffers, strict=True):
+        starts, sizes = place(each.read, each.part.wanted)
+        target = each.part.local
+        if each.dtype == target.dtype:
+            target, buffer = as_integers(target), as_integers(buffer)
+        for dim, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+            target = target.narrow(dim, start, size)
+        target.copy_(buffer.as_strided(sizes, strides(each.read.held.size)))
+
+
+def _transfer(sources: Sources, spans: Mapping[int, list[Span]], deadline: float) -> None:
+    settle(span.into for each in spans.values() for span in each)  # what is about to be overwritten may be in use
+    left: dict[int, Transfer] = {}
+    source = 0
+    try:
+        for source, wanted in spans.items():
+            left[source] = transports.read(sources.address(source), wanted, same_node=sources.is_near(source))
+        while left:
+            for source, transfer in list(left.items()):
+                if transfer.is_done():
+                    left.pop(source).close()
+            if left and time.monotonic() > deadline:
+                raise TimeoutError("it did not arrive in time")
+            if left:
+                time.sleep(_POLL_SECONDS)
+    except Exception as error:
+        size = sum(len(span.into) for span in spans[source])
+        raise WeightsError(
+            f"{size} bytes of version {sources.version} cannot be read from {sources.name(source)}: "
+            f"{type(error).__name__}: {error}. If the rank was replaced or has published again, receive that"
+        ) from error
+    finally:
+        for transfer in left.values():
+            transfer.close()

@@ -1,0 +1,157 @@
+"""`Weights`: the weights of a model that a rank publishes to other ranks, or receives from them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import ray
+
+from workergroups.lazy import torch
+
+from .memory import settle
+from .parts import Part, held, parts_of
+from .planning import Sources
+from .published import HeldShard, Passport, PublishedWeights
+from .reading import buckets, checked, memory_for, read_parts
+from .transports import Lease
+
+_TIMEOUT = 300.0
+
+
+class Weights:
+    """The weights of one model in this process, which others read, or which are read from others.
+
+    Trainer ranks publish after a step, and the driver passes on what they return to the rollout ranks. The weights
+    themselves go from shard to shard, and from device to device where that is possible. Rollout ranks read the
+    trainer's own memory, so they must have received it before the next step.
+
+    Attributes:
+        passport: Which weights were published or received last; ``None`` before that, and while they are received.
+    """
+
+    def __init__(self) -> None:
+        self.passport: Passport | None = None
+        self._version = 0
+        self._lease: Lease | None = None
+        self._copies: dict[str, Any] = {}
+
+    def publish(
+        self, tensors: Mapping[str, Any] | Iterable[tuple[str, Any]], *, version: int | None = None, dtype: Any = None
+    ) -> PublishedWeights:
+        """Let other processes read these tensors, until this is called again.
+
+        Call it on every rank that has a part of the model, such as with `Dispatch.ONE_TO_ALL`. If there are replicas,
+        readers spread over them.
+
+        Args:
+            tensors: A state dict, or pairs of name and tensor. A DTensor or `WeightShard` is this rank's part, and
+                another tensor is whole. They must not change until they have been received.
+            version: The number of these weights, the same on all ranks; by default, one more than the last time.
+            dtype: Publish floating-point tensors as this type. The copies remain in the device's memory.
+
+        Raises:
+            TypeError: A value is no tensor, or of a type that cannot be published.
+            WeightsError: A part does not fit into its tensor, or the tensors are on several kinds of devices.
+        """
+        parts = {name: self._readable(name, part, dtype) for name, part in parts_of(tensors).items()}
+        self._version = self._version + 1 if version is None else version
+        self.passport = Passport(*_rank(), self._version, held(parts))
+        settle(part.local for part in parts.values())
+        lease = Lease([part.local for part in parts.values()])
+        if self._lease is not None:
+            self._lease.release()
+        self._lease = lease
+        self._copies = {name: copy for name, copy in self._copies.items() if name in parts}
+        return PublishedWeights(self.passport, _node(), lease.address)
+
+    def receive(
+        self, published: Sequence[PublishedWeights], into: Mapping[str, Any], *, timeout: float = _TIMEOUT
+    ) -> Passport:
+        """Read published weights into tensors of this process.
+
+        Args:
+            published: What `publish` returned on the ranks that have them.
+            into: What to fill: tensors, DTensors or `WeightShard` by name. Only these are read, and of each only the
+                part that is needed here. Types are converted.
+            timeout: Seconds until all must have arrived.
+
+        Raises:
+            WeightsError: The ranks published other names or shapes, or different versions; one of them cannot be
+                read; or other bits arrived than were published. Then receive all again: some may be overwritten.
+        """
+        self.passport = None
+        sources, parts = _sources(published), parts_of(into)
+        read_parts(sources, parts, time.monotonic() + timeout)
+        shards = held(parts)
+        checked(sources, shards)
+        self.passport = Passport(*_rank(), sources.version, shards)
+        return self.passport
+
+    def stream(
+        self, published: Sequence[PublishedWeights], *, device: Any = "cuda", timeout: float = _TIMEOUT
+    ) -> Iterator[tuple[str, Any]]:
+        """Read published weights, and yield each name with its whole tensor, for an engine's ``load_weights``.
+
+        They are read in buckets of 512 MiB. After the last one, `passport` tells what was read, but not what the engine
+        made of it.
+
+        Args:
+            published: What `publish` returned on the ranks that have them.
+            device: Where the tensors are yielded.
+            timeout: Seconds until all of a bucket must have arrived.
+
+        Raises:
+            WeightsError: As `receive`.
+        """
+        self.passport = None
+        sources = _sources(published)
+        shards: list[HeldShard] = []
+        for bucket in buckets(sources.wholes, lambda whole: whole.region.elements * whole.dtype.itemsize):
+            memory = memory_for([(whole.dtype, whole.region.elements) for whole in bucket], device)
+            parts = {
+                whole.name: Part(flat.view(whole.shape), whole) for whole, flat in zip(bucket, memory, strict=True)
+            }
+            read_parts(sources, parts, time.monotonic() + timeout)
+            arrived = held(parts)
+            checked(sources, arrived)
+            shards += arrived
+            yield from ((name, part.local) for name, part in parts.items())
+        self.passport = Passport(*_rank(), sources.version, tuple(shards))
+
+    def close(self) -> None:
+        """Let nobody read what was published, and give up the copies that were made for it."""
+        if self._lease is not None:
+            self._lease.release()
+        self._lease = None
+        self._copies.clear()
+
+    def _readable(self, name: str, part: Part, dtype: Any) -> Part:
+        """Return a part in contiguous memory and of the wanted type; a copy, if needed, is kept for next time."""
+        wanted = part.wanted
+        if dtype is not None and part.local.is_floating_point():
+            wanted = wanted._replace(dtype=dtype)
+        if part.local.is_contiguous() and wanted.dtype == part.local.dtype:
+            return part
+        copy = self._copies.get(name)
+        if copy is None or (copy.shape, copy.dtype, copy.device) != (part.local.shape, wanted.dtype, part.local.device):
+            copy = torch.empty(part.local.shape, dtype=wanted.dtype, device=part.local.device)
+        self._copies[name] = copy.copy_(part.local)
+        return Part(copy, wanted)
+
+
+def _sources(published: Sequence[PublishedWeights]) -> Sources:
+    return Sources(published, _node(), int(os.environ.get("RANK", "0")))
+
+
+def _rank() -> tuple[str, str]:
+    """Return what this process is called in messages, and its group."""
+    group, rank = os.environ.get("WG_PREFIX", ""), os.environ.get("RANK")
+    name = f"process {os.getpid()}" if rank is None else f"rank {rank}"
+    return (f"{name} of {group}" if group else name), group
+
+
+def _node() -> str:
+    return str(ray.get_runtime_context().get_node_id()) if ray.is_initialized() else ""
