@@ -106,6 +106,8 @@ def _describe(status: Status) -> None:
         print_text(f"  drivers connected: {drivers.running} {', '.join(drivers.jobs)}".rstrip())
     if status.oldest_call:
         print_text(f"  oldest call: {status.oldest_call}; where it is: workergroups stacks {status.name}")
+    for weights in status.weights:
+        print_text(f"  weights: {weights}", "red" if ";" in weights else None)
     if status.last_change:
         print_text(f"  last set by {status.last_change}")
     if not status.is_current:

@@ -170,6 +170,7 @@ def definitions() -> dict[str, dict[str, Any]]:
             _column("Call", "string", ".status.ranks.oldestCall.method"),
             _column("For", "date", ".status.ranks.oldestCall.since"),
             _column("Incarnation", "integer", ".status.incarnation", priority=1),
+            _column("Weights", "integer", ".status.ranks.weights[0].version", priority=1),
             _column("Class", "string", ".spec.worker.class", priority=1),
         ],
     )

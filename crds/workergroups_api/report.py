@@ -22,6 +22,7 @@ AGENT_FIELDS = {RESOURCE_POOL: "reservation", WORKER_GROUP: "ranks"}
 MAX_NODES = 16
 MAX_FAILURES = 10
 MAX_PAUSES = 64
+MAX_MODELS = 8
 # Characters of the last words of a rank.
 MAX_LAST_WORDS = 256
 MAX_DRIVER_JOBS = 5
@@ -234,6 +235,23 @@ class RunReport(ApiModel):
     returned: Annotated[int, Field(description="Number of ranks on which it has returned.")] = 0
 
 
+class WeightsReport(ApiModel):
+    """Which weights of a model the ranks have published or received last, with the library's `Weights`."""
+
+    model: Annotated[Term, Field(description="The model's name.")]
+    version: Annotated[int, Field(description="The newest version that a rank has.")]
+    behind: Annotated[
+        Ranges, Field(description="Ranks that still have an older version after five seconds or more, as ranges.")
+    ] = ""
+    different: Annotated[
+        Ranges,
+        Field(
+            description="Ranks whose weights differ from those of most of their replicas, as ranges. If none are in "
+            "the majority, all of these replicas."
+        ),
+    ] = ""
+
+
 class GroupReport(ApiModel):
     """A group's rank actors, as Ray's GCS has them."""
 
@@ -306,6 +324,14 @@ class GroupReport(ApiModel):
     run: Annotated[
         RunReport | None, Field(description="How far the group's run is. Absent if `spec.run` is not set.")
     ] = None
+    weights: Annotated[
+        tuple[WeightsReport, ...],
+        Field(
+            max_length=MAX_MODELS,
+            description="Which weights the ranks have, by model; the first eight.",
+            json_schema_extra=dict(list_map("model")),
+        ),
+    ] = ()
 
 
 def pods_digest(pods: Iterable[str]) -> str:

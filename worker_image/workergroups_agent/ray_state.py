@@ -11,6 +11,7 @@ from workergroups.debugger.pauses import Pause
 from workergroups.naming import PlacementName, RankName
 from workergroups.ray_private.death import Death
 from workergroups_agent.preflight_records import PreflightRecord
+from workergroups_agent.weights_reader import RecordedWeights
 
 
 @dataclass(frozen=True)
@@ -74,3 +75,5 @@ class RayState:
     preflights: Mapping[str, PreflightRecord] = field(default_factory=dict)
     # How far ranks are with the method that their group runs, by actor id; without ranks that have not begun.
     runs: Mapping[str, RunRecord] = field(default_factory=dict)
+    # Which weights ranks hold.
+    weights: RecordedWeights = field(default_factory=RecordedWeights)

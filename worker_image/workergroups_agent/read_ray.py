@@ -18,6 +18,7 @@ from workergroups.ray_private.death import Death
 from workergroups.ray_private.gcs import Gcs, SessionEnded
 from workergroups_agent.preflight_records import PreflightReader
 from workergroups_agent.ray_state import JoinedNode, PlacementState, RankActor, RayState
+from workergroups_agent.weights_reader import WeightsReader
 from workergroups_common.text import plain
 
 READ_ALL_SECONDS = 1.0
@@ -51,6 +52,7 @@ class RayReader:
         self._ranks = _RankTable(gcs)
         self._drivers = _DriverTable(gcs)
         self._preflights = PreflightReader(gcs)
+        self._weights = WeightsReader(gcs)
         # How far ranks were with the method that their group runs, by actor id.
         self._runs: dict[str, runs.RunRecord] = {}
 
@@ -85,6 +87,7 @@ class RayReader:
             last_driver_end=drivers.last_end,
             preflights=self._preflights.read(checked),
             runs=self._read_runs({rank.actor_id for rank in ranks}),
+            weights=self._weights.read({rank.actor_id for rank in ranks}),
         )
 
     def _pauses(self, actor_ids: set[str]) -> dict[str, Pause]:

@@ -80,6 +80,18 @@ class Status:
         return f"{call['method']} for {age(moment(call['since']))} on rank {call['rank']}" if call else None
 
     @property
+    def weights(self) -> tuple[str, ...]:
+        """Which weights the ranks of a group have, a text for each model, with the ranks that have other ones."""
+        # Read like the restarts.
+        reported = ((self.manifest.get("status") or {}).get("ranks") or {}).get("weights") or ()
+        return tuple(
+            f"{each['model']} version {each['version']}"
+            + (f"; ranks {each['behind']} still have an older one" if each.get("behind") else "")
+            + (f"; ranks {each['different']} have other bits than their replicas" if each.get("different") else "")
+            for each in reported
+        )
+
+    @property
     def last_change(self) -> str | None:
         """Who wrote fields of the spec last, which, and how long ago; ``None`` if the spec is as it was created.
 

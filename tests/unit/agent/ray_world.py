@@ -8,6 +8,7 @@ from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import PreparedLaunch
 from workergroups_agent.launch_state import Launches
 from workergroups_agent.ray_state import JoinedNode, PlacementState, RankActor, RayState
+from workergroups_agent.weights_reader import RecordedWeights
 from workergroups_api.launch import Launch
 from workergroups_api.plan import ClusterPlan, PlannedBundles, PlannedGroup, PlannedPool, PlannedPreflight
 from workergroups_api.run import RunStatus
@@ -102,7 +103,7 @@ def ranks(*numbers, **more):
     return [rank(number, **more) for number in numbers]
 
 
-def state(*placements, ranks=(), nodes=None, pauses=(), drivers=(), preflights=None, runs=None):
+def state(*placements, ranks=(), nodes=None, pauses=(), drivers=(), preflights=None, runs=None, weights=()):
     nodes = NODES if nodes is None else nodes
     pods = {node.id: node.pod for node in NODES.values()} | {"n-gone": "p-worker-gone"}
     paused = {f"actor-{number}": PAUSE for number in pauses}
@@ -117,6 +118,7 @@ def state(*placements, ranks=(), nodes=None, pauses=(), drivers=(), preflights=N
         tuple(drivers),
         preflights=preflights or {},
         runs=records,
+        weights=RecordedWeights({f"actor-{number}": {} for number in weights}),
     )
 
 

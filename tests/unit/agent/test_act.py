@@ -47,3 +47,10 @@ def test_what_a_rank_has_recorded_of_its_run_is_removed_when_another_incarnation
     there = state(ranks=[rank(1, rank_state)], runs={1: RunRecord(RunStep.RETURNED)})
     ActionRunner(None).forget_but(plan(group(incarnation=incarnation, runs=True)), there)
     assert deleted == ([("workergroups-runs", "actor-1")] if is_removed else [])
+
+
+def test_what_a_dead_rank_has_recorded_of_its_weights_is_removed_once(deleted):
+    runner = ActionRunner(None)
+    for _ in range(2):
+        runner.forget_but(plan(group()), state(ranks=[rank(0), rank(1, "DEAD"), rank(2, "DEAD")], weights=(0, 1)))
+    assert deleted == [("workergroups-weights", "actor-1")]

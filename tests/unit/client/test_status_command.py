@@ -12,7 +12,7 @@ from workergroups_cli.description import _describe, _mark
 from workergroups_cli.output import Output
 from workergroups_cli.status_command import _overview
 from workergroups_client import ClientError
-from workergroups_client.objects.names import POOL, Target
+from workergroups_client.objects.names import GROUP, POOL, Target
 from workergroups_client.objects.status import status_of
 
 READABLE = pool("ppo", status={"conditions": [condition("Ready", "True")], "observedGeneration": 2})
@@ -106,6 +106,20 @@ def test_a_description_says_who_changed_the_spec_last(generation, entries, said,
     assert len(lines) == (said is not None)
     if said is not None:
         assert re.fullmatch(rf"  last set by {said} \w+ ago: spec.nodes, spec.suspend", lines[0])
+
+
+def test_a_description_names_the_ranks_that_have_other_weights(capsys):
+    weights = [
+        {"model": "critic", "version": 12, "behind": "", "different": ""},
+        {"model": "policy", "version": 12, "behind": "0-1", "different": "3"},
+    ]
+    body = group("trainer", status={"ranks": {"weights": weights}})
+    _describe(status_of(Target(GROUP, body)))
+    lines = [line for line in capsys.readouterr().out.splitlines() if "weights:" in line]
+    assert lines == [
+        "  weights: critic version 12",
+        "  weights: policy version 12; ranks 0-1 still have an older one; ranks 3 have other bits than their replicas",
+    ]
 
 
 def test_a_script_sees_how_many_drivers_there_are(capsys):

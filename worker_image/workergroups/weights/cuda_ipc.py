@@ -1,8 +1,8 @@
 """Shards in the memory of CUDA devices, read by other processes of their node: the driver maps it into them.
 
-This needs only the driver, and the reader need not see the other device. Each read unmaps the memory again, since mapped
-memory does not become free when its process ends. torch's own `reduce_tensor` is not used: it counts one reader for
-each time that a tensor is sent, and here many read the same one.
+This needs only the driver, and the reader need not see the other device. Each read unmaps the memory again, since
+mapped memory does not become free when its process ends. torch's own `reduce_tensor` is not used: it counts one reader
+for each tensor that is sent, and here many read the same one.
 """
 
 from __future__ import annotations

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
 
+from workergroups.announcements import held_weights
+from workergroups.announcements.held_weights import HeldWeights
+from workergroups.errors import InvalidValueError
 from workergroups.lazy import torch
 
 from .memory import settle
@@ -19,6 +23,7 @@ from .reading import buckets, checked, memory_for, read_parts
 from .transports import Lease
 
 _TIMEOUT = 300.0
+_MODEL = re.compile(r"[A-Za-z0-9._-]{1,63}", re.ASCII)
 
 
 class Weights:
@@ -28,11 +33,17 @@ class Weights:
     themselves go from shard to shard, and from device to device where that is possible. Rollout ranks read the
     trainer's own memory, so they must have received it before the next step.
 
+    Args:
+        model: What the model is called in the group's status: up to 63 letters, digits, ``.``, ``_`` and ``-``.
+
     Attributes:
         passport: Which weights were published or received last; ``None`` before that, and while they are received.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: str = "model") -> None:
+        if not _MODEL.fullmatch(model):
+            raise InvalidValueError(f"a model's name has 1 to 63 letters, digits, '.', '_' and '-', not {model!r}")
+        self.model = model
         self.passport: Passport | None = None
         self._version = 0
         self._lease: Lease | None = None
@@ -58,7 +69,9 @@ class Weights:
         """
         parts = {name: self._readable(name, part, dtype) for name, part in parts_of(tensors).items()}
         self._version = self._version + 1 if version is None else version
-        self.passport = Passport(*_rank(), self._version, held(parts))
+        if not 0 <= self._version < 2**63:
+            raise InvalidValueError(f"version is a number from 0 to 2**63 - 1, not {version}")
+        self.passport = self._stamped(self._version, held(parts))
         settle(part.local for part in parts.values())
         lease = Lease([part.local for part in parts.values()])
         if self._lease is not None:
@@ -87,7 +100,7 @@ class Weights:
         read_parts(sources, parts, time.monotonic() + timeout)
         shards = held(parts)
         checked(sources, shards)
-        self.passport = Passport(*_rank(), sources.version, shards)
+        self.passport = self._stamped(sources.version, shards)
         return self.passport
 
     def stream(
@@ -119,7 +132,7 @@ class Weights:
             checked(sources, arrived)
             shards += arrived
             yield from ((name, part.local) for name, part in parts.items())
-        self.passport = Passport(*_rank(), sources.version, tuple(shards))
+        self.passport = self._stamped(sources.version, tuple(shards))
 
     def close(self) -> None:
         """Let nobody read what was published, and give up the copies that were made for it."""
@@ -127,6 +140,14 @@ class Weights:
             self._lease.release()
         self._lease = None
         self._copies.clear()
+
+    def _stamped(self, version: int, shards: tuple[HeldShard, ...]) -> Passport:
+        """Return the passport of these weights; the group's status tells of it, too."""
+        passport = Passport(*_rank(), version, shards)
+        actor_id = ray.get_runtime_context().get_actor_id() if ray.is_initialized() else None
+        if actor_id is not None:
+            held_weights.record(actor_id, self.model, HeldWeights(version, passport.layout, passport.digest))
+        return passport
 
     def _readable(self, name: str, part: Part, dtype: Any) -> Part:
         """Return a part in contiguous memory and of the wanted type; a copy, if needed, is kept for next time."""

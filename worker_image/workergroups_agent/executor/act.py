@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ray.util import get_placement_group, placement_group, remove_placement_group
 
-from workergroups.announcements import incarnations, reservations, runs
+from workergroups.announcements import held_weights, incarnations, reservations, runs
 from workergroups.debugger import announced
 from workergroups.single_controller.ray import group_record
 from workergroups_agent.exchange import PreparedLaunch
@@ -42,6 +42,8 @@ class ActionRunner:
         self._pools = _Announced(reservations.announce, reservations.forget)
         # First ranks that have ended and were replaced, whose records this process has removed.
         self._without_record: set[str] = set()
+        # Dead ranks whose record of their weights this process has removed; it is read only from time to time.
+        self._without_weights: set[str] = set()
 
     def act(self, actions: Iterable[Action], prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Carry out the actions in order; return whether all of them had been done before."""
@@ -66,6 +68,7 @@ class ActionRunner:
                 announced.withdraw(rank.actor_id)
         self._forget_records(plan, state)
         self._forget_runs(plan, state)
+        self._forget_weights(state)
 
     def _forget_records(self, plan: ClusterPlan, state: RayState) -> None:
         """Remove what first ranks published that were replaced: no driver attaches to those."""
@@ -86,6 +89,13 @@ class ActionRunner:
             is_current = (rank.name.uid, rank.name.incarnation) in current
             if not rank.is_alive and not is_current and rank.actor_id in state.runs:
                 runs.forget(rank.actor_id)
+
+    def _forget_weights(self, state: RayState) -> None:
+        """Remove what dead ranks have recorded of their weights."""
+        ended = {rank.actor_id for rank in state.ranks if not rank.is_alive} & state.weights.now.keys()
+        for actor_id in ended - self._without_weights:
+            held_weights.forget(actor_id)
+        self._without_weights = ended
 
     def _act(self, action: Action, prepared: Mapping[str, PreparedLaunch], state: RayState) -> bool:
         """Carry out one action; return whether it had not been done before."""

@@ -9,6 +9,7 @@ from workergroups.ray_private.death import Death
 from workergroups_agent.exchange import PreparedLaunch, ReportedGroup, ReportedPool, Reports
 from workergroups_agent.launch_state import GroupKey, Heard, key_of, observed_launch_state, ranks_of
 from workergroups_agent.moments import moment
+from workergroups_agent.observer.weights import weights_of
 from workergroups_agent.placements import domain_of, kept_placements, leaving_placements, nodes_of
 from workergroups_agent.preflight_state import preflight_report
 from workergroups_agent.ray_state import JoinedNode, PlacementState, RankActor, RayState
@@ -166,6 +167,7 @@ def _group(
         oldest_call=oldest.get(key_of(group)),
         hang=hangs.get(key_of(group)),
         run=_run(ranks, state) if group.run is not None else None,
+        weights=weights_of(ranks, state.weights),
     )
 
 
