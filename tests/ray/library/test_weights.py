@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 import pytest
@@ -46,6 +48,9 @@ class Trainer(Worker):
             name: distribute_tensor(each, mesh, [Shard(0)]) for name, each in model().state_dict().items()
         }
         self.weights = Weights()
+
+    def pid(self):
+        return os.getpid()
 
     @register(Dispatch.ONE_TO_ALL)
     def step(self):
@@ -122,6 +127,21 @@ def test_shards_of_dtensors_go_to_the_shards_of_tensor_parallel_ranks_after_each
         whole = torch.zeros(ROWS, dtype=torch.bfloat16)
         assert Weights().receive(trainer.publish(), {"1.weight": whole}).rank.startswith("process")
         assert torch.equal(whole, torch.full((ROWS,), 4, dtype=torch.bfloat16))
+
+
+def test_a_rank_that_is_stopped_is_named_after_the_timeout_and_can_be_read_when_it_goes_on(pool, rollout):
+    with RayWorkerGroup(pool, RayClassWithInitArgs(Trainer), name_prefix="stopped") as trainer:
+        published = trainer.publish()
+        pid = trainer.execute_all_sync("pid")[1]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            whole = torch.zeros(ROWS, dtype=torch.bfloat16)
+            with pytest.raises(WeightsError, match=r"cannot be read from rank 1 of stopped: TimeoutError: not all"):
+                Weights().receive(published, {"1.weight": whole}, timeout=3)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        Weights().receive(published, {"1.weight": whole}, timeout=20)
+        assert torch.equal(whole, torch.ones(ROWS, dtype=torch.bfloat16))
 
 
 def test_what_a_dead_rank_published_is_refused_by_the_name_of_the_rank(pool, rollout):

@@ -38,6 +38,11 @@ def as_bytes(tensor: Any) -> Any:
     return tensor.detach().reshape(-1).view(torch.uint8)
 
 
+def is_plain_memory(tensor: Any) -> bool:
+    """Return whether a tensor has an address on the host or on a CUDA or ROCm device, which other libraries can use."""
+    return tensor.device.type in ("cpu", "cuda")
+
+
 def settle(tensors: Iterable[Any]) -> None:
     """Wait for what devices still do with tensors, on any stream."""
     for device in {tensor.device for tensor in tensors if tensor.is_cuda}:

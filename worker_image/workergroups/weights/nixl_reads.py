@@ -17,6 +17,8 @@ from typing import Any
 
 from .memory import Span
 
+logger = logging.getLogger(__name__)
+
 _PROGRESS_SECONDS = 0.005
 """A reader over TCP waits for this often; measured: 64 MiB arrive as fast as with a tenth of it."""
 
@@ -131,6 +133,9 @@ class NixlLease:
         self._release()
 
 
+_ABANDONED: list[NixlLease] = []
+
+
 class NixlTransfer:
     """Bytes that NIXL reads."""
 
@@ -157,9 +162,15 @@ class NixlTransfer:
 
     def close(self) -> None:
         """Give up the handle and the memory."""
-        if self._handle is not None:
-            self._agent.release_xfer_handle(self._handle)
-        self._memory.release()
+        try:
+            if self._handle is not None:
+                self._agent.release_xfer_handle(self._handle)
+        except Exception as error:
+            # NIXL may still write to the memory, so it must stay.
+            _ABANDONED.append(self._memory)
+            logger.warning("NIXL cannot cancel a transfer, whose memory stays registered: %r", error)
+        else:
+            self._memory.release()
 
 
 def _kind(tensor: Any) -> str:

@@ -67,6 +67,8 @@ def _part(name: str, value: Any) -> Part:
     local, shape, region = _described(name, value)
     if not isinstance(local, torch.Tensor):
         raise InvalidTypeError(f"{name!r} is a {type(local).__name__}, not a tensor")
+    if local.is_meta:
+        raise InvalidTypeError(f"{name!r} is on the device meta, so it has no values")
     if local.layout != torch.strided or local.is_quantized or local.element_size() not in INTEGERS:
         raise InvalidTypeError(
             f"{name!r} is a {local.dtype} of layout {local.layout}, which cannot be published as it is"

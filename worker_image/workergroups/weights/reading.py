@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from workergroups.errors import WeightsError
@@ -11,7 +12,7 @@ from workergroups.lazy import torch
 
 from . import transports
 from .digest import as_integers
-from .memory import Span, Transfer, as_bytes, settle
+from .memory import Span, Transfer, as_bytes, is_plain_memory, settle
 from .parts import Part
 from .planning import Read, Sources, Wanted, direct, place, with_gaps
 from .published import HeldShard
@@ -45,7 +46,7 @@ def read_parts(sources: Sources, parts: Mapping[str, Part], deadline: float) -> 
     indirect: list[_Indirect] = []
     for part in parts.values():
         dtype = sources.dtype(part.wanted)
-        fits = part.local.is_contiguous() and dtype == part.wanted.dtype
+        fits = part.local.is_contiguous() and dtype == part.wanted.dtype and is_plain_memory(part.local)
         for read in sources.reads(part.wanted):
             pieces = direct(read, part.wanted) if fits else None
             if pieces is None:
@@ -106,7 +107,8 @@ def memory_for(layouts: Sequence[tuple[Any, int]], device: Any) -> list[Any]:
 
 def _read_with_gaps(sources: Sources, bucket: Sequence[_Indirect], deadline: float) -> None:
     layouts = [(each.dtype, with_gaps(each.read)[1]) for each in bucket]
-    buffers = memory_for(layouts, bucket[0].part.local.device)
+    local = bucket[0].part.local
+    buffers = memory_for(layouts, local.device if is_plain_memory(local) else "cpu")
     spans: dict[int, list[Span]] = {}
     for each, buffer in zip(bucket, buffers, strict=True):
         start = with_gaps(each.read)[0] * each.dtype.itemsize
@@ -125,24 +127,32 @@ def _read_with_gaps(sources: Sources, bucket: Sequence[_Indirect], deadline: flo
 def _transfer(sources: Sources, spans: Mapping[int, list[Span]], deadline: float) -> None:
     settle(span.into for each in spans.values() for span in each)  # what is about to be overwritten may be in use
     left: dict[int, Transfer] = {}
-    source = 0
     try:
         for source, wanted in spans.items():
-            left[source] = transports.read(sources.address(source), wanted, same_node=sources.is_near(source))
+            with _naming(sources, [source]):
+                left[source] = transports.read(sources.address(source), wanted, same_node=sources.is_near(source))
         while left:
             for source, transfer in list(left.items()):
-                if transfer.is_done():
-                    left.pop(source).close()
-            if left and time.monotonic() > deadline:
-                raise TimeoutError("it did not arrive in time")
-            if left:
-                time.sleep(_POLL_SECONDS)
-    except Exception as error:
-        size = sum(len(span.into) for span in spans[source])
-        raise WeightsError(
-            f"{size} bytes of version {sources.version} cannot be read from {sources.name(source)}: "
-            f"{type(error).__name__}: {error}. If the rank was replaced or has published again, receive that"
-        ) from error
+                with _naming(sources, [source]):
+                    if transfer.is_done():
+                        left.pop(source).close()
+            with _naming(sources, left):
+                if left and time.monotonic() > deadline:
+                    raise TimeoutError("not all has arrived in time")
+            time.sleep(_POLL_SECONDS if left else 0)
     finally:
         for transfer in left.values():
             transfer.close()
+
+
+@contextmanager
+def _naming(sources: Sources, ranks: Iterable[int]) -> Iterator[None]:
+    """Raise what goes wrong with these ranks as an error that names them."""
+    try:
+        yield
+    except Exception as error:
+        names = ", ".join(sources.name(source) for source in ranks)
+        raise WeightsError(
+            f"version {sources.version} cannot be read from {names}: {type(error).__name__}: {error}. If a rank was "
+            "replaced or has published again, receive that"
+        ) from error

@@ -17,7 +17,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from .cuda_ipc import IpcAddress, IpcTransfer
-from .memory import Span, Transfer, as_bytes
+from .memory import Span, Transfer, as_bytes, is_plain_memory
 from .nixl_reads import Nixl, NixlAddress, NixlLease, NixlTransfer
 from .object_store import StoredAddress, StoredTransfer
 
@@ -40,8 +40,7 @@ class Lease:
 
     def __init__(self, tensors: Sequence[Any]) -> None:
         self.tensors = list(tensors)
-        nixl = _nixl()
-        self._nixl = None if nixl is None else NixlLease(nixl, tensors)
+        self._nixl = _nixl_lease(tensors)
         self.address = Address(
             uuid.uuid4().hex,
             _ipc(tensors),
@@ -97,6 +96,17 @@ def read(address: Address, spans: Sequence[Span], *, same_node: bool) -> Transfe
     if nixl is None or address.nixl is None:
         raise OSError("it was published by NIXL, which this process cannot use: install it in both images, or in none")
     return NixlTransfer(nixl, address.nixl, spans)
+
+
+def _nixl_lease(tensors: Sequence[Any]) -> NixlLease | None:
+    nixl = _nixl() if all(is_plain_memory(tensor) for tensor in tensors) else None
+    if nixl is None:
+        return None
+    try:
+        return NixlLease(nixl, tensors)
+    except Exception as error:  # NIXL has its own classes, which may be missing
+        _say_once(f"Weights are copied to host memory for other processes, since NIXL cannot register them: {error!r}")
+        return None
 
 
 def _ipc(tensors: Sequence[Any]) -> IpcAddress | None:
