@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from workergroups.errors import WeightsError
 from workergroups.weights import Weights, WeightShard, check_weights
 from workergroups.weights.digest import tensor_digest
-from workergroups.weights.planning import Sources
+from workergroups.weights.planning import Plans, Sources
 from workergroups.weights.regions import Region
 
 from .test_layouts import bits
@@ -204,6 +204,27 @@ def test_what_cannot_be_received_is_refused_by_name():
         receive([published[0], ranks[1].publish({"w": WeightShard(whole[4:], (8, 4), (4, 0))}, version=9)], {})
 
 
+def test_ranks_may_shard_anew_between_two_steps():
+    whole, rollout = torch.randn(8, 4), Weights()
+    for parts in ([2, 1], [2, 1], [4, 1], [1, 2]):
+        whole += 1
+        published, ranks = publish({"w": (whole, mesh(whole.shape, parts))})
+        into = torch.empty(8, 4)
+        rollout.receive([replace(each, passport=replace(each.passport, version=1)) for each in published], {"w": into})
+        assert torch.equal(into, whole)
+        del ranks
+
+
+def test_ranks_that_published_other_types_are_named():
+    ranks = Weights(), Weights()
+    published = [
+        rank.publish({"w": WeightShard(torch.zeros(2, dtype=dtype), (4,), (at,))})
+        for rank, dtype, at in zip(ranks, (torch.float32, torch.bfloat16), (0, 2), strict=True)
+    ]
+    with pytest.raises(WeightsError, match=r"'w' is torch.float32 of shape \(4,\) on .*, and torch.bfloat16 of shape"):
+        Weights().receive(published, {"w": torch.empty(4)})
+
+
 def test_what_cannot_be_published_is_refused_by_name():
     publish = Weights().publish
     with pytest.raises(TypeError, match=r"'w' is a str, not a tensor"):
@@ -227,8 +248,8 @@ def test_what_cannot_be_published_is_refused_by_name():
 def test_replicas_share_the_work_of_being_read():
     tensors = {f"layer.{at}": torch.randn(4, 4) for at in range(8)}
     ranks = [Weights(), Weights()]
-    sources = Sources([rank.publish(tensors) for rank in ranks], node="", reader=0)
-    read = [read.source for whole in sources.wholes for read in sources.reads(whole)]
+    sources = Sources([rank.publish(tensors) for rank in ranks], node="", reader=0, plans=Plans())
+    read = [read.source for whole in sources.wholes for read in sources.plan(whole).reads]
     assert read == [0, 1] * 4
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from workergroups.errors import WeightsError
@@ -37,58 +38,73 @@ class Read(NamedTuple):
     """What is read of it."""
 
 
+class Plan(NamedTuple):
+    """How a rank gets a part of a tensor."""
+
+    dtype: Any
+    """The type that was published."""
+    reads: list[Read]
+    same: list[tuple[int, int]] | None
+    """Shards that make up exactly this part, by rank and number; ``None`` if there are none."""
+
+
+class Plans:
+    """Plans that hold until ranks publish other parts, or other ranks do: for each step of a training, the same."""
+
+    def __init__(self) -> None:
+        self._layouts: object = None
+        self._plans: dict[Wanted, Plan] = {}
+
+    def of(self, layouts: object) -> dict[Wanted, Plan]:
+        """Return the known plans for these layouts."""
+        if layouts != self._layouts:
+            self._layouts, self._plans = layouts, {}
+        return self._plans
+
+
 class Sources:
-    """What ranks have published, by the tensors' names.
+    """What ranks have published, and how one rank gets it.
+
+    Args:
+        published: What they published.
+        node: The node of the rank that reads.
+        reader: Its number in its group.
+        plans: Of its earlier reads.
 
     Raises:
         WeightsError: They published different versions.
     """
 
-    def __init__(self, published: Sequence[PublishedWeights], node: str, reader: int) -> None:
+    def __init__(self, published: Sequence[PublishedWeights], node: str, reader: int, plans: Plans) -> None:
         self._published = published
         self._node = node
         self._reader = reader
-        self._by_name: dict[str, list[tuple[int, int, HeldShard]]] = {}
-        for source, weights in enumerate(published):
-            for number, shard in enumerate(weights.passport.shards):
-                self._by_name.setdefault(shard.name, []).append((source, number, shard))
         self.version = _one_version(published)
+        self._plans = plans.of((node, reader, [(each.node, each.passport.layout) for each in published]))
 
-    @property
+    @cached_property
     def wholes(self) -> list[Wanted]:
-        """Return all tensors, each as a whole, in the order of the ranks that published them."""
+        """All tensors, each as a whole, in the order of the ranks that published them."""
         firsts = (held[0][2] for held in self._by_name.values())
         return [Wanted(shard.name, shard.dtype, shard.shape, Region.whole(shard.shape)) for shard in firsts]
 
-    def reads(self, wanted: Wanted) -> list[Read]:
+    def plan(self, wanted: Wanted) -> Plan:
         """Return how to get a part of a tensor: from this node if it is there, and from all replicas in turn.
 
         Raises:
             WeightsError: Nobody published it, or only in parts, or with another shape.
         """
-        held = self._held(wanted)
-        turn = self._reader + held[0][1]
-        held = sorted(held, key=lambda each: (not self.is_near(each[0]), (each[0] + turn) % len(self._published)))
-        taken, missing = cover(wanted.region, [shard.region for _, _, shard in held])
-        if missing:
-            raise WeightsError(
-                f"of {wanted.name!r}, {sum(box.elements for box in missing)} of {wanted.region.elements} elements were "
-                f"published by no rank (from {missing[0].start}): pass what all ranks of the group published"
-            )
-        return [Read(held[at][0], held[at][1], held[at][2].region, box) for at, box in taken]
-
-    def dtype(self, wanted: Wanted) -> Any:
-        """Return the type of the elements that are read."""
-        return self._held(wanted)[0][2].dtype
+        if wanted not in self._plans:
+            held = self._held(wanted)
+            self._plans[wanted] = Plan(held[0][2].dtype, self._reads(wanted, held), _same(wanted, held))
+        return self._plans[wanted]
 
     def digest(self, wanted: Wanted) -> int | None:
         """Return the digest of a part as it was published; ``None`` if it does not follow from those of the shards."""
-        held = {shard.region: shard.digest for _, _, shard in self._held(wanted)}
-        inside = [region for region in held if region.common(wanted.region) == region]
-        taken, missing = cover(wanted.region, inside)
-        if missing or any(box != inside[at] for at, box in taken):
+        same = self.plan(wanted).same
+        if same is None:
             return None
-        return sum(held[box] for _, box in taken) % 2**64
+        return sum(self._published[source].passport.shards[number].digest for source, number in same) % 2**64
 
     def name(self, source: int) -> str:
         """Return what the rank is called in messages."""
@@ -102,6 +118,14 @@ class Sources:
         """Return how the rank's shards are read."""
         return self._published[source].address
 
+    @cached_property
+    def _by_name(self) -> dict[str, list[tuple[int, int, HeldShard]]]:
+        found: dict[str, list[tuple[int, int, HeldShard]]] = {}
+        for source, weights in enumerate(self._published):
+            for number, shard in enumerate(weights.passport.shards):
+                found.setdefault(shard.name, []).append((source, number, shard))
+        return found
+
     def _held(self, wanted: Wanted) -> list[tuple[int, int, HeldShard]]:
         held = self._by_name.get(wanted.name)
         if held is None:
@@ -109,10 +133,36 @@ class Sources:
             raise WeightsError(
                 f"no rank published {wanted.name!r}; there are {len(self._by_name)} tensors: {known}, ..."
             )
-        shape = held[0][2].shape
-        if shape != wanted.shape:
-            raise WeightsError(f"{wanted.name!r} was published with the shape {shape}, not {wanted.shape}")
+        first = held[0][2]
+        if first.shape != wanted.shape:
+            raise WeightsError(f"{wanted.name!r} was published with the shape {first.shape}, not {wanted.shape}")
+        for source, _, shard in held:
+            if (shard.shape, shard.dtype) != (first.shape, first.dtype):
+                raise WeightsError(
+                    f"{wanted.name!r} is {first.dtype} of shape {first.shape} on {self.name(held[0][0])}, and "
+                    f"{shard.dtype} of shape {shard.shape} on {self.name(source)}"
+                )
         return held
+
+    def _reads(self, wanted: Wanted, held: list[tuple[int, int, HeldShard]]) -> list[Read]:
+        turn = self._reader + held[0][1]
+        held = sorted(held, key=lambda each: (not self.is_near(each[0]), (each[0] + turn) % len(self._published)))
+        taken, missing = cover(wanted.region, [shard.region for _, _, shard in held])
+        if missing:
+            raise WeightsError(
+                f"of {wanted.name!r}, {sum(box.elements for box in missing)} of {wanted.region.elements} elements were "
+                f"published by no rank (from {missing[0].start}): pass what all ranks of the group published"
+            )
+        return [Read(held[at][0], held[at][1], held[at][2].region, box) for at, box in taken]
+
+
+def _same(wanted: Wanted, held: list[tuple[int, int, HeldShard]]) -> list[tuple[int, int]] | None:
+    shards = {shard.region: (source, number) for source, number, shard in held}
+    inside = [region for region in shards if region.common(wanted.region) == region]
+    taken, missing = cover(wanted.region, inside)
+    if missing or any(box != inside[at] for at, box in taken):
+        return None
+    return [shards[box] for _, box in taken]
 
 
 class Piece(NamedTuple):

@@ -34,18 +34,21 @@ class Passport:
         rank: The rank, for messages: ``rank 3 of rollout``.
         group: The name of its group; empty if it is in none.
         version: The version of the weights, which the ranks that published them gave it.
+        layout: A number for the names, types and parts that it holds: replicas of a rank have the same one.
         shards: What it holds.
     """
 
     rank: str
     group: str
     version: int
+    layout: int
     shards: tuple[HeldShard, ...] = field(repr=False)
 
-    @property
-    def layout(self) -> int:
-        """A number for names, types and parts: replicas of a rank have the same one."""
-        return _number((shard.name, str(shard.dtype), shard.shape, shard.region) for shard in self.shards)
+    @classmethod
+    def of(cls, rank: str, group: str, version: int, shards: tuple[HeldShard, ...]) -> Passport:
+        """Return the passport of a rank that holds these shards."""
+        layout = _number((shard.name, str(shard.dtype), shard.shape, shard.region) for shard in shards)
+        return cls(rank, group, version, layout, shards)
 
     @property
     def digest(self) -> int:

@@ -45,12 +45,12 @@ def read_parts(sources: Sources, parts: Mapping[str, Part], deadline: float) -> 
     spans: dict[int, list[Span]] = {}
     indirect: list[_Indirect] = []
     for part in parts.values():
-        dtype = sources.dtype(part.wanted)
-        fits = part.local.is_contiguous() and dtype == part.wanted.dtype and is_plain_memory(part.local)
-        for read in sources.reads(part.wanted):
+        plan = sources.plan(part.wanted)
+        fits = part.local.is_contiguous() and plan.dtype == part.wanted.dtype and is_plain_memory(part.local)
+        for read in plan.reads:
             pieces = direct(read, part.wanted) if fits else None
             if pieces is None:
-                indirect.append(_Indirect(read, part, dtype))
+                indirect.append(_Indirect(read, part, plan.dtype))
                 continue
             memory = as_bytes(part.local)
             spans.setdefault(read.source, []).extend(
@@ -69,9 +69,10 @@ def checked(sources: Sources, now: Sequence[HeldShard]) -> None:
     """
     for shard in now:
         wanted = Wanted(*shard[:-1])
-        expected = sources.digest(wanted) if sources.dtype(wanted) == shard.dtype else None
+        plan = sources.plan(wanted)
+        expected = sources.digest(wanted) if plan.dtype == shard.dtype else None
         if expected is not None and expected != shard.digest:
-            ranks = ", ".join(sorted({sources.name(read.source) for read in sources.reads(wanted)}))
+            ranks = ", ".join(sorted({sources.name(read.source) for read in plan.reads}))
             raise WeightsError(
                 f"{shard.name!r} of version {sources.version} arrived with other bits than {ranks} published: it "
                 "changed while it was read. Receive weights before the trainer's next step"

@@ -17,7 +17,7 @@ from workergroups.lazy import torch
 
 from .memory import settle
 from .parts import Part, held, parts_of
-from .planning import Sources
+from .planning import Plans, Sources
 from .published import HeldShard, Passport, PublishedWeights
 from .reading import buckets, checked, memory_for, read_parts
 from .transports import Lease
@@ -48,6 +48,7 @@ class Weights:
         self._version = 0
         self._lease: Lease | None = None
         self._copies: dict[str, Any] = {}
+        self._plans = Plans()
 
     def publish(
         self, tensors: Mapping[str, Any] | Iterable[tuple[str, Any]], *, version: int | None = None, dtype: Any = None
@@ -96,7 +97,7 @@ class Weights:
                 read; or other bits arrived than were published. Then receive all again: some may be overwritten.
         """
         self.passport = None
-        sources, parts = _sources(published), parts_of(into)
+        sources, parts = self._sources(published), parts_of(into)
         read_parts(sources, parts, time.monotonic() + timeout)
         shards = held(parts)
         checked(sources, shards)
@@ -120,7 +121,7 @@ class Weights:
             WeightsError: As `receive`.
         """
         self.passport = None
-        sources = _sources(published)
+        sources = self._sources(published)
         shards: list[HeldShard] = []
         for bucket in buckets(sources.wholes, lambda whole: whole.region.elements * whole.dtype.itemsize):
             memory = memory_for([(whole.dtype, whole.region.elements) for whole in bucket], device)
@@ -141,9 +142,12 @@ class Weights:
         self._lease = None
         self._copies.clear()
 
+    def _sources(self, published: Sequence[PublishedWeights]) -> Sources:
+        return Sources(published, _node(), int(os.environ.get("RANK", "0")), self._plans)
+
     def _stamped(self, version: int, shards: tuple[HeldShard, ...]) -> Passport:
         """Return the passport of these weights; the group's status tells of it, too."""
-        passport = Passport(*_rank(), version, shards)
+        passport = Passport.of(*_rank(), version, shards)
         actor_id = ray.get_runtime_context().get_actor_id() if ray.is_initialized() else None
         if actor_id is not None:
             held_weights.record(actor_id, self.model, HeldWeights(version, passport.layout, passport.digest))
@@ -161,10 +165,6 @@ class Weights:
             copy = torch.empty(part.local.shape, dtype=wanted.dtype, device=part.local.device)
         self._copies[name] = copy.copy_(part.local)
         return Part(copy, wanted)
-
-
-def _sources(published: Sequence[PublishedWeights]) -> Sources:
-    return Sources(published, _node(), int(os.environ.get("RANK", "0")))
 
 
 def _rank() -> tuple[str, str]:
