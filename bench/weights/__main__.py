@@ -68,6 +68,12 @@ class Rank(Worker):
             object_store.StoredAddress.of = lambda tensors: None  # type: ignore[method-assign, assignment, return-value]
 
     @register(Dispatch.ONE_TO_ALL)
+    def step(self) -> None:
+        """Change all parts: what has not changed is not read again."""
+        for part in self.parts.values():
+            part.tensor.neg_()
+
+    @register(Dispatch.ONE_TO_ALL)
     def publish(self) -> Any:
         """Let the rollout read the parts."""
         return self.weights.publish(self.parts)
@@ -133,6 +139,7 @@ def measure(title: str, trainers: Any, rollouts: Any, nbytes: int) -> None:
     rollouts.peak()
     pairs = []
     for _ in range(REPEATS + 1):
+        trainers.step()
         publishing, published = timed(trainers.publish)
         receiving, passports = timed(partial(rollouts.receive, published))
         pairs.append((publishing, receiving))

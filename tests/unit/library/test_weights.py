@@ -16,6 +16,7 @@ from workergroups.errors import WeightsError
 from workergroups.weights import Weights, WeightShard, check_weights
 from workergroups.weights.digest import tensor_digest
 from workergroups.weights.planning import Plans, Sources
+from workergroups.weights.reading import read_parts
 from workergroups.weights.regions import Region
 
 from .test_layouts import bits
@@ -202,6 +203,29 @@ def test_what_cannot_be_received_is_refused_by_name():
         receive(published[:1], {"w": whole.clone()})
     with pytest.raises(WeightsError, match=r"different versions, 1 .* and 9 "):
         receive([published[0], ranks[1].publish({"w": WeightShard(whole[4:], (8, 4), (4, 0))}, version=9)], {})
+
+
+def test_only_what_has_changed_is_read_again(monkeypatch):
+    read = []
+
+    def counted(sources, parts, deadline):
+        read.append(list(parts))
+        read_parts(sources, parts, deadline)
+
+    monkeypatch.setattr("workergroups.weights.weights.read_parts", counted)
+    trainer, rollout = Weights(), Weights()
+    tensors = {"frozen": torch.randn(10), "trained": torch.randn(10), "also.frozen": torch.randn(3)}
+    into = {name: torch.zeros_like(tensor) for name, tensor in tensors.items()}
+    rollout.receive([trainer.publish(tensors)], into)
+    tensors["trained"] += 1
+    into["also.frozen"][1] = 7  # by somebody else
+    into["frozen"] = torch.zeros(10)
+    rollout.receive([trainer.publish(tensors)], into)
+    assert read == [["frozen", "trained", "also.frozen"], ["trained"], ["frozen", "also.frozen"]]
+    assert all(torch.equal(into[name], tensor) for name, tensor in tensors.items())
+    assert rollout.passport.digest == trainer.passport.digest
+    rollout.receive([trainer.publish(tensors, dtype=torch.bfloat16)], into)
+    assert read[-1] == list(tensors)
 
 
 def test_ranks_may_shard_anew_between_two_steps():

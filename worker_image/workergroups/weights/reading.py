@@ -61,22 +61,34 @@ def read_parts(sources: Sources, parts: Mapping[str, Part], deadline: float) -> 
         _read_with_gaps(sources, bucket, deadline)
 
 
-def checked(sources: Sources, now: Sequence[HeldShard]) -> None:
+def unchanged(sources: Sources, parts: Mapping[str, Part], before: Iterable[HeldShard]) -> dict[str, HeldShard]:
+    """Return which of the parts were received before with the bits that are published now, by name."""
+    known = {Wanted(*shard[:-1]): shard for shard in before}
+    found = {name: known[part.wanted] for name, part in parts.items() if part.wanted in known}
+    return {name: shard for name, shard in found.items() if _published_digest(sources, shard) == shard.digest}
+
+
+def checked(sources: Sources, now: Iterable[HeldShard]) -> None:
     """Compare what has arrived with what was published.
 
     Raises:
         WeightsError: It has other bits.
     """
     for shard in now:
-        wanted = Wanted(*shard[:-1])
-        plan = sources.plan(wanted)
-        expected = sources.digest(wanted) if plan.dtype == shard.dtype else None
+        expected = _published_digest(sources, shard)
         if expected is not None and expected != shard.digest:
-            ranks = ", ".join(sorted({sources.name(read.source) for read in plan.reads}))
+            reads = sources.plan(Wanted(*shard[:-1])).reads
+            ranks = ", ".join(sorted({sources.name(read.source) for read in reads}))
             raise WeightsError(
                 f"{shard.name!r} of version {sources.version} arrived with other bits than {ranks} published: it "
                 "changed while it was read. Receive weights before the trainer's next step"
             )
+
+
+def _published_digest(sources: Sources, shard: HeldShard) -> int | None:
+    """Return which digest a part must have; ``None`` if that is not known, or if its type was converted."""
+    wanted = Wanted(*shard[:-1])
+    return sources.digest(wanted) if sources.plan(wanted).dtype == shard.dtype else None
 
 
 def buckets(items: Iterable[_T], nbytes: Any) -> Iterator[list[_T]]:

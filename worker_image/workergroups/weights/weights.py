@@ -19,7 +19,7 @@ from .memory import settle
 from .parts import Part, held, parts_of
 from .planning import Plans, Sources
 from .published import HeldShard, Passport, PublishedWeights
-from .reading import buckets, checked, memory_for, read_parts
+from .reading import buckets, checked, memory_for, read_parts, unchanged
 from .transports import Lease
 
 _TIMEOUT = 300.0
@@ -88,20 +88,27 @@ class Weights:
 
         Args:
             published: What `publish` returned on the ranks that have them.
-            into: What to fill: tensors, DTensors or `WeightShard` by name. Only these are read, and of each only the
-                part that is needed here. Types are converted.
+            into: What to fill: tensors, DTensors or `WeightShard` by name. Only these are read, of each only the part
+                that is needed here, and only if it has changed since the last time. Types are converted.
             timeout: Seconds until all must have arrived.
 
         Raises:
             WeightsError: The ranks published other names or shapes, or different versions; one of them cannot be
                 read; or other bits arrived than were published. Then receive all again: some may be overwritten.
         """
-        self.passport = None
+        before, self.passport = self.passport, None
         sources, parts = self._sources(published), parts_of(into)
-        read_parts(sources, parts, time.monotonic() + timeout)
-        shards = held(parts)
-        checked(sources, shards)
-        self.passport = self._stamped(sources.version, shards)
+        deadline = time.monotonic() + timeout
+        same = unchanged(sources, parts, () if before is None else before.shards)
+        read_parts(sources, {name: part for name, part in parts.items() if name not in same}, deadline)
+        shards = {shard.name: shard for shard in held(parts)}
+        # What had arrived before may have been changed here since, or be another tensor.
+        again = {name: parts[name] for name, shard in shards.items() if same.get(name, shard) != shard}
+        if again:
+            read_parts(sources, again, deadline)
+            shards |= {shard.name: shard for shard in held(again)}
+        checked(sources, shards.values())
+        self.passport = self._stamped(sources.version, tuple(shards.values()))
         return self.passport
 
     def stream(
