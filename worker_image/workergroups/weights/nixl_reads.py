@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 _PROGRESS_SECONDS = 0.005
 """A reader over TCP waits for this often; measured: 64 MiB arrive as fast as with a tenth of it."""
 
+_MAX_PEERS = 4096
+"""Other processes that are remembered; most of those that trained in earlier incarnations have ended."""
+
 
 @dataclass(frozen=True)
 class NixlAddress:
@@ -81,13 +84,9 @@ class Nixl:
 
     def request(self, address: NixlAddress, spans: Sequence[Span]) -> Any:
         """Return NIXL's handle of a transfer into memory that is registered here."""
-        with self._lock:
-            known = address.agent == self.agent.name or self._peers.get(address.agent) == address.metadata
-            if not known:
-                if self._peers.pop(address.agent, None) is not None:
-                    self.agent.remove_remote_agent(address.agent)
-                self.agent.add_remote_agent(address.metadata)
-                self._peers[address.agent] = address.metadata
+        if address.agent != self.agent.name:
+            with self._lock:
+                self._meet(address)
         own = [(span.into.data_ptr(), len(span.into), max(span.into.get_device(), 0)) for span in spans]
         memory = address.memory
         theirs = [(memory[at][0] + start, len(into), memory[at][1]) for at, start, into in spans]
@@ -97,6 +96,19 @@ class Nixl:
             self.agent.get_xfer_descs(theirs, mem_type=address.kind),
             address.agent,
         )
+
+    def _meet(self, address: NixlAddress) -> None:
+        """Know the other process and its present memory, and forget the one that has not been read for longest."""
+        known = self._peers.pop(address.agent, None)
+        if known != address.metadata:
+            if known is not None:
+                self.agent.remove_remote_agent(address.agent)
+            self.agent.add_remote_agent(address.metadata)
+        self._peers[address.agent] = address.metadata
+        if len(self._peers) > _MAX_PEERS:
+            oldest = next(iter(self._peers))
+            del self._peers[oldest]
+            self.agent.remove_remote_agent(oldest)
 
     def _progress(self) -> None:
         """Answer readers that begin, or whose way needs this process: with TCP, and at first with all others."""
