@@ -148,11 +148,11 @@ def test_processes_that_are_forgotten_are_met_again(pool, monkeypatch):
     monkeypatch.setattr("workergroups.weights.nixl_reads._MAX_PEERS", 1)
     with RayWorkerGroup(pool, RayClassWithInitArgs(Trainer), name_prefix="many") as trainer:
         published = trainer.publish()
-        driver, whole = Weights(), torch.zeros(ROWS, dtype=torch.bfloat16)
-        for _ in range(3):
-            whole.zero_()  # else it is not read again
-            driver.receive(published, {"1.weight": whole})
-            assert torch.equal(whole, torch.ones(ROWS, dtype=torch.bfloat16))
+        driver = Weights()
+        for start in (0, ROWS // 2, 0, ROWS // 2):
+            half = torch.zeros(ROWS // 2, dtype=torch.bfloat16)  # which one rank has
+            driver.receive(published, {"1.weight": WeightShard(half, (ROWS,), (start,))})
+            assert torch.equal(half, torch.ones(ROWS // 2, dtype=torch.bfloat16))
 
 
 def test_what_a_dead_rank_published_is_refused_by_the_name_of_the_rank(pool, rollout):

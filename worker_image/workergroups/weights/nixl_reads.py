@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 _PROGRESS_SECONDS = 0.005
 """A reader over TCP waits for this often; measured: 64 MiB arrive as fast as with a tenth of it."""
 
-_MAX_PEERS = 4096
-"""Other processes that are remembered; most of those that trained in earlier incarnations have ended."""
+_MAX_PEERS = 16384
+"""Other processes that are remembered, more than one read needs: those of earlier incarnations have ended."""
 
 
 @dataclass(frozen=True)
