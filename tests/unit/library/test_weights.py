@@ -228,6 +228,23 @@ def test_only_what_has_changed_is_read_again(monkeypatch):
     assert read[-1] == list(tensors)
 
 
+def test_a_new_rank_gets_the_weights_of_its_peers():
+    ranks = [Weights() for _ in range(3)]
+    tensors = [{"w": torch.randn(10)} for _ in ranks]
+    trainer = Weights()
+    for rank, into in zip(ranks, tensors, strict=True):
+        rank.receive([trainer.publish({"w": torch.arange(10.0)}, version=7)], into)
+    ranks[1], tensors[1]["w"] = Weights(), torch.zeros(10)
+    shared = [
+        rank.publish(held, version=rank.passport.version) if rank.passport else None
+        for rank, held in zip(ranks, tensors, strict=True)
+    ]
+    passports = [rank.receive(shared, into) for rank, into in zip(ranks, tensors, strict=True)]
+    assert torch.equal(tensors[1]["w"], torch.arange(10.0))
+    assert [passport.version for passport in passports] == [7, 7, 7]
+    check_weights(passports)
+
+
 def test_ranks_may_shard_anew_between_two_steps():
     whole, rollout = torch.randn(8, 4), Weights()
     for parts in ([2, 1], [2, 1], [4, 1], [1, 2]):

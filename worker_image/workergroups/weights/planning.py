@@ -66,7 +66,7 @@ class Sources:
     """What ranks have published, and how one rank gets it.
 
     Args:
-        published: What they published.
+        published: What they published; ``None`` of ranks that have none.
         node: The node of the rank that reads.
         reader: Its number in its group.
         plans: Of its earlier reads.
@@ -75,12 +75,12 @@ class Sources:
         WeightsError: They published different versions.
     """
 
-    def __init__(self, published: Sequence[PublishedWeights], node: str, reader: int, plans: Plans) -> None:
-        self._published = published
+    def __init__(self, published: Sequence[PublishedWeights | None], node: str, reader: int, plans: Plans) -> None:
+        self._published = [each for each in published if each is not None]
         self._node = node
         self._reader = reader
-        self.version = _one_version(published)
-        self._plans = plans.of((node, reader, [(each.node, each.passport.layout) for each in published]))
+        self.version = _one_version(self._published)
+        self._plans = plans.of((node, reader, [(each.node, each.passport.layout) for each in self._published]))
 
     @cached_property
     def wholes(self) -> list[Wanted]:

@@ -82,12 +82,12 @@ class Weights:
         return PublishedWeights(self.passport, _node(), lease.address)
 
     def receive(
-        self, published: Sequence[PublishedWeights], into: Mapping[str, Any], *, timeout: float = _TIMEOUT
+        self, published: Sequence[PublishedWeights | None], into: Mapping[str, Any], *, timeout: float = _TIMEOUT
     ) -> Passport:
         """Read published weights into tensors of this process.
 
         Args:
-            published: What `publish` returned on the ranks that have them.
+            published: What `publish` returned on the ranks that have them, and ``None`` of ranks that have none.
             into: What to fill: tensors, DTensors or `WeightShard` by name. Only these are read, of each only the part
                 that is needed here, and only if it has changed since the last time. Types are converted.
             timeout: Seconds until all must have arrived.
@@ -112,7 +112,7 @@ class Weights:
         return self.passport
 
     def stream(
-        self, published: Sequence[PublishedWeights], *, device: Any = "cuda", timeout: float = _TIMEOUT
+        self, published: Sequence[PublishedWeights | None], *, device: Any = "cuda", timeout: float = _TIMEOUT
     ) -> Iterator[tuple[str, Any]]:
         """Read published weights, and yield each name with its whole tensor, for an engine's ``load_weights``.
 
@@ -120,7 +120,7 @@ class Weights:
         made of it.
 
         Args:
-            published: What `publish` returned on the ranks that have them.
+            published: What `publish` returned on the ranks that have them, and ``None`` of ranks that have none.
             device: Where the tensors are yielded.
             timeout: Seconds until all of a bucket must have arrived.
 
@@ -149,7 +149,7 @@ class Weights:
         self._lease = None
         self._copies.clear()
 
-    def _sources(self, published: Sequence[PublishedWeights]) -> Sources:
+    def _sources(self, published: Sequence[PublishedWeights | None]) -> Sources:
         return Sources(published, _node(), int(os.environ.get("RANK", "0")), self._plans)
 
     def _stamped(self, version: int, shards: tuple[HeldShard, ...]) -> Passport:
