@@ -58,14 +58,12 @@ class Rank(Worker):
     @register(Dispatch.ONE_TO_ALL)
     def only(self, way: str) -> None:
         """Publish by this way alone."""
-        from workergroups.weights import object_store, transports
+        from workergroups.weights import transports
 
         if way != "CUDA IPC":
             transports._ipc = lambda tensors: None
         if way != "NIXL":
             sys.modules["nixl"] = None  # type: ignore[assignment]
-        if way == "CUDA IPC":
-            object_store.StoredAddress.of = lambda tensors: None  # type: ignore[method-assign, assignment, return-value]
 
     @register(Dispatch.ONE_TO_ALL)
     def step(self) -> None:

@@ -13,8 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workergroups.errors import WeightsError
-from workergroups.weights import Weights, WeightShard, check_weights
+from workergroups.weights import Weights, WeightShard, check_weights, transports
+from workergroups.weights.cuda_ipc import IpcAddress
 from workergroups.weights.digest import tensor_digest
+from workergroups.weights.memory import Span
+from workergroups.weights.object_store import StoredAddress
 from workergroups.weights.planning import Plans, Sources
 from workergroups.weights.reading import read_parts
 from workergroups.weights.regions import Region
@@ -164,6 +167,26 @@ def test_roles_of_one_process_copy(monkeypatch):
     rollout.receive([actor.publish({"w": weight})], {"w": into})
     assert torch.equal(into, weight)
     actor.close()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "is_stored"),
+    [
+        ([{"Alive": True, "Resources": {"GPU": 8}}, {"Alive": True, "Resources": {"CPU": 2}}], False),
+        ([{"Alive": True, "Resources": {"GPU": 8}}] * 2, True),
+        ([{"Alive": True, "Resources": {"GPU": 8}}, {"Alive": False, "Resources": {"GPU": 8}}], False),
+    ],
+)
+def test_without_nixl_nothing_is_copied_to_the_host_if_one_node_has_all_devices(monkeypatch, nodes, is_stored):
+    monkeypatch.setattr("workergroups.weights.transports._nixl", lambda: None)
+    monkeypatch.setattr("workergroups.weights.transports._ipc", lambda tensors: IpcAddress(()))
+    monkeypatch.setattr("workergroups.weights.transports.StoredAddress.of", lambda tensors: StoredAddress(()))
+    monkeypatch.setattr("ray.nodes", lambda: nodes)
+    address = Weights().publish({"w": torch.eye(2)}).address
+    assert (address.stored is not None) == is_stored
+    if not is_stored:
+        with pytest.raises(OSError, match=r"by devices of its own node only, since NIXL is not installed there"):
+            transports.read(address, [Span(0, 0, torch.empty(1, dtype=torch.uint8))], same_node=False)
 
 
 def test_a_stream_yields_whole_tensors_in_the_order_in_which_they_were_published(monkeypatch):

@@ -3,7 +3,7 @@
 1. Within a process, a copy.
 2. Within a node, from device to device, by CUDA's mapping of memory (`cuda_ipc`).
 3. By NIXL, if it is installed (`nixl_reads`): between nodes, and from host memory.
-4. By Ray's object store (`object_store`), through host memory.
+4. By Ray's object store (`object_store`), through host memory; not if all devices of the cluster are on one node.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from weakref import WeakValueDictionary
+
+import ray
 
 from .cuda_ipc import IpcAddress, IpcTransfer
 from .memory import Span, Transfer, as_bytes, is_plain_memory
@@ -41,11 +43,13 @@ class Lease:
     def __init__(self, tensors: Sequence[Any]) -> None:
         self.tensors = list(tensors)
         self._nixl = _nixl_lease(tensors)
+        ipc = _ipc(tensors)
+        is_enough = self._nixl is not None or (ipc is not None and _is_only_node_with_devices())
         self.address = Address(
             uuid.uuid4().hex,
-            _ipc(tensors),
+            ipc,
             None if self._nixl is None else self._nixl.address,
-            StoredAddress.of(tensors) if self._nixl is None else None,
+            None if is_enough else StoredAddress.of(tensors),
         )
         _LEASES[self.address.lease] = self
 
@@ -92,8 +96,10 @@ def read(address: Address, spans: Sequence[Span], *, same_node: bool) -> Transfe
             _say_once(f"Weights of this node's other processes are not read by CUDA IPC: {error}")
     if address.stored is not None:
         return StoredTransfer(address.stored, spans)
+    if address.nixl is None:
+        raise OSError("it can be read by devices of its own node only, since NIXL is not installed there: install nixl")
     nixl = _nixl()
-    if nixl is None or address.nixl is None:
+    if nixl is None:
         raise OSError("it was published by NIXL, which this process cannot use: install it in both images, or in none")
     return NixlTransfer(nixl, address.nixl, spans)
 
@@ -107,6 +113,11 @@ def _nixl_lease(tensors: Sequence[Any]) -> NixlLease | None:
     except Exception as error:  # NIXL has its own classes, which may be missing
         _say_once(f"Weights are copied to host memory for other processes, since NIXL cannot register them: {error!r}")
         return None
+
+
+def _is_only_node_with_devices() -> bool:
+    """Return whether all ranks with devices are on this node, so that nobody needs a copy in host memory."""
+    return len([node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU")]) == 1
 
 
 def _ipc(tensors: Sequence[Any]) -> IpcAddress | None:
