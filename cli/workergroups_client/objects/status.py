@@ -86,8 +86,8 @@ class Status:
         reported = ((self.manifest.get("status") or {}).get("ranks") or {}).get("weights") or ()
         return tuple(
             f"{each['model']} version {each['version']}"
-            + (f"; ranks {each['behind']} still have an older one" if each.get("behind") else "")
-            + (f"; ranks {each['different']} have other bits than their replicas" if each.get("different") else "")
+            + (f"; an older one on {_ranks(each['behind'])}" if each.get("behind") else "")
+            + (f"; other bits than the replicas have on {_ranks(each['different'])}" if each.get("different") else "")
             for each in reported
         )
 
@@ -226,3 +226,8 @@ def _in_order(conditions: Iterable[Condition], order: tuple[ConditionType, ...])
     """Sort conditions; types that only a newer operator knows come last."""
     known: dict[str, int] = {type_: index for index, type_ in enumerate(order)}
     return tuple(sorted(conditions, key=lambda condition: known.get(condition.type, len(known))))
+
+
+def _ranks(ranges: str) -> str:
+    """Return ranges with their noun."""
+    return f"rank {ranges}" if ranges.isdecimal() else f"ranks {ranges}"

@@ -118,7 +118,7 @@ def test_a_description_names_the_ranks_that_have_other_weights(capsys):
     lines = [line for line in capsys.readouterr().out.splitlines() if "weights:" in line]
     assert lines == [
         "  weights: critic version 12",
-        "  weights: policy version 12; ranks 0-1 still have an older one; ranks 3 have other bits than their replicas",
+        "  weights: policy version 12; an older one on ranks 0-1; other bits than the replicas have on rank 3",
     ]
 
 
