@@ -17,7 +17,7 @@ from workergroups.weights import Weights, WeightShard, check_weights, transports
 from workergroups.weights.cuda_ipc import IpcAddress
 from workergroups.weights.digest import tensor_digest
 from workergroups.weights.memory import Span
-from workergroups.weights.object_store import StoredAddress
+from workergroups.weights.object_store import StoredAddress, StoredTransfer
 from workergroups.weights.planning import Plans, Sources
 from workergroups.weights.reading import read_parts
 from workergroups.weights.regions import Region
@@ -182,11 +182,20 @@ def test_without_nixl_nothing_is_copied_to_the_host_if_one_node_has_all_devices(
     monkeypatch.setattr("workergroups.weights.transports._ipc", lambda tensors: IpcAddress(()))
     monkeypatch.setattr("workergroups.weights.transports.StoredAddress.of", lambda tensors: StoredAddress(()))
     monkeypatch.setattr("ray.nodes", lambda: nodes)
+    monkeypatch.setattr("ray.is_initialized", lambda: True)
     address = Weights().publish({"w": torch.eye(2)}).address
     assert (address.stored is not None) == is_stored
     if not is_stored:
         with pytest.raises(OSError, match=r"by devices of its own node only, since NIXL is not installed there"):
             transports.read(address, [Span(0, 0, torch.empty(1, dtype=torch.uint8))], same_node=False)
+
+
+def test_a_process_that_ray_has_not_started_needs_nixl(monkeypatch):
+    monkeypatch.setattr("workergroups.weights.transports._nixl", lambda: None)
+    with pytest.raises(WeightsError, match=r"only by NIXL: install nixl"):
+        Weights().publish({"w": torch.eye(2)})
+    with pytest.raises(OSError, match=r"this process is not connected to Ray: install nixl"):
+        StoredTransfer(StoredAddress(()), [])
 
 
 def test_a_stream_yields_whole_tensors_in_the_order_in_which_they_were_published(monkeypatch):

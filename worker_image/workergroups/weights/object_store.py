@@ -9,6 +9,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from workergroups.errors import WeightsError
 from workergroups.lazy import np, torch
 
 from .memory import Span, as_bytes
@@ -23,7 +24,15 @@ class StoredAddress:
 
     @classmethod
     def of(cls, tensors: Sequence[Any]) -> StoredAddress:
-        """Store the bytes of contiguous tensors, for as long as somebody has this."""
+        """Store the bytes of contiguous tensors, for as long as somebody has this.
+
+        Raises:
+            WeightsError: This process is not connected to Ray.
+        """
+        if not ray.is_initialized():
+            raise WeightsError(
+                "weights can be published from a process that Ray has not started only by NIXL: install nixl"
+            )
         return cls(tuple(ray.put(as_bytes(tensor).cpu().numpy()) for tensor in tensors))
 
 
@@ -31,6 +40,8 @@ class StoredTransfer:
     """Bytes that are in the object store."""
 
     def __init__(self, address: StoredAddress, spans: Sequence[Span]) -> None:
+        if not ray.is_initialized():
+            raise OSError("it is in Ray's object store, and this process is not connected to Ray: install nixl")
         self._left: dict[Any, list[Span]] = {}
         for span in spans:
             self._left.setdefault(address.refs[span.shard], []).append(span)

@@ -44,7 +44,7 @@ class Lease:
         self.tensors = list(tensors)
         self._nixl = _nixl_lease(tensors)
         ipc = _ipc(tensors)
-        is_enough = self._nixl is not None or (ipc is not None and _is_only_node_with_devices())
+        is_enough = self._nixl is not None or (ipc is not None and _reaches_all())
         self.address = Address(
             uuid.uuid4().hex,
             ipc,
@@ -115,9 +115,12 @@ def _nixl_lease(tensors: Sequence[Any]) -> NixlLease | None:
         return None
 
 
-def _is_only_node_with_devices() -> bool:
+def _reaches_all() -> bool:
     """Return whether all ranks with devices are on this node, so that nobody needs a copy in host memory."""
-    return len([node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU")]) == 1
+    return (
+        not ray.is_initialized()
+        or len([node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU")]) == 1
+    )
 
 
 def _ipc(tensors: Sequence[Any]) -> IpcAddress | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -182,4 +184,6 @@ def _rank() -> tuple[str, str]:
 
 
 def _node() -> str:
-    return str(ray.get_runtime_context().get_node_id()) if ray.is_initialized() else ""
+    """Return what the processes of a pod have in common, also those that Ray has not started, such as vLLM's."""
+    boot_id = Path("/proc/sys/kernel/random/boot_id")
+    return f"{socket.gethostname()} {boot_id.read_text().strip() if boot_id.exists() else ''}"
