@@ -105,8 +105,10 @@ def new_namespace(prefix: str) -> Iterator[Namespace]:
     if not name:
         name = f"{prefix}-{uuid.uuid4().hex[:8]}"
         kubectl("create", "namespace", name)
-    yield Namespace(name)
-    kubectl("delete", "namespace", name, "--wait=true", "--timeout=120s", timeout=130)
+    try:
+        yield Namespace(name)
+    finally:
+        kubectl("delete", "namespace", name, "--wait=true", "--timeout=120s", timeout=130)
 
 
 # What operator and agent write, and nobody else in a test's cluster.

@@ -87,7 +87,8 @@ def unharmed(namespace, change):
         with Watch(namespace) as watch:
             images = operator_images()
             change()
-            assert operator_images().isdisjoint(images)
+            # A pod of the version before may still be ending.
+            namespace.until(operator_images, lambda now: now.isdisjoint(images), 60)
             for kind in ("resourcepool", "workergroup"):
                 namespace.until_ready(kind, "actors", 60)
             turns, _ = driver.turns()
