@@ -171,7 +171,7 @@ def main(model: str = "0.02B", trainers: str = "2", rollouts: str = "2", place: 
 
 
 def hand_over(way: str, model: str, ranks: tuple[int, int], place: str, nbytes: int) -> None:
-    """Measure one way, with ranks of its own; with the last one, also what programs do without any."""
+    """Measure one way, with its own ranks; with the last one, also what programs do without `Weights`."""
     pools = [RayResourcePool([count], use_gpu=False, max_colocate_count=1) for count in ranks]
     classes = [RayClassWithInitArgs(Rank, model, training, place) for training in (True, False)]
     with (

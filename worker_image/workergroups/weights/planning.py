@@ -12,7 +12,7 @@ from .published import HeldShard, PublishedWeights
 from .regions import Region, Shape, cover, run_length, run_offsets, span
 
 _WORTHWHILE = 64 * 2**10
-"""Bytes without a gap that are worth a read of their own. What has shorter ones is read with the gaps."""
+"""Bytes without a gap that are worth their own read. What has shorter ones is read with the gaps."""
 
 
 class Wanted(NamedTuple):
