@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from threading import Lock
 
@@ -47,6 +48,12 @@ def record(actor_id: str, model: str, held: HeldWeights) -> None:
 def forget(actor_id: str) -> None:
     """Remove what a rank has recorded."""
     key_value_store.delete(KV_NAMESPACE, actor_id)
+
+
+def majority(digests: Iterable[int]) -> tuple[int, bool]:
+    """Return which digest most replicas have, and whether no other one is as frequent."""
+    (usual, count), *others = Counter(digests).most_common(2)
+    return usual, not others or others[0][1] < count
 
 
 def read(data: bytes) -> Mapping[str, HeldWeights]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from workergroups.announcements.held_weights import majority
 from workergroups.errors import WeightsError
 
 from .published import HeldShard, Passport
-from .regions import Region, cover
+from .regions import Region, made_of
 
 _NAMED = 3
 """Tensors that an error names."""
@@ -52,12 +52,11 @@ def _other_bits(passports: Sequence[Passport]) -> Iterator[str]:
         for shard in passport.shards:
             replicas.setdefault(shard._replace(digest=0), []).append((passport, shard))
     for held in replicas.values():
-        (usual, count), *others = Counter(shard.digest for _, shard in held).most_common()
-        doubtful = bool(others) and others[0][1] == count
+        usual, is_settled = majority(shard.digest for _, shard in held)
         for passport, shard in held:
             if shard.digest != usual:
                 rest = ", ".join(other.rank for other, each in held if each.digest == usual)
-                whose = "(one of the two is wrong)" if doubtful else ""
+                whose = "" if is_settled else "(one of the two is wrong)"
                 yield f"{shard.name!r} of {passport.rank} has other bits than that of {rest} {whose}".rstrip()
 
 
@@ -80,6 +79,6 @@ def _sums(passports: Sequence[Passport]) -> Iterator[tuple[tuple[str, object], i
             tensors.setdefault((shard.name, shard.dtype, shard.shape), {})[shard.region] = shard.digest
     for (name, dtype, shape), held in tensors.items():
         regions = list(held)
-        taken, missing = cover(Region.whole(shape), regions)
-        if not missing and all(box == regions[at] for at, box in taken):
-            yield (name, dtype), sum(held[box] for _, box in taken) % 2**64
+        parts = made_of(Region.whole(shape), regions)
+        if parts is not None:
+            yield (name, dtype), sum(held[regions[at]] for at in parts) % 2**64

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from workergroups.errors import WeightsError
 
 from .published import HeldShard, PublishedWeights
-from .regions import Region, Shape, cover, run_length, run_offsets, span
+from .regions import Region, Shape, cover, made_of, run_length, run_offsets, span
 
 _WORTHWHILE = 64 * 2**10
 """Bytes without a gap that are worth their own read. What has shorter ones is read with the gaps."""
@@ -158,11 +158,9 @@ class Sources:
 
 def _same(wanted: Wanted, held: list[tuple[int, int, HeldShard]]) -> list[tuple[int, int]] | None:
     shards = {shard.region: (source, number) for source, number, shard in held}
-    inside = [region for region in shards if region.common(wanted.region) == region]
-    taken, missing = cover(wanted.region, inside)
-    if missing or any(box != inside[at] for at, box in taken):
-        return None
-    return [shards[box] for _, box in taken]
+    regions = list(shards)
+    parts = made_of(wanted.region, regions)
+    return None if parts is None else [shards[regions[at]] for at in parts]
 
 
 class Piece(NamedTuple):

@@ -117,3 +117,12 @@ def cover(wanted: Region, holders: Sequence[Region]) -> tuple[list[tuple[int, Re
         taken += [(index, common) for box in left if (common := box.common(holder)) is not None]
         left = [rest for box in left for rest in box.without(holder)]
     return taken, left
+
+
+def made_of(wanted: Region, holders: Sequence[Region]) -> list[int] | None:
+    """Return the indices of holders that make up exactly a region, without a rest; ``None`` if there are none."""
+    inside = [at for at, holder in enumerate(holders) if holder.common(wanted) == holder]
+    taken, missing = cover(wanted, [holders[at] for at in inside])
+    if missing or any(box != holders[inside[at]] for at, box in taken):
+        return None
+    return [inside[at] for at, _ in taken]

@@ -1,9 +1,8 @@
 """Which weights the ranks of a group hold, and which of them hold others than they should. Pure."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from workergroups.announcements.held_weights import HeldWeights
+from workergroups.announcements.held_weights import HeldWeights, majority
 from workergroups_agent.ray_state import RankActor
 from workergroups_agent.weights_reader import RecordedWeights
 from workergroups_api.report import MAX_MODELS, WeightsReport
@@ -39,6 +38,5 @@ def _different(held: Mapping[int, HeldWeights]) -> Iterable[int]:
     for number, each in held.items():
         replicas.setdefault((each.version, each.layout), {})[number] = each.digest
     for digests in replicas.values():
-        (usual, count), *others = Counter(digests.values()).most_common()
-        is_settled = not others or others[0][1] < count
+        usual, is_settled = majority(digests.values())
         yield from (number for number, digest in digests.items() if digest != usual or not is_settled)
