@@ -61,6 +61,12 @@ class Rank(Worker):
         return self.weights.publish(self.tensors)
 
     @register(Dispatch.ONE_TO_ALL)
+    def step(self):
+        """What has not changed is not read again."""
+        for value in self.tensors.values():
+            getattr(value, "tensor", value).neg_()
+
+    @register(Dispatch.ONE_TO_ALL)
     def clear(self):
         for tensor in self.tensors.values():
             tensor.zero_()
@@ -120,6 +126,7 @@ def test_a_thousand_hand_overs_leave_nothing_on_the_devices(pool, rollout):
         rollout.receive(trainer.publish())
         before = rollout.free()
         for _ in range(1000):
+            trainer.step()
             rollout.receive(trainer.publish())
         assert [had - has for had, has in zip(before, rollout.free(), strict=True)] == [0] * len(before)
 
@@ -129,9 +136,11 @@ def test_the_memory_of_a_rank_that_was_read_is_free_when_it_has_ended(pool, roll
     with group(pool, "large") as trainer:
         trainer.fill(8)
         published = trainer.publish()
+        rollout.clear()
         rollout.receive(published)
         assert min(had - has for had, has in zip(before, rollout.free(), strict=True)) > 8 * GIB
     until(lambda: max(had - has for had, has in zip(before, rollout.free(), strict=True)) < GIB)
+    rollout.clear()
     with pytest.raises(WeightsError, match=r"cannot be read from rank \d of large"):
         rollout.receive(published)
 

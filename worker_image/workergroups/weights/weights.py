@@ -74,8 +74,8 @@ class Weights:
         self._version = self._version + 1 if version is None else version
         if not 0 <= self._version < 2**63:
             raise InvalidValueError(f"version is a number from 0 to 2**63 - 1, not {version}")
+        settle(part.local for part in parts.values())  # before the digests: another stream may still write
         self.passport = self._stamped(self._version, held(parts))
-        settle(part.local for part in parts.values())
         lease = Lease([part.local for part in parts.values()])
         if self._lease is not None:
             self._lease.release()
